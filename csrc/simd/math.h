@@ -74,10 +74,12 @@ NEO_INLINE F32 exp_bounded(F32 x) {
 NEO_INLINE F32 expm1(F32 x) {
   const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
   const detail::ExpParts e = detail::exp_parts(limited);
-  const F32 near_zero = e.r + e.tail;
-  const F32 far = detail::scale_by_exp2(broadcast(1.0f) + near_zero, e.n) - broadcast(1.0f);
-  const F32 y = select(eq(e.n, zero()), near_zero, far);
-  return select(eq(x, zero()), x, y);
+  const F32 part = e.r + e.tail;
+  // Near zero 2^n - 1 is exact and 2^n (e^r - 1) small beside it; far away the 1 no longer counts.
+  const F32 power = exp2_of(round_to_i32(min(broadcast(30.0f), max(broadcast(-30.0f), e.n))));
+  const F32 near = fma(power, part, power - broadcast(1.0f));
+  const F32 far = detail::scale_by_exp2(broadcast(1.0f) + part, e.n) - broadcast(1.0f);
+  return select(eq(x, zero()), x, select(lt(abs(e.n), broadcast(25.0f)), near, far));
 }
 
 NEO_INLINE F32 log(F32 x) {
@@ -105,7 +107,7 @@ NEO_INLINE F32 log1p(F32 x) {
   // What the sum lost, relative to u.
   const F32 lost = (x - (u - broadcast(1.0f))) / u;
   const F32 y = log(u) + lost;
-  const Mask special = !lt(abs(x), broadcast(0x1p100f)) | eq(u, zero());
+  const Mask special = mask_not(lt(abs(x), broadcast(0x1p100f))) | eq(u, zero());
   return select(eq(x, zero()), x, select(special, log(u), y));
 }
 
@@ -119,10 +121,10 @@ NEO_INLINE F32 tanh(F32 x) {
   constexpr float kP[] = {-0x1.555534p-2f, 0x1.11076ap-3f, -0x1.b8447ap-5f, 0x1.5257a4p-6f, -0x1.76ae36p-8f};
   const F32 t = abs(x);
   const F32 square = x * x;
-  const F32 small = fma(x * square, polynomial(square, kP), x);
+  const F32 small = fma(t * square, polynomial(square, kP), t);
   const F32 e = exp_bounded(min(broadcast(10.0f), t) * broadcast(2.0f));
   const F32 large = broadcast(1.0f) - broadcast(2.0f) / (e + broadcast(1.0f));
-  return select(lt(t, broadcast(0.625f)), small, copy_sign(large, x));
+  return copy_sign(select(lt(t, broadcast(0.625f)), small, large), x);
 }
 
 NEO_INLINE F32 erf(F32 x) {
