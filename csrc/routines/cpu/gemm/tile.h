@@ -50,6 +50,24 @@ struct Tile {
   float lo = 0.0f, hi = 0.0f;  // NaN passes; -inf and +inf where there is no clamp
 };
 
+// The end of a tile whose last columns do not exist: acc holds its sums, without init and clamp, as dense rows of
+// `vectors` vectors. Stores clamp(acc + init) of the first `columns` columns; the rest of the vectors is left alone, or
+// made zero where the layout has padding lanes there (zero_rest).
+struct TileEdge {
+  const float* acc = nullptr;
+  int64_t rows = 0;
+  int64_t vectors = 0;
+  int64_t columns = 0;
+  bool zero_rest = false;
+  const float* init = nullptr;
+  int64_t init_row = 0;
+  int64_t init_vector[kTileVectors] = {};
+  float* dst = nullptr;
+  int64_t dst_row = 0;
+  int64_t dst_vector[kTileVectors] = {};
+  float lo = 0.0f, hi = 0.0f;
+};
+
 using TileKernel = void (*)(const Tile&);
 
 // The kernels of one instruction set; null where rows exceed max_rows of that many vectors.
@@ -58,6 +76,7 @@ struct TileKernels {
   int max_rows[kTileVectors + 1];                       // by number of vectors, 1 ... kTileVectors
   TileKernel rows[kTileVectors + 1][kTileRows + 1];     // row form
   TileKernel columns[kTileVectors + 1][kTileRows + 1];  // column form
+  void (*edge)(const TileEdge&);
 };
 
 namespace scalar {

@@ -14,25 +14,33 @@ constexpr int max_rows(int vectors) {
 
 constexpr int kUnroll = 4;
 
-template <int V, int R>
-NEO_INLINE void load_weights(F32 (&w)[V], const float* p) {
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) w[v] = load(p + v * kLanes);
-}
-
-// Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
-template <int V, int R>
-NEO_INLINE void step_rows(F32 (&acc)[R][V], const float* weight, const float* const* base, int64_t step, int k) {
-  F32 w[V];
-  load_weights<V, R>(w, weight);
+// One k of the block. The smaller side stays in registers, the other passes through one.
+template <int V, int R, class Element>
+NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
+  if constexpr (R < V) {
+    F32 x[R];
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-    const F32 x = broadcast(base[r / 3][(r % 3) * step + k]);
+    for (int r = 0; r < R; ++r) x[r] = broadcast(element(r));
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+    for (int v = 0; v < V; ++v) {
+      const F32 w = load(weight + v * kLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][v] = fma(x[r], w, acc[r][v]);
+    }
+  } else {
+    F32 w[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) w[v] = load(weight + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const F32 x = broadcast(element(r));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+    }
   }
 }
 
+// Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
 template <int V, int R>
 NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
                          int64_t count) {
@@ -47,14 +55,16 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   for (; k + kUnroll <= count; k += kUnroll) {
 #pragma GCC unroll 4
     for (int u = 0; u < kUnroll; ++u) {
-      step_rows<V, R>(acc, weight, base, step, u);
+      step_k<V, R>(
+          acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step + u]; });
       weight += weight_step;
     }
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) base[j] += kUnroll;
   }
   for (; k < count; ++k) {
-    step_rows<V, R>(acc, weight, base, step, 0);
+    step_k<V, R>(
+        acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
     weight += weight_step;
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) base[j] += 1;
@@ -65,14 +75,8 @@ template <int V, int R>
 NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
                             int64_t count) {
   for (int64_t k = 0; k < count; ++k) {
-    F32 w[V];
-    load_weights<V, R>(w, weight);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const F32 x = broadcast(src[r]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
-    }
+    step_k<V, R>(
+        acc, weight, [&](int r) __attribute__((always_inline)) { return src[r]; });
     weight += weight_step;
     src += step;
   }
@@ -137,6 +141,23 @@ void run_tile(const Tile& t) {
   }
 }
 
+void run_edge(const TileEdge& t) {
+  const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
+  for (int64_t r = 0; r < t.rows; ++r) {
+    for (int64_t v = 0; v < t.vectors; ++v) {
+      const int64_t left = t.columns - v * kLanes;
+      const int64_t n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+      if (n == 0 && !t.zero_rest) continue;
+      F32 x = load(t.acc + (r * t.vectors + v) * kLanes);
+      if (t.init) x = x + load_n(t.init + r * t.init_row + t.init_vector[v], n);
+      x = min(hi, max(lo, x));
+      float* dst = t.dst + r * t.dst_row + t.dst_vector[v];
+      if (n < kLanes && t.zero_rest) store(dst, zero());
+      store_n(dst, x, n);
+    }
+  }
+}
+
 template <int V, int R>
 constexpr void fill_row(TileKernels& table) {
   if constexpr (R <= max_rows(V)) {
@@ -150,6 +171,7 @@ constexpr TileKernels make_table() {
   TileKernels table = {};
   table.lanes = kLanes;
   for (int v = 1; v <= kTileVectors; ++v) table.max_rows[v] = max_rows(v);
+  table.edge = run_edge;
   fill_row<1, 1>(table);
   fill_row<2, 1>(table);
   fill_row<3, 1>(table);
