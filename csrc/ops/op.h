@@ -13,6 +13,8 @@
 
 namespace neo {
 
+class OpRegistry;
+
 // How an operator stands to the layout of its operands (NeoCPU 3.2).
 enum class LayoutClass : uint8_t {
   Oblivious,  // any layout, as long as all operands share it: elementwise
@@ -30,7 +32,7 @@ struct Work {
 // fresh symbol, a condition that cannot be proven is a guard, a rank that is not known leaves the output unranked.
 class InferContext {
  public:
-  InferContext(Node& node, SymbolTable& symbols);
+  InferContext(Node& node, const OpRegistry& ops, SymbolTable& symbols) : node_(node), ops_(ops), symbols_(symbols) {}
 
   const Node& node() const { return node_; }
   int input_count() const { return static_cast<int>(node_.inputs.size()); }
@@ -77,6 +79,7 @@ class InferContext {
 
  private:
   Node& node_;
+  const OpRegistry& ops_;
   SymbolTable& symbols_;
 };
 
