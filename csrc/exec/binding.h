@@ -13,7 +13,8 @@ namespace neo {
 // A region with its symbols bound: every size and offset, and what prepare() returned. Immutable.
 struct Binding {
   SymbolValues symbols;
-  std::vector<Dims> dims;          // by slot; empty for slots that are not sized
+  std::vector<bool> sized;         // by slot: its dims are known
+  std::vector<Dims> dims;          // by slot
   std::vector<int64_t> offset;     // by slot, bytes into the arena; -1 where not planned
   std::vector<int64_t> view_bytes; // by slot, bytes from the base; views only
   int64_t arena_bytes = 0;

@@ -30,6 +30,7 @@ struct Slot {
   Tensor constant;
   int base = -1;     // views: the slot, and where in it, in elements of the base's memory
   Dim offset = 0;
+  std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
 
   bool is_sized() const { return storage != Storage::Owned && type.is_tensor() && type.shape.has_rank(); }
 };
