@@ -72,7 +72,8 @@ struct Node {
   std::vector<Value*> outputs;  // null: an optional output nobody asked for
   Attrs attrs;
   // Bodies of If ("then_branch", "else_branch"), Loop and Scan ("body"). A body is closed: outer values that it uses are
-  // appended to the node's inputs and to the body's inputs (for If, to the inputs of both branches).
+  // appended to the node's inputs and to the body's inputs (for If, to the inputs of both branches); Loop and Scan say how
+  // many those are in the int attribute "num_captured" (absent: 0), so that the carried values can be told apart.
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> bodies;
   std::vector<Guard> guards;
 
