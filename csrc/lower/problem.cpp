@@ -296,10 +296,6 @@ const SelectionProblem::NodeVariable& SelectionProblem::variable_of(const Node& 
   return nodes[static_cast<size_t>(index.at(&node))];
 }
 
-Schema plain_schema(const Type& type) {
-  return Schema::plain(type.dtype, type.is_tensor() && type.shape.has_rank() ? type.shape.rank() : 0);
-}
-
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
                                                 const Target& target, const ProblemOptions& options) {
   return Builder(ops, routines, target, options).build(graph);

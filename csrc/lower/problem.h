@@ -68,7 +68,4 @@ struct ProblemOptions {
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
                                                 const Target& target, const ProblemOptions& options = {});
 
-// The schema of a value at a block's boundary and for every reference routine.
-Schema plain_schema(const Type& type);
-
 }  // namespace neo
