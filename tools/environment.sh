@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by ./demo and ./test, which set `root` to the checkout: finds what a build needs, makes $root/.venv and
 # installs neo from the checkout into it.
 
@@ -52,7 +53,7 @@ find_headers() {
       fail "Python's header files are missing. Install them: apt install python3-dev (see $log)"
   fi
   export CPLUS_INCLUDE_PATH="$folder/usr/include${CPLUS_INCLUDE_PATH:+:$CPLUS_INCLUDE_PATH}"
-  header_settings=("-Ccmake.define.Python_INCLUDE_DIR=$folder/usr/include/python$version")
+  defines+=("Python_INCLUDE_DIR=$folder/usr/include/python$version")
 }
 
 # unpack_headers <Debian package> <folder>: needs no root and installs nothing; the package lists are the system's
@@ -74,7 +75,7 @@ unpack_headers() {
 # A hash of all that the installed package, and what else is named, is made from.
 fingerprint() {
   (
-    cd "$root"
+    cd "$root" || exit
     {
       find CMakeLists.txt pyproject.toml LICENSE cmake csrc python "$@" -type f ! -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum
       "$venv/bin/python" -VV
@@ -106,11 +107,12 @@ show_progress() {
   if [ -t 3 ]; then printf '\r\033[K' >&3; fi
 }
 
-# install_neo [extra [pip argument...]]: brings $root/.venv up to date with the checkout, built in $root/build/venv.
-# Sets `venv`. With the extra `test`, tests/cpp belongs to what is built.
+# install_neo [extra [NAME=VALUE...]]: brings $root/.venv up to date with the checkout, built in $root/build/venv with
+# the given CMake variables. Sets `venv`. With the extra `test`, tests/cpp belongs to what is built.
 install_neo() {
-  local extra=${1:-} sources wanted stamp header_settings=() watched=()
+  local extra=${1:-} sources wanted stamp defines watched=()
   [ $# -eq 0 ] || shift
+  defines=("$@")
   venv=$root/.venv
   log=$root/build/install.log
   mkdir -p "$root/build"
@@ -136,9 +138,9 @@ install_neo() {
   printf 'neo: building and installing (some minutes the first time; log in build/install.log)\n' >&3
   : >"$log"
   rm -f "$venv"/neo*.stamp
-  if ! "$venv/bin/python" -m pip install -v --disable-pip-version-check -Cbuild-dir="$root/build/venv" \
-    "${header_settings[@]}" "$@" "$root${extra:+[$extra]}" 2>&1 | show_progress; then
-    grep -E 'error:|ERROR:|CMake Error' "$log" | head -n 20 >&2 || true
+  if ! SKBUILD_BUILD_DIR=$root/build/venv SKBUILD_CMAKE_DEFINE=$(IFS=";" && printf '%s' "${defines[*]}") \
+    "$venv/bin/python" -m pip install -v --disable-pip-version-check "$root${extra:+[$extra]}" 2>&1 | show_progress; then
+    grep -E 'error:|ERROR:|CMake Error|^no such' "$log" | head -n 20 >&2 || true
     fail "the installation failed; the whole log is in $log"
   fi
   printf '%s\n' "$sources" >"$venv/neo.stamp"
