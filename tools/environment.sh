@@ -86,12 +86,12 @@ fingerprint() {
 
 # Passes pip's lines to the log and a short account of them to the terminal.
 show_progress() {
-  local line step last="" shown=-10
+  local line step percent last="" shown=-10
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
     step=""
     if [[ $line =~ \[([0-9]+)/([0-9]+)\]\ (Building|Linking) ]]; then
-      local percent=$((100 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+      percent=$((100 * BASH_REMATCH[1] / BASH_REMATCH[2]))
       if [ -t 3 ] || [ $percent -ge $((shown + 10)) ] || [ $percent -eq 100 ]; then
         step="compiling ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
         shown=$percent
@@ -107,10 +107,28 @@ show_progress() {
   if [ -t 3 ]; then printf '\r\033[K' >&3; fi
 }
 
+# What pyproject.toml wants for a build, one requirement a line, and the two tools that the backend would fetch.
+build_requirements() {
+  "$venv/bin/python" - "$root/pyproject.toml" <<'END'
+import ast, re, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+print(*ast.literal_eval(re.search(r"^requires = (\[.*?\])", text, re.M | re.S)[1]), sep="\n")
+print("cmake>=3.22", "ninja>=1.10", sep="\n")
+END
+}
+
+# pip_install <argument>...: with the progress on the terminal and everything in the log.
+pip_install() {
+  if ! "$venv/bin/python" -m pip install -v --disable-pip-version-check "$@" 2>&1 | show_progress; then
+    grep -E 'error:|ERROR:|CMake Error|^no such' "$log" | head -n 20 >&2 || true
+    fail "the installation failed; the whole log is in $log"
+  fi
+}
+
 # install_neo [extra [NAME=VALUE...]]: brings $root/.venv up to date with the checkout, built in $root/build/venv with
 # the given CMake variables. Sets `venv`. With the extra `test`, tests/cpp belongs to what is built.
 install_neo() {
-  local extra=${1:-} sources wanted stamp defines watched=()
+  local extra=${1:-} sources wanted stamp defines requirements watched=()
   [ $# -eq 0 ] || shift
   defines=("$@")
   venv=$root/.venv
@@ -138,11 +156,11 @@ install_neo() {
   printf 'neo: building and installing (some minutes the first time; log in build/install.log)\n' >&3
   : >"$log"
   rm -f "$venv"/neo*.stamp
-  if ! SKBUILD_BUILD_DIR=$root/build/venv SKBUILD_CMAKE_DEFINE=$(IFS=";" && printf '%s' "${defines[*]}") \
-    "$venv/bin/python" -m pip install -v --disable-pip-version-check "$root${extra:+[$extra]}" 2>&1 | show_progress; then
-    grep -E 'error:|ERROR:|CMake Error|^no such' "$log" | head -n 20 >&2 || true
-    fail "the installation failed; the whole log is in $log"
-  fi
+  # The build tools stay in the environment, so that a second build compiles only what changed.
+  mapfile -t requirements < <(build_requirements)
+  pip_install "${requirements[@]}"
+  SKBUILD_BUILD_DIR=$root/build/venv SKBUILD_CMAKE_DEFINE=$(IFS=";" && printf '%s' "${defines[*]}") \
+    pip_install --no-build-isolation "$root${extra:+[$extra]}"
   printf '%s\n' "$sources" >"$venv/neo.stamp"
   [ -z "$extra" ] || printf '%s\n' "$wanted" >"$stamp"
 }
