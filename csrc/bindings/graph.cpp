@@ -108,7 +108,8 @@ void bind_graph(py::module_& m) {
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph", "The dataflow graph of a model.")
       .def(py::init<>())
       .def_property("name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
-      .def_property_readonly("inputs", [](const Graph& g) { return g.inputs; }, py::return_value_policy::reference_internal)
+      .def_property("inputs", [](const Graph& g) { return g.inputs; }, [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
+                    py::return_value_policy::reference_internal)
       .def_property("outputs", [](const Graph& g) { return g.outputs; }, [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
                     py::return_value_policy::reference_internal)
       .def_property_readonly(
@@ -126,6 +127,8 @@ void bind_graph(py::module_& m) {
           },
           py::arg("name"), py::arg("dtype"), py::arg("dims") = py::none(), py::return_value_policy::reference_internal,
           "dims: ints, names of symbols, or None for a size of its own; None altogether: unranked.")
+      .def("add_input_like", [](Graph& g, const std::string& name, const Value& other) { return g.add_input(name, other.type); }, py::arg("name"),
+           py::arg("other"), py::return_value_policy::reference_internal)
       .def("add_constant", [](Graph& g, const std::string& name, const py::object& array) { return g.add_constant(name, to_tensor(array)); },
            py::arg("name"), py::arg("array"), py::return_value_policy::reference_internal)
       .def(
