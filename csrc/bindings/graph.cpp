@@ -9,7 +9,18 @@ namespace {
 
 Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem) {
   if (object.is_none()) return symbols.fresh(stem);
-  if (py::isinstance<py::str>(object)) return Dim::symbol(py::cast<std::string>(object));
+  if (py::isinstance<py::str>(object)) {
+    auto text = py::cast<std::string>(object);
+    // "N in [1,64]": a symbol with its range.
+    Range range{0, kMaxExtent};
+    if (const size_t at = text.rfind(" in ["); at != std::string::npos) {
+      const size_t comma = text.find(',', at);
+      range = {std::stoll(text.substr(at + 5)), std::stoll(text.substr(comma + 1))};
+      text.resize(at);
+    }
+    symbols.reserve(text);
+    return Dim::symbol(text, range);
+  }
   return Dim(py::cast<int64_t>(object));
 }
 
@@ -154,6 +165,8 @@ void bind_graph(py::module_& m) {
           py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs") = py::dict(), py::arg("name") = "", py::arg("bodies") = py::dict(),
           py::arg("infer") = true, py::return_value_policy::reference_internal,
           "inputs: values, None for one left out. outputs: names, \"\" for one left out. bodies: copied.")
+      .def("rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"), py::arg("name"),
+           "Gives a value another name; a value that has the name gets a new one.")
       .def("subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); }, "An empty body that shares this graph's symbols.")
       .def("declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
       .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
