@@ -1,8 +1,10 @@
 #include "base/check.h"
+#include "base/knobs.h"
 #include "bindings/bindings.h"
 #include "ir/graph.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "passes/pass.h"
 
 namespace neo::python {
 namespace {
@@ -191,6 +193,27 @@ void bind_graph(py::module_& m) {
           py::arg("inputs"), "Runs every node with its reference.");
 
   m.def("parse_graph", [](const std::string& text) { return std::shared_ptr<Graph>(parse_graph(text)); }, py::arg("text"));
+  m.def(
+      "run_passes",
+      [](const Graph& graph, const std::optional<std::vector<std::string>>& names) {
+        const PassContext context = reference_context(standard_ops());
+        std::shared_ptr<Graph> result = graph.clone();
+        std::vector<Pass> passes;
+        for (const Pass& pass : standard_pipeline()) {
+          if (!names || std::find(names->begin(), names->end(), pass.name) != names->end()) passes.push_back(pass);
+        }
+        PassObserver observer;
+        if (knob_bool(Knob::Verify)) observer = [](const Pass&, const Graph& g, bool) { verify(g); };
+        const py::gil_scoped_release release;
+        run_passes(*result, passes, context, observer);
+        return result;
+      },
+      py::arg("graph"), py::arg("names") = py::none(), "A new graph; `names` picks passes of the pipeline, in its order.");
+  m.def("pass_names", [] {
+    std::vector<std::string> names;
+    for (const Pass& pass : standard_pipeline()) names.emplace_back(pass.name);
+    return names;
+  });
   m.def("op_names", [] {
     std::vector<std::string> names;
     for (const Op* op : standard_ops().all()) names.push_back(op->name);
