@@ -5,6 +5,17 @@
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
+namespace {
+
+// The outputs o with 0 <= o * stride - pad and o * stride - pad + (kernel - 1) * dilation < in.
+IndexRange inner_outputs(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
+  const int64_t reach = in - 1 + pad - (kernel - 1) * dilation;
+  const int64_t begin = std::clamp<int64_t>(ceil_div(std::max<int64_t>(pad, 0), stride), 0, out);
+  const int64_t end = reach < 0 ? 0 : std::min(reach / stride + 1, out);
+  return {begin, std::max(begin, end)};
+}
+
+}  // namespace
 const char* reject_depthwise(const ConvShape& s, int64_t block, int64_t lanes) {
   if (s.ic != s.groups || s.oc != s.groups) return "not one input and one output channel per group";
   if (block % lanes != 0) return "the block must be a multiple of the vector width";
@@ -15,11 +26,12 @@ DepthwisePlan plan_depthwise(const ConvShape& s, int64_t block, int64_t lanes) {
   DepthwisePlan plan;
   plan.shape = s;
   plan.block = block;
-  // ow * stride - pad >= 0 and ow * stride - pad + (kw - 1) * dilation < iw
-  const int64_t reach = s.iw - 1 + s.pad_left - (s.kw - 1) * s.dilation_w;
-  plan.inner_begin = std::clamp<int64_t>(ceil_div(std::max<int64_t>(s.pad_left, 0), s.stride_w), 0, s.ow);
-  plan.inner_end = reach < 0 ? 0 : std::min(reach / s.stride_w + 1, s.ow);
-  plan.inner_end = std::max(plan.inner_end, plan.inner_begin);
+  const IndexRange columns = inner_outputs(s.iw, s.ow, s.kw, s.stride_w, s.pad_left, s.dilation_w);
+  const IndexRange rows = inner_outputs(s.ih, s.oh, s.kh, s.stride_h, s.pad_top, s.dilation_h);
+  plan.inner_left = columns.begin;
+  plan.inner_right = columns.end;
+  plan.inner_top = rows.begin;
+  plan.inner_bottom = rows.end;
   const int64_t vectors = ceil_div(s.ic, block) * (block / lanes);
   const int64_t planes = std::max<int64_t>(1, s.n * vectors);
   const int64_t wanted =

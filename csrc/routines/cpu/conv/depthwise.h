@@ -10,9 +10,10 @@ namespace neo {
 
 struct DepthwisePlan {
   ConvShape shape;
-  int64_t block = 0;        // x
-  int64_t inner_begin = 0;  // output columns [inner_begin, inner_end) whose taps are all inside
-  int64_t inner_end = 0;
+  int64_t block = 0;  // x
+  // Output columns [inner_left, inner_right) and rows [inner_top, inner_bottom) have all their taps inside.
+  int64_t inner_left = 0, inner_right = 0;
+  int64_t inner_top = 0, inner_bottom = 0;
   int64_t rows = 0;  // output rows per task
   int64_t chunks = 0;
   int64_t tasks = 0;  // images x vectors of channels x chunks
