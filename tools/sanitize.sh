@@ -49,4 +49,5 @@ done
 # The interpreter itself leaks on purpose; its own allocator would hide errors from the sanitizer.
 export ASAN_OPTIONS=detect_leaks=0:$options PYTHONMALLOC=malloc PYTHONPATH=$site
 LD_PRELOAD=$preload "${unshuffled[@]}" "$python" -m neo demo
-LD_PRELOAD=$preload "${unshuffled[@]}" "$python" -m pytest -p no:cacheprovider "$@"
+# File descriptors stay uncaptured: a report is written just before the process ends.
+LD_PRELOAD=$preload "${unshuffled[@]}" "$python" -m pytest -p no:cacheprovider --capture=sys "$@"
