@@ -46,6 +46,8 @@ preload=""
 for library in "${libraries[@]}"; do
   preload+="${preload:+ }$("${CXX:-c++}" -print-file-name="$library")"
 done
+# BLAS threads synchronise in code that no sanitizer sees.
+export OPENBLAS_NUM_THREADS=1
 # The interpreter itself leaks on purpose; its own allocator would hide errors from the sanitizer.
 export ASAN_OPTIONS=detect_leaks=0:$options PYTHONMALLOC=malloc PYTHONPATH=$site
 LD_PRELOAD=$preload "${unshuffled[@]}" "$python" -m neo demo
