@@ -11,6 +11,7 @@ values.
 from __future__ import annotations
 
 import argparse
+import itertools
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def _conv_norm_relu(src: int, dst: int, kernel: int, stride: int, groups: int = 
 
 
 def _mobilenet_v1_stages() -> tuple[list[nn.Module], list[nn.Module]]:
-    """The depthwise-separable trunk of MobileNet v1, before and from its last down-sampling."""
+    """Return the depthwise-separable trunk of MobileNet v1, before and from its last down-sampling."""
     plan = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)] + [(512, 1)] * 5 + [(1024, 2), (1024, 1)]
     layers = _conv_norm_relu(3, 32, 3, 2)
     src, split = 32, 0
@@ -143,9 +144,7 @@ def _ssd(head: nn.Module, tail: nn.Module, widths: list[int]) -> nn.Module:
     class Ssd(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.scales = nn.ModuleList(
-                [head, tail, *[extra(src, dst) for src, dst in zip(widths[1:-1], widths[2:], strict=True)]]
-            )
+            self.scales = nn.ModuleList([head, tail, *[extra(src, dst) for src, dst in itertools.pairwise(widths[1:])]])
             self.scores = nn.ModuleList(nn.Conv2d(width, anchors * classes, 3, 1, 1) for width in widths)
             self.boxes = nn.ModuleList(nn.Conv2d(width, anchors * 4, 3, 1, 1) for width in widths)
 

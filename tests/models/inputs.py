@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,13 @@ from . import media
 
 Feeds = dict[str, np.ndarray]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def models_folder() -> Path:
+    """Return the folder of the shared models; it may be absent."""
+    return Path(os.environ.get("NEO_TEST_MODELS", REPOSITORY.parent / "shared" / "models"))
 
 
 def picture(low: float, high: float, *, channels_last: bool = False) -> Draw:
@@ -27,6 +35,50 @@ def picture(low: float, high: float, *, channels_last: bool = False) -> Draw:
         if channels_last:
             values = values.transpose(0, 2, 3, 1)
         return np.ascontiguousarray(low + (high - low) * values, dtype=np.float32)
+
+    return draw
+
+
+def stored(file: str, key: str) -> Draw:
+    """Return a draw of a photograph that lies in an archive of the folder, ``[1, channels, height, width]``.
+
+    It is sampled at the size that is asked for and shifted a little by the seed; every second one of a batch is
+    mirrored. A detector that sees no object answers with numbers next to zero, which say little.
+    """
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        photograph = np.load(models_folder() / file)[key][0]
+        batch, _, height, width = shape
+        rows = (np.arange(height) * photograph.shape[1]) // height
+        columns = (np.arange(width) * photograph.shape[2]) // width
+        pictures = [photograph[:, rows][:, :, columns[::-1] if i % 2 else columns] for i in range(batch)]
+        shifts = rng.integers(-4, 5, (batch, 2))
+        return np.stack([np.roll(item, shift, (1, 2)) for item, shift in zip(pictures, shifts, strict=True)])
+
+    return draw
+
+
+def writing(low: float, high: float) -> Draw:
+    """Return a draw of pages: lines of dark strokes on white, for models that look for text."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        batch, _, height, width = shape
+        page = np.ones((batch, 1, height, width))
+        size = max(16, min(height, width) // 12)
+        for top in range(size // 2, height - size, 2 * size):
+            for left in range(size, width - size, size * 3 // 4):
+                if rng.random() < 0.15:
+                    continue
+                for sheet in page[:, 0]:
+                    glyph = sheet[top : top + size, left : left + size // 2]
+                    thick = max(2, size // 8)
+                    bars = rng.random(5) < 0.6
+                    for bar, edge in zip(bars, (0, glyph.shape[1] - thick), strict=False):
+                        glyph[:, edge : edge + thick] *= 1 - bar
+                    for bar, edge in zip(bars[2:], (0, (size - thick) // 2, size - thick), strict=True):
+                        glyph[edge : edge + thick] *= 1 - bar
+        noisy = np.clip(0.9 * page + 0.05 * rng.standard_normal(shape), 0, 1)
+        return (low + (high - low) * noisy).astype(np.float32)
 
     return draw
 
@@ -57,11 +109,12 @@ def constant(value: int | Sequence[int], dtype: str) -> Draw:
 
 
 def tones(rate: float) -> Draw:
-    """Return a draw of sound: five decaying tones and noise, ``[batch, samples, ...]``, at ``rate`` Hz."""
+    """Return a draw of sound at ``rate`` Hz: five decaying tones and noise in each row of the first axis."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        times = np.arange(shape[1]) / rate
-        sound = 0.01 * rng.standard_normal((shape[0], shape[1]))
+        samples = int(np.prod(shape[1:]))
+        times = np.arange(samples) / rate
+        sound = 0.01 * rng.standard_normal((shape[0], samples))
         for row in sound:
             for pitch in rng.uniform(80, 1200, 5):
                 start = rng.uniform(0, times[-1])
@@ -84,7 +137,8 @@ def half(draw: Draw) -> Draw:
 def speech_windows(rate: int, *, with_rate: bool) -> Callable[[Path], Iterator[Feeds]]:
     """Return the windows of ``silero-vad/test.wav``: 32 ms each, behind the last 4 ms of the window before.
 
-    The recording has 16,000 samples a second; for 8,000 it is resampled. Without the context every output is about 0.0005.
+    The recording has 16,000 samples a second; for 8,000 it is resampled. Without the context every output is about
+    0.0005.
     """
 
     def windows(folder: Path) -> Iterator[Feeds]:

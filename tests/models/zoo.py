@@ -7,7 +7,6 @@ are seeded by the names of model and case, so that a failing case is fed the sam
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,15 +17,8 @@ import onnx
 from onnx import numpy_helper
 
 from . import inputs
-from .inputs import Draw, Feeds
+from .inputs import Draw, Feeds, models_folder
 from .reweight import reweighted
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def models_folder() -> Path:
-    """Return the folder of the shared models; it may be absent."""
-    return Path(os.environ.get("NEO_TEST_MODELS", REPOSITORY.parent / "shared" / "models"))
 
 
 @dataclass(frozen=True)
@@ -71,7 +63,7 @@ class Stream:
     windows: Callable[[Path], Iterator[Feeds]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """A model of the folder.
 
@@ -325,14 +317,14 @@ MODELS: tuple[Model, ...] = (
         "ppocr-det",
         "ppocr/ch_ppocr_mobile_v2.0_det_infer.onnx",
         "float",
-        _one("x", inputs.picture(-2.1, 2.6), (1, 3, 320, 320), (1, 3, 96, 160), (2, 3, 64, 32)),
+        _one("x", inputs.writing(-2.1, 2.6), (1, 3, 320, 320), (1, 3, 96, 160), (2, 3, 128, 96)),
         note="sizes divide by 32",
     ),
     Model(
         "ppocr-rec",
         "ppocr/en_number_mobile_v2.0_rec_infer.onnx",
         "float",
-        _one("x", inputs.picture(-1, 1), (1, 3, 32, 320), (2, 3, 32, 100), (1, 3, 32, 48)),
+        _one("x", inputs.writing(-1, 1), (1, 3, 32, 320), (2, 3, 32, 100), (1, 3, 32, 48)),
     ),
     Model(
         "resnet8",
@@ -393,14 +385,14 @@ MODELS: tuple[Model, ...] = (
         "ultraface",
         "ultraface-rfb-320/version-RFB-320.onnx",
         "float",
-        _one("input", inputs.picture(-1, 1), (1, 3, 240, 320)),
+        _one("input", inputs.stored("ultraface-rfb-320/ref_nms.npz", "in__input"), (1, 3, 240, 320)),
         _PAIRS,
     ),
     Model(
         "ultraface-nms",
         "ultraface-rfb-320/version-RFB-320-nms-derived.onnx",
         "float",
-        _one("input", inputs.picture(-1, 1), (1, 3, 240, 320)),
+        _one("input", inputs.stored("ultraface-rfb-320/ref_nms.npz", "in__input"), (1, 3, 240, 320)),
         (Reference(("ref_nms.npz",)),),
         note="the number of boxes is born at run time",
     ),
@@ -415,14 +407,21 @@ MODELS: tuple[Model, ...] = (
         "yunet",
         "yunet-n/yunet_n_320_320.onnx",
         "float",
-        _one("input", inputs.picture(0, 255), (1, 3, 320, 320)),
+        _one("input", inputs.stored("yunet-n/ref_fp32.npz", "in__input"), (1, 3, 320, 320)),
         _PAIRS,
     ),
     Model(
         "yunet-dynamic",
         "yunet-n/yunet_n_dynamic.onnx",
         "float",
-        _one("input", inputs.picture(0, 255), (1, 3, 320, 320), (1, 3, 96, 160), (2, 3, 64, 32), (1, 3, 480, 640)),
+        _one(
+            "input",
+            inputs.stored("yunet-n/ref_fp32.npz", "in__input"),
+            (1, 3, 320, 320),
+            (1, 3, 96, 160),
+            (2, 3, 128, 96),
+            (1, 3, 480, 640),
+        ),
         _PAIRS,
         note="sizes divide by 32",
     ),
