@@ -39,7 +39,8 @@ Tensor constant_value(const Node& node) {
     const std::vector<float> rounded(values.begin(), values.end());
     return Tensor::from<float>(DType::Float32, {static_cast<int64_t>(values.size())}, rounded);
   }
-  NEO_CHECK(node.has_attr("value_strings"), Model, node.op, "one attribute must hold the value. Got none - at ", node.place());
+  NEO_CHECK(node.has_attr("value_strings"), Model, node.op, "one attribute must hold the value. Got none - at ",
+            node.place());
   const auto values = node.strings_attr("value_strings");
   return Tensor::from<std::string>(DType::String, {static_cast<int64_t>(values.size())}, values);
 }
@@ -64,8 +65,8 @@ const std::vector<Dim>& dims_attr(const Node& node) {
   const auto found = node.attrs.find("dims");
   const auto* dims = found == node.attrs.end() ? nullptr : std::get_if<std::vector<Dim>>(&found->second);
   NEO_CHECK(dims != nullptr, Model, node.op, "attribute dims must be a list of sizes - at ", node.place());
-  NEO_CHECK(node.int_attr("scalar", 0) == 0 || dims->size() == 1, Model, node.op, "a scalar must be one size. Got ", dims->size(),
-            " - at ", node.place());
+  NEO_CHECK(node.int_attr("scalar", 0) == 0 || dims->size() == 1, Model, node.op, "a scalar must be one size. Got ",
+            dims->size(), " - at ", node.place());
   return *dims;
 }
 
@@ -92,8 +93,8 @@ void reference_dims(ReferenceContext& ctx) {
 
 Tensor fill_value(const Node& node) {
   if (const Tensor* value = node.tensor_attr("value")) {
-    NEO_CHECK(value->size() == 1, Model, node.op, "value must hold one element. Got ", to_string(value->dims()), " - at ",
-              node.place());
+    NEO_CHECK(value->size() == 1, Model, node.op, "value must hold one element. Got ", to_string(value->dims()),
+              " - at ", node.place());
     return *value;
   }
   const float zero = 0;
@@ -126,8 +127,8 @@ void reference_constant_of_shape(ReferenceContext& ctx) {
 
 int64_t range_count(double start, double limit, double delta) {
   const double count = std::ceil((limit - start) / delta);
-  NEO_CHECK(count <= static_cast<double>(kMaxExtent), Shape, "Range", "the range must be finite. Got ", start, " to ", limit, " by ",
-            delta);
+  NEO_CHECK(count <= static_cast<double>(kMaxExtent), Shape, "Range", "the range must be finite. Got ", start, " to ",
+            limit, " by ", delta);
   return count > 0 ? static_cast<int64_t>(count) : 0;
 }
 
@@ -142,7 +143,8 @@ int64_t range_count(int64_t start, int64_t limit, int64_t delta) {
 void infer_range(InferContext& ctx) {
   const DType dtype = ctx.dtype(0);
   for (int i = 1; i < 3; ++i) {
-    ctx.check(ctx.dtype(i) == dtype, str("start, limit and delta must have one element type. Got ", name(dtype), " and ", name(ctx.dtype(i))));
+    ctx.check(ctx.dtype(i) == dtype,
+              str("start, limit and delta must have one element type. Got ", name(dtype), " and ", name(ctx.dtype(i))));
   }
   const auto start = scalar_contents(ctx, 0);
   const auto limit = scalar_contents(ctx, 1);
@@ -159,7 +161,8 @@ void infer_range(InferContext& ctx) {
     return ctx.set_contents(0, std::move(contents));
   }
   const Tensor* constants[] = {ctx.constant(0), ctx.constant(1), ctx.constant(2)};
-  if (std::all_of(std::begin(constants), std::end(constants), [](const Tensor* t) { return t != nullptr && t->size() == 1; })) {
+  if (std::all_of(std::begin(constants), std::end(constants),
+                  [](const Tensor* t) { return t != nullptr && t->size() == 1; })) {
     double numbers[3];
     for (int i = 0; i < 3; ++i) numbers[i] = load_double(dtype, constants[i]->data());
     ctx.check(numbers[2] != 0, "delta must not be 0");
@@ -182,7 +185,8 @@ void reference_range(ReferenceContext& ctx) {
   const double delta = scalar_double(ctx, 2);
   ctx.check(delta != 0, "delta must not be 0");
   std::vector<double> elements(static_cast<size_t>(range_count(start, scalar_double(ctx, 1), delta)));
-  // Every operation is rounded to the type it happens in: float32 for the 16-bit types unless stash_type says otherwise.
+  // Every operation is rounded to the type it happens in: float32 for the 16-bit types unless stash_type says
+  // otherwise.
   const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
   const DType stash = narrow && ctx.node().int_attr("stash_type", 1) == 1 ? DType::Float32 : dtype;
   const auto rounded = [stash](double x) {
@@ -230,11 +234,13 @@ constexpr Window kWindows[] = {
 void infer_window(InferContext& ctx) {
   const auto size = scalar_contents(ctx, 0);
   if (size) ctx.require_less_equal(0, *size, "size must not be negative");
-  ctx.set_output(0, dtype_attr(ctx.node(), "output_datatype", DType::Float32), Shape({size ? *size : ctx.fresh("window")}));
+  ctx.set_output(0, dtype_attr(ctx.node(), "output_datatype", DType::Float32),
+                 Shape({size ? *size : ctx.fresh("window")}));
 }
 
 void reference_window(ReferenceContext& ctx) {
-  const auto* window = std::find_if(std::begin(kWindows), std::end(kWindows), [&](const Window& w) { return ctx.node().op == w.op; });
+  const auto* window =
+      std::find_if(std::begin(kWindows), std::end(kWindows), [&](const Window& w) { return ctx.node().op == w.op; });
   const int64_t size = scalar_int(ctx, 0);
   ctx.check(size >= 0, str("size must not be negative. Got ", size));
   const bool periodic = ctx.node().int_attr("periodic", 1) != 0;
@@ -251,15 +257,29 @@ void reference_window(ReferenceContext& ctx) {
 }  // namespace
 
 void add_generate_ops(OpRegistry& ops) {
-  ops.add({.name = "Constant", .min_inputs = 0, .max_inputs = 0, .infer = infer_constant, .reference = reference_constant, .work = no_work});
-  ops.add({.name = "neo.Dims", .min_inputs = 0, .max_inputs = 0, .infer = infer_dims, .reference = reference_dims, .work = no_work});
+  ops.add({.name = "Constant",
+           .min_inputs = 0,
+           .max_inputs = 0,
+           .infer = infer_constant,
+           .reference = reference_constant,
+           .work = no_work});
+  ops.add({.name = "neo.Dims",
+           .min_inputs = 0,
+           .max_inputs = 0,
+           .infer = infer_dims,
+           .reference = reference_dims,
+           .work = no_work});
   ops.add({.name = "ConstantOfShape",
            .infer = infer_constant_of_shape,
            .reference = reference_constant_of_shape,
            .work = movement_work,
            .shape_inputs = {0}});
   ops.add({.name = "Range", .min_inputs = 3, .max_inputs = 3, .infer = infer_range, .reference = reference_range});
-  ops.add({.name = "EyeLike", .infer = infer_eye_like, .reference = reference_eye_like, .work = movement_work, .shape_inputs = {0}});
+  ops.add({.name = "EyeLike",
+           .infer = infer_eye_like,
+           .reference = reference_eye_like,
+           .work = movement_work,
+           .shape_inputs = {0}});
   for (const Window& window : kWindows) {
     ops.add({.name = window.op, .infer = infer_window, .reference = reference_window, .shape_inputs = {0}});
   }

@@ -12,7 +12,8 @@ namespace neo {
 
 namespace {
 
-// Uniform and normal numbers from one stream: the attribute seed gives the same stream on every call, no seed a new one.
+// Uniform and normal numbers from one stream: the attribute seed gives the same stream on every call, no seed a new
+// one.
 class RandomStream {
  public:
   explicit RandomStream(const Node& node) : engine_(seed_of(node)) {}
@@ -49,7 +50,9 @@ void fill_output(ReferenceContext& ctx, DType dtype, const Dims& dims, const Nex
   store_doubles(y, elements);
 }
 
-bool is_like(const Node& node) { return node.op == "RandomNormalLike" || node.op == "RandomUniformLike"; }
+bool is_like(const Node& node) {
+  return node.op == "RandomNormalLike" || node.op == "RandomUniformLike";
+}
 
 void infer_random(InferContext& ctx) {
   if (is_like(ctx.node())) return ctx.set_output(0, dtype_attr(ctx.node(), "dtype", ctx.dtype(0)), ctx.shape(0));
@@ -62,7 +65,9 @@ DType random_dtype(ReferenceContext& ctx) {
   return dtype_attr(ctx.node(), "dtype", is_like(ctx.node()) ? ctx.input(0).dtype() : DType::Float32);
 }
 
-Dims random_dims(ReferenceContext& ctx) { return is_like(ctx.node()) ? ctx.input(0).dims() : ctx.node().ints_attr("shape"); }
+Dims random_dims(ReferenceContext& ctx) {
+  return is_like(ctx.node()) ? ctx.input(0).dims() : ctx.node().ints_attr("shape");
+}
 
 void reference_random_normal(ReferenceContext& ctx) {
   RandomStream stream(ctx.node());
@@ -78,7 +83,9 @@ void reference_random_uniform(ReferenceContext& ctx) {
   fill_output(ctx, random_dtype(ctx), random_dims(ctx), [&] { return low + (high - low) * stream.uniform(); });
 }
 
-void infer_bernoulli(InferContext& ctx) { ctx.set_output(0, dtype_attr(ctx.node(), "dtype", ctx.dtype(0)), ctx.shape(0)); }
+void infer_bernoulli(InferContext& ctx) {
+  ctx.set_output(0, dtype_attr(ctx.node(), "dtype", ctx.dtype(0)), ctx.shape(0));
+}
 
 void reference_bernoulli(ReferenceContext& ctx) {
   RandomStream stream(ctx.node());
@@ -125,11 +132,21 @@ void reference_multinomial(ReferenceContext& ctx) {
 void add_random_ops(OpRegistry& ops) {
   for (const char* op : {"RandomNormal", "RandomNormalLike"}) {
     const int inputs = op == std::string_view("RandomNormal") ? 0 : 1;
-    ops.add({.name = op, .min_inputs = inputs, .max_inputs = inputs, .infer = infer_random, .reference = reference_random_normal, .random = true});
+    ops.add({.name = op,
+             .min_inputs = inputs,
+             .max_inputs = inputs,
+             .infer = infer_random,
+             .reference = reference_random_normal,
+             .random = true});
   }
   for (const char* op : {"RandomUniform", "RandomUniformLike"}) {
     const int inputs = op == std::string_view("RandomUniform") ? 0 : 1;
-    ops.add({.name = op, .min_inputs = inputs, .max_inputs = inputs, .infer = infer_random, .reference = reference_random_uniform, .random = true});
+    ops.add({.name = op,
+             .min_inputs = inputs,
+             .max_inputs = inputs,
+             .infer = infer_random,
+             .reference = reference_random_uniform,
+             .random = true});
   }
   ops.add({.name = "Bernoulli", .infer = infer_bernoulli, .reference = reference_bernoulli, .random = true});
   ops.add({.name = "Multinomial", .infer = infer_multinomial, .reference = reference_multinomial, .random = true});
