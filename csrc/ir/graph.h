@@ -76,6 +76,8 @@ struct Node {
   // many those are in the int attribute "num_captured" (absent: 0), so that the carried values can be told apart.
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> bodies;
   std::vector<Guard> guards;
+  // Sizes that inference of this node introduced, in order; inferring again takes the same ones.
+  std::vector<Symbol> symbols;
 
   Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   Value* output(size_t i) const { return i < outputs.size() ? outputs[i] : nullptr; }

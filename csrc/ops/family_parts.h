@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ops/op.h"
+
+// Parts of families that have files of their own; the family's function of ops/families.h calls them.
+
+namespace neo {
+
+void add_slice_ops(OpRegistry& ops);    // slice.cpp, of shape: Concat, Split, Slice, Trilu, ReverseSequence, Compress
+void add_pad_ops(OpRegistry& ops);      // pad.cpp, of shape: Pad, CenterCropPad
+void add_scatter_ops(OpRegistry& ops);  // scatter.cpp, of index
+void add_random_ops(OpRegistry& ops);   // random.cpp, of generate
+void add_grid_ops(OpRegistry& ops);     // grid.cpp, of resize: GridSample, AffineGrid
+void add_tree_ops(OpRegistry& ops);     // tree_ensemble.cpp, of ml
+void add_linear_model_ops(OpRegistry& ops);  // linear_model.cpp, of ml: linear and support vector machines
+
+}  // namespace neo
