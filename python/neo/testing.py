@@ -76,7 +76,8 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
         return float(np.finfo(dtype).eps)
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(dtype).eps)
+    limits: Any = ml_dtypes.finfo
+    return float(limits(dtype).eps)
 
 
 def _compare_form(actual: Any, expected: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -383,7 +384,7 @@ def output_steps(model: Any) -> dict[str, float]:
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             tensors[node.output[0]] = node.attribute[0].t
-    producers = {name: node for node in graph.node for name in node.output}
+    producers: dict[str, onnx.NodeProto] = {name: node for node in graph.node for name in node.output}
 
     def scale(name: str) -> float:
         return float(np.max(numpy_helper.to_array(tensors[name]))) if name in tensors else 0.0
@@ -424,11 +425,12 @@ def _quantizes(model: Any) -> bool:
 
 def _to_dtype(name: Any) -> np.dtype[Any]:
     try:
-        return np.dtype(name)
+        found: np.dtype[Any] = np.dtype(name)
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, str(name)))
+        found = np.dtype(getattr(ml_dtypes, str(name)))
+    return found
 
 
 def seeded_inputs(
