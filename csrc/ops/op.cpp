@@ -70,6 +70,7 @@ void InferContext::set_contents(int i, std::vector<Dim> contents) {
 }
 
 Dim InferContext::fresh(std::string_view stem, Range range) {
+  if (range.lo == range.hi) return range.lo;
   const size_t i = fresh_count_++;
   if (i < node_.symbols.size() && is_named_after(node_.symbols[i], stem)) {
     node_.symbols[i].range = range;
