@@ -10,41 +10,80 @@
 namespace neo {
 namespace {
 
-using Op = EltwiseOp;
-
-const std::map<std::string_view, Op>& simple_ops() {
-  static const std::map<std::string_view, Op> ops = {
-      {"Neg", Op::Neg}, {"Abs", Op::Abs}, {"Sqrt", Op::Sqrt}, {"Reciprocal", Op::Reciprocal}, {"Exp", Op::Exp}, {"Log", Op::Log},
-      {"Tanh", Op::Tanh}, {"Sigmoid", Op::Sigmoid}, {"Erf", Op::Erf}, {"Relu", Op::Relu}, {"HardSwish", Op::HardSwish},
-      {"Softplus", Op::Softplus}, {"Softsign", Op::Softsign}, {"Mish", Op::Mish}, {"Floor", Op::Floor}, {"Ceil", Op::Ceil},
-      {"Round", Op::Round}, {"Sign", Op::Sign}, {"Sin", Op::Sin}, {"Cos", Op::Cos}, {"Not", Op::Not}, {"IsNaN", Op::IsNan},
-      {"Add", Op::Add}, {"Sub", Op::Sub}, {"Mul", Op::Mul}, {"Div", Op::Div}, {"PRelu", Op::PRelu}, {"Equal", Op::Equal},
-      {"Less", Op::Less}, {"LessOrEqual", Op::LessEqual}, {"Greater", Op::Greater}, {"GreaterOrEqual", Op::GreaterEqual},
-      {"And", Op::And}, {"Or", Op::Or}, {"Xor", Op::Xor}, {"Where", Op::Where},
+const std::map<std::string_view, EltwiseOp>& simple_ops() {
+  static const std::map<std::string_view, EltwiseOp> ops = {
+      {"Neg", EltwiseOp::Neg},
+      {"Abs", EltwiseOp::Abs},
+      {"Sqrt", EltwiseOp::Sqrt},
+      {"Reciprocal", EltwiseOp::Reciprocal},
+      {"Exp", EltwiseOp::Exp},
+      {"Log", EltwiseOp::Log},
+      {"Tanh", EltwiseOp::Tanh},
+      {"Sigmoid", EltwiseOp::Sigmoid},
+      {"Erf", EltwiseOp::Erf},
+      {"Relu", EltwiseOp::Relu},
+      {"HardSwish", EltwiseOp::HardSwish},
+      {"Softplus", EltwiseOp::Softplus},
+      {"Softsign", EltwiseOp::Softsign},
+      {"Mish", EltwiseOp::Mish},
+      {"Floor", EltwiseOp::Floor},
+      {"Ceil", EltwiseOp::Ceil},
+      {"Round", EltwiseOp::Round},
+      {"Sign", EltwiseOp::Sign},
+      {"Sin", EltwiseOp::Sin},
+      {"Cos", EltwiseOp::Cos},
+      {"Not", EltwiseOp::Not},
+      {"IsNaN", EltwiseOp::IsNan},
+      {"Add", EltwiseOp::Add},
+      {"Sub", EltwiseOp::Sub},
+      {"Mul", EltwiseOp::Mul},
+      {"Div", EltwiseOp::Div},
+      {"PRelu", EltwiseOp::PRelu},
+      {"Equal", EltwiseOp::Equal},
+      {"Less", EltwiseOp::Less},
+      {"LessOrEqual", EltwiseOp::LessEqual},
+      {"Greater", EltwiseOp::Greater},
+      {"GreaterOrEqual", EltwiseOp::GreaterEqual},
+      {"And", EltwiseOp::And},
+      {"Or", EltwiseOp::Or},
+      {"Xor", EltwiseOp::Xor},
+      {"Where", EltwiseOp::Where},
   };
   return ops;
 }
 
-const std::map<std::string_view, Op>& folding_ops() {
-  static const std::map<std::string_view, Op> ops = {{"Sum", Op::Add}, {"Max", Op::Max}, {"Min", Op::Min}};
+const std::map<std::string_view, EltwiseOp>& folding_ops() {
+  static const std::map<std::string_view, EltwiseOp> ops = {
+      {"Sum", EltwiseOp::Add}, {"Max", EltwiseOp::Max}, {"Min", EltwiseOp::Min}};
   return ops;
 }
 
 std::optional<EltwiseType> type_of(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return EltwiseType::F32;
-    case DType::UInt8: return EltwiseType::U8;
-    case DType::Int8: return EltwiseType::I8;
-    case DType::Bool: return EltwiseType::Bool;
-    case DType::Int32: return EltwiseType::I32;
-    case DType::Int64: return EltwiseType::I64;
-    default: return std::nullopt;
+    case DType::Float32:
+      return EltwiseType::F32;
+    case DType::UInt8:
+      return EltwiseType::U8;
+    case DType::Int8:
+      return EltwiseType::I8;
+    case DType::Bool:
+      return EltwiseType::Bool;
+    case DType::Int32:
+      return EltwiseType::I32;
+    case DType::Int64:
+      return EltwiseType::I64;
+    default:
+      return std::nullopt;
   }
 }
 
-bool is_small(DType dtype) { return dtype == DType::Float32 || dtype == DType::UInt8 || dtype == DType::Int8 || dtype == DType::Bool; }
+bool is_small(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::UInt8 || dtype == DType::Int8 || dtype == DType::Bool;
+}
 
-bool is_one_element(const Value* v) { return v->shape().has_rank() && v->shape().is_static() && element_count(v->shape().to_dims()) == 1; }
+bool is_one_element(const Value* v) {
+  return v->shape().has_rank() && v->shape().is_static() && element_count(v->shape().to_dims()) == 1;
+}
 
 std::optional<double> scalar_constant(const Value* v) {
   if (!v || !v->constant || v->constant->size() != 1 || v->dtype() == DType::String) return std::nullopt;
@@ -69,7 +108,8 @@ class Compiler {
     }
     EltwiseProgram& p = out_.program;
     // Steps were appended to a vector that may be longer than a program holds.
-    if (steps_.size() > kEltwiseMaxSteps || registers_ > kEltwiseMaxRegisters || out_.inputs.size() + 1 > kEltwiseMaxOperands) {
+    if (steps_.size() > kEltwiseMaxSteps || registers_ > kEltwiseMaxRegisters ||
+        out_.inputs.size() + 1 > kEltwiseMaxOperands) {
       if (why) *why = "the program is too long";
       return std::nullopt;
     }
@@ -108,8 +148,8 @@ class Compiler {
     return static_cast<int8_t>(registers_++);
   }
 
-  // Registers of values nobody reads after this node are free again. Called before a node's last step takes its register: a step
-  // may write over its own operands.
+  // Registers of values nobody reads after this node are free again. Called before a node's last step takes its
+  // register: a step may write over its own operands.
   void release(const Node& node) {
     for (const Value* v : node.inputs) {
       const auto it = register_of_.find(v);
@@ -119,12 +159,12 @@ class Compiler {
     }
   }
 
-  int8_t step(Op op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
+  int8_t step(EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
     steps_.push_back({op, take_register(), a, b, c, static_cast<float>(p), static_cast<float>(q)});
     return steps_.back().dst;
   }
 
-  void finish(const Node& node, Op op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
+  void finish(const Node& node, EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
     release(node);
     register_of_[node.outputs.front()] = step(op, a, b, c, p, q);
   }
@@ -151,46 +191,52 @@ class Compiler {
         left = step(fold->second, left, right);
         temporary = true;
       }
-      finish(node, Op::Copy, left);
+      finish(node, EltwiseOp::Copy, left);
     } else if (op == "LeakyRelu") {
-      finish(node, Op::LeakyRelu, in(0), 0, 0, node.float_attr("alpha", 0.01));
+      finish(node, EltwiseOp::LeakyRelu, in(0), 0, 0, node.float_attr("alpha", 0.01));
     } else if (op == "Elu") {
-      finish(node, Op::Elu, in(0), 0, 0, node.float_attr("alpha", 1));
+      finish(node, EltwiseOp::Elu, in(0), 0, 0, node.float_attr("alpha", 1));
     } else if (op == "Selu") {
-      finish(node, Op::Selu, in(0), 0, 0, node.float_attr("alpha", 1.67326319217681884765625), node.float_attr("gamma", 1.05070102214813232421875));
+      finish(node, EltwiseOp::Selu, in(0), 0, 0, node.float_attr("alpha", 1.67326319217681884765625),
+             node.float_attr("gamma", 1.05070102214813232421875));
     } else if (op == "Celu") {
-      finish(node, Op::Celu, in(0), 0, 0, node.float_attr("alpha", 1));
+      finish(node, EltwiseOp::Celu, in(0), 0, 0, node.float_attr("alpha", 1));
     } else if (op == "ThresholdedRelu") {
-      finish(node, Op::ThresholdedRelu, in(0), 0, 0, node.float_attr("alpha", 1));
+      finish(node, EltwiseOp::ThresholdedRelu, in(0), 0, 0, node.float_attr("alpha", 1));
     } else if (op == "HardSigmoid") {
-      finish(node, Op::HardSigmoid, in(0), 0, 0, node.float_attr("alpha", 0.2), node.float_attr("beta", 0.5));
+      finish(node, EltwiseOp::HardSigmoid, in(0), 0, 0, node.float_attr("alpha", 0.2), node.float_attr("beta", 0.5));
     } else if (op == "Swish") {
-      finish(node, Op::Swish, in(0), 0, 0, node.float_attr("alpha", 1));
+      finish(node, EltwiseOp::Swish, in(0), 0, 0, node.float_attr("alpha", 1));
     } else if (op == "Gelu") {
-      finish(node, node.string_attr("approximate", "none") == "tanh" ? Op::GeluTanh : Op::Gelu, in(0));
+      finish(node, node.string_attr("approximate", "none") == "tanh" ? EltwiseOp::GeluTanh : EltwiseOp::Gelu, in(0));
     } else if (op == "Clip") {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
       const double lo = node.input(1) ? *scalar_constant(node.input(1)) : -kInfinity;
       const double hi = node.input(2) ? *scalar_constant(node.input(2)) : kInfinity;
-      finish(node, Op::Clip, in(0), 0, 0, lo, hi);
+      finish(node, EltwiseOp::Clip, in(0), 0, 0, lo, hi);
     } else if (op == "Pow") {
       const auto exponent = scalar_constant(node.input(1));
-      if (exponent == 2.0) finish(node, Op::Square, in(0));
-      else if (exponent == 0.5) finish(node, Op::Sqrt, in(0));
-      else if (exponent == -1.0) finish(node, Op::Reciprocal, in(0));
-      else finish(node, Op::Pow, in(0), in(1));
+      if (exponent == 2.0)
+        finish(node, EltwiseOp::Square, in(0));
+      else if (exponent == 0.5)
+        finish(node, EltwiseOp::Sqrt, in(0));
+      else if (exponent == -1.0)
+        finish(node, EltwiseOp::Reciprocal, in(0));
+      else
+        finish(node, EltwiseOp::Pow, in(0), in(1));
     } else if (op == "Cast") {
-      finish(node, Op::Copy, in(0));
+      finish(node, EltwiseOp::Copy, in(0));
     } else if (op == "QuantizeLinear") {
       const DType dtype = node.outputs.front()->dtype();
-      finish(node, Op::Quantize, in(0), in(1), in(2), static_cast<double>(integer_min(dtype)), static_cast<double>(integer_max(dtype)));
+      finish(node, EltwiseOp::Quantize, in(0), in(1), in(2), static_cast<double>(integer_min(dtype)),
+             static_cast<double>(integer_max(dtype)));
     } else if (op == "DequantizeLinear") {
       if (node.input(2)) {
-        const int8_t centred = step(Op::Sub, in(0), in(2));
+        const int8_t centred = step(EltwiseOp::Sub, in(0), in(2));
         free_.push_back(centred);
-        finish(node, Op::Mul, centred, in(1));
+        finish(node, EltwiseOp::Mul, centred, in(1));
       } else {
-        finish(node, Op::Mul, in(0), in(1));
+        finish(node, EltwiseOp::Mul, in(0), in(1));
       }
     } else {
       why_ = str(op, " is not elementwise");
@@ -224,13 +270,15 @@ bool is_eltwise(const Node& node) {
     return out->dtype() == DType::Float32 && type_of(from).has_value();
   }
   if (node.op == "QuantizeLinear") {
-    return input_is(0, DType::Float32) && input_is(1, DType::Float32) && node.input(2) && is_one_element(node.input(1)) &&
-           is_one_element(node.input(2)) && (out->dtype() == DType::UInt8 || out->dtype() == DType::Int8);
+    return input_is(0, DType::Float32) && input_is(1, DType::Float32) && node.input(2) &&
+           is_one_element(node.input(1)) && is_one_element(node.input(2)) &&
+           (out->dtype() == DType::UInt8 || out->dtype() == DType::Int8);
   }
   if (node.op == "DequantizeLinear") {
     const DType from = node.inputs.front()->dtype();
-    return (from == DType::UInt8 || from == DType::Int8) && input_is(1, DType::Float32) && out->dtype() == DType::Float32 &&
-           is_one_element(node.input(1)) && (!node.input(2) || is_one_element(node.input(2)));
+    return (from == DType::UInt8 || from == DType::Int8) && input_is(1, DType::Float32) &&
+           out->dtype() == DType::Float32 && is_one_element(node.input(1)) &&
+           (!node.input(2) || is_one_element(node.input(2)));
   }
   const bool logic = node.op == "And" || node.op == "Or" || node.op == "Xor" || node.op == "Not";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -246,34 +294,43 @@ bool is_eltwise(const Node& node) {
   if (node.op == "Clip") {
     return (!node.input(1) || scalar_constant(node.input(1))) && (!node.input(2) || scalar_constant(node.input(2)));
   }
-  static constexpr std::string_view kWithAttributes[] = {"LeakyRelu", "Elu", "Selu", "Celu", "ThresholdedRelu", "HardSigmoid", "Swish", "Gelu", "Pow"};
+  static constexpr std::string_view kWithAttributes[] = {"LeakyRelu",   "Elu",   "Selu", "Celu", "ThresholdedRelu",
+                                                         "HardSigmoid", "Swish", "Gelu", "Pow"};
   return simple_ops().count(node.op) > 0 || folding_ops().count(node.op) > 0 ||
          std::find(std::begin(kWithAttributes), std::end(kWithAttributes), node.op) != std::end(kWithAttributes);
 }
 
-std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why) { return Compiler(workload).run(why); }
+std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why) {
+  return Compiler(workload).run(why);
+}
 
 double eltwise_work(const EltwiseProgram& program) {
   double total = 0;
   for (int i = 0; i < program.steps; ++i) {
     switch (program.step[i].op) {
-      case Op::Exp:
-      case Op::Log:
-      case Op::Tanh:
-      case Op::Sigmoid:
-      case Op::Erf:
-      case Op::Elu:
-      case Op::Selu:
-      case Op::Celu:
-      case Op::Softplus:
-      case Op::Gelu:
-      case Op::GeluTanh:
-      case Op::Swish:
-      case Op::Sin:
-      case Op::Cos: total += 20; break;
-      case Op::Mish:
-      case Op::Pow: total += 40; break;
-      default: total += 1.5; break;
+      case EltwiseOp::Exp:
+      case EltwiseOp::Log:
+      case EltwiseOp::Tanh:
+      case EltwiseOp::Sigmoid:
+      case EltwiseOp::Erf:
+      case EltwiseOp::Elu:
+      case EltwiseOp::Selu:
+      case EltwiseOp::Celu:
+      case EltwiseOp::Softplus:
+      case EltwiseOp::Gelu:
+      case EltwiseOp::GeluTanh:
+      case EltwiseOp::Swish:
+      case EltwiseOp::Sin:
+      case EltwiseOp::Cos:
+        total += 20;
+        break;
+      case EltwiseOp::Mish:
+      case EltwiseOp::Pow:
+        total += 40;
+        break;
+      default:
+        total += 1.5;
+        break;
     }
   }
   return total;

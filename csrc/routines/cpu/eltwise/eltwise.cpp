@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "base/check.h"
@@ -43,7 +44,8 @@ std::vector<Axis> physical_axes(std::span<const Arg* const> operands) {
   }
   if (blocked) {
     Axis lanes{block, {}};
-    for (size_t i = 0; i < operands.size(); ++i) lanes.stride[i] = operands[i]->layout.is_blocked() ? operands[i]->strides.back() : 0;
+    for (size_t i = 0; i < operands.size(); ++i)
+      lanes.stride[i] = operands[i]->layout.is_blocked() ? operands[i]->strides.back() : 0;
     axes.push_back(lanes);
   }
   return axes;
@@ -109,7 +111,7 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
   for (size_t o = 0; o < count; ++o) {
     space.inner_stride[o] = inner.stride[o];
     const bool one = inner.size == 1;
-    space.mode[o] = repeats[o]                  ? EltwiseMode::Lanes
+    space.mode[o] = repeats[o]                    ? EltwiseMode::Lanes
                     : one || inner.stride[o] == 1 ? EltwiseMode::Dense
                     : inner.stride[o] == 0        ? EltwiseMode::Scalar
                                                   : EltwiseMode::Strided;
@@ -122,7 +124,8 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
 
 class EltwiseStepRun final : public KernelStep {
  public:
-  EltwiseStepRun(EltwiseProgram program, TaskKernel kernel, int lanes) : program_(program), kernel_(kernel), lanes_(lanes) {}
+  EltwiseStepRun(EltwiseProgram program, TaskKernel kernel, int lanes)
+      : program_(program), kernel_(kernel), lanes_(lanes) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     std::vector<const Arg*> operands;
@@ -160,7 +163,8 @@ std::vector<const Node*> grow(const Node& root, const Graph::Users& users, const
         const Node* p = v ? v->producer : nullptr;
         if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape) || graph.is_output(v)) continue;
         const auto it = users.find(v);
-        const bool inside = std::all_of(it->second.begin(), it->second.end(), [&](const auto& u) { return members.count(u.first) > 0; });
+        const bool inside = std::all_of(it->second.begin(), it->second.end(),
+                                        [&](const auto& u) { return members.count(u.first) > 0; });
         if (!inside) continue;
         group.push_back(p);
         members.insert(p);
@@ -195,10 +199,58 @@ class EltwiseRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/eltwise"; }
   std::vector<std::string_view> roots() const override {
-    return {"Neg", "Abs", "Sqrt", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid", "Erf", "Relu", "HardSwish", "Softplus", "Softsign", "Mish",
-            "Floor", "Ceil", "Round", "Sign", "Sin", "Cos", "Not", "IsNaN", "Add", "Sub", "Mul", "Div", "PRelu", "Equal", "Less",
-            "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or", "Xor", "Where", "Sum", "Max", "Min", "LeakyRelu", "Elu", "Selu",
-            "Celu", "ThresholdedRelu", "HardSigmoid", "Swish", "Gelu", "Pow", "Clip", "Cast", "QuantizeLinear", "DequantizeLinear"};
+    return {"Neg",
+            "Abs",
+            "Sqrt",
+            "Reciprocal",
+            "Exp",
+            "Log",
+            "Tanh",
+            "Sigmoid",
+            "Erf",
+            "Relu",
+            "HardSwish",
+            "Softplus",
+            "Softsign",
+            "Mish",
+            "Floor",
+            "Ceil",
+            "Round",
+            "Sign",
+            "Sin",
+            "Cos",
+            "Not",
+            "IsNaN",
+            "Add",
+            "Sub",
+            "Mul",
+            "Div",
+            "PRelu",
+            "Equal",
+            "Less",
+            "LessOrEqual",
+            "Greater",
+            "GreaterOrEqual",
+            "And",
+            "Or",
+            "Xor",
+            "Where",
+            "Sum",
+            "Max",
+            "Min",
+            "LeakyRelu",
+            "Elu",
+            "Selu",
+            "Celu",
+            "ThresholdedRelu",
+            "HardSigmoid",
+            "Swish",
+            "Gelu",
+            "Pow",
+            "Clip",
+            "Cast",
+            "QuantizeLinear",
+            "DequantizeLinear"};
   }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
@@ -233,7 +285,8 @@ class EltwiseRoutine final : public Routine {
       const Value* v = workload.inputs[static_cast<size_t>(i)];
       plain.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
       work.bytes = work.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
-      if (plain.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant) plain.in_place = i;
+      if (plain.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant)
+        plain.in_place = i;
     }
     plain.outputs.push_back(plain_schema(out->type));
     work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
@@ -267,15 +320,19 @@ class EltwiseRoutine final : public Routine {
   }
 
  private:
-  static std::optional<Candidate> block_channels(Candidate c, const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
+  static std::optional<Candidate> block_channels(Candidate c, const Workload& workload, const CompiledEltwise& compiled,
+                                                 const Target& target) {
     const Shape& shape = workload.outputs.front()->shape();
-    if (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() < 2 || shape.rank() + 1 > kEltwiseMaxAxes) return std::nullopt;
+    if (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() < 2 || shape.rank() + 1 > kEltwiseMaxAxes)
+      return std::nullopt;
     bool any = false;
     for (int i : compiled.inputs) {
       const Value* v = workload.inputs[static_cast<size_t>(i)];
       switch (channels_of(v, shape)) {
-        case Channels::Other: return std::nullopt;
-        case Channels::Broadcast: break;
+        case Channels::Other:
+          return std::nullopt;
+        case Channels::Broadcast:
+          break;
         case Channels::All: {
           const int rank = v->shape().rank();
           const int axis = 1 - (shape.rank() - rank);
@@ -293,6 +350,8 @@ class EltwiseRoutine final : public Routine {
 
 }  // namespace
 
-void add_eltwise_routines(RoutineTable& table) { table.add(std::make_unique<EltwiseRoutine>()); }
+void add_eltwise_routines(RoutineTable& table) {
+  table.add(std::make_unique<EltwiseRoutine>());
+}
 
 }  // namespace neo
