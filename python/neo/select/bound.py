@@ -21,9 +21,9 @@ def value_of(factors: Sequence[Factor], choice: Sequence[int]) -> float:
 def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: int, deadline: float) -> list[Factor]:
     """Equivalent factors whose separate minima sum to a better bound.
 
-    Sequential sweeps there and back: each variable collects the minima of its factors and hands equal shares of them to
-    the factors ahead (TRW-S: Kolmogorov, Convergent tree-reweighted message passing, 2006; for longer scopes: Kolmogorov,
-    A new look at reweighted message passing, 2015).
+    Sequential sweeps there and back: each variable collects the minima of its factors and hands equal shares of them
+    to the factors ahead (TRW-S: Kolmogorov, Convergent tree-reweighted message passing, 2006; for longer scopes:
+    Kolmogorov, A new look at reweighted message passing, 2015).
     """
     count = len(sizes)
     unary = [np.zeros(n) for n in sizes]

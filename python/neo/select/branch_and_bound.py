@@ -1,10 +1,10 @@
 """Branch and bound, level by level, on what elimination leaves.
 
-Variables are assigned in the reverse of an elimination order. All partial choices of a level are extended at once; each
-carries lower bounds of its completions' cost, read from (mini-)bucket tables (Kask and Dechter, Mini-bucket heuristics for
-improved search, 1999), and usage. Those that cannot beat the best known choice or cannot meet a limit go; of those that
-agree on all variables the rest still depends on, only the best stay. A level wider than allowed drops its worst: then what
-was dropped bounds the optimum, and the search runs again wider.
+Variables are assigned in the reverse of an elimination order. All partial choices of a level are extended at once;
+each carries lower bounds of its completions' cost, read from (mini-)bucket tables (Kask and Dechter, Mini-bucket
+heuristics for improved search, 1999), and of their usage. Those that cannot beat the best known choice or cannot meet a
+limit go; of those that agree on all variables the rest still depends on, only the best stay. A level wider than allowed
+drops its worst: then what was dropped bounds the optimum, and the search runs again wider.
 """
 
 from __future__ import annotations
@@ -173,7 +173,9 @@ def branch_and_bound(
         for choice in priced.choices:
             offer(choice)
         bound = max(bound, priced.bound)
-        factors = shifted + [(s, p * t) for p, parts in zip(priced.prices, usage, strict=True) if p > 0 for s, t in parts]
+        factors = shifted + [
+            (s, p * t) for p, parts in zip(priced.prices, usage, strict=True) if p > 0 for s, t in parts
+        ]
         tables = eliminate(sizes, merge(factors), limit=table_limit, keep=True)
         objectives.append(_Objective(tables, math.inf, -float(priced.prices @ limits)))
         for limit, parts in zip(limits, usage, strict=True):

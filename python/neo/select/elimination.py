@@ -1,8 +1,8 @@
 """Variable elimination on factor graphs: orders, tables, mini-buckets.
 
-A factor is a scope, a strictly increasing tuple of variables, and a table with one axis per variable of it. Variables are
-numbered by their place in the elimination order, so the variable a factor is eliminated by is the first of its scope, and
-tables of one bucket broadcast against each other without transposing.
+A factor is a scope, a strictly increasing tuple of variables, and a table with one axis per variable of it. Variables
+are numbered by their place in the elimination order, so the variable a factor is eliminated by is the first of its
+scope, and tables of one bucket broadcast against each other without transposing.
 
 Elimination in a tree's or a chain's order is the dynamic programming of NeoCPU 3.3.2 (Algorithm 2) and of SoftNeuro IV
 (DPRS, whose relaxed branch conditions are the scopes here); R0, R1 and R2 of PBQP are the buckets of degree 0, 1 and 2.
@@ -173,7 +173,7 @@ def _far_end(neighbours: Sequence[set[int]], start: int) -> int:
 
 
 def relabel(factors: Iterable[Factor], position: Sequence[int]) -> list[Factor]:
-    """The same factors with variable v renamed to position[v], axes in increasing order."""
+    """Rename variable v to position[v] in all factors, axes in increasing order."""
     out = []
     for scope, table in factors:
         new = [position[v] for v in scope]
@@ -207,7 +207,7 @@ def join(scope: Scope, sizes: Sequence[int], factors: Sequence[Factor]) -> Array
 
 @dataclass
 class Group:
-    """A part of a bucket: a joined table whose first axis is the eliminated variable, and its minimum over that axis."""
+    """A part of a bucket: a joined table, its first axis the eliminated variable, and its minimum over that axis."""
 
     scope: Scope
     joined: Array
@@ -259,12 +259,10 @@ class Elimination:
             False where every completion found is forbidden.
         """
         for v in range(self.count - 1, -1, -1):
-            total: Array | float = 0.0
+            total = np.zeros(self.sizes[v])
             for scope, table in self.buckets[v]:
-                total = total + table[(slice(None), *[choice[u] for u in scope[1:]])]
-            if isinstance(total, float):
-                choice[v] = 0
-                continue
+                index: tuple[slice | int, ...] = (slice(None), *[choice[u] for u in scope[1:]])
+                total += table[index]
             best = int(total.argmin())
             if math.isinf(total[best]):
                 return False
