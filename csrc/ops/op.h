@@ -56,7 +56,8 @@ class InferContext {
   // Records known elements of an integer output of rank 0 or 1.
   void set_contents(int i, std::vector<Dim> contents);
 
-  Dim fresh(std::string_view stem, Range range = {}) { return symbols_.fresh(stem, range); }
+  // A size that is not known, named after `stem`. The node keeps its symbols, so inferring again gives the same ones.
+  Dim fresh(std::string_view stem, Range range = {});
 
   // Each proves the condition, throws a Shape error when it cannot hold, or records a guard.
   void require_equal(const Dim& a, const Dim& b, std::string rule);
@@ -74,13 +75,16 @@ class InferContext {
   // A possibly negative axis of an input of known rank; a Model error when it is out of range.
   int axis(int64_t axis, int rank) const;
 
-  // Inference of a body with the given input types; returns the output types. Bodies are inferred by ops/infer.h.
-  std::vector<Type> infer_body(std::string_view body, const std::vector<Type>& inputs);
+  // Inference of a body with the given input types, and the known elements of its inputs where there are any (may be
+  // shorter); returns the output types. Bodies are inferred by ops/infer.h.
+  std::vector<Type> infer_body(std::string_view body, const std::vector<Type>& inputs,
+                               const std::vector<std::optional<std::vector<Dim>>>& contents = {});
 
  private:
   Node& node_;
   const OpRegistry& ops_;
   SymbolTable& symbols_;
+  size_t fresh_count_ = 0;
 };
 
 // One execution of one node on the host: inputs with concrete dims, outputs that are given or allocated here.

@@ -33,6 +33,9 @@ struct Workload {
   std::string text() const;
 };
 
+// How a value is held at a block's boundary and by every reference: on the host, row-major.
+Schema plain_schema(const Type& type);
+
 struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
   Workload workload;

@@ -50,13 +50,11 @@ Frame::Frame(const Block& block, RunState& run)
       host_(block.slots.size()),
       bound_(block.regions.size()),
       arenas_(block.regions.size()),
-      spare_(block.results.size()),
-      result_of_slot_(block.slots.size(), -1) {
+      spare_(block.results.size()) {
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
     if (slot.storage == Slot::Storage::Constant) data_[i] = static_cast<std::byte*>(slot.constant.data());
   }
-  for (size_t r = 0; r < block.results.size(); ++r) result_of_slot_[static_cast<size_t>(block.results[r])] = static_cast<int>(r);
 }
 
 int64_t Frame::arena_bytes() const {
@@ -82,6 +80,7 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
 std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
   NEO_ASSERT(arguments.size() == block_.arguments.size());
   symbols_ = outer;
+  for (HostValue& v : host_) v = {};
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
     host_[slot] = arguments[i];
@@ -99,7 +98,6 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
     if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_of(value.tensor);
     results.push_back(std::move(value));
   }
-  for (HostValue& v : host_) v = {};
   return results;
 }
 
@@ -123,10 +121,11 @@ void Frame::enter_region(size_t index) {
     const auto slot = static_cast<size_t>(planned);
     data_[slot] = arena + binding_->offset[slot];
   }
-  for (size_t slot = 0; slot < block_.slots.size(); ++slot) {
+  for (size_t r = 0; r < block_.results.size(); ++r) {
+    const auto slot = static_cast<size_t>(block_.results[r]);
     const Slot& s = block_.slots[slot];
     if (s.storage == Slot::Storage::Result && binding_->sized[slot] && host_[slot].kind == HostValue::Kind::Empty) {
-      host_[slot] = result_memory(static_cast<size_t>(result_of_slot_[slot]), s.type.dtype, binding_->dims[slot]);
+      host_[slot] = result_memory(r, s.type.dtype, binding_->dims[slot]);
       data_[slot] = static_cast<std::byte*>(host_[slot].tensor.data());
     }
   }

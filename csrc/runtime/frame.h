@@ -56,7 +56,6 @@ class Frame {
   Memory scratch_;
   std::vector<std::byte*> pointers_;
   std::vector<std::vector<Tensor>> spare_;           // by result: memory given out before, reused once nobody holds it
-  std::vector<int> result_of_slot_;
   std::map<const Block*, std::unique_ptr<Frame>> children_;
 };
 
