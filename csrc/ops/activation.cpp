@@ -1,9 +1,11 @@
+#include "ops/activation.h"
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <numbers>
 
-#include "ops/activations.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -79,6 +81,42 @@ void reference_activation(ReferenceContext& ctx) {
   auto elements = ctx.doubles(0);
   for (double& x : elements) x = activation.real(x, a, b);
   store_doubles(ctx.output(0, ctx.input(0).dtype(), ctx.input(0).dims()), elements);
+}
+
+// Activations named by attributes of other operators
+
+struct Named {
+  std::string_view name;
+  int parameters;
+  double first_default;
+  double second_default;
+  double (*function)(double x, double a, double b);
+};
+
+constexpr std::array kNamed = {
+    Named{"", 0, 0, 0, [](double x, double, double) { return x; }},
+    Named{"Affine", 2, 1, 0, [](double x, double a, double b) { return a * x + b; }},
+    Named{"Clip", 2, -HUGE_VAL, HUGE_VAL, [](double x, double a, double b) { return std::min(std::max(x, a), b); }},
+    Named{"Elu", 1, 1, 0, [](double x, double a, double) { return x < 0 ? a * std::expm1(x) : x; }},
+    Named{"HardSigmoid", 2, 0.2f, 0.5, [](double x, double a, double b) { return std::clamp(a * x + b, 0.0, 1.0); }},
+    Named{"LeakyRelu", 1, 0.01f, 0, [](double x, double a, double) { return x < 0 ? a * x : x; }},
+    Named{"Relu", 0, 0, 0, [](double x, double, double) { return x < 0 ? 0.0 : x; }},
+    Named{"ScaledTanh", 2, 1, 1, [](double x, double a, double b) { return a * std::tanh(b * x); }},
+    Named{"Sigmoid", 0, 0, 0, [](double x, double, double) { return sigmoid(x); }},
+    Named{"Softplus", 0, 0, 0, [](double x, double, double) { return softplus(x); }},
+    Named{"Softsign", 0, 0, 0, [](double x, double, double) { return x / (1.0 + std::fabs(x)); }},
+    Named{"Tanh", 0, 0, 0, [](double x, double, double) { return std::tanh(x); }},
+    Named{"ThresholdedRelu", 1, 1, 0, [](double x, double a, double) { return x >= a ? x : 0.0; }},
+};
+
+const Named& get_named(const Node& node, std::string_view name) {
+  const auto same_letter = [](char a, char b) { return std::tolower(a) == std::tolower(b); };
+  const auto* found = std::find_if(kNamed.begin(), kNamed.end(), [&](const Named& named) {
+    return std::equal(named.name.begin(), named.name.end(), name.begin(), name.end(), same_letter);
+  });
+  NEO_CHECK(found != kNamed.end(), Unsupported, node.op, "the activation is not known. Got \"", name, "\" - at ",
+            node.place());
+  return *found;
 }
 
 // Gelu and its forms with a bias
@@ -205,6 +243,17 @@ double sigmoid(double x) {
   if (x >= 0) return 1.0 / (1.0 + std::exp(-x));
   const double e = std::exp(x);
   return e / (1.0 + e);
+}
+
+NamedActivation::NamedActivation(const Node& node, std::string_view name, const std::vector<double>& params) {
+  const Named& named = get_named(node, name);
+  function_ = named.function;
+  a_ = params.empty() ? named.first_default : params[0];
+  b_ = params.size() < 2 ? named.second_default : params[1];
+}
+
+int NamedActivation::parameter_count(const Node& node, std::string_view name) {
+  return get_named(node, name).parameters;
 }
 
 double softplus(double x) {
