@@ -1,23 +1,12 @@
 #include "routines/cpu/gemm/gemm.h"
 
-#include <limits>
-
+#include "routines/cpu/gemm/gemm_block.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {
 
 constexpr int64_t kChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
-constexpr int64_t kMaxLanes = 16;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-IndexRange panel_vectors(const GemmPlan& plan, int64_t panel) {
-  return even_part(plan.vectors, plan.panels, panel);
-}
-
-struct BatchOffsets {
-  int64_t a = 0, b = 0, c = 0, residual = 0;
-};
 
 BatchOffsets find_batch(const GemmShape& shape, const GemmArgs& args, int64_t index) {
   BatchOffsets at;
@@ -30,139 +19,6 @@ BatchOffsets find_batch(const GemmShape& shape, const GemmArgs& args, int64_t in
     at.residual += position * args.residual_batch[i];
   }
   return at;
-}
-
-// One register block of C over k in [k_begin, k_end).
-struct Block {
-  const GemmPlan& plan;
-  const TileKernels& kernels;
-  const GemmArgs& args;
-  BatchOffsets at;
-  float* a_scratch;  // kTileRows * k_chunk floats, used where A needs a copy
-
-  void run(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
-           IndexRange k) const {
-    const GemmShape& s = plan.shape;
-    const int64_t lanes = plan.lanes, width = vectors.size() * lanes, first = vectors.begin * lanes;
-    const int64_t columns = std::min(width, s.n - first), count = k.size();
-    const bool is_first = k.begin == 0, is_last = k.end == s.k;
-    Tile tile;
-    const TileTap tap;
-    tile.taps = &tap;
-    tile.tap_count = 1;
-    tile.block_size = tile.last_size = count;
-    tile.weight = weight;
-    tile.weight_step = weight_step;
-    const bool by_columns = set_source(tile, scale, rows, k);
-
-    alignas(64) float init[kTileRows * kTileVectors * kMaxLanes];
-    float* c = args.c + at.c + rows.begin * args.c_row + first;
-    if (!is_first) {
-      tile.init = c;
-      tile.init_row = args.c_row;
-    } else {
-      if (args.column_bias) tile.bias = args.column_bias + first;
-      set_init(tile, init, rows, first, columns, width);
-    }
-    if (tile.init != init) {
-      for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = v * lanes;
-    }
-    for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * lanes;
-    tile.lo = is_last ? args.lo : -kInfinity;
-    tile.hi = is_last ? args.hi : kInfinity;
-    const TileKernel kernel = (by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()];
-    if (columns == width) {
-      tile.dst = c;
-      tile.dst_row = args.c_row;
-      kernel(tile);
-      return;
-    }
-    alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
-    TileEdge edge;
-    edge.acc = acc;
-    edge.rows = rows.size();
-    edge.vectors = vectors.size();
-    edge.columns = columns;
-    edge.init = tile.init;
-    edge.init_row = tile.init_row;
-    std::copy_n(tile.init_vector, kTileVectors, edge.init_vector);
-    edge.dst = c;
-    edge.dst_row = args.c_row;
-    std::copy_n(tile.dst_vector, kTileVectors, edge.dst_vector);
-    edge.lo = tile.lo;
-    edge.hi = tile.hi;
-    tile.init = nullptr;
-    tile.dst = acc;
-    tile.dst_row = width;
-    tile.lo = -kInfinity;
-    tile.hi = kInfinity;
-    kernel(tile);
-    kernels.edge(edge);
-  }
-
- private:
-  // True where the tile reads A in column form.
-  bool set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {
-    const float* a = args.a + at.a + rows.begin * args.a_row + k.begin * args.a_column;
-    tile.src = a;
-    if (scale == 1.0f && args.a_column == 1) {
-      tile.step = args.a_row;
-      return false;
-    }
-    if (scale == 1.0f && args.a_row == 1) {
-      tile.step = args.a_column;
-      return true;
-    }
-    for (int64_t r = 0; r < rows.size(); ++r) {
-      for (int64_t i = 0; i < k.size(); ++i) {
-        a_scratch[r * k.size() + i] = scale * a[r * args.a_row + i * args.a_column];
-      }
-    }
-    tile.src = a_scratch;
-    tile.step = k.size();
-    return false;
-  }
-
-  // What is added beside the bias of the columns: straight from memory, or gathered where that is not dense rows.
-  void set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns, int64_t width) const {
-    const float* residual = args.residual;
-    if (residual) residual += at.residual + rows.begin * args.residual_row + first * args.residual_column;
-    if (!residual && !args.row_bias) return;
-    if (residual && !args.row_bias && args.residual_column == 1 && args.beta == 1.0f) {
-      tile.init = residual;
-      tile.init_row = args.residual_row;
-      return;
-    }
-    tile.init = init;
-    if (!residual) {
-      // The same vector serves all vectors of a row.
-      tile.init_row = plan.lanes;
-      for (int64_t r = 0; r < rows.size(); ++r) {
-        std::fill_n(init + r * plan.lanes, plan.lanes, args.row_bias[rows.begin + r]);
-      }
-      return;
-    }
-    tile.init_row = width;
-    for (int64_t v = 0; v * plan.lanes < width; ++v) tile.init_vector[v] = v * plan.lanes;
-    for (int64_t r = 0; r < rows.size(); ++r) {
-      const float bias = args.row_bias ? args.row_bias[rows.begin + r] : 0.0f;
-      for (int64_t j = 0; j < width; ++j) {
-        init[r * width + j] =
-            j < columns ? bias + args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
-      }
-    }
-  }
-};
-
-template <class F>
-void for_each_tile(const GemmPlan& plan, const TileKernels& kernels, int64_t vectors, IndexRange rows, F&& f) {
-  const int64_t limit = kernels.max_rows[vectors];
-  const int64_t most = plan.schedule.rows > 0 ? std::min(plan.schedule.rows, limit) : limit;
-  const int64_t tiles = ceil_div(rows.size(), most);
-  for (int64_t i = 0; i < tiles; ++i) {
-    const IndexRange part = even_part(rows.size(), tiles, i);
-    f(IndexRange{rows.begin + part.begin, rows.begin + part.end});
-  }
 }
 
 }  // namespace
@@ -204,7 +60,7 @@ void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* 
                  float alpha, float* packed) {
   const GemmShape& s = plan.shape;
   for (int64_t p = 0; p < plan.panels; ++p) {
-    const IndexRange vectors = panel_vectors(plan, p);
+    const IndexRange vectors = gemm_panel(plan, p);
     const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
     kernels.panel(b + first * column, row, column, s.k, std::min(width, s.n - first), vectors.size(), alpha, packed);
     packed += s.k * width;
@@ -223,11 +79,11 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
     const IndexRange rows = {row_index * plan.row_chunk, std::min((row_index + 1) * plan.row_chunk, s.m)};
     const IndexRange panels = {panel_index * plan.panel_chunk,
                                std::min((panel_index + 1) * plan.panel_chunk, plan.panels)};
-    const Block block = {plan, kernels, args, find_batch(s, args, task / (plan.row_chunks * plan.panel_chunks)),
-                         a_scratch};
+    const GemmBlock block = {plan, kernels, args, find_batch(s, args, task / (plan.row_chunks * plan.panel_chunks)),
+                             a_scratch};
     const bool whole_a = args.a_column == 1 || args.a_row == 1;
     for (int64_t p = panels.begin; p < panels.end; ++p) {
-      const IndexRange vectors = panel_vectors(plan, p);
+      const IndexRange vectors = gemm_panel(plan, p);
       const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
       const int64_t columns = std::min(width, s.n - first);
       const bool packed = plan.schedule.packed_b;
@@ -254,8 +110,7 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
             weight = b_scratch;
           }
         }
-        for_each_tile(plan, kernels, vectors.size(), rows,
-                      [&](IndexRange tile) { block.run(weight, weight_step, scale, tile, vectors, part); });
+        block.run_rows(weight, weight_step, scale, rows, vectors, part);
         k = part.end;
       } while (k < s.k);
     }
