@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "ir/dim_terms.h"
+#include "ir/text.h"
 
 namespace neo {
 namespace {
@@ -327,7 +328,7 @@ Dim Dim::symbol(std::string name, Range range, int64_t hint) {
             range.lo, ", ", range.hi, "]");
   if (range.lo == range.hi) return Dim(range.lo);
   auto atom = std::make_shared<Atom>();
-  atom->key = print_symbol(name);
+  atom->key = print_name(name);
   atom->symbol = {std::move(name), range, hint};
   return make_sum({{1, {std::move(atom)}}}, 0);
 }

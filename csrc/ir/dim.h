@@ -40,20 +40,20 @@ class Dim {
   static Dim symbol(std::string name, Range range = {}, int64_t hint = 0);
 
   bool is_constant() const { return terms_ == nullptr; }
-  int64_t value() const;                               // a constant's; asserts otherwise
+  int64_t value() const;  // a constant's; asserts otherwise
   bool is(int64_t value) const { return is_constant() && constant_ == value; }
-  std::optional<Symbol> as_symbol() const;             // set when this is one bare symbol
+  std::optional<Symbol> as_symbol() const;  // set when this is one bare symbol
 
   friend bool operator==(const Dim& a, const Dim& b);
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim floordiv(const Dim& a, const Dim& b);     // towards minus infinity; division by constant 0 throws
+  friend Dim floordiv(const Dim& a, const Dim& b);  // towards minus infinity; division by constant 0 throws
   friend Dim ceildiv(const Dim& a, const Dim& b);
-  friend Dim mod(const Dim& a, const Dim& b);          // sign of the divisor
+  friend Dim mod(const Dim& a, const Dim& b);  // sign of the divisor
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
-  friend Dim broadcast(const Dim& a, const Dim& b);    // a == 1 ? b : a, the size of a broadcast axis
+  friend Dim broadcast(const Dim& a, const Dim& b);  // a == 1 ? b : a, the size of a broadcast axis
 
   // An interval that holds every value this can take; the bounds of int64 stand for none.
   Range range() const;

@@ -27,7 +27,8 @@ struct Term {
   std::vector<AtomRef> atoms;
 };
 
-// terms + constant: terms of distinct products in the order of compare_products, no coefficient zero, at least one term.
+// terms + constant: terms of distinct products in the order of compare_products, no coefficient zero, at least one
+// term.
 struct Dim::Terms {
   std::vector<Term> terms;
   int64_t constant = 0;
@@ -36,8 +37,6 @@ struct Dim::Terms {
 
 // Higher degree first, then by keys: < 0, 0 or > 0.
 int compare_products(const std::vector<AtomRef>& a, const std::vector<AtomRef>& b);
-
-std::string print_symbol(const std::string& name);
 
 struct DimAccess {
   static const Dim::Terms* terms(const Dim& d) { return d.terms_.get(); }

@@ -1,23 +1,14 @@
 // The printed form of expressions over sizes, and its parser.
 
-#include <cctype>
-#include <limits>
-
 #include "base/check.h"
 #include "ir/dim.h"
 #include "ir/dim_terms.h"
+#include "ir/text.h"
 
 namespace neo {
 namespace {
 
 constexpr int kMaxDepth = 500;
-
-bool is_word_start(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
-}
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-}
 
 class Parser {
  public:
@@ -66,7 +57,7 @@ class Parser {
   Dim product(bool negative, int depth) {
     skip_spaces();
     Dim d;
-    if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) {
+    if (at_ < text_.size() && is_digit(text_[at_])) {
       d = integer(negative);
     } else {
       d = factor(depth);
@@ -78,7 +69,7 @@ class Parser {
 
   Dim integer(bool negative) {
     int64_t value = 0;
-    for (; at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])); ++at_) {
+    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_) {
       const int digit = text_[at_] - '0';
       if (__builtin_mul_overflow(value, int64_t{10}, &value) ||
           __builtin_add_overflow(value, int64_t{negative ? -digit : digit}, &value)) {
@@ -92,7 +83,7 @@ class Parser {
     skip_spaces();
     if (at_ == text_.size()) refuse("a size");
     const char c = text_[at_];
-    if (std::isdigit(static_cast<unsigned char>(c))) return integer(false);
+    if (is_digit(c)) return integer(false);
     if (accept('(')) {
       Dim d = sum(depth + 1);
       expect(')');
@@ -131,15 +122,9 @@ class Parser {
   }
 
   std::string quoted() {
-    std::string name;
-    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
-      const bool escaped = text_[at_] == '\\';
-      if (escaped && ++at_ == text_.size()) break;
-      name += escaped && text_[at_] == 'n' ? '\n' : text_[at_];
-    }
-    if (at_ == text_.size()) refuse("a closing quote");
-    ++at_;
-    return name;
+    const auto name = unquote(text_, at_);
+    if (!name) refuse("a closing quote");
+    return *name;
   }
 
   std::string_view text_;
@@ -148,22 +133,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string print_symbol(const std::string& name) {
-  bool plain = !name.empty() && is_word_start(name[0]);
-  for (char c : name) plain = plain && is_word(c);
-  if (plain) return name;
-  std::string text = "\"";
-  for (char c : name) {
-    if (c == '"' || c == '\\') text += '\\';
-    if (c == '\n') {
-      text += "\\n";
-    } else {
-      text += c;
-    }
-  }
-  return text + "\"";
-}
 
 std::string Dim::to_string() const {
   if (!terms_) return std::to_string(constant_);

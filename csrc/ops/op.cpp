@@ -82,6 +82,10 @@ Dim InferContext::fresh(std::string_view stem, Range range) {
   return dim;
 }
 
+void InferContext::drop_stale_symbols() {
+  if (node_.symbols.size() > fresh_count_) node_.symbols.resize(fresh_count_);
+}
+
 void InferContext::require_equal(const Dim& a, const Dim& b, std::string rule) {
   const auto equal = prove_equal(a, b);
   if (equal == true) return;
