@@ -44,6 +44,7 @@ class EngineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            bufsize=0,
         )
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
@@ -52,7 +53,6 @@ class EngineProcess:
         assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
         except BrokenPipeError:
             raise EngineError(self._ending()) from None
         stop = time.monotonic() + timeout

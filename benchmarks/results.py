@@ -110,14 +110,14 @@ def record(table: Table, json_path: Path = JSON_PATH, page_path: Path = PAGE_PAT
     tables = read_tables(json_path)
     old = tables.get(table.key)
     if old is not None and old.environment == table.environment:
-        versions = {engine: cell.version for row in table.rows.values() for engine, cell in row.cells.items()}
+        cells = [pair for row in table.rows.values() for pair in row.cells.items()]
+        versions = {engine: item.version for engine, item in cells if item.version}
         for name, row in old.rows.items():
             merged = table.rows.setdefault(name, row)
-            for engine, cell in row.cells.items():
-                if cell.version == versions.get(engine, cell.version):
-                    merged.cells.setdefault(engine, cell)
-                elif merged is row:
-                    del row.cells[engine]
+            kept = {
+                engine: item for engine, item in row.cells.items() if item.version == versions.get(engine, item.version)
+            }
+            merged.cells = {**kept, **({} if merged is row else merged.cells)}
     tables[table.key] = table
     write_atomically(json_path, json.dumps({key: asdict(tables[key]) for key in sorted(tables)}, indent=1) + "\n")
     write_atomically(page_path, page(tables))
