@@ -1,15 +1,28 @@
 #include "base/check.h"
+#include "base/knobs.h"
 #include "bindings/bindings.h"
 #include "ir/graph.h"
 #include "ops/infer.h"
 #include "ops/op.h"
+#include "passes/pass.h"
 
 namespace neo::python {
 namespace {
 
 Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem) {
   if (object.is_none()) return symbols.fresh(stem);
-  if (py::isinstance<py::str>(object)) return Dim::symbol(py::cast<std::string>(object));
+  if (py::isinstance<py::str>(object)) {
+    auto text = py::cast<std::string>(object);
+    // "N in [1,64]": a symbol with its range.
+    Range range{0, kMaxExtent};
+    if (const size_t at = text.rfind(" in ["); at != std::string::npos) {
+      const size_t comma = text.find(',', at);
+      range = {std::stoll(text.substr(at + 5)), std::stoll(text.substr(comma + 1))};
+      text.resize(at);
+    }
+    symbols.reserve(text);
+    return Dim::symbol(text, range);
+  }
   return Dim(py::cast<int64_t>(object));
 }
 
@@ -108,7 +121,8 @@ void bind_graph(py::module_& m) {
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph", "The dataflow graph of a model.")
       .def(py::init<>())
       .def_property("name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
-      .def_property_readonly("inputs", [](const Graph& g) { return g.inputs; }, py::return_value_policy::reference_internal)
+      .def_property("inputs", [](const Graph& g) { return g.inputs; }, [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
+                    py::return_value_policy::reference_internal)
       .def_property("outputs", [](const Graph& g) { return g.outputs; }, [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
                     py::return_value_policy::reference_internal)
       .def_property_readonly(
@@ -126,6 +140,8 @@ void bind_graph(py::module_& m) {
           },
           py::arg("name"), py::arg("dtype"), py::arg("dims") = py::none(), py::return_value_policy::reference_internal,
           "dims: ints, names of symbols, or None for a size of its own; None altogether: unranked.")
+      .def("add_input_like", [](Graph& g, const std::string& name, const Value& other) { return g.add_input(name, other.type); }, py::arg("name"),
+           py::arg("other"), py::return_value_policy::reference_internal)
       .def("add_constant", [](Graph& g, const std::string& name, const py::object& array) { return g.add_constant(name, to_tensor(array)); },
            py::arg("name"), py::arg("array"), py::return_value_policy::reference_internal)
       .def(
@@ -151,6 +167,8 @@ void bind_graph(py::module_& m) {
           py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs") = py::dict(), py::arg("name") = "", py::arg("bodies") = py::dict(),
           py::arg("infer") = true, py::return_value_policy::reference_internal,
           "inputs: values, None for one left out. outputs: names, \"\" for one left out. bodies: copied.")
+      .def("rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"), py::arg("name"),
+           "Gives a value another name; a value that has the name gets a new one.")
       .def("subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); }, "An empty body that shares this graph's symbols.")
       .def("declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
       .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
@@ -175,6 +193,27 @@ void bind_graph(py::module_& m) {
           py::arg("inputs"), "Runs every node with its reference.");
 
   m.def("parse_graph", [](const std::string& text) { return std::shared_ptr<Graph>(parse_graph(text)); }, py::arg("text"));
+  m.def(
+      "run_passes",
+      [](const Graph& graph, const std::optional<std::vector<std::string>>& names) {
+        const PassContext context = reference_context(standard_ops());
+        std::shared_ptr<Graph> result = graph.clone();
+        std::vector<Pass> passes;
+        for (const Pass& pass : standard_pipeline()) {
+          if (!names || std::find(names->begin(), names->end(), pass.name) != names->end()) passes.push_back(pass);
+        }
+        PassObserver observer;
+        if (knob_bool(Knob::Verify)) observer = [](const Pass&, const Graph& g, bool) { verify(g); };
+        const py::gil_scoped_release release;
+        run_passes(*result, passes, context, observer);
+        return result;
+      },
+      py::arg("graph"), py::arg("names") = py::none(), "A new graph; `names` picks passes of the pipeline, in its order.");
+  m.def("pass_names", [] {
+    std::vector<std::string> names;
+    for (const Pass& pass : standard_pipeline()) names.emplace_back(pass.name);
+    return names;
+  });
   m.def("op_names", [] {
     std::vector<std::string> names;
     for (const Op* op : standard_ops().all()) names.push_back(op->name);

@@ -17,7 +17,9 @@ from neo._neo import (
     knobs,
     op_names,
     parse_graph,
+    pass_names,
     routine_names,
+    run_passes,
     targets,
 )
 
@@ -37,6 +39,8 @@ __all__ = [
     "knobs",
     "op_names",
     "parse_graph",
+    "pass_names",
     "routine_names",
+    "run_passes",
     "targets",
 ]
