@@ -3,6 +3,8 @@
 set(NEO_GTEST_SOURCE "" CACHE PATH "GoogleTest's sources, where no built library fits (cross-compiling)")
 if(NEO_GTEST_SOURCE)
   set(INSTALL_GTEST OFF)
+  set(BUILD_GMOCK OFF)
+  set(CMAKE_WARN_DEPRECATED OFF)
   add_subdirectory("${NEO_GTEST_SOURCE}" "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL)
 else()
   find_package(GTest REQUIRED)

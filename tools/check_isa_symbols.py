@@ -16,11 +16,11 @@ import sys
 from pathlib import Path
 
 TIERS = ("scalar", "avx2", "avx512", "neon")
-LINE = re.compile(r"^(?:[0-9a-fA-F]+)?\s+(?P<kind>[A-Za-z])\s+(?P<name>.+)$")
+LINE = re.compile(r"^(?:[0-9a-fA-F]+)?\s+(?P<kind>[A-Za-z])\s+(?P<name>\S+)$")
 # Kinds that other objects see: strong ones clash between tiers, weak (W, V), unique (u) and common (C) ones are merged.
 VISIBLE = set("TDBRGSWVwvuCi")
-# Of a symbol's demangled name, what stands before the entity: "vtable for", "guard variable for", a return type.
-DECORATION = re.compile(r"^(?:(?:vtable|VTT|typeinfo|typeinfo name|guard variable|non-virtual thunk) (?:for|to) )")
+# A mangled name up to its first namespace: guard variables, tables and locals of a function belong to what they name.
+PREFIX = r"_Z(?:GV|GR|T[VTISC])?Z*N[rVKRO]*"
 
 
 def find_objects(build: Path) -> list[tuple[Path, str]]:
@@ -34,36 +34,21 @@ def find_objects(build: Path) -> list[tuple[Path, str]]:
     return found
 
 
-def is_inside(name: str, tier: str) -> bool:
-    """Say whether a demangled name belongs to ``neo::<tier>``.
-
-    A function template is printed with its return type in front, so the namespace must begin the entity itself: the
-    last word before the parameters, at depth zero of angle brackets and parentheses.
-    """
-    name = DECORATION.sub("", name).replace("(anonymous namespace)", "{anonymous}")
-    depth, start = 0, 0
-    for position, letter in enumerate(name):
-        if letter in "<([{":
-            if letter == "(" and depth == 0:
-                break
-            depth += 1
-        elif letter in ">)]}":
-            depth -= 1
-        elif letter == " " and depth == 0:
-            start = position + 1
-    return name[start:].startswith(f"neo::{tier}::")
+def is_inside(mangled: str, tier: str) -> bool:
+    """Say whether a mangled name belongs to ``neo::<tier>``."""
+    return re.match(f"{PREFIX}3neo{len(tier)}{tier}", mangled) is not None
 
 
 def foreign_symbols(path: Path, tier: str) -> list[str]:
-    """Return the visible symbols of an object that lie outside its namespace."""
-    nm = os.environ.get("NM", "nm")
-    listing = subprocess.run([nm, "-C", "--defined-only", str(path)], check=True, capture_output=True, text=True).stdout
-    foreign = []
-    for line in listing.splitlines():
-        match = LINE.match(line)
-        if match and match["kind"] in VISIBLE and not is_inside(match["name"], tier):
-            foreign.append(f"{match['kind']} {match['name']}")
-    return foreign
+    """Return the visible symbols of an object that lie outside its namespace, each with its kind."""
+    command = [os.environ.get("NM", "nm"), "--defined-only", str(path)]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    matches = [match for line in listing.splitlines() if (match := LINE.match(line)) and match["kind"] in VISIBLE]
+    foreign = [f"{match['kind']} {match['name']}" for match in matches if not is_inside(match["name"], tier)]
+    if not foreign:
+        return []
+    text = subprocess.run(["c++filt"], input="\n".join(foreign), check=True, capture_output=True, text=True).stdout
+    return text.splitlines()
 
 
 def main() -> int:

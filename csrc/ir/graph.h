@@ -32,7 +32,7 @@ struct Type {
   static Type optional(Type element) { return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))}; }
   bool is_tensor() const { return kind == Kind::Tensor; }
   std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])"
-  static Type parse(std::string_view text);
+  static Type parse(std::string_view text, const SymbolLookup& symbols = {});
 };
 bool operator==(const Type& a, const Type& b);
 
@@ -76,6 +76,8 @@ struct Node {
   // many those are in the int attribute "num_captured" (absent: 0), so that the carried values can be told apart.
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> bodies;
   std::vector<Guard> guards;
+  // Sizes that inference of this node introduced, in order; inferring again takes the same ones.
+  std::vector<Symbol> symbols;
 
   Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   Value* output(size_t i) const { return i < outputs.size() ? outputs[i] : nullptr; }

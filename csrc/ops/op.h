@@ -56,7 +56,8 @@ class InferContext {
   // Records known elements of an integer output of rank 0 or 1.
   void set_contents(int i, std::vector<Dim> contents);
 
-  Dim fresh(std::string_view stem, Range range = {}) { return symbols_.fresh(stem, range); }
+  // A size that is not known, named after `stem`. The node keeps its symbols, so inferring again gives the same ones.
+  Dim fresh(std::string_view stem, Range range = {});
 
   // Each proves the condition, throws a Shape error when it cannot hold, or records a guard.
   void require_equal(const Dim& a, const Dim& b, std::string rule);
@@ -74,13 +75,19 @@ class InferContext {
   // A possibly negative axis of an input of known rank; a Model error when it is out of range.
   int axis(int64_t axis, int rank) const;
 
-  // Inference of a body with the given input types; returns the output types. Bodies are inferred by ops/infer.h.
-  std::vector<Type> infer_body(std::string_view body, const std::vector<Type>& inputs);
+  // Forgets symbols of an earlier inference that this one did not ask for.
+  void drop_stale_symbols();
+
+  // Inference of a body with the given input types, and the known elements of its inputs where there are any (may be
+  // shorter); returns the output types. Bodies are inferred by ops/infer.h.
+  std::vector<Type> infer_body(std::string_view body, const std::vector<Type>& inputs,
+                               const std::vector<std::optional<std::vector<Dim>>>& contents = {});
 
  private:
   Node& node_;
   const OpRegistry& ops_;
   SymbolTable& symbols_;
+  size_t fresh_count_ = 0;
 };
 
 // One execution of one node on the host: inputs with concrete dims, outputs that are given or allocated here.
@@ -125,7 +132,7 @@ std::vector<int64_t> load_ints(const Tensor& tensor);
 // An operator: what is computed. Attribute and input semantics are those of the newest ONNX opset unless its file says more;
 // older opsets are rewritten by the importer.
 struct Op {
-  std::string name;
+  std::string name = {};
   int min_inputs = 1;
   int max_inputs = 1;    // -1: any number
   int min_outputs = 1;
@@ -134,7 +141,7 @@ struct Op {
   void (*infer)(InferContext&) = nullptr;
   void (*reference)(ReferenceContext&) = nullptr;  // null: control flow, lowered to blocks
   Work (*work)(const Node&) = nullptr;             // null: bytes of inputs and outputs, one flop per output element
-  std::vector<int> shape_inputs;                   // inputs that only shape inference needs once their contents are known
+  std::vector<int> shape_inputs = {};                // inputs that only shape inference needs once their contents are known
   bool random = false;                             // not a function of its inputs: never folded, never merged
 };
 
