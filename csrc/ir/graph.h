@@ -66,6 +66,10 @@ struct Guard {
 };
 
 struct Node {
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
   std::string op;    // "Conv", "com.microsoft.QLinearAdd", "neo.Dims"
   std::string name;  // the model's own; may be empty
   std::vector<Value*> inputs;   // null: an optional input left out
