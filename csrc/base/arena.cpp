@@ -77,7 +77,7 @@ int64_t align_bytes(int64_t bytes, int64_t alignment) {
              alignment);
   NEO_CHECK(bytes <= Arena::kNoLimit - (alignment - 1), Memory, "memory", "a size must fit 63 bits. Got ", bytes,
             " bytes rounded up to ", alignment);
-  return (bytes + alignment - 1) & ~(alignment - 1);
+  return (bytes + (alignment - 1)) & ~(alignment - 1);
 }
 
 }  // namespace neo

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -22,9 +23,11 @@ class Run {
  public:
   virtual ~Run() = default;
   // Runs the plan. `inputs` in the plan's order, dense row-major; results are fresh tensors (or the caller's, see outputs).
-  // Throws Cancelled when cancel() was called from another thread.
-  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team) = 0;
+  // Throws Cancelled when cancel() was called from another thread. `poll`, if any, is called every 50 ms or so between items;
+  // what it throws ends the call.
+  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team, const std::function<void()>* poll = nullptr) = 0;
   virtual void cancel() = 0;
+  virtual bool is_cancelled() const = 0;
   // Set before a call to record it; null: no cost but one test per item.
   virtual void set_trace(std::vector<TraceEvent>* trace) = 0;
   virtual int64_t arena_bytes() const = 0;

@@ -134,6 +134,8 @@ class Graph {
   // The same, before another node.
   Node* insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
                       const std::vector<std::string>& output_names, Attrs attrs = {}, std::string_view name = {});
+  // A value that has the name already gets a new one.
+  void rename(Value* value, std::string_view name);
   Value* find_value(std::string_view name) const;  // null where there is none
 
   // (node, input index) pairs that read a value, by value; graph outputs are not in it.

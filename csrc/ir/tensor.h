@@ -59,6 +59,9 @@ class Tensor {
   std::shared_ptr<Splat> splat_;
 };
 
+// The same elements in memory of its own.
+Tensor copy_tensor(const Tensor& tensor);
+
 // Equal dtype, dims and bytes (strings by content).
 bool identical(const Tensor& a, const Tensor& b);
 

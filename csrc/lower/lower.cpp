@@ -254,10 +254,11 @@ class BlockBuilder {
 
   void emit_view(const Node& node, const Candidate& candidate) {
     const Workload& workload = *candidate.workload;
-    need_known(workload.outputs.front()->type, node);
+    for (const Value* v : workload.outputs) need_known(v->type, node);
     const int base = slot_of(*workload.inputs.front(), *candidate.inputs.front());
-    const Dim offset = candidate.offsets.empty() ? Dim(0) : candidate.offsets.front();
-    view_output(*workload.outputs.front(), candidate.outputs.front(), base, offset);
+    for (size_t i = 0; i < workload.outputs.size(); ++i) {
+      view_output(*workload.outputs[i], candidate.outputs[i], base, candidate.offsets[i]);
+    }
   }
 
   // Follows views that cover all of their base, as in-place steps and reshapes make them.

@@ -26,6 +26,7 @@ struct Transform {
   int blocked_axis = -1;   // index into axis[] of the outer part
   int lane_axis = -1;      // index into axis[] of the block
   int64_t extent = 0;      // logical size of the blocked axis
+  bool pads = false;       // the destination has the block
 };
 
 template <class T>
@@ -49,8 +50,7 @@ void run_axes(const Transform& t, int level, const std::byte* from, std::byte* t
   int64_t size = axis.size;
   if (level == t.lane_axis) {
     const int64_t valid = std::min(size, t.extent - block * size);
-    for (int64_t i = std::max<int64_t>(valid, 0); i < size; ++i) {
-      // The lanes of one block are contiguous: the whole rest below a padding lane is one element.
+    for (int64_t i = std::max<int64_t>(valid, 0); t.pads && i < size; ++i) {
       std::memset(to + i * axis.to * t.item_bytes, 0, static_cast<size_t>(t.item_bytes));
     }
     size = std::max<int64_t>(valid, 0);
@@ -101,6 +101,7 @@ Transform plan_transform(const Arg& from, const Arg& to) {
     const int64_t from_lane = from.layout.is_blocked() ? from.strides.back() : from.strides[static_cast<size_t>(outer_position(from.layout, blocked_axis))];
     const int64_t to_lane = to.layout.is_blocked() ? to.strides.back() : to.strides[static_cast<size_t>(outer_position(to.layout, blocked_axis))];
     t.lane_axis = t.axes;
+    t.pads = to.layout.is_blocked();
     t.axis[t.axes++] = {block, from_lane, to_lane};
   }
   if (t.axes == 0) t.axis[t.axes++] = {1, 0, 0};

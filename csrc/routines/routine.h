@@ -60,7 +60,7 @@ class Routine;
 struct Candidate {
   enum class Kind : uint8_t {
     Step,      // make() gives a step
-    View,      // the output is a part of input 0's memory: no step
+    View,      // the outputs are parts of input 0's memory: no step
     Assemble,  // the inputs are written straight into their places in the output: no step (Concat)
   };
   const Routine* routine = nullptr;
@@ -70,7 +70,7 @@ struct Candidate {
   std::vector<Schema> outputs;                // by workload output
   Schedule schedule;
   Cost cost;
-  std::vector<Dim> offsets;  // View: {offset in elements}; Assemble: one per input
+  std::vector<Dim> offsets;  // in elements; View: where each output starts, Assemble: where each of the node's inputs goes
   int in_place = -1;         // input whose memory an output of equal schema and size may take over
 
   std::string text() const;  // "cpu:float32/direct_nchwc@avx512{ic_bn=16 oc_bn=32 reg_n=14}"

@@ -1,8 +1,6 @@
 #include "runtime/frame.h"
 
 #include <chrono>
-#include <cstring>
-#include <new>
 
 #include "base/check.h"
 
@@ -13,16 +11,6 @@ int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  if (tensor.dtype() == DType::String) {
-    std::copy_n(tensor.strings(), tensor.size(), copy.strings());
-  } else if (tensor.bytes() > 0) {
-    std::memcpy(copy.data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
-  }
-  return copy;
-}
-
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
   auto [it, fresh] = symbols.emplace(source.symbol, size);
@@ -31,17 +19,6 @@ void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size
 }
 
 }  // namespace
-
-std::byte* Frame::Memory::reserve(int64_t wanted) {
-  if (wanted > bytes) {
-    data.reset();
-    void* p = ::operator new(static_cast<size_t>(wanted), std::align_val_t{64}, std::nothrow);
-    NEO_CHECK(p != nullptr, Memory, "run", "a plan's memory must be available. Got ", wanted, " bytes wanted, expected less");
-    data.reset(static_cast<std::byte*>(p), [](std::byte* q) { ::operator delete(q, std::align_val_t{64}); });
-    bytes = wanted;
-  }
-  return data.get();
-}
 
 Frame::Frame(const Block& block, RunState& run)
     : block_(block),
@@ -58,8 +35,8 @@ Frame::Frame(const Block& block, RunState& run)
 }
 
 int64_t Frame::arena_bytes() const {
-  int64_t total = scratch_.bytes;
-  for (const Memory& m : arenas_) total += m.bytes;
+  int64_t total = scratch_.capacity_bytes();
+  for (const Arena& a : arenas_) total += a.capacity_bytes();
   for (const auto& [block, frame] : children_) total += frame->arena_bytes();
   return total;
 }
@@ -95,7 +72,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   results.reserve(block_.results.size());
   for (int slot : block_.results) {
     HostValue value = read(slot);
-    if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_of(value.tensor);
+    if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
     results.push_back(std::move(value));
   }
   return results;
@@ -115,7 +92,8 @@ void Frame::enter_region(size_t index) {
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
 
-  std::byte* arena = arenas_[index].reserve(binding_->arena_bytes);
+  arenas_[index].reserve(binding_->arena_bytes);
+  std::byte* arena = arenas_[index].data();
   scratch_.reserve(binding_->scratch_bytes);
   for (int planned : region.planned) {
     const auto slot = static_cast<size_t>(planned);
@@ -144,8 +122,19 @@ HostValue Frame::read(int index) const {
   return Tensor(slot.type.dtype, binding_->dims[i], p, nullptr);
 }
 
+void Frame::poll() {
+  constexpr int kItems = 16;
+  constexpr int64_t kIntervalNs = 50'000'000;
+  run_.items_until_poll = kItems;
+  const int64_t now = now_ns();
+  if (now - run_.last_poll_ns < kIntervalNs) return;
+  run_.last_poll_ns = now;
+  (*run_.poll)();
+}
+
 void Frame::execute(const Item& item, const Prepared& prepared) {
   NEO_CHECK(!run_.cancelled.load(std::memory_order_relaxed), Cancelled, "run", "the call was cancelled. Got cancel(), expected none");
+  if (run_.poll && --run_.items_until_poll <= 0) poll();
   const int64_t start = run_.trace ? now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
     run_step(*step, prepared);
@@ -174,7 +163,7 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
     };
     for (int slot : call.inputs) pointers_.push_back(address(slot));
     for (int slot : call.outputs) pointers_.push_back(address(slot));
-    static_cast<const KernelStep&>(*call.step).run(prepared.bytes.data(), pointers_.data(), scratch_.data.get(), *run_.team);
+    static_cast<const KernelStep&>(*call.step).run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
     return;
   }
   std::vector<HostValue> inputs;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/arena.h"
 #include "exec/run.h"
 
 namespace neo {
@@ -16,6 +18,9 @@ struct RunState {
   std::vector<TraceEvent>* trace = nullptr;
   Team* team = nullptr;
   int iteration = -1;
+  const std::function<void()>* poll = nullptr;  // called now and then between items; may throw to end the call
+  int items_until_poll = 0;
+  int64_t last_poll_ns = 0;
 };
 
 // The memory of one block inside one run.
@@ -28,14 +33,9 @@ class Frame {
   int64_t arena_bytes() const;
 
  private:
-  struct Memory {
-    std::shared_ptr<std::byte> data;
-    int64_t bytes = 0;
-    std::byte* reserve(int64_t wanted);
-  };
-
   void enter_region(size_t index);
   void execute(const Item& item, const Prepared& prepared);
+  void poll();
   void run_step(const StepItem& call, const Prepared& prepared);
   void run_dims(const DimsItem& item);
   void run_if(const IfItem& item);
@@ -52,8 +52,8 @@ class Frame {
   std::vector<HostValue> host_;                      // arguments and owned values
   std::vector<std::shared_ptr<const Binding>> bound_;  // by region
   const Binding* binding_ = nullptr;                 // of the region that runs
-  std::vector<Memory> arenas_;                       // by region
-  Memory scratch_;
+  std::vector<Arena> arenas_;                        // by region
+  Arena scratch_;
   std::vector<std::byte*> pointers_;
   std::vector<std::vector<Tensor>> spare_;           // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;

@@ -170,9 +170,7 @@ void Frame::run_loop(const LoopItem& item) {
     if (i < carried.size()) {
       HostValue& value = carried[i];
       if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) {
-        Tensor copy(value.tensor.dtype(), value.tensor.dims());
-        copy_elements(copy.dtype(), static_cast<const std::byte*>(value.tensor.data()), static_cast<std::byte*>(copy.data()), copy.size());
-        value.tensor = std::move(copy);
+        value.tensor = copy_tensor(value.tensor);
       }
       store_owned(item.results[i], std::move(value));
     } else {

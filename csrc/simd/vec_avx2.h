@@ -10,6 +10,7 @@ namespace neo::NEO_ISA {
 
 constexpr int kLanes = 8;
 constexpr int kVectorRegisters = 16;
+constexpr bool kFusedMultiplyAdd = true;
 
 struct F32 {
   __m256 v;

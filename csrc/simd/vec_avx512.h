@@ -15,6 +15,7 @@ namespace neo::NEO_ISA {
 
 constexpr int kLanes = 16;
 constexpr int kVectorRegisters = 32;
+constexpr bool kFusedMultiplyAdd = true;
 
 struct F32 {
   __m512 v;

@@ -10,6 +10,7 @@ namespace neo::NEO_ISA {
 
 constexpr int kLanes = 4;
 constexpr int kVectorRegisters = 32;
+constexpr bool kFusedMultiplyAdd = true;
 
 struct F32 {
   float32x4_t v;

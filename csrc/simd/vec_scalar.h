@@ -9,6 +9,7 @@ namespace neo::NEO_ISA {
 
 constexpr int kLanes = 4;
 constexpr int kVectorRegisters = 16;
+constexpr bool kFusedMultiplyAdd = false;
 
 typedef float FloatLanes __attribute__((vector_size(16)));
 typedef int32_t IntLanes __attribute__((vector_size(16)));

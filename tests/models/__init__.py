@@ -1,0 +1,1 @@
+"""Tests on the models of the shared models folder; ``zoo`` is the catalogue."""

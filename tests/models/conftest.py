@@ -1,0 +1,53 @@
+"""Parameters of the model tests: the models of the zoo, and the instruction-set tiers of this machine."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import zoo
+
+TIERS = {
+    "scalar": frozenset[str](),
+    "avx2": frozenset({"avx2", "fma"}),
+    "avx512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+    "neon": frozenset({"asimd"}),
+}
+
+
+def _cpu_features() -> frozenset[str]:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    words = [line.partition(":")[2].split() for line in lines if line.lower().startswith(("flags", "features"))]
+    return frozenset(words[0]) if words else frozenset()
+
+
+def tiers_of_this_machine() -> list[str]:
+    """Return the tiers that this CPU can run, narrowest first."""
+    features = _cpu_features()
+    machine = platform.machine()
+    names = ["scalar", "neon"] if machine in ("aarch64", "arm64") else ["scalar", "avx2", "avx512"]
+    return [name for name in names if TIERS[name] <= features]
+
+
+@pytest.fixture(params=tiers_of_this_machine())
+def tier(request: pytest.FixtureRequest) -> str:
+    """Name each tier of this machine in turn."""
+    name: str = request.param
+    return name
+
+
+def require(model: zoo.Model) -> zoo.Model:
+    """Return the model, or skip the test by the name of the file that is absent."""
+    if not model.path.exists():
+        pytest.skip(f"the model {model.file} is absent (set NEO_TEST_MODELS to the folder of the shared models)")
+    return model
+
+
+def each_model(condition: Callable[[zoo.Model], bool] = lambda model: True) -> pytest.MarkDecorator:
+    """Return a mark that runs a test once for every model of the zoo that the condition holds for."""
+    chosen = [model for model in zoo.MODELS if condition(model)]
+    return pytest.mark.parametrize("model", chosen, ids=lambda model: model.name)
