@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from neo.select import Problem, Resource
 
 INF = math.inf
@@ -91,7 +90,7 @@ class Network:
         picked = self.rng.permutation(len(pairs))[: self.conv_choices - 1]
         choices = [(work * 400 * (3 + self.rng.random()), (0,), 0, 9.0 * work)]
         for k in picked:
-            packed = 9.0 * work * (1 + 0.3 * float(self.rng.integers(0, 4)))
+            packed = 9.0 * work * (1 + 0.3 * self.rng.random())
             choices.append((work * 100 * (1 + self.rng.random()), (pairs[k][0],), pairs[k][1], packed))
         return self._add([source], choices)
 
@@ -114,7 +113,9 @@ class Network:
             if given == 0:
                 continue
             roots.append(len(self.nodes[add].choices))
-            layouts = tuple(wanted if i == source else given if i in others else None for i in [*self.nodes[add].inputs, source])
+            layouts = tuple(
+                wanted if i == source else given if i in others else None for i in [*self.nodes[add].inputs, source]
+            )
             self.nodes[add].choices.append((cost * 1.02, layouts, given, packed))
         self.nodes[add].inputs.append(source)
         for i, choice in enumerate(self.nodes[add].choices):
@@ -123,7 +124,8 @@ class Network:
         self.nodes[conv].choices.append((0.0, (None,), None, 0.0))
         self.ties.append((conv, member, add, roots))
 
-    def problem(self, limit=None):
+    def problem(self, limits=None):
+        """The arrays; `limits`: per resource ("packed_bytes", or any name for random usage) a share of its range."""
         costs = [np.array([c[0] for c in node.choices]) for node in self.nodes]
         packed = [np.array([c[3] for c in node.choices]) for node in self.nodes]
         edges = []
@@ -156,15 +158,20 @@ class Network:
                 for (v, _), want in zip(uses, wants, strict=True):
                     edges.append((v, on, np.array([[INF if w == s else 0.0, 0.0] for w in want])))
         resources = []
-        if limit is not None:
-            least = sum(p.min() for p in packed)
-            most = sum(p.max() for p in packed)
-            resources.append(Resource("packed_bytes", least + limit * (most - least), packed))
+        for name, share in (limits or {}).items():
+            used = packed if name == "packed_bytes" else [self.rng.random(p.size) * (p > 0) for p in packed]
+            least = sum(v.min() for v in used)
+            most = sum(v.max() for v in used)
+            resources.append(Resource(name, least + share * (most - least), used))
         return Problem(costs, edges, resources)
 
     def _add(self, inputs, choices):
-        self.nodes.append(_Node([i for i in inputs if i is not None], choices if inputs != [None] else
-                                [(c[0], (), *c[2:]) for c in choices]))
+        self.nodes.append(
+            _Node(
+                [i for i in inputs if i is not None],
+                choices if inputs != [None] else [(c[0], (), *c[2:]) for c in choices],
+            )
+        )
         return len(self.nodes) - 1
 
 
@@ -270,4 +277,11 @@ def grid(rows, columns, choices, seed=0):
     return Problem(costs, edges)
 
 
-NETWORKS = {"chain": chain, "residual": residual, "dense": dense, "inception": inception, "pyramid": pyramid, "detector": detector}
+NETWORKS = {
+    "chain": chain,
+    "residual": residual,
+    "dense": dense,
+    "inception": inception,
+    "pyramid": pyramid,
+    "detector": detector,
+}

@@ -85,8 +85,10 @@ def greedy_order(
     neighbours = adjacency(count, scopes)
     weight = [math.prod([sizes[a] for a in around], start=sizes[v]) for v, around in enumerate(neighbours)]
 
-    def fill(v: int) -> int:
+    def fill(v: int) -> float:
         around = neighbours[v]
+        if weight[v] > limit:
+            return math.inf
         return sum(sizes[a] * sizes[b] for a in around for b in around - neighbours[a] if a < b)
 
     by_fill = rule == "fill"
@@ -119,15 +121,6 @@ def greedy_order(
     gone = set(order.eliminated)
     order.rest = [v for v in range(count) if v not in gone]
     return order
-
-
-def best_order(sizes: Sequence[int], scopes: Sequence[Scope], *, limit: int, enough: int) -> Order:
-    """By weight, and where that takes more than `enough` cells or stops early, by fill if that is better."""
-    order = greedy_order(sizes, scopes, limit=limit)
-    if not order.rest and order.cells <= enough:
-        return order
-    other = greedy_order(sizes, scopes, limit=limit, rule="fill")
-    return min(order, other, key=lambda o: (len(o.rest), o.cells))
 
 
 def linear_order(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[int]:

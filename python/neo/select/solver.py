@@ -16,7 +16,6 @@ from neo.select.elimination import (
     Elimination,
     Factor,
     Order,
-    best_order,
     eliminate,
     greedy_order,
     relabel,
@@ -25,7 +24,7 @@ from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 from neo.select.reduction import Reduction
 
 # Joined tables of an exact elimination, in cells: up to ENOUGH nothing else is tried first.
-ENOUGH = 1 << 18
+ENOUGH = 1 << 21
 LARGEST = 1 << 22
 MOST = 1 << 25
 
@@ -138,18 +137,23 @@ class _Solver:
             reduction.fold_decided()
             if reduction.limited:
                 reduction.drop_beyond_limits()
-            order = self._order()
-            if reduction.limited or order.rest or order.cells > ENOUGH:
-                reduction.tighten()
-                order = self._order()
+            order = self._order("weight")
+            if not order.rest and order.cells <= ENOUGH:
+                choice = self._whole(self._partly(order), [])
+                if not reduction.limited or self.problem.is_feasible(choice):
+                    return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
+            reduction.tighten()
         except InfeasibleError:
             if not reduction.limited:
                 raise
             raise _NothingFoundError(proven=True) from None
+        order = self._order("weight")
+        if order.rest or order.cells > ENOUGH:
+            order = min(order, self._order("fill"), key=lambda o: (len(o.rest), o.cells))
         if not order.rest and order.cells <= MOST:
             choice = self._whole(self._partly(order), [])
             if not reduction.limited or self.problem.is_feasible(choice):
-                return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
+                return choice, math.nan, True, "elimination"
         if not reduction.unary:
             raise _NothingFoundError(proven=True)
         if reduction.limited:
@@ -171,9 +175,9 @@ class _Solver:
         number = {v: i for i, v in enumerate(sizes)}
         return list(sizes.values()), [(number[u], number[v]) for u, v in self.reduction.pairs]
 
-    def _order(self) -> Order:
+    def _order(self, rule: str) -> Order:
         sizes, scopes = self._graph()
-        return best_order(sizes, scopes, limit=LARGEST, enough=ENOUGH)
+        return greedy_order(sizes, scopes, limit=LARGEST, rule=rule)
 
     def _partly(self, order: Order) -> _Part:
         """Eliminate in this order; the rest is the core."""
