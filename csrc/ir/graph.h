@@ -172,8 +172,12 @@ class Graph {
 void verify(const Graph& graph);
 
 // The printed form and its parser (docs/ir.md). Constants up to `inline_elements` are printed in full; larger ones print as
-// "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash.
+// "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash. Contents and guards are not printed:
+// inference finds them again.
 std::string print(const Graph& graph, int64_t inline_elements = 16);
-std::unique_ptr<Graph> parse_graph(std::string_view text, const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
+std::unique_ptr<Graph> parse_graph(std::string_view text,
+                                   const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
+// What print() writes behind '#': 16 hexadecimal digits over dtype, dims and elements.
+std::string content_hash(const Tensor& tensor);
 
 }  // namespace neo
