@@ -1,7 +1,7 @@
 """Generated selection problems: small random ones, and ones with the structure of real networks.
 
-The networks are built the way neo states them: a variable per node, whose choices hold a value in some layout, and a 0/1
-variable per value and wanted layout where a value has several readers, so that a conversion is paid once.
+The networks are built the way neo states them: a variable per node, whose choices hold a value in some layout, and a
+0/1 variable per value and wanted layout where a value has several readers, so that a conversion is paid once.
 """
 
 from __future__ import annotations

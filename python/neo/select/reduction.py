@@ -185,7 +185,7 @@ class Reduction:
         if not mask.any():
             raise InfeasibleError(
                 "[select] every variable needs a choice that fits some choice of each neighbour. "
-                f"Got none of {self._sizes[v]} - at variable {v}"
+                f"Got none left of its {self._sizes[v]} - at variable {v}"
             )
         self._alive[v] = self._alive[v][mask]
         self.unary[v] = self.unary[v][:, mask]

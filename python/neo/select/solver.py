@@ -144,7 +144,7 @@ class _Solver:
                     return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
             reduction.tighten()
         except InfeasibleError:
-            if not reduction.limited:
+            if not any(math.isfinite(r.limit) for r in self.problem.resources):
                 raise
             raise _NothingFoundError(proven=True) from None
         order = self._order("weight")
