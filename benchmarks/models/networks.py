@@ -237,6 +237,17 @@ def _settle(module: nn.Module, shape: tuple[int, ...]) -> nn.Module:
     return module.eval()
 
 
+def build(name: str) -> nn.Module:
+    """Return the network with its weights: the same in every process."""
+    import torch
+
+    network = NETWORKS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        return _settle(network.build(), network.shape)
+
+
 def export(name: str, cache: Path) -> Path:
     """Write the network ``name`` into the folder ``cache`` unless it is there, and return its path.
 
@@ -257,12 +268,8 @@ def export(name: str, cache: Path) -> Path:
     partial = path.with_suffix(".partial")
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.manual_seed(0)
-        module = _settle(network.build(), network.shape)
         example = (torch.randn(network.shape),)
-        torch.onnx.export(
-            module, example, str(partial), opset_version=17, dynamo=False, input_names=["x"], do_constant_folding=True
-        )
+        torch.onnx.export(build(name), example, str(partial), opset_version=17, dynamo=False, input_names=["x"])
     partial.rename(path)
     return path
 

@@ -32,7 +32,7 @@ struct Type {
   static Type optional(Type element) { return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))}; }
   bool is_tensor() const { return kind == Kind::Tensor; }
   std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])"
-  static Type parse(std::string_view text);
+  static Type parse(std::string_view text, const SymbolLookup& symbols = {});
 };
 bool operator==(const Type& a, const Type& b);
 

@@ -21,9 +21,9 @@ def value_of(factors: Sequence[Factor], choice: Sequence[int]) -> float:
 def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: int, deadline: float) -> list[Factor]:
     """Equivalent factors whose separate minima sum to a better bound.
 
-    Sequential sweeps there and back: each variable collects the minima of its factors and hands equal shares of them to
-    the factors ahead (TRW-S: Kolmogorov, Convergent tree-reweighted message passing, 2006; for longer scopes: Kolmogorov,
-    A new look at reweighted message passing, 2015).
+    Sequential sweeps there and back: each variable collects the minima of its factors and hands equal shares of them
+    to the factors ahead (TRW-S: Kolmogorov, Convergent tree-reweighted message passing, 2006; for longer scopes:
+    Kolmogorov, A new look at reweighted message passing, 2015).
     """
     count = len(sizes)
     unary = [np.zeros(n) for n in sizes]
@@ -138,6 +138,44 @@ def price_resources(
             break
     if len(limits) > 1:
         _subgradient(at, best, deadline)
+    return best
+
+
+def price_violations(
+    sizes: Sequence[int],
+    costs: Sequence[Factor],
+    usage: Sequence[Sequence[Factor]],
+    limits: Array,
+    *,
+    table_limit: int,
+    deadline: float,
+    rounds: int = 100,
+) -> Priced:
+    """Look only at the limits: a bound above 0 proves that they cannot be met together.
+
+    Weights on the resources follow their violations (Plotkin, Shmoys and Tardos, Fast approximation algorithms for
+    fractional packing and covering problems, 1995); the bound is of the weighted sum of the violations.
+    """
+    forbidden = [(s, np.where(np.isinf(t), np.inf, 0.0)) for s, t in costs if np.isinf(t).any()]
+    scale = np.maximum(np.abs(limits), 1e-9 + np.array([sum(float(np.ptp(t)) for _, t in p) for p in usage]))
+    best = Priced(np.zeros(len(limits)), -math.inf, [])
+    grown = np.zeros(len(limits))
+    for i in range(rounds):
+        weights = np.exp(grown - grown.max())
+        prices = weights / weights.sum() / scale
+        factors = forbidden + [(s, p * t) for p, parts in zip(prices, usage, strict=True) for s, t in parts]
+        tables = eliminate(sizes, merge(factors), limit=table_limit)
+        bound = tables.bound - float(prices @ limits)
+        if bound > best.bound:
+            best.prices, best.bound = prices, bound
+        choice = [0] * len(sizes)
+        if best.bound > 1e-9 or not tables.decode(choice) or time.perf_counter() > deadline:
+            break
+        best.choices.append(choice)
+        violation = (np.array([value_of(parts, choice) for parts in usage]) - limits) / scale
+        if violation.max() <= 0:
+            break
+        grown += violation / np.abs(violation).max() / math.sqrt(1 + i / 4)
     return best
 
 

@@ -1,10 +1,10 @@
 """Branch and bound, level by level, on what elimination leaves.
 
-Variables are assigned in the reverse of an elimination order. All partial choices of a level are extended at once; each
-carries lower bounds of its completions' cost, read from (mini-)bucket tables (Kask and Dechter, Mini-bucket heuristics for
-improved search, 1999), and usage. Those that cannot beat the best known choice or cannot meet a limit go; of those that
-agree on all variables the rest still depends on, only the best stay. A level wider than allowed drops its worst: then what
-was dropped bounds the optimum, and the search runs again wider.
+Variables are assigned in the reverse of an elimination order. All partial choices of a level are extended at once;
+each carries lower bounds of its completions' cost, read from (mini-)bucket tables (Kask and Dechter, Mini-bucket
+heuristics for improved search, 1999), and of their usage. Those that cannot beat the best known choice or cannot meet a
+limit go; of those that agree on all variables the rest still depends on, only the best stay. A level wider than allowed
+drops its worst: then what was dropped bounds the optimum, and the search runs again wider.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neo.select.bound import pass_messages, price_resources, value_of
+from neo.select.bound import pass_messages, price_resources, price_violations, value_of
 from neo.select.elimination import Array, Elimination, Factor, eliminate, linear_order, merge, relabel
 from neo.select.problem import LIMIT_TOLERANCE
 
@@ -26,8 +26,9 @@ Indices = npt.NDArray[np.intp]
 TABLE_LIMIT = 1 << 16
 FIRST_WIDTH = 1 << 6
 LAST_WIDTH = 1 << 15
+LAST_WIDTH_LIMITED = 1 << 13
 LAST_WIDTH_TIMED = 1 << 19
-MESSAGE_ROUNDS = 60
+MESSAGE_ROUNDS = 8
 TOLERANCE = 1e-9
 
 
@@ -172,8 +173,16 @@ def branch_and_bound(
         priced = price_resources(sizes, shifted, usage, limits, table_limit=table_limit, deadline=deadline)
         for choice in priced.choices:
             offer(choice)
+        if best is None and len(usage) > 1:
+            wanted = price_violations(sizes, costs, usage, limits, table_limit=table_limit, deadline=deadline)
+            if wanted.bound > TOLERANCE:
+                return Outcome(None, math.inf, math.inf, True)
+            for choice in wanted.choices:
+                offer(choice)
         bound = max(bound, priced.bound)
-        factors = shifted + [(s, p * t) for p, parts in zip(priced.prices, usage, strict=True) if p > 0 for s, t in parts]
+        factors = shifted + [
+            (s, p * t) for p, parts in zip(priced.prices, usage, strict=True) if p > 0 for s, t in parts
+        ]
         tables = eliminate(sizes, merge(factors), limit=table_limit, keep=True)
         objectives.append(_Objective(tables, math.inf, -float(priced.prices @ limits)))
         for limit, parts in zip(limits, usage, strict=True):
@@ -185,7 +194,9 @@ def branch_and_bound(
 
     search = _Search(sizes, [s for s, _ in costs] + [s for parts in usage for s, _ in parts], objectives, len(usage))
     width = FIRST_WIDTH
-    last = LAST_WIDTH if math.isinf(deadline) else LAST_WIDTH_TIMED
+    last = LAST_WIDTH_LIMITED if usage else LAST_WIDTH
+    if not math.isinf(deadline):
+        last = LAST_WIDTH_TIMED
     complete = _closed(value, bound)
     while not complete:
         found, floor, dropped = search.run(value, width, deadline if width > FIRST_WIDTH else math.inf)

@@ -1,8 +1,8 @@
 """Variable elimination on factor graphs: orders, tables, mini-buckets.
 
-A factor is a scope, a strictly increasing tuple of variables, and a table with one axis per variable of it. Variables are
-numbered by their place in the elimination order, so the variable a factor is eliminated by is the first of its scope, and
-tables of one bucket broadcast against each other without transposing.
+A factor is a scope, a strictly increasing tuple of variables, and a table with one axis per variable of it. Variables
+are numbered by their place in the elimination order, so the variable a factor is eliminated by is the first of its
+scope, and tables of one bucket broadcast against each other without transposing.
 
 Elimination in a tree's or a chain's order is the dynamic programming of NeoCPU 3.3.2 (Algorithm 2) and of SoftNeuro IV
 (DPRS, whose relaxed branch conditions are the scopes here); R0, R1 and R2 of PBQP are the buckets of degree 0, 1 and 2.
@@ -85,8 +85,10 @@ def greedy_order(
     neighbours = adjacency(count, scopes)
     weight = [math.prod([sizes[a] for a in around], start=sizes[v]) for v, around in enumerate(neighbours)]
 
-    def fill(v: int) -> int:
+    def fill(v: int) -> float:
         around = neighbours[v]
+        if weight[v] > limit:
+            return math.inf
         return sum(sizes[a] * sizes[b] for a in around for b in around - neighbours[a] if a < b)
 
     by_fill = rule == "fill"
@@ -119,15 +121,6 @@ def greedy_order(
     gone = set(order.eliminated)
     order.rest = [v for v in range(count) if v not in gone]
     return order
-
-
-def best_order(sizes: Sequence[int], scopes: Sequence[Scope], *, limit: int, enough: int) -> Order:
-    """By weight, and where that takes more than `enough` cells or stops early, by fill if that is better."""
-    order = greedy_order(sizes, scopes, limit=limit)
-    if not order.rest and order.cells <= enough:
-        return order
-    other = greedy_order(sizes, scopes, limit=limit, rule="fill")
-    return min(order, other, key=lambda o: (len(o.rest), o.cells))
 
 
 def linear_order(sizes: Sequence[int], scopes: Iterable[Scope]) -> list[int]:
@@ -173,7 +166,7 @@ def _far_end(neighbours: Sequence[set[int]], start: int) -> int:
 
 
 def relabel(factors: Iterable[Factor], position: Sequence[int]) -> list[Factor]:
-    """The same factors with variable v renamed to position[v], axes in increasing order."""
+    """Rename variable v to position[v] in all factors, axes in increasing order."""
     out = []
     for scope, table in factors:
         new = [position[v] for v in scope]
@@ -207,7 +200,7 @@ def join(scope: Scope, sizes: Sequence[int], factors: Sequence[Factor]) -> Array
 
 @dataclass
 class Group:
-    """A part of a bucket: a joined table whose first axis is the eliminated variable, and its minimum over that axis."""
+    """A part of a bucket: a joined table, its first axis the eliminated variable, and its minimum over that axis."""
 
     scope: Scope
     joined: Array
@@ -259,12 +252,10 @@ class Elimination:
             False where every completion found is forbidden.
         """
         for v in range(self.count - 1, -1, -1):
-            total: Array | float = 0.0
+            total = np.zeros(self.sizes[v])
             for scope, table in self.buckets[v]:
-                total = total + table[(slice(None), *[choice[u] for u in scope[1:]])]
-            if isinstance(total, float):
-                choice[v] = 0
-                continue
+                index: tuple[slice | int, ...] = (slice(None), *[choice[u] for u in scope[1:]])
+                total += table[index]
             best = int(total.argmin())
             if math.isinf(total[best]):
                 return False

@@ -11,12 +11,12 @@ from neo.select.problem import Array, Problem
 
 
 def cheapest(problem: Problem) -> list[int]:
-    """The cheapest choice of each variable alone: the local optimum that NeoCPU 3.3 starts from."""
+    """Take the cheapest choice of each variable alone: the local optimum that NeoCPU 3.3 starts from."""
     return [int(c.argmin()) for c in problem.costs]
 
 
 def greedy(problem: Problem) -> list[int]:
-    """Decide the variables in their order, each by its cost, its decided neighbours and the best of its undecided ones."""
+    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones."""
     edges = _Edges(problem)
     choice = [-1] * len(problem.costs)
     for v, cost in enumerate(problem.costs):
@@ -33,9 +33,9 @@ def greedy(problem: Problem) -> list[int]:
 def pbqp(problem: Problem) -> list[int]:
     """Partitioned boolean quadratic programming with the RN heuristic, the approximate solver of NeoCPU 3.3.2.
 
-    Variables with at most two undecided neighbours are eliminated exactly (R0, R1, R2); where none is left, the one with
-    the most is decided by its cost and the best of each neighbour (Hames and Scholz, Nearly optimal register allocation
-    with PBQP, 2006).
+    Variables with at most two undecided neighbours are eliminated exactly (R0, R1, R2); where none is left, the one
+    with the most is decided by its cost and the best of each neighbour (Hames and Scholz, Nearly optimal register
+    allocation with PBQP, 2006).
     """
     costs = [c.copy() for c in problem.costs]
     edges: list[dict[int, Array]] = [{} for _ in costs]

@@ -317,5 +317,10 @@ def _finite_or_null(values: npt.ArrayLike) -> Any:
 
 
 def _null_to_inf(values: Any) -> Array:
-    return np.array([[math.inf if x is None else x for x in row] if isinstance(row, list) else
-                     (math.inf if row is None else row) for row in values], dtype=np.float64)
+    return np.array(
+        [
+            [math.inf if x is None else x for x in row] if isinstance(row, list) else (math.inf if row is None else row)
+            for row in values
+        ],
+        dtype=np.float64,
+    )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neo.select.elimination import Factor
-from neo.select.problem import Array, InfeasibleError, Pair, Problem, Resource
+from neo.select.problem import LIMIT_TOLERANCE, Array, InfeasibleError, Pair, Problem, Resource
 
 Indices = npt.NDArray[np.intp]
 
@@ -46,7 +46,9 @@ class Reduction:
         self._sizes = problem.sizes
         self._decided: list[tuple[int, int, Indices]] = []
         for v, cost in enumerate(problem.costs):
-            self.unary[v] = np.stack([cost, *(np.asarray(r.vectors[v]) for r in self.limited)]) if planes > 1 else cost[None]
+            self.unary[v] = (
+                np.stack([cost, *(np.asarray(r.vectors[v]) for r in self.limited)]) if planes > 1 else cost[None]
+            )
         for (u, v), matrix in problem.edges.items():
             self.pairs[u, v] = matrix[None]
             self._neighbours[u].add(v)
@@ -66,6 +68,27 @@ class Reduction:
             allowed = self.unary[v][0] < np.inf
             if not allowed.all():
                 self._keep(v, allowed)
+        self._fold([v for v, table in self.unary.items() if table.shape[1] == 1])
+
+    def drop_beyond_limits(self) -> None:
+        """Drop choices whose usage alone exceeds a limit, and limits that nothing left can exceed."""
+        for k in range(len(self.limited), 0, -1):
+            pairs = [planes[k] for planes in self.pairs.values() if planes.shape[0] > 1]
+            limit = self.limited[k - 1].limit
+            limit += LIMIT_TOLERANCE * max(1.0, abs(limit)) - float(self.constant[k])
+            slack = limit - sum(float(m.min()) for m in pairs)
+            slack -= sum(float(table[k].min()) for table in self.unary.values())
+            if slack < 0:
+                raise InfeasibleError("[select] every limit can be met", resource=self.limited[k - 1].name)
+            rounding = LIMIT_TOLERANCE * max(1.0, abs(limit))
+            for v in list(self.unary):
+                used = self.unary[v][k]
+                fits = used - used.min() <= slack + rounding
+                if not fits.all():
+                    self._keep(v, fits)
+            most = sum(float(m.max()) for m in pairs) + sum(float(table[k].max()) for table in self.unary.values())
+            if most <= limit - rounding:
+                self._forget(k)
         self._fold([v for v, table in self.unary.items() if table.shape[1] == 1])
 
     def tighten(self) -> None:
@@ -110,13 +133,19 @@ class Reduction:
         return costs, usage
 
     def restore(self, choice: dict[int, int]) -> list[int]:
-        """The whole problem's choice for a choice, by index among those left, of each variable that is left."""
+        """Turn a choice of each variable that is left, by index among those left, into one of the whole problem."""
         whole = [0] * len(self._sizes)
         for v, i in choice.items():
             whole[v] = int(self._alive[v][i])
         for v, by, original in reversed(self._decided):
             whole[v] = int(original[whole[by] if by >= 0 else 0])
         return whole
+
+    def _forget(self, k: int) -> None:
+        del self.limited[k - 1]
+        self.constant = np.delete(self.constant, k)
+        self.unary = {v: np.delete(table, k, axis=0) for v, table in self.unary.items()}
+        self.pairs = {e: np.delete(p, k, axis=0) if p.shape[0] > 1 else p for e, p in self.pairs.items()}
 
     def _widen(self, u: int, v: int, planes: int) -> Array:
         have = self.pairs.get((u, v))
@@ -130,7 +159,7 @@ class Reduction:
         return self.pairs[u, v]
 
     def _view(self, v: int, other: int) -> Array:
-        """The edge's planes with rows for v."""
+        """Turn the edge so that its rows are for v."""
         return self.pairs[v, other] if v < other else self.pairs[other, v].transpose(0, 2, 1)
 
     def _add(self, v: int, other: int, planes: Array) -> None:
@@ -208,7 +237,7 @@ class Reduction:
                 gap = rows[:, :, None, :] - rows[:, None, :, :]
                 gap[np.isnan(gap)] = -np.inf
                 worse[: rows.shape[0]] += gap.max(axis=3)
-        dominates = (worse <= 0).all(axis=0)  # [b, a]: b is never worse than a
+        dominates: npt.NDArray[np.bool_] = np.all(worse <= 0, axis=0)  # [b, a]: b is never worse than a
         np.fill_diagonal(dominates, False)
         if not dominates.any():
             return False
@@ -238,7 +267,7 @@ class Reduction:
         return changed
 
     def _decider(self, v: int) -> tuple[int, Indices] | None:
-        """A neighbour each of whose choices allows one choice of v, and which."""
+        """Find a neighbour each of whose choices allows one choice of v, and which."""
         for other in sorted(self._neighbours[v]):
             allowed = self._view(v, other)[0] < np.inf
             if (np.count_nonzero(allowed, axis=0) == 1).all():

@@ -5,28 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from neo.errors import ModelError
 from neo.select.branch_and_bound import TABLE_LIMIT, Core, Outcome, branch_and_bound
 from neo.select.elimination import (
-    Array,
     Elimination,
     Factor,
     Order,
-    best_order,
     eliminate,
     greedy_order,
     relabel,
 )
-from neo.select.greedy import improve
-from neo.select.problem import InfeasibleError, Problem
+from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 from neo.select.reduction import Reduction
 
 # Joined tables of an exact elimination, in cells: up to ENOUGH nothing else is tried first.
-ENOUGH = 1 << 18
+ENOUGH = 1 << 21
 LARGEST = 1 << 22
 MOST = 1 << 25
 
@@ -67,8 +65,8 @@ class Solution:
 def solve(problem: Problem, *, budget_s: float | None = None) -> Solution:
     """Minimise the total cost within the resources' limits.
 
-    Without a budget the work is bounded by fixed sizes, so the same problem gives the same choice; with one a search that
-    has not ended goes on, wider, until then.
+    Without a budget the work is bounded by fixed sizes, so the same problem gives the same choice; with one a search
+    that has not ended goes on, wider, until then.
 
     Parameters
     ----------
@@ -92,18 +90,23 @@ def solve(problem: Problem, *, budget_s: float | None = None) -> Solution:
     if budget_s is not None and not budget_s >= 0:
         raise ModelError(f"[select] a budget is a time. Got {budget_s}, expected seconds >= 0")
     start = time.perf_counter()
-    deadline = math.inf if budget_s is None else start + budget_s
-    solver = _Solver(problem, deadline)
-    choice, bound, complete, method = solver.run()
+    solution = _minimise(problem, math.inf if budget_s is None else start + budget_s)
+    return replace(solution, seconds=time.perf_counter() - start)
+
+
+def _minimise(problem: Problem, deadline: float) -> Solution:
+    try:
+        choice, bound, complete, method = _Solver(problem, deadline).run()
+    except _NothingFoundError as error:
+        raise _explained(problem, deadline, proven=error.proven) from None
     total = problem.evaluate(choice)
-    return Solution(
-        choice=choice,
-        total=total,
-        lower_bound=total if complete else min(bound, total),
-        method=method,
-        proven=complete,
-        seconds=time.perf_counter() - start,
-    )
+    return Solution(choice, total, total if complete else min(bound, total), method, complete, 0.0)
+
+
+class _NothingFoundError(Exception):
+    def __init__(self, *, proven: bool) -> None:
+        super().__init__()
+        self.proven = proven
 
 
 @dataclass
@@ -130,31 +133,41 @@ class _Solver:
     def run(self) -> tuple[list[int], float, bool, str]:
         """Choice, lower bound, whether it is the best, method."""
         reduction = self.reduction
-        reduction.fold_decided()
-        order = self._order()
-        if reduction.limited or order.rest or order.cells > ENOUGH:
+        try:
+            reduction.fold_decided()
+            if reduction.limited:
+                reduction.drop_beyond_limits()
+            order = self._order("weight")
+            if not order.rest and order.cells <= ENOUGH:
+                choice = self._whole(self._partly(order), [])
+                if not reduction.limited or self.problem.is_feasible(choice):
+                    return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
             reduction.tighten()
-            order = self._order()
-        if not reduction.unary:
-            choice = reduction.restore({})
-            self._check_decided()
-            return choice, 0.0, True, "reduction"
-        exact = not order.rest and order.cells <= MOST
-        if exact:
-            choice = self._eliminated(order)
+        except InfeasibleError:
+            if not reduction.limited:
+                raise
+            raise _NothingFoundError(proven=True) from None
+        order = self._order("weight")
+        if order.rest or order.cells > ENOUGH:
+            order = min(order, self._order("fill"), key=lambda o: (len(o.rest), o.cells))
+        if not order.rest and order.cells <= MOST:
+            choice = self._whole(self._partly(order), [])
             if not reduction.limited or self.problem.is_feasible(choice):
-                return choice, 0.0, True, "elimination"
+                return choice, math.nan, True, "elimination"
+        if not reduction.unary:
+            raise _NothingFoundError(proven=True)
         if reduction.limited:
-            return self._limited(exact)
-        part = self._partly(greedy_order(*self._graph(), limit=TABLE_LIMIT))
+            # Only what uses the same whatever is chosen may be decided by cost alone.
+            method = "elimination, prices, branch and bound"
+            part = self._partly(greedy_order(*self._graph(), limit=TABLE_LIMIT, allowed=self._unlimited()))
+        else:
+            method = "elimination, branch and bound"
+            part = self._partly(greedy_order(*self._graph(), limit=TABLE_LIMIT))
         outcome = self._search(part)
         if outcome.choice is None:
-            if outcome.complete:
-                raise _nothing_allowed()
-            raise InfeasibleError("[select] no allowed combination was found, and none is ruled out. Got no choice")
-        choice = self._whole(part, outcome.choice)
+            raise _NothingFoundError(proven=outcome.complete)
         bound = outcome.bound + part.tables.bound + float(reduction.constant[0])
-        return choice, bound, outcome.complete, "elimination, branch and bound"
+        return self._whole(part, outcome.choice), bound, outcome.complete, method
 
     def _graph(self) -> tuple[list[int], list[tuple[int, ...]]]:
         """Sizes and scopes with the variables that are left numbered from 0."""
@@ -162,9 +175,9 @@ class _Solver:
         number = {v: i for i, v in enumerate(sizes)}
         return list(sizes.values()), [(number[u], number[v]) for u, v in self.reduction.pairs]
 
-    def _order(self) -> Order:
+    def _order(self, rule: str) -> Order:
         sizes, scopes = self._graph()
-        return best_order(sizes, scopes, limit=LARGEST, enough=ENOUGH)
+        return greedy_order(sizes, scopes, limit=LARGEST, rule=rule)
 
     def _partly(self, order: Order) -> _Part:
         """Eliminate in this order; the rest is the core."""
@@ -185,17 +198,10 @@ class _Solver:
         core = Core([sizes[v] for v in variables[count:]], relabel(tables.rest, place), kept, limits)
         return _Part(variables, tables, core)
 
-    def _eliminated(self, order: Order) -> list[int]:
-        part = self._partly(Order(order.eliminated, [], order.cells, order.largest))
-        choice = part.complete([])
-        if choice is None:
-            raise _nothing_allowed()
-        return self.reduction.restore(choice)
-
     def _whole(self, part: _Part, core_choice: Sequence[int]) -> list[int]:
         choice = part.complete(core_choice)
         if choice is None:
-            raise _nothing_allowed()
+            raise _NothingFoundError(proven=True)
         return self.reduction.restore(choice)
 
     def _search(self, part: _Part) -> Outcome:
@@ -207,71 +213,57 @@ class _Solver:
 
         return branch_and_bound(part.core, accept=accept, deadline=self.deadline)
 
-    def _limited(self, thin: bool) -> tuple[list[int], float, bool, str]:
-        """Within limits that the best choice without them exceeds."""
-        sizes, scopes = self._graph()
+    def _unlimited(self) -> list[int]:
+        """Variables, numbered from 0, none of whose choices uses more of a resource than another."""
         left = list(self.reduction.unary)
-        uses = [bool(np.ptp(self.reduction.unary[v][1:], axis=1).any()) for v in left]
-        number = {v: i for i, v in enumerate(left)}
+        uses = {v for v in left if np.ptp(self.reduction.unary[v][1:], axis=1).any()}
         for (u, v), planes in self.reduction.pairs.items():
             if planes.shape[0] > 1:
-                uses[number[u]] = uses[number[v]] = True
-        free = [i for i, u in enumerate(uses) if not u]
-        part = self._partly(greedy_order(sizes, scopes, limit=TABLE_LIMIT, allowed=free))
-        self._check_reachable(part, thin)
-        outcome = self._search(part)
-        if outcome.choice is None:
-            self._fail_together(outcome.complete)
-        assert outcome.choice is not None
-        bound = outcome.bound + part.tables.bound + float(self.reduction.constant[0])
-        return self._whole(part, outcome.choice), bound, outcome.complete, "elimination, prices, branch and bound"
-
-    def _check_reachable(self, part: _Part, thin: bool) -> None:
-        """Each limit alone must leave some choice."""
-        core = part.core
-        forbidden = [(s, np.where(np.isinf(t), np.inf, 0.0)) for s, t in core.costs if np.isinf(t).any()]
-        for resource, limit, usage in zip(self.reduction.limited, core.limits, core.usage, strict=True):
-            factors = forbidden + usage
-            order = best_order(core.sizes, [s for s, _ in factors], limit=LARGEST, enough=ENOUGH)
-            variables = order.eliminated + order.rest
-            position = [0] * len(variables)
-            for p, v in enumerate(variables):
-                position[v] = p
-            sizes = [core.sizes[v] for v in variables]
-            tables = eliminate(sizes, relabel(factors, position), limit=LARGEST)
-            smallest = tables.bound + resource.limit - float(limit)
-            if math.isinf(smallest):
-                raise _nothing_allowed()
-            if smallest > resource.limit + 1e-9 * max(1.0, abs(resource.limit)):
-                raise _over_limit(resource.name, resource.limit, smallest, exact=tables.exact)
-
-    def _check_decided(self) -> None:
-        for resource, used in zip(self.reduction.limited, self.reduction.constant[1:], strict=True):
-            if used > resource.limit + 1e-9 * max(1.0, abs(resource.limit)):
-                raise _over_limit(resource.name, resource.limit, float(used), exact=True)
-
-    def _fail_together(self, proven: bool) -> None:
-        limits = ", ".join(f"{r.name} <= {r.limit:g}" for r in self.reduction.limited)
-        if proven:
-            raise InfeasibleError(f"[select] the limits can be met together. Got {limits}, each reachable only alone")
-        raise InfeasibleError(
-            f"[select] the limits can be met together. Got {limits}; no choice was found, and none is ruled out\n"
-            "Hint: raise a limit, or give the search more time."
-        )
+                uses |= {u, v}
+        return [i for i, v in enumerate(left) if v not in uses]
 
 
 def _nothing_allowed() -> InfeasibleError:
+    return InfeasibleError("[select] some combination of choices is allowed. Got forbidden pairs that leave none")
+
+
+def _explained(problem: Problem, deadline: float, *, proven: bool) -> InfeasibleError:
+    """Which limit cannot be met, and what could be reached, for a problem whose search found nothing."""
+    limited = [r for r in problem.resources if math.isfinite(r.limit)]
+    if not limited and not proven:
+        return InfeasibleError(
+            "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
+            "Hint: give the search more time."
+        )
+    for resource in limited:
+        costs = [np.where(np.isinf(c), np.inf, r) for c, r in zip(problem.costs, resource.vectors, strict=True)]
+        edges: dict[Pair, npt.ArrayLike] = {e: np.asarray(m) for e, m in resource.matrices.items()}
+        for e, m in problem.edges.items():
+            if e in edges:
+                edges[e] = np.where(np.isinf(m), np.inf, edges[e])
+            elif np.isinf(m).any():
+                edges[e] = np.where(np.isinf(m), np.inf, 0.0)
+        least = _minimise(Problem(costs, edges), deadline)
+        if least.lower_bound > resource.limit + LIMIT_TOLERANCE * max(1.0, abs(resource.limit)):
+            smallest = _number(least.lower_bound)
+            return InfeasibleError(
+                f"[select] the limit on {resource.name} can be met. Got {_number(resource.limit)}, the smallest "
+                f"reachable value is {smallest}{'' if least.proven else ' or more'}\n"
+                f"Hint: raise the limit to {smallest}{'' if least.proven else ' or more'}.",
+                resource=resource.name,
+                limit=resource.limit,
+                smallest=least.lower_bound,
+            )
+    limits = ", ".join(f"{r.name} <= {_number(r.limit)}" for r in limited)
+    if not limited:
+        return _nothing_allowed()
+    if proven:
+        return InfeasibleError(f"[select] the limits can be met together. Got {limits}, reachable one by one only")
     return InfeasibleError(
-        "[select] some combination of choices is allowed. Got forbidden pairs that leave none, whatever the limits"
+        f"[select] the limits can be met together. Got {limits}; no choice was found, and none is ruled out\n"
+        "Hint: raise a limit, or give the search more time."
     )
 
 
-def _over_limit(name: str, limit: float, smallest: float, *, exact: bool) -> InfeasibleError:
-    least = f"{smallest:g}" if exact else f"{smallest:g} or more"
-    return InfeasibleError(
-        f"[select] the limit on {name} can be met. Got {limit:g}, the smallest reachable value is {least}\n"
-        f"Hint: raise the limit to at least {smallest:g}.",
-        resource=name,
-        limit=limit,
-        smallest=smallest,
-    )
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
