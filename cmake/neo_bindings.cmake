@@ -1,0 +1,23 @@
+# The extension module neo._neo, which sees every folder.
+
+file(GLOB_RECURSE binding_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/csrc/bindings/*.cpp")
+if(NOT binding_sources)
+  message(FATAL_ERROR "csrc/bindings holds no source. Hint: configure with -DNEO_BUILD_PYTHON=OFF")
+endif()
+
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+if(NOT pybind11_DIR)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -m pybind11 --cmakedir
+    OUTPUT_VARIABLE pybind11_cmake_dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(pybind11_cmake_dir)
+    set(pybind11_DIR "${pybind11_cmake_dir}" CACHE PATH "" FORCE)
+  endif()
+endif()
+find_package(pybind11 2.13 CONFIG REQUIRED)
+
+pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
+target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_runtime)
+target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)
+install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)

@@ -1,0 +1,52 @@
+# What every target of neo is compiled with.
+
+find_package(Threads REQUIRED)
+
+# Sanitizers and coverage: kernels and everything else alike.
+add_library(neo_instrumentation INTERFACE)
+if(NEO_SANITIZE)
+  target_compile_options(neo_instrumentation INTERFACE -fsanitize=${NEO_SANITIZE} -fno-sanitize-recover=all
+                                                       -fno-omit-frame-pointer -g)
+  target_link_options(neo_instrumentation INTERFACE -fsanitize=${NEO_SANITIZE})
+endif()
+if(NEO_COVERAGE)
+  target_compile_options(neo_instrumentation INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(neo_instrumentation INTERFACE --coverage)
+endif()
+
+# NEO_HAVE_<TIER>=1 says that the tier's kernels are in this build.
+add_library(neo_options INTERFACE)
+target_compile_options(neo_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+foreach(tier IN LISTS NEO_ISA_TIERS)
+  string(TOUPPER "${tier}" tier_upper)
+  target_compile_definitions(neo_options INTERFACE NEO_HAVE_${tier_upper}=1)
+endforeach()
+target_link_libraries(neo_options INTERFACE neo_instrumentation Threads::Threads)
+
+# neo_folder(<name> [DEPENDS <name>...])
+# Target neo_<name> of csrc/<name>: *.isa.cpp once per tier, every other *.cpp once. Without sources it is an
+# INTERFACE target, so a folder may hold headers only or nothing yet.
+function(neo_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
+  set(folder "${PROJECT_SOURCE_DIR}/csrc/${name}")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  set(isa_sources ${sources})
+  list(FILTER isa_sources INCLUDE REGEX "\\.isa\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "\\.isa\\.cpp$")
+  list(TRANSFORM arg_DEPENDS PREPEND "neo_")
+
+  set(target "neo_${name}")
+  if(sources OR isa_sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}/csrc")
+  target_link_libraries(${target} ${scope} neo_options ${CMAKE_DL_LIBS} ${arg_DEPENDS})
+  if(isa_sources)
+    neo_isa_sources(${target} ${isa_sources})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
+endfunction()

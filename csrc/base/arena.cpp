@@ -1,0 +1,83 @@
+#include "base/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+// Blocks of at least this size are laid out for huge pages, which saves most of their page faults.
+constexpr int64_t kHugePageBytes = int64_t{2} << 20;
+
+// The system grants more than it has and kills whoever touches it, so what cannot fit is refused here.
+int64_t machine_bytes() {
+  static const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+}  // namespace
+
+Arena::Arena(int64_t limit_bytes) : limit_bytes_(limit_bytes) {
+  NEO_ASSERT(limit_bytes >= 0, "for an arena's limit. Got ", limit_bytes);
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      capacity_bytes_(std::exchange(other.capacity_bytes_, 0)),
+      limit_bytes_(other.limit_bytes_) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  if (this != &other) {
+    release();
+    data_ = std::exchange(other.data_, nullptr);
+    capacity_bytes_ = std::exchange(other.capacity_bytes_, 0);
+    limit_bytes_ = other.limit_bytes_;
+  }
+  return *this;
+}
+
+void Arena::reserve(int64_t bytes) {
+  NEO_ASSERT(bytes >= 0, "for an arena. Got ", bytes);
+  NEO_CHECK(bytes <= limit_bytes_, Memory, "memory", "intermediate values must fit the limit. Got ", bytes,
+            " bytes, expected at most ", limit_bytes_);
+  if (bytes <= capacity_bytes_) return;
+  release();  // before allocating: the peak is one block, not two
+  const int64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
+  const int64_t rounded = align_bytes(bytes, alignment);
+  NEO_CHECK(rounded <= machine_bytes(), Memory, "memory", "intermediate values must fit this machine. Got ", rounded,
+            " bytes, expected at most ", machine_bytes());
+  void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+  NEO_CHECK(block != nullptr, Memory, "memory", "the system must have memory for intermediate values. Got none for ",
+            rounded, " bytes, expected a block");
+  if (alignment == kHugePageBytes) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+  data_ = static_cast<std::byte*>(block);
+  capacity_bytes_ = rounded;
+}
+
+void Arena::release() noexcept {
+  std::free(data_);
+  data_ = nullptr;
+  capacity_bytes_ = 0;
+}
+
+Span<std::byte> Arena::slice(int64_t offset_bytes, int64_t size_bytes) const {
+  NEO_ASSERT(offset_bytes >= 0 && size_bytes >= 0 && offset_bytes <= capacity_bytes_ &&
+                 size_bytes <= capacity_bytes_ - offset_bytes,
+             "for an arena. Got offset ", offset_bytes, ", size ", size_bytes, ", capacity ", capacity_bytes_);
+  return {data_ + offset_bytes, size_bytes};
+}
+
+int64_t align_bytes(int64_t bytes, int64_t alignment) {
+  NEO_ASSERT(bytes >= 0 && alignment > 0 && (alignment & (alignment - 1)) == 0, "Got bytes ", bytes, ", alignment ",
+             alignment);
+  NEO_CHECK(bytes <= Arena::kNoLimit - (alignment - 1), Memory, "memory", "a size must fit 63 bits. Got ", bytes,
+            " bytes rounded up to ", alignment);
+  return (bytes + (alignment - 1)) & ~(alignment - 1);
+}
+
+}  // namespace neo

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "base/span.h"
+
+namespace neo {
+
+// One block of memory, aligned for any vector, that grows on demand and is given back as a whole.
+class Arena {
+ public:
+  static constexpr int64_t kAlignment = 64;
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  // Growing beyond `limit_bytes` is a Memory error.
+  explicit Arena(int64_t limit_bytes = kNoLimit);
+  ~Arena() { release(); }
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+
+  // Makes the block hold at least `bytes`. When it has to grow, the contents are lost and the address changes;
+  // else nothing happens. No memory is a Memory error that leaves the arena empty.
+  void reserve(int64_t bytes);
+
+  // Gives the block back.
+  void release() noexcept;
+
+  int64_t capacity_bytes() const { return capacity_bytes_; }
+  std::byte* data() const { return data_; }
+
+  // The bytes [offset, offset + size); leaving the block is an Internal error.
+  Span<std::byte> slice(int64_t offset_bytes, int64_t size_bytes) const;
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t capacity_bytes_ = 0;
+  int64_t limit_bytes_ = kNoLimit;
+};
+
+// bytes rounded up to a multiple of `alignment`, a power of two; overflow is a Memory error.
+int64_t align_bytes(int64_t bytes, int64_t alignment = Arena::kAlignment);
+
+}  // namespace neo

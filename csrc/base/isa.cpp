@@ -1,0 +1,112 @@
+#include "base/isa.h"
+
+#include <iterator>
+
+#include "base/check.h"
+#include "base/knobs.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace neo {
+namespace {
+
+constexpr IsaTier kTiers[] = {
+    {"scalar", "any", kIsaScalar},    {"avx2", "x86-64", kIsaAvx2},
+    {"avx512", "x86-64", kIsaAvx512}, {"avx512_vnni", "x86-64", kIsaAvx512Vnni},
+    {"neon", "aarch64", kIsaNeon},
+};
+
+Isa detect_isa() {
+#if defined(__x86_64__)
+  constexpr uint32_t kOsxsave = 1u << 27;
+  CpuidBits bits;
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) bits.leaf1_ecx = ecx;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+    bits.leaf7_ebx = ebx;
+    bits.leaf7_ecx = ecx;
+  }
+  if (bits.leaf1_ecx & kOsxsave) {
+    uint32_t low = 0, high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    bits.xcr0 = (static_cast<uint64_t>(high) << 32) | low;
+  }
+  return isa_from_cpuid(bits);
+#elif defined(__aarch64__)
+  return kIsaNeon;
+#else
+  return kIsaScalar;
+#endif
+}
+
+}  // namespace
+
+Span<const IsaTier> all_isa_tiers() {
+  return {kTiers, std::ssize(kTiers)};
+}
+
+std::vector<IsaTier> host_isa_tiers() {
+  const Isa host = host_isa();
+  std::vector<IsaTier> tiers;
+  for (const IsaTier& tier : kTiers) {
+    if (tier.isa.is_subset_of(host)) tiers.push_back(tier);
+  }
+  return tiers;
+}
+
+const IsaTier& best_isa_tier(Isa available) {
+  const IsaTier* best = &kTiers[0];
+  for (const IsaTier& tier : kTiers) {
+    if (tier.isa.is_subset_of(available)) best = &tier;
+  }
+  return *best;
+}
+
+Isa parse_isa(std::string_view name, std::string_view where) {
+  std::string names;
+  for (const IsaTier& tier : kTiers) {
+    if (tier.name == name) return tier.isa;
+    names += str(names.empty() ? "" : ", ", tier.name);
+  }
+  fail(ErrorKind::Unsupported, where,
+       str("instruction set must be a known one. Got '", name, "', expected one of ", names));
+}
+
+Isa detected_isa() {
+  static const Isa detected = detect_isa();
+  return detected;
+}
+
+Isa host_isa() {
+  const std::string cap = knob_string(Knob::MaxIsa);
+  return cap.empty() ? detected_isa() : detected_isa() & parse_isa(cap, get_knob_info(Knob::MaxIsa).name);
+}
+
+Isa isa_from_cpuid(const CpuidBits& bits) {
+  constexpr uint64_t kYmmState = 0x06;  // XMM and upper YMM halves
+  constexpr uint64_t kZmmState = 0xe6;  // those, mask registers, upper ZMM halves, ZMM16 to 31
+  constexpr uint32_t kAvx = 1u << 28;   // leaf 1 ECX
+  constexpr uint32_t kAvx2 = 1u << 5;   // leaf 7 EBX
+  constexpr uint32_t kAvx512f = 1u << 16;
+  const auto has = [](uint32_t word, int bit) { return (word >> bit & 1) != 0; };
+
+  uint32_t features = 0;
+  const bool has_ymm = (bits.leaf1_ecx & kAvx) && (bits.xcr0 & kYmmState) == kYmmState;
+  if (!has_ymm) return Isa(features);
+  if (has(bits.leaf1_ecx, 12)) features |= Isa::kFma;
+  if (has(bits.leaf1_ecx, 29)) features |= Isa::kF16c;
+  if (bits.leaf7_ebx & kAvx2) features |= Isa::kAvx2;
+
+  const bool has_zmm = (bits.leaf7_ebx & kAvx512f) && (bits.xcr0 & kZmmState) == kZmmState;
+  if (!has_zmm) return Isa(features);
+  features |= Isa::kAvx512f;
+  if (has(bits.leaf7_ebx, 17)) features |= Isa::kAvx512dq;
+  if (has(bits.leaf7_ebx, 30)) features |= Isa::kAvx512bw;
+  if (has(bits.leaf7_ebx, 31)) features |= Isa::kAvx512vl;
+  if (has(bits.leaf7_ecx, 11)) features |= Isa::kAvx512Vnni;
+  return Isa(features);
+}
+
+}  // namespace neo

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "ir/tensor.h"
+
+namespace neo::python {
+
+namespace py = pybind11;
+
+void bind_errors(py::module_& m);
+void bind_graph(py::module_& m);
+void bind_select(py::module_& m);
+void bind_module(py::module_& m);
+void bind_info(py::module_& m);
+
+// NumPy arrays (and what numpy.asarray takes) to host values and back. Numeric arrays are shared where they are dense and
+// row-major, copied where not; strings are copied. Lists become sequences, None an empty optional.
+HostValue to_host(const py::handle& object);
+py::object to_python(const HostValue& value);
+Tensor to_tensor(const py::handle& array);
+py::array to_array(const Tensor& tensor);
+
+}  // namespace neo::python

@@ -1,0 +1,50 @@
+#include "base/isa.h"
+#include "base/knobs.h"
+#include "base/topology.h"
+#include "bindings/bindings.h"
+#include "routines/target.h"
+
+namespace neo::python {
+
+void bind_info(py::module_& m) {
+  m.def("default_threads", &default_threads);
+  m.def("host_isa", [] { return std::string(isa_name(host_isa())); });
+  m.def("host_tiers", [] {
+    std::vector<std::string> names;
+    for (const IsaTier& tier : host_isa_tiers()) names.emplace_back(tier.name);
+    return names;
+  });
+  m.def("check_target", [](const std::string& name) { Target::parse(name, 1); }, py::arg("name"));
+  m.def("targets", [] {
+    py::list targets;
+    for (const IsaTier& tier : all_isa_tiers()) {
+      py::dict entry;
+      entry["name"] = std::string("cpu:") + tier.name;
+      entry["architecture"] = tier.architecture;
+      entry["runs_here"] = tier.isa.is_subset_of(host_isa());
+      targets.append(entry);
+    }
+    return targets;
+  });
+  m.def("knobs", [] {
+    py::list knobs;
+    for (const KnobInfo& info : all_knobs()) {
+      py::dict entry;
+      entry["name"] = info.name;
+      entry["type"] = knob_type_text(info);
+      entry["default"] = info.default_value;
+      entry["value"] = knob_text(info.knob);
+      entry["summary"] = info.summary;
+      knobs.append(entry);
+    }
+    return knobs;
+  });
+  m.def("knob_bool", [](const std::string& name) {
+    for (const KnobInfo& info : all_knobs()) {
+      if (info.name == name) return knob_bool(info.knob);
+    }
+    return false;
+  }, py::arg("name"));
+}
+
+}  // namespace neo::python

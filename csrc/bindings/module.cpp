@@ -1,0 +1,134 @@
+#include "runtime/module.h"
+
+#include "base/check.h"
+#include "bindings/bindings.h"
+
+namespace neo::python {
+namespace {
+
+// Python's signals reach the main thread only; a call there looks for them between items.
+void raise_pending_signals() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// One call that can be cancelled from another thread.
+class CancelToken {
+ public:
+  void arm(std::function<void()> cancel) {
+    std::lock_guard lock(mutex_);
+    cancel_ = std::move(cancel);
+    if (cancelled_) cancel_();
+  }
+  void cancel() {
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    if (cancel_) cancel_();
+  }
+  bool is_cancelled() const {
+    std::lock_guard lock(mutex_);
+    return cancelled_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::function<void()> cancel_;
+  bool cancelled_ = false;
+};
+
+int64_t at_hint_or(const Dim& dim) { return dim.is_constant() ? dim.value() : dim.hint(); }
+
+py::list call(Module& module, const py::list& inputs, CancelToken* token, std::vector<TraceEvent>* trace) {
+  std::vector<HostValue> values;
+  values.reserve(py::len(inputs));
+  for (const py::handle x : inputs) values.push_back(to_host(x));
+  Module::CallOptions options;
+  options.trace = trace;
+  const std::function<void()> poll = raise_pending_signals;
+  options.poll = &poll;
+  if (token) options.started = [token](std::function<void()> cancel) { token->arm(std::move(cancel)); };
+  std::vector<HostValue> results;
+  {
+    const py::gil_scoped_release release;
+    results = module.call(values, options);
+    values.clear();
+  }
+  py::list out;
+  for (const HostValue& v : results) out.append(to_python(v));
+  return out;
+}
+
+void list_steps(const Block& block, int depth, py::list& out) {
+  for (const Region& region : block.regions) {
+    for (const Item& item : region.items) {
+      py::dict entry;
+      entry["node"] = item.node;
+      entry["op"] = item.op;
+      entry["routine"] = item.routine;
+      entry["estimate_us"] = item.estimate_us;
+      entry["flops"] = at_hint_or(item.flops);
+      entry["bytes"] = at_hint_or(item.bytes);
+      entry["depth"] = depth;
+      out.append(entry);
+      if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+        list_steps(*branch->then_block, depth + 1, out);
+        list_steps(*branch->else_block, depth + 1, out);
+      } else if (const auto* loop = std::get_if<LoopItem>(&item.what)) {
+        list_steps(*loop->body, depth + 1, out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void bind_module(py::module_& m) {
+  py::class_<CancelToken, std::shared_ptr<CancelToken>>(m, "CancelToken")
+      .def(py::init<>())
+      .def("cancel", &CancelToken::cancel)
+      .def_property_readonly("cancelled", &CancelToken::is_cancelled);
+
+  py::class_<Module, std::shared_ptr<Module>>(m, "Module", "A plan ready to be called, from any number of threads at once.")
+      .def_property_readonly("input_names", [](const Module& module) { return module.plan().input_names; })
+      .def_property_readonly("output_names", [](const Module& module) { return module.plan().output_names; })
+      .def_property_readonly("threads", &Module::threads)
+      .def_property_readonly("estimate_us", [](const Module& module) { return module.plan().estimate_us; })
+      .def_property_readonly("kept_bytes", &Module::kept_bytes)
+      .def_property_readonly("binding_count", &Module::binding_count)
+      .def_property_readonly("steps",
+                             [](const Module& module) {
+                               py::list steps;
+                               list_steps(*module.plan().root, 0, steps);
+                               return steps;
+                             })
+      .def(
+          "call", [](Module& module, const py::list& inputs, CancelToken* token) { return call(module, inputs, token, nullptr); },
+          py::arg("inputs"), py::arg("token") = py::none())
+      .def(
+          "trace",
+          [](Module& module, const py::list& inputs) {
+            std::vector<TraceEvent> trace;
+            py::list results = call(module, inputs, nullptr, &trace);
+            py::list events;
+            for (const TraceEvent& e : trace) {
+              py::dict entry;
+              entry["node"] = e.item->node;
+              entry["op"] = e.item->op;
+              entry["routine"] = e.item->routine;
+              entry["start_ns"] = e.start_ns;
+              entry["end_ns"] = e.end_ns;
+              entry["iteration"] = e.iteration;
+              entry["estimate_us"] = e.item->estimate_us;
+              entry["flops"] = at_hint_or(e.item->flops);
+              entry["bytes"] = at_hint_or(e.item->bytes);
+              events.append(entry);
+            }
+            return py::make_tuple(results, events);
+          },
+          py::arg("inputs"), "(results, events in order of their end)")
+      .def(
+          "with_threads", [](const Module& module, int threads, bool oversubscribe) { return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe)); },
+          py::arg("threads"), py::arg("oversubscribe") = true);
+}
+
+}  // namespace neo::python

@@ -1,0 +1,128 @@
+#include <pybind11/functional.h>
+
+#include "base/check.h"
+#include "bindings/bindings.h"
+#include "lower/lower.h"
+#include "lower/problem.h"
+#include "routines/routine.h"
+#include "runtime/module.h"
+
+namespace neo::python {
+namespace {
+
+py::array_t<double> vector_of(const std::vector<double>& x) { return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data()); }
+
+// A problem with the graph it speaks of.
+struct BoundProblem {
+  std::shared_ptr<Graph> graph;
+  Target target;
+  std::unique_ptr<SelectionProblem> problem;
+};
+
+py::list choices_of(const SelectionProblem& problem, const SelectionProblem::NodeVariable& variable) {
+  py::list choices;
+  for (const auto& choice : variable.choices) {
+    py::dict entry;
+    if (choice.candidate) {
+      const Candidate& c = *choice.candidate;
+      entry["routine"] = c.text();
+      entry["time_us"] = c.cost.time_us;
+      entry["packed_bytes"] = c.cost.packed_bytes;
+      entry["workspace_bytes"] = c.cost.workspace_bytes;
+      entry["error"] = c.cost.error;
+      py::list nodes, inputs, outputs;
+      for (const Node* n : c.workload->nodes) nodes.append(n->name);
+      for (const auto& s : c.inputs) inputs.append(s ? py::object(py::str(s->to_string())) : py::object(py::none()));
+      for (const auto& s : c.outputs) outputs.append(s.to_string());
+      entry["nodes"] = nodes;
+      entry["inputs"] = inputs;
+      entry["outputs"] = outputs;
+    } else {
+      entry["absorbed_by"] = choice.absorbed_by >= 0 ? py::object(py::str(problem.groups[static_cast<size_t>(choice.absorbed_by)].nodes.back()->name))
+                                                     : py::object(py::none());
+    }
+    choices.append(entry);
+  }
+  return choices;
+}
+
+}  // namespace
+
+void bind_select(py::module_& m) {
+  py::class_<BoundProblem, std::shared_ptr<BoundProblem>>(m, "Problem", "The selection problem of a graph, as arrays.")
+      .def_property_readonly("costs",
+                             [](const BoundProblem& p) {
+                               py::list costs;
+                               for (const auto& c : p.problem->costs) costs.append(vector_of(c));
+                               return costs;
+                             })
+      .def_property_readonly("edges",
+                             [](const BoundProblem& p) {
+                               py::list edges;
+                               for (const auto& e : p.problem->edges) {
+                                 const auto rows = static_cast<py::ssize_t>(p.problem->costs[static_cast<size_t>(e.u)].size());
+                                 edges.append(py::make_tuple(e.u, e.v, vector_of(e.costs).attr("reshape")(rows, -1)));
+                               }
+                               return edges;
+                             })
+      .def_property_readonly("resources",
+                             [](const BoundProblem& p) {
+                               py::dict resources;
+                               for (const auto& [name, vectors] : p.problem->resources) {
+                                 py::list list;
+                                 for (const auto& v : vectors) list.append(vector_of(v));
+                                 resources[name.c_str()] = list;
+                               }
+                               return resources;
+                             })
+      .def_property_readonly("nodes",
+                             [](const BoundProblem& p) {
+                               py::list nodes;
+                               for (const auto& variable : p.problem->nodes) {
+                                 py::dict entry;
+                                 entry["name"] = variable.node->name;
+                                 entry["op"] = variable.node->op;
+                                 entry["outputs"] = [&] {
+                                   py::list names;
+                                   for (const Value* v : variable.node->outputs) names.append(v ? v->name : "");
+                                   return names;
+                                 }();
+                                 entry["trips"] = variable.trips;
+                                 entry["choices"] = choices_of(*p.problem, variable);
+                                 py::list rejections;
+                                 for (const auto& r : variable.rejections) rejections.append(py::make_tuple(std::string(r.routine->name()), r.reason));
+                                 entry["rejections"] = rejections;
+                                 nodes.append(entry);
+                               }
+                               return nodes;
+                             })
+      .def(
+          "lower",
+          [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe) {
+            const py::gil_scoped_release release;
+            auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target);
+            return std::make_shared<Module>(std::move(plan), threads, oversubscribe);
+          },
+          py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false);
+
+  m.def(
+      "build_problem",
+      [](std::shared_ptr<Graph> graph, const std::string& target, int threads, const std::function<bool(std::string, std::string)>& allow) {
+        auto bound = std::make_shared<BoundProblem>();
+        bound->target = Target::parse(target, threads);
+        ProblemOptions options;
+        if (allow) options.allow = [&](const Node& node, const Candidate& c) { return allow(node.name, c.text()); };
+        bound->problem = build_problem(*graph, standard_ops(), standard_routines(), bound->target, options);
+        bound->graph = std::move(graph);
+        return bound;
+      },
+      py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none());
+
+  m.def("routine_names", [] {
+    std::vector<std::string> names;
+    for (const auto& r : standard_routines().all()) names.emplace_back(r->name());
+    return names;
+  });
+}
+
+}  // namespace neo::python

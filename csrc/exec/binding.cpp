@@ -1,0 +1,170 @@
+#include "exec/binding.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+bool all_known(const Shape& shape, const SymbolValues& symbols) {
+  std::map<std::string, Symbol> used;
+  for (const Dim& d : shape.dims()) d.collect_symbols(used);
+  return std::all_of(used.begin(), used.end(), [&](const auto& s) { return symbols.count(s.first) > 0; });
+}
+
+void check_guard(const Guard& guard, const SymbolValues& symbols) {
+  const int64_t a = guard.left.evaluate(symbols);
+  const int64_t b = guard.right.evaluate(symbols);
+  bool holds = false;
+  switch (guard.relation) {
+    case Guard::Relation::Equal: holds = a == b; break;
+    case Guard::Relation::LessEqual: holds = a <= b; break;
+    case Guard::Relation::Divides: holds = a != 0 && b % a == 0; break;
+    case Guard::Relation::Broadcasts: holds = a == b || a == 1 || b == 1; break;
+  }
+  NEO_CHECK(holds, Shape, "run", guard.message, ". Got ", guard.left.to_string(), "=", a, " and ", guard.right.to_string(), "=", b);
+}
+
+Arg describe(const Block& block, const Binding& binding, int index) {
+  Arg arg;
+  if (index < 0) {
+    arg.present = false;
+    return arg;
+  }
+  const auto i = static_cast<size_t>(index);
+  const Slot& slot = block.slots[i];
+  NEO_ASSERT(binding.sized[i], "a kernel step reads \"", slot.name, "\" whose size is not known");
+  arg.dtype = slot.type.dtype;
+  arg.layout = slot.layout;
+  arg.dims = binding.dims[i];
+  if (slot.strides.empty()) {
+    arg.strides = dense_strides(slot.layout.physical_dims(arg.dims));
+  } else {
+    for (const Dim& s : slot.strides) arg.strides.push_back(s.evaluate(binding.symbols));
+  }
+  return arg;
+}
+
+// Largest first, each at the lowest offset that no buffer it may not share with overlaps.
+int64_t place_buffers(const Region& region, const std::vector<int64_t>& bytes, std::vector<int64_t>& offset) {
+  std::vector<size_t> order(region.planned.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  std::vector<size_t> placed;
+  std::vector<int64_t> at(order.size(), 0);
+  int64_t total = 0;
+  for (size_t i : order) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t j : placed) {
+      if (!region.may_share[i][j]) taken.emplace_back(at[j], at[j] + bytes[j]);
+    }
+    std::sort(taken.begin(), taken.end());
+    int64_t position = 0;
+    for (const auto& [begin, end] : taken) {
+      if (position + bytes[i] <= begin) break;
+      position = std::max(position, end);
+    }
+    at[i] = position;
+    total = std::max(total, position + bytes[i]);
+    offset[static_cast<size_t>(region.planned[i])] = position;
+    placed.push_back(i);
+  }
+  return total;
+}
+
+}  // namespace
+
+std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols) {
+  auto binding = std::make_shared<Binding>();
+  binding->symbols = symbols;
+  for (const Guard& guard : region.guards) check_guard(guard, symbols);
+
+  const size_t slots = block.slots.size();
+  binding->sized.assign(slots, false);
+  binding->dims.resize(slots);
+  binding->offset.assign(slots, -1);
+  binding->view_bytes.assign(slots, 0);
+  for (size_t i = 0; i < slots; ++i) {
+    const Slot& slot = block.slots[i];
+    if (!slot.type.is_tensor() || !slot.type.shape.has_rank() || !all_known(slot.type.shape, symbols)) continue;
+    for (const Dim& d : slot.type.shape.dims()) {
+      const int64_t size = d.evaluate(symbols);
+      NEO_CHECK(size >= 0, Shape, "run", "a size must not be negative. Got ", d.to_string(), "=", size, " in the shape ",
+                slot.type.shape.to_string(), " of \"", slot.name, "\"");
+      binding->dims[i].push_back(size);
+    }
+    element_count(binding->dims[i]);
+    binding->sized[i] = true;
+    if (slot.storage == Slot::Storage::View) {
+      binding->view_bytes[i] = slot.offset.evaluate(symbols) * item_bytes(slot.type.dtype);
+    }
+  }
+
+  std::vector<int64_t> bytes;
+  for (int planned : region.planned) {
+    const auto i = static_cast<size_t>(planned);
+    const Slot& slot = block.slots[i];
+    NEO_ASSERT(binding->sized[i], "the planned buffer \"", slot.name, "\" has no size");
+    bytes.push_back(align_up(element_count(slot.layout.physical_dims(binding->dims[i])) * item_bytes(slot.type.dtype)));
+  }
+  binding->arena_bytes = place_buffers(region, bytes, binding->offset);
+
+  for (const Item& item : region.items) {
+    Prepared prepared;
+    if (const auto* call = std::get_if<StepItem>(&item.what); call && call->step->kind() == Step::Kind::Kernel) {
+      std::vector<Arg> args;
+      for (int slot : call->inputs) args.push_back(describe(block, *binding, slot));
+      for (int slot : call->outputs) args.push_back(describe(block, *binding, slot));
+      prepared = static_cast<const KernelStep&>(*call->step).prepare(args);
+      binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
+    }
+    binding->prepared.push_back(std::move(prepared));
+  }
+  return binding;
+}
+
+bool Arg::is_dense() const {
+  const Dims physical = layout.physical_dims(dims);
+  const Dims dense = dense_strides(physical);
+  for (size_t i = 0; i < physical.size(); ++i) {
+    if (physical[i] != 1 && strides[i] != dense[i]) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region, const SymbolValues& symbols) {
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      if (it->region != &region || it->binding->symbols != symbols) continue;
+      entries_.splice(entries_.begin(), entries_, it);
+      return entries_.front().binding;
+    }
+  }
+  auto binding = bind_region(block, region, symbols);
+  std::lock_guard lock(mutex_);
+  entries_.push_front({&region, binding});
+  // Every region keeps its share: the capacity counts bindings of one region.
+  size_t same = 0;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (it->region == &region && ++same > capacity_) {
+      it = entries_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return binding;
+}
+
+size_t BindingCache::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+}  // namespace neo

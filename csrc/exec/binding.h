@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "exec/plan.h"
+
+namespace neo {
+
+// A region with its symbols bound: every size and offset, and what prepare() returned. Immutable.
+struct Binding {
+  SymbolValues symbols;
+  std::vector<bool> sized;         // by slot: its dims are known
+  std::vector<Dims> dims;          // by slot
+  std::vector<int64_t> offset;     // by slot, bytes into the arena; -1 where not planned
+  std::vector<int64_t> view_bytes; // by slot, bytes from the base; views only
+  int64_t arena_bytes = 0;
+  int64_t scratch_bytes = 0;
+  std::vector<Prepared> prepared;  // by item; empty for items that need none
+};
+
+// Checks guards, evaluates every formula, plans the arena (greedy by size over may_share) and prepares kernel steps.
+std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols);
+
+// Bindings by symbol values, the least recently used dropped beyond `capacity`. Thread-safe.
+class BindingCache {
+ public:
+  explicit BindingCache(size_t capacity = 32) : capacity_(capacity) {}
+  std::shared_ptr<const Binding> get(const Block& block, const Region& region, const SymbolValues& symbols);
+  size_t size() const;
+
+ private:
+  struct Entry {
+    const Region* region;
+    std::shared_ptr<const Binding> binding;
+  };
+  mutable std::mutex mutex_;
+  std::list<Entry> entries_;
+  size_t capacity_;
+};
+
+}  // namespace neo

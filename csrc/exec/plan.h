@@ -1,0 +1,122 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exec/step.h"
+#include "ir/graph.h"
+
+namespace neo {
+
+struct Block;
+
+// A place for a value inside one block.
+struct Slot {
+  enum class Storage : uint8_t {
+    Argument,  // handed in by the caller of the block
+    Constant,  // `constant`, in this slot's layout
+    Arena,     // planned memory of the region that writes it
+    Result,    // memory of the block's result, handed out to the caller
+    View,      // a part of another slot
+    Owned,     // allocated by the host step that writes it: size, rank or kind is not known before
+  };
+  Storage storage = Storage::Arena;
+  std::string name;  // the value's
+  Type type;         // the logical shape; sizes are formulas of the block's symbols
+  Layout layout;     // tensors
+  Tensor constant;
+  int base = -1;     // views: the slot, and where in it, in elements of the base's memory
+  Dim offset = 0;
+  std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
+
+  bool is_sized() const { return storage != Storage::Owned && type.is_tensor() && type.shape.has_rank(); }
+};
+
+// Where a symbol's value comes from when a region starts: the size of a slot that exists by then.
+struct SymbolSource {
+  std::string symbol;
+  int slot = 0;
+  int axis = 0;
+};
+
+struct StepItem {
+  std::shared_ptr<const Step> step;
+  std::vector<int> inputs;   // slots; -1: an optional argument left out
+  std::vector<int> outputs;
+};
+
+// Elements of an integer tensor that are formulas of the symbols.
+struct DimsItem {
+  std::vector<Dim> elements;
+  int output = 0;
+};
+
+struct IfItem {
+  int predicate = 0;
+  std::vector<int> arguments;  // of both blocks
+  std::vector<int> results;
+  std::shared_ptr<const Block> then_block;
+  std::shared_ptr<const Block> else_block;
+};
+
+// Loop and Scan. The body's arguments: for Loop the iteration number and the condition; the carried values; one slice of each
+// scanned input (base + i x stride); the captured values. Its results: for Loop the condition; the carried values; one element
+// of each collected output.
+struct LoopItem {
+  enum class Kind : uint8_t { Loop, Scan };
+  struct Axis {
+    int axis = 0;
+    bool reverse = false;
+  };
+  Kind kind = Kind::Loop;
+  int trip_count = -1;  // Loop: slot of the largest number of iterations, -1: none
+  int condition = -1;   // Loop: slot of the first condition, -1: true
+  std::vector<int> carried;
+  std::vector<int> scanned;
+  std::vector<Axis> scanned_axes;
+  std::vector<int> captured;
+  std::vector<int> results;  // carried values, then collected outputs
+  std::vector<Axis> collected_axes;
+  std::shared_ptr<const Block> body;
+};
+
+struct Item {
+  std::variant<StepItem, DimsItem, IfItem, LoopItem> what;
+  std::string node;      // name of the model's node, for messages and traces
+  std::string op;
+  std::string routine;   // "cpu:float32/direct_nchwc@avx512{...}"
+  double estimate_us = 0;
+  Dim flops = 0;
+  Dim bytes = 0;
+};
+
+// A run of items whose sizes are all known when it starts.
+struct Region {
+  std::vector<Item> items;
+  std::vector<SymbolSource> sources;  // read in order when the region starts; a symbol bound twice is checked
+  std::vector<Guard> guards;
+  std::vector<int> planned;           // the arena slots it writes
+  // may_share[i][j]: planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before the
+  // writer of the other. Symmetric.
+  std::vector<std::vector<bool>> may_share;
+};
+
+struct Block {
+  std::vector<Slot> slots;
+  std::vector<int> arguments;
+  std::vector<int> results;
+  std::vector<Region> regions;
+};
+
+// What runs: immutable, shared by all calls.
+struct Plan {
+  std::shared_ptr<const Block> root;
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  double estimate_us = 0;  // the selection's total
+};
+
+}  // namespace neo

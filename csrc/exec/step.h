@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/team.h"
+#include "ir/layout.h"
+#include "ir/tensor.h"
+
+namespace neo {
+
+// One argument of a step with all sizes known. A view has strides of its own; memory is base + strides + layout.
+struct Arg {
+  DType dtype = DType::Undefined;
+  Layout layout;
+  Dims dims;     // logical
+  Dims strides;  // physical axes of the layout, in elements
+  bool present = true;
+
+  bool is_dense() const;  // strides are those of a dense buffer (axes of size 1 do not count)
+};
+
+// What prepare() makes once per binding of shapes.
+struct Prepared {
+  std::vector<std::byte> bytes;  // plain data, read by run()
+  int64_t scratch_bytes = 0;     // memory the step wants for the length of one run, 64-byte aligned
+
+  template <class T>
+  static Prepared of(const T& plan, int64_t scratch_bytes = 0) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* p = reinterpret_cast<const std::byte*>(&plan);
+    return {std::vector<std::byte>(p, p + sizeof(T)), scratch_bytes};
+  }
+};
+
+// One routine bound to its constants: immutable, shared by all calls. Arguments are the run-time inputs of the workload in
+// its order (packed constants left out), then its outputs.
+class Step {
+ public:
+  enum class Kind : uint8_t {
+    Kernel,  // no allocation, no lock, no exception, any team; sizes known when its region binds
+    Host,    // may allocate its outputs, may throw; runs on one thread
+  };
+  virtual ~Step() = default;
+  virtual Kind kind() const = 0;
+};
+
+class KernelStep : public Step {
+ public:
+  Kind kind() const final { return Kind::Kernel; }
+  // May throw (a size that the routine cannot take is a bug of its rejects()). The result does not depend on addresses.
+  virtual Prepared prepare(std::span<const Arg> args) const = 0;
+  // `args` holds one address per Arg; null where not present.
+  virtual void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const = 0;
+};
+
+class HostStep : public Step {
+ public:
+  Kind kind() const final { return Kind::Host; }
+  // Outputs arrive empty, or as tensors over planned memory whose dims are known and must be met.
+  virtual void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const = 0;
+};
+
+}  // namespace neo

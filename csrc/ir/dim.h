@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neo {
+
+// The largest size a dim or a tensor may have; everything above is refused as overflow.
+inline constexpr int64_t kMaxExtent = int64_t{1} << 46;
+
+// A closed interval of integers.
+struct Range {
+  int64_t lo = 0;
+  int64_t hi = kMaxExtent;
+};
+
+// A named unknown size. Two symbols are the same when their names are.
+struct Symbol {
+  std::string name;
+  Range range;       // what the size may be
+  int64_t hint = 0;  // the value that costs are taken at; 0: none given
+};
+
+using SymbolValues = std::map<std::string, int64_t, std::less<>>;
+using SymbolLookup = std::function<std::optional<Symbol>(std::string_view name)>;
+
+// An integer, or an expression over symbols. Closed under + - * floordiv ceildiv mod min max broadcast.
+// Kept in a canonical form (a polynomial over atoms), so == on equal sums and products of the same atoms is true;
+// false means "not known to be equal". Arithmetic that overflows throws a Shape error.
+class Dim {
+ public:
+  Dim() = default;
+  Dim(int64_t value) : constant_(value) {}  // NOLINT: integers are dims
+  static Dim symbol(std::string name, Range range = {}, int64_t hint = 0);
+
+  bool is_constant() const { return terms_ == nullptr; }
+  int64_t value() const;  // a constant's; asserts otherwise
+  bool is(int64_t value) const { return is_constant() && constant_ == value; }
+  std::optional<Symbol> as_symbol() const;  // set when this is one bare symbol
+
+  friend bool operator==(const Dim& a, const Dim& b);
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim floordiv(const Dim& a, const Dim& b);  // towards minus infinity; division by constant 0 throws
+  friend Dim ceildiv(const Dim& a, const Dim& b);
+  friend Dim mod(const Dim& a, const Dim& b);  // sign of the divisor
+  friend Dim min(const Dim& a, const Dim& b);
+  friend Dim max(const Dim& a, const Dim& b);
+  friend Dim broadcast(const Dim& a, const Dim& b);  // a == 1 ? b : a, the size of a broadcast axis
+
+  // An interval that holds every value this can take; the bounds of int64 stand for none.
+  Range range() const;
+  // The value with every symbol at its hint, or at the lower end of its range where it has none (at least 1).
+  int64_t hint() const;
+
+  // Throws an Internal error for a symbol without a value, a Shape error on overflow.
+  int64_t evaluate(const SymbolValues& values) const;
+  // Symbols without a replacement stay.
+  Dim substitute(const std::function<std::optional<Dim>(const Symbol&)>& replacement) const;
+  // Adds the symbols this depends on.
+  void collect_symbols(std::map<std::string, Symbol>& out) const;
+  bool depends_on_symbols() const { return !is_constant(); }
+
+  // "64", "N", "2*N + 1", "floordiv(N + 1, 2)"; parses back.
+  std::string to_string() const;
+  // Symbols are taken from `symbols` where it knows them, else they have no range and no hint.
+  static Dim parse(std::string_view text, const SymbolLookup& symbols = {});
+
+  struct Terms;
+
+ private:
+  explicit Dim(std::shared_ptr<const Terms> terms) : terms_(std::move(terms)) {}
+  static Dim from_terms(Terms terms);
+  friend struct DimAccess;
+
+  int64_t constant_ = 0;
+  std::shared_ptr<const Terms> terms_;
+};
+
+Dim floordiv(const Dim& a, const Dim& b);
+Dim ceildiv(const Dim& a, const Dim& b);
+Dim mod(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+Dim broadcast(const Dim& a, const Dim& b);
+
+// Three-valued comparison: true, false, or not provable from the symbols' ranges.
+std::optional<bool> prove_equal(const Dim& a, const Dim& b);
+std::optional<bool> prove_less(const Dim& a, const Dim& b);
+
+}  // namespace neo

@@ -1,0 +1,124 @@
+#include "ir/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+std::shared_ptr<void> allocate(DType dtype, int64_t count) {
+  int64_t bytes = 0;
+  NEO_CHECK(!__builtin_mul_overflow(count, item_bytes(dtype), &bytes), Shape, "tensor",
+            "the bytes of a tensor must fit in 64 bits. Got ", count, " elements of ", name(dtype));
+  const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, size);
+  NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
+  if (dtype != DType::String) return {memory, std::free};
+  auto* strings = static_cast<std::string*>(memory);
+  std::uninitialized_value_construct_n(strings, count);
+  return {memory, [count](void* p) {
+            std::destroy_n(static_cast<std::string*>(p), count);
+            std::free(p);
+          }};
+}
+
+}  // namespace
+
+struct Tensor::Splat {
+  std::string text;      // a string's element
+  char number[16] = {};  // any other dtype's
+  const void* element = nullptr;
+  std::once_flag written;
+  std::shared_ptr<void> memory;
+};
+
+Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)) {
+  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  owner_ = allocate(dtype, size_);
+  data_ = owner_.get();
+}
+
+Tensor::Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner)
+    : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)), data_(data), owner_(std::move(owner)) {
+  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_ASSERT(data != nullptr || size_ == 0, "a tensor needs memory");
+}
+
+Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
+  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  Tensor t;
+  t.dtype_ = dtype;
+  t.dims_ = std::move(dims);
+  t.size_ = neo::element_count(t.dims_);
+  t.splat_ = std::make_shared<Splat>();
+  if (dtype == DType::String) {
+    t.splat_->text = *static_cast<const std::string*>(element);
+    t.splat_->element = &t.splat_->text;
+  } else {
+    std::memcpy(t.splat_->number, element, static_cast<size_t>(item_bytes(dtype)));
+    t.splat_->element = t.splat_->number;
+  }
+  return t;
+}
+
+bool Tensor::is_splat() const {
+  return splat_ != nullptr;
+}
+
+const void* Tensor::splat_element() const {
+  NEO_ASSERT(is_splat());
+  return splat_->element;
+}
+
+void* Tensor::data() const {
+  if (!splat_) return data_;
+  std::call_once(splat_->written, [&] {
+    std::shared_ptr<void> memory = allocate(dtype_, size_);
+    if (dtype_ == DType::String) {
+      std::fill_n(static_cast<std::string*>(memory.get()), size_, splat_->text);
+    } else {
+      auto* bytes = static_cast<char*>(memory.get());
+      const auto item = static_cast<size_t>(item_bytes(dtype_));
+      const auto total = static_cast<size_t>(this->bytes());
+      if (total > 0) std::memcpy(bytes, splat_->number, item);
+      for (size_t done = item; done < total;) {
+        const size_t more = std::min(done, total - done);
+        std::memcpy(bytes + done, bytes, more);
+        done += more;
+      }
+    }
+    splat_->memory = std::move(memory);
+  });
+  return splat_->memory.get();
+}
+
+Tensor Tensor::reshaped(Dims dims) const {
+  NEO_CHECK(element_count(dims) == size_, Shape, "tensor", "a reshaped tensor must keep its element count. Got ",
+            to_string(dims), " from ", to_string(dims_));
+  Tensor t = *this;
+  t.dims_ = std::move(dims);
+  return t;
+}
+
+bool identical(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  if (a.size() == 0) return true;
+  if (a.dtype() == DType::String) {
+    if (a.is_splat() && b.is_splat()) {
+      return *static_cast<const std::string*>(a.splat_element()) == *static_cast<const std::string*>(b.splat_element());
+    }
+    return std::equal(a.strings(), a.strings() + a.size(), b.strings());
+  }
+  const auto item = static_cast<size_t>(item_bytes(a.dtype()));
+  if (a.is_splat() && b.is_splat()) return std::memcmp(a.splat_element(), b.splat_element(), item) == 0;
+  return std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+}  // namespace neo

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/shape.h"
+
+namespace neo {
+
+// A dense row-major array on the host, shared by reference. Copying a Tensor copies the reference.
+// A splat holds one element for all and is written out on the first call of data().
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised (strings are empty); throws Memory when there is none. 64-byte aligned.
+  Tensor(DType dtype, Dims dims);
+  // Memory of someone else, kept alive by `owner`.
+  Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner);
+  static Tensor splat(DType dtype, Dims dims, const void* element);
+  template <class T>
+  static Tensor from(DType dtype, Dims dims, std::span<const T> elements) {
+    Tensor t(dtype, std::move(dims));
+    std::copy(elements.begin(), elements.end(), static_cast<T*>(t.data()));
+    return t;
+  }
+
+  bool defined() const { return dtype_ != DType::Undefined; }
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  int rank() const { return static_cast<int>(dims_.size()); }
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return size_ * item_bytes(dtype_); }
+  bool is_splat() const;
+  const void* splat_element() const;  // asserts is_splat()
+
+  void* data() const;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data());
+  }
+  std::string* strings() const { return as<std::string>(); }
+
+  // The same elements under other dims of equal count; shares memory.
+  Tensor reshaped(Dims dims) const;
+  const std::shared_ptr<void>& owner() const { return owner_; }
+
+ private:
+  struct Splat;
+  DType dtype_ = DType::Undefined;
+  Dims dims_;
+  int64_t size_ = 0;
+  void* data_ = nullptr;
+  std::shared_ptr<void> owner_;
+  std::shared_ptr<Splat> splat_;
+};
+
+// The same elements in memory of its own.
+Tensor copy_tensor(const Tensor& tensor);
+
+// Equal dtype, dims and bytes (strings by content).
+bool identical(const Tensor& a, const Tensor& b);
+
+// What a value holds at run time on the host: a tensor, a sequence, or an optional that may be empty.
+struct HostValue {
+  enum class Kind : uint8_t { Empty, Tensor, Sequence };
+  Kind kind = Kind::Empty;
+  Tensor tensor;
+  std::vector<HostValue> items;
+
+  HostValue() = default;
+  HostValue(Tensor t) : kind(Kind::Tensor), tensor(std::move(t)) {}  // NOLINT
+  static HostValue sequence(std::vector<HostValue> items) {
+    HostValue v;
+    v.kind = Kind::Sequence;
+    v.items = std::move(items);
+    return v;
+  }
+};
+
+}  // namespace neo

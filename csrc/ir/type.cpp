@@ -1,0 +1,50 @@
+#include "base/check.h"
+#include "ir/graph.h"
+
+namespace neo {
+namespace {
+
+constexpr int kMaxTypeDepth = 16;
+
+Type parse_type(std::string_view text, const SymbolLookup& symbols, int depth) {
+  NEO_CHECK(depth < kMaxTypeDepth, Model, "type", "types must nest at most ", kMaxTypeDepth, " deep. Got deeper ones");
+  const auto inner = [&](std::string_view prefix) -> std::optional<std::string_view> {
+    if (!text.starts_with(prefix) || !text.ends_with(')')) return std::nullopt;
+    return text.substr(prefix.size(), text.size() - prefix.size() - 1);
+  };
+  if (const auto element = inner("seq(")) return Type::sequence(parse_type(*element, symbols, depth + 1));
+  if (const auto element = inner("optional(")) return Type::optional(parse_type(*element, symbols, depth + 1));
+  const size_t bracket = text.find('[');
+  NEO_CHECK(bracket != std::string_view::npos, Model, "type",
+            "a type is written like float32[N,3], seq(float32[*]) or optional(int64[2]). Got \"", text, "\"");
+  const std::string_view element = text.substr(0, bracket);
+  const auto dtype = element == name(DType::Undefined) ? DType::Undefined : find_dtype(element);
+  NEO_CHECK(dtype.has_value(), Model, "type", "an element type must be known. Got \"", element, "\" in \"", text, "\"");
+  return Type::tensor(*dtype, Shape::parse(text.substr(bracket), symbols));
+}
+
+}  // namespace
+
+std::string Type::to_string() const {
+  switch (kind) {
+    case Kind::Tensor:
+      return std::string(name(dtype)) + shape.to_string();
+    case Kind::Sequence:
+      return "seq(" + element->to_string() + ")";
+    case Kind::Optional:
+      return "optional(" + element->to_string() + ")";
+  }
+  return {};
+}
+
+Type Type::parse(std::string_view text, const SymbolLookup& symbols) {
+  return parse_type(text, symbols, 0);
+}
+
+bool operator==(const Type& a, const Type& b) {
+  if (a.kind != b.kind) return false;
+  if (a.is_tensor()) return a.dtype == b.dtype && a.shape == b.shape;
+  return *a.element == *b.element;
+}
+
+}  // namespace neo

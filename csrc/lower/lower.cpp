@@ -1,0 +1,417 @@
+#include "lower/lower.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+class BlockBuilder {
+ public:
+  BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices, const OpRegistry& ops,
+               const Target& target, std::set<std::string> outer_symbols)
+      : graph_(graph), problem_(problem), choices_(choices), ops_(ops), target_(target), known_(std::move(outer_symbols)) {}
+
+  std::shared_ptr<const Block> build() {
+    for (const Value* input : graph_.inputs) {
+      const int slot = add_slot(*input, Slot::Storage::Argument, plain_schema(input->type).layout);
+      block_->arguments.push_back(slot);
+      held_[{input, plain_schema(input->type).to_string()}] = slot;
+    }
+    find_live();
+    start_region();
+    for (const auto& node : graph_.nodes()) {
+      if (live_.count(node.get())) emit(*node);
+    }
+    for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));
+    plan_memory(*block_);
+    return block_;
+  }
+
+ private:
+  using Key = std::pair<const Value*, std::string>;
+
+  const SelectionProblem::Choice& choice_of(const Node& node) const {
+    const int variable = problem_.index.at(&node);
+    return problem_.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
+  }
+
+  // Nodes whose results are read at run time: inputs that only shape inference needed keep nothing alive.
+  void find_live() {
+    std::vector<const Value*> wanted(graph_.outputs.begin(), graph_.outputs.end());
+    const auto want_node = [&](const Node& node) {
+      if (!live_.insert(&node).second) return;
+      const SelectionProblem::Choice& choice = choice_of(node);
+      if (!choice.candidate) {
+        for (const Value* v : node.inputs) {
+          if (v) wanted.push_back(v);
+        }
+        return;
+      }
+      for (size_t i = 0; i < choice.candidate->inputs.size(); ++i) {
+        if (choice.candidate->inputs[i]) wanted.push_back(choice.candidate->workload->inputs[i]);
+      }
+    };
+    while (!wanted.empty()) {
+      const Value* v = wanted.back();
+      wanted.pop_back();
+      if (v->producer) want_node(*v->producer);
+    }
+    for (const Node* node : live_) {
+      const SelectionProblem::Choice& choice = choice_of(*node);
+      if (!choice.candidate) {
+        for (const Value* v : node->inputs) ++reads_[v];
+      } else {
+        for (size_t i = 0; i < choice.candidate->inputs.size(); ++i) {
+          if (choice.candidate->inputs[i]) ++reads_[choice.candidate->workload->inputs[i]];
+        }
+      }
+    }
+    for (const Value* v : graph_.outputs) reads_[v] += 2;
+  }
+
+  int add_slot(const Value& value, Slot::Storage storage, Layout layout) {
+    Slot slot;
+    slot.storage = storage;
+    slot.name = value.name;
+    slot.type = value.type;
+    slot.layout = std::move(layout);
+    block_->slots.push_back(std::move(slot));
+    return static_cast<int>(block_->slots.size()) - 1;
+  }
+
+  Slot& slot(int index) { return block_->slots[static_cast<size_t>(index)]; }
+  Region& region() { return block_->regions.back(); }
+
+  bool is_known(const Dim& dim) const {
+    std::map<std::string, Symbol> used;
+    dim.collect_symbols(used);
+    return std::all_of(used.begin(), used.end(), [&](const auto& s) { return known_.count(s.first) > 0; });
+  }
+
+  bool is_known(const Type& type) const {
+    if (!type.is_tensor() || !type.shape.has_rank()) return false;
+    return std::all_of(type.shape.dims().begin(), type.shape.dims().end(), [&](const Dim& d) { return is_known(d); });
+  }
+
+  // Every size that exists by now becomes known: arguments first, then what host steps made.
+  void start_region() {
+    block_->regions.emplace_back();
+    for (size_t i = 0; i < block_->slots.size(); ++i) {
+      const Slot& s = block_->slots[i];
+      if (s.storage != Slot::Storage::Argument && s.storage != Slot::Storage::Owned) continue;
+      if (!s.type.is_tensor() || !s.type.shape.has_rank()) continue;
+      for (int axis = 0; axis < s.type.shape.rank(); ++axis) {
+        const auto symbol = s.type.shape[axis].as_symbol();
+        if (!symbol || (!sourced_.insert({static_cast<int>(i), axis}).second)) continue;
+        region().sources.push_back({symbol->name, static_cast<int>(i), axis});
+        known_.insert(symbol->name);
+      }
+    }
+  }
+
+  void need_known(const Type& type, const Node& node) {
+    if (is_known(type)) return;
+    start_region();
+    NEO_ASSERT(is_known(type), "the size ", type.to_string(), " is not known where ", node.place(), " needs it");
+  }
+
+  void emit_item(Item item) { region().items.push_back(std::move(item)); }
+
+  void describe(Item& item, const Node& node, std::string routine, double estimate, const Work& work) {
+    item.node = node.name;
+    item.op = node.op;
+    item.routine = std::move(routine);
+    item.estimate_us = estimate;
+    item.flops = work.flops;
+    item.bytes = work.bytes;
+  }
+
+  // Sized output memory, or an owned slot where a size is not known yet.
+  int add_output(const Value& value, const Schema& schema, bool host) {
+    const bool is_result = graph_.is_output(&value) && schema == plain_schema(value.type);
+    const bool sized = is_known(value.type);
+    NEO_ASSERT(sized || host, "a kernel step writes \"", value.name, "\" whose size is not known");
+    const bool strings = value.type.is_tensor() && value.type.dtype == DType::String;
+    const Slot::Storage storage = !sized || strings ? Slot::Storage::Owned : is_result ? Slot::Storage::Result : Slot::Storage::Arena;
+    const int index = add_slot(value, storage, schema.layout);
+    held_[{&value, schema.to_string()}] = index;
+    made_[&value] = {index, schema};
+    written_in_[index] = block_->regions.size();
+    return index;
+  }
+
+  // The slot that holds a value in a schema, converting it once where nobody has.
+  int slot_of(const Value& value, const Schema& schema) {
+    const Key key{&value, schema.to_string()};
+    if (auto it = held_.find(key); it != held_.end()) return it->second;
+    if (value.constant) {
+      const int index = add_slot(value, Slot::Storage::Constant, schema.layout);
+      const Schema plain = plain_schema(value.type);
+      slot(index).constant = schema == plain ? *value.constant : adapt_constant(*value.constant, plain, schema);
+      slot(index).constant.data();
+      return held_[key] = index;
+    }
+    const auto made = made_.find(&value);
+    Schema from = plain_schema(value.type);
+    int source = -1;
+    if (made != made_.end()) {
+      source = made->second.first;
+      from = made->second.second;
+    } else {
+      source = held_.at({&value, from.to_string()});
+    }
+    const bool is_result = graph_.is_output(&value) && schema == plain_schema(value.type);
+    const int index = add_slot(value, is_result ? Slot::Storage::Result : Slot::Storage::Arena, schema.layout);
+    held_[key] = index;
+    written_in_[index] = block_->regions.size();
+    Item item;
+    item.what = StepItem{make_adapt(value.type, from, schema, target_), {source}, {index}};
+    item.node = value.producer ? value.producer->name : value.name;
+    item.op = "neo.Adapt";
+    item.routine = str("cpu:adapt/", from.to_string(), "->", schema.to_string());
+    item.estimate_us = adapt_time_us(value.type, from, schema, target_);
+    item.bytes = value.shape().element_count() * Dim(2 * item_bytes(value.dtype()));
+    emit_item(std::move(item));
+    return index;
+  }
+
+  void emit(const Node& node) {
+    const SelectionProblem::Choice& choice = choice_of(node);
+    if (choice.absorbed_by >= 0) return;
+    if (!choice.candidate) {
+      node.op == "If" ? emit_if(node) : emit_loop(node);
+      return;
+    }
+    add_guards(*choice.candidate->workload);
+    if (node.op == "neo.Dims") {
+      emit_dims(node);
+      return;
+    }
+    switch (choice.candidate->kind) {
+      case Candidate::Kind::Step: emit_step(node, *choice.candidate); break;
+      case Candidate::Kind::View: emit_view(node, *choice.candidate); break;
+      case Candidate::Kind::Assemble: emit_assemble(node, *choice.candidate); break;
+    }
+  }
+
+  void add_guards(const Workload& workload) {
+    for (const Node* node : workload.nodes) {
+      for (const Guard& guard : node->guards) {
+        if (is_known(guard.left) && is_known(guard.right)) region().guards.push_back(guard);
+      }
+    }
+  }
+
+  void emit_step(const Node& node, const Candidate& candidate) {
+    std::shared_ptr<const Step> step = candidate.routine->make(candidate, target_, ops_);
+    const bool host = step->kind() == Step::Kind::Host;
+    const Workload& workload = *candidate.workload;
+    if (!host) {
+      for (size_t i = 0; i < workload.inputs.size(); ++i) {
+        if (candidate.inputs[i]) need_known(workload.inputs[i]->type, node);
+      }
+      for (const Value* v : workload.outputs) need_known(v->type, node);
+    }
+    StepItem call;
+    for (size_t i = 0; i < workload.inputs.size(); ++i) {
+      if (candidate.inputs[i]) call.inputs.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
+    }
+    for (size_t i = 0; i < workload.outputs.size(); ++i) {
+      const int reused = i == 0 ? in_place_slot(candidate) : -1;
+      call.outputs.push_back(reused >= 0 ? view_output(*workload.outputs[i], candidate.outputs[i], reused, 0)
+                                         : add_output(*workload.outputs[i], candidate.outputs[i], host));
+    }
+    call.step = std::move(step);
+    Item item;
+    item.what = std::move(call);
+    describe(item, node, candidate.text(), candidate.cost.time_us, workload.work(ops_));
+    emit_item(std::move(item));
+  }
+
+  int view_output(const Value& value, const Schema& schema, int base, const Dim& offset) {
+    const int index = add_slot(value, Slot::Storage::View, schema.layout);
+    slot(index).base = base;
+    slot(index).offset = offset;
+    held_[{&value, schema.to_string()}] = index;
+    made_[&value] = {index, schema};
+    return index;
+  }
+
+  // The slot of the input whose memory the first output may take over; -1 where somebody else still reads it.
+  int in_place_slot(const Candidate& candidate) {
+    if (candidate.in_place < 0 || graph_.is_output(candidate.workload->outputs.front())) return -1;
+    const auto i = static_cast<size_t>(candidate.in_place);
+    const Value* input = candidate.workload->inputs[i];
+    if (!candidate.inputs[i] || *candidate.inputs[i] != candidate.outputs.front() || input->is_constant() || reads_[input] != 1) return -1;
+    const int index = held_.at({input, candidate.inputs[i]->to_string()});
+    const auto region_written = written_in_.find(index);
+    if (slot(index).storage != Slot::Storage::Arena || region_written == written_in_.end()) return -1;
+    return region_written->second == block_->regions.size() ? index : -1;
+  }
+
+  void emit_view(const Node& node, const Candidate& candidate) {
+    const Workload& workload = *candidate.workload;
+    for (const Value* v : workload.outputs) need_known(v->type, node);
+    const int base = slot_of(*workload.inputs.front(), *candidate.inputs.front());
+    for (size_t i = 0; i < workload.outputs.size(); ++i) {
+      view_output(*workload.outputs[i], candidate.outputs[i], base, candidate.offsets[i]);
+    }
+  }
+
+  // Follows views that cover all of their base, as in-place steps and reshapes make them.
+  int whole_memory(int index) {
+    while (slot(index).storage == Slot::Storage::View && slot(index).offset.is(0)) {
+      const int base = slot(index).base;
+      if (slot(base).type.shape.element_count() != slot(index).type.shape.element_count()) break;
+      if (slot(base).layout.is_blocked() != slot(index).layout.is_blocked()) break;
+      index = base;
+    }
+    return index;
+  }
+
+  void emit_assemble(const Node& node, const Candidate& candidate) {
+    const Workload& workload = *candidate.workload;
+    const Value& output = *workload.outputs.front();
+    need_known(output.type, node);
+    const size_t here = block_->regions.size();
+    std::vector<int> pieces;
+    for (size_t i = 0; i < workload.inputs.size(); ++i) pieces.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
+    const int whole = add_output(output, candidate.outputs.front(), false);
+    for (size_t p = 0; p < candidate.offsets.size(); ++p) {
+      // A Concat may name one input twice; `offsets` follows the node's inputs.
+      const Value* value = node.inputs[p];
+      const auto i = static_cast<size_t>(workload.input_index(value));
+      const int piece = whole_memory(pieces[i]);
+      const auto written = written_in_.find(piece);
+      if (slot(piece).storage == Slot::Storage::Arena && piece != whole && written != written_in_.end() && written->second == here) {
+        slot(piece).storage = Slot::Storage::View;
+        slot(piece).base = whole;
+        slot(piece).offset = candidate.offsets[p];
+        continue;
+      }
+      const int place = add_slot(*value, Slot::Storage::View, candidate.outputs.front().layout);
+      slot(place).base = whole;
+      slot(place).offset = candidate.offsets[p];
+      Item item;
+      item.what = StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {piece}, {place}};
+      describe(item, node, str("cpu:adapt/copy ", candidate.inputs[i]->to_string()), 0, {});
+      item.bytes = value->shape().element_count() * Dim(2 * item_bytes(value->dtype()));
+      emit_item(std::move(item));
+    }
+  }
+
+  void emit_dims(const Node& node) {
+    const Value& output = *node.outputs.front();
+    DimsItem dims{std::get<std::vector<Dim>>(node.attrs.at("dims")), 0};
+    for (const Dim& d : dims.elements) {
+      if (!is_known(d)) {
+        start_region();
+        break;
+      }
+    }
+    need_known(output.type, node);
+    dims.output = add_output(output, plain_schema(output.type), false);
+    Item item;
+    item.what = std::move(dims);
+    describe(item, node, "cpu:int64/dims", 0, {});
+    emit_item(std::move(item));
+  }
+
+  std::shared_ptr<const Block> lower_body(const Graph& body) {
+    return BlockBuilder(body, problem_, choices_, ops_, target_, known_).build();
+  }
+
+  int owned_output(const Value* value) {
+    if (!value) return -1;
+    const Schema schema = plain_schema(value->type);
+    const int index = add_slot(*value, Slot::Storage::Owned, schema.layout);
+    held_[{value, schema.to_string()}] = index;
+    made_[value] = {index, schema};
+    return index;
+  }
+
+  int plain_slot(const Value* value) { return value ? slot_of(*value, plain_schema(value->type)) : -1; }
+
+  void emit_if(const Node& node) {
+    IfItem item;
+    item.predicate = plain_slot(node.inputs.front());
+    for (size_t i = 1; i < node.inputs.size(); ++i) item.arguments.push_back(plain_slot(node.inputs[i]));
+    item.then_block = lower_body(node.body("then_branch"));
+    item.else_block = lower_body(node.body("else_branch"));
+    for (const Value* v : node.outputs) item.results.push_back(owned_output(v));
+    Item out;
+    out.what = std::move(item);
+    describe(out, node, "cpu/if", 0, {});
+    emit_item(std::move(out));
+  }
+
+  void emit_loop(const Node& node) {
+    const Graph& body = node.body("body");
+    const auto captured = static_cast<size_t>(node.int_attr("num_captured", 0));
+    LoopItem item;
+    size_t first = 0;
+    size_t scanned = 0;
+    if (node.op == "Loop") {
+      item.trip_count = plain_slot(node.inputs[0]);
+      item.condition = plain_slot(node.inputs[1]);
+      first = 2;
+    } else {
+      item.kind = LoopItem::Kind::Scan;
+      scanned = static_cast<size_t>(node.int_attr("num_scan_inputs", 0));
+    }
+    const size_t carried_end = node.inputs.size() - captured - scanned;
+    for (size_t i = first; i < carried_end; ++i) item.carried.push_back(plain_slot(node.inputs[i]));
+    for (size_t i = carried_end; i < carried_end + scanned; ++i) item.scanned.push_back(plain_slot(node.inputs[i]));
+    for (size_t i = carried_end + scanned; i < node.inputs.size(); ++i) item.captured.push_back(plain_slot(node.inputs[i]));
+    item.scanned_axes = axes_of(node, "scan_input_axes", "scan_input_directions", scanned);
+    item.collected_axes = axes_of(node, "scan_output_axes", "scan_output_directions", node.outputs.size() - item.carried.size());
+    item.body = lower_body(body);
+    for (const Value* v : node.outputs) item.results.push_back(owned_output(v));
+    Item out;
+    out.what = std::move(item);
+    describe(out, node, node.op == "Loop" ? "cpu/loop" : "cpu/scan", 0, {});
+    emit_item(std::move(out));
+  }
+
+  static std::vector<LoopItem::Axis> axes_of(const Node& node, std::string_view axes, std::string_view directions, size_t count) {
+    const auto a = node.ints_attr(axes, std::vector<int64_t>(count, 0));
+    const auto d = node.ints_attr(directions, std::vector<int64_t>(count, 0));
+    NEO_CHECK(a.size() == count && d.size() == count, Model, node.op, axes, " and ", directions, " must have one entry per tensor. Got ",
+              a.size(), " and ", d.size(), ", expected ", count, " - at ", node.place());
+    std::vector<LoopItem::Axis> out;
+    for (size_t i = 0; i < count; ++i) out.push_back({static_cast<int>(a[i]), d[i] != 0});
+    return out;
+  }
+
+  const Graph& graph_;
+  const SelectionProblem& problem_;
+  const std::vector<int>& choices_;
+  const OpRegistry& ops_;
+  const Target& target_;
+  std::set<std::string> known_;
+  std::shared_ptr<Block> block_ = std::make_shared<Block>();
+  std::set<const Node*> live_;
+  std::map<const Value*, int> reads_;
+  std::map<Key, int> held_;
+  std::map<const Value*, std::pair<int, Schema>> made_;  // as its producer gave it
+  std::map<int, size_t> written_in_;                     // by slot: number of regions when its writer was emitted
+  std::set<std::pair<int, int>> sourced_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices, double total_us,
+                                  const OpRegistry& ops, const Target& target) {
+  NEO_ASSERT(choices.size() == problem.costs.size());
+  auto plan = std::make_shared<Plan>();
+  plan->root = BlockBuilder(graph, problem, choices, ops, target, {}).build();
+  for (const Value* v : graph.inputs) plan->input_names.push_back(v->name);
+  for (const Value* v : graph.outputs) plan->output_names.push_back(v->name);
+  plan->estimate_us = total_us;
+  return plan;
+}
+
+}  // namespace neo

@@ -1,0 +1,304 @@
+#include "lower/problem.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+constexpr double kUnknownTrips = 10;
+
+class Builder {
+ public:
+  Builder(const OpRegistry& ops, const RoutineTable& routines, const Target& target, const ProblemOptions& options)
+      : ops_(ops), routines_(routines), target_(target), options_(options) {}
+
+  std::unique_ptr<SelectionProblem> build(const Graph& graph) {
+    add_variables(graph, 1);
+    for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
+    add_node_costs();
+    add_group_edges();
+    for (auto& [graph_part, trips] : graphs_) add_value_edges(*graph_part, trips);
+    return std::move(problem_);
+  }
+
+ private:
+  void add_variables(const Graph& graph, double trips) {
+    graphs_.emplace_back(&graph, trips);
+    for (const auto& node : graph.nodes()) {
+      problem_->index[node.get()] = static_cast<int>(problem_->nodes.size());
+      problem_->nodes.push_back({node.get(), trips, {}, {}});
+      for (const auto& [name, body] : node->bodies) add_variables(*body, trips * expected_trips(*node));
+    }
+  }
+
+  static double expected_trips(const Node& node) {
+    if (node.op == "If") return 0.5;
+    if (node.op == "Loop") {
+      const Value* count = node.input(0);
+      if (count && count->constant && count->constant->size() == 1) {
+        return static_cast<double>(std::max<int64_t>(0, load_int64(count->dtype(), count->constant->data())));
+      }
+      return kUnknownTrips;
+    }
+    const auto scanned = static_cast<size_t>(node.int_attr("num_scan_inputs", 0));
+    const auto captured = static_cast<size_t>(node.int_attr("num_captured", 0));
+    const std::vector<int64_t> axes = node.ints_attr("scan_input_axes", std::vector<int64_t>(scanned, 0));
+    if (scanned + captured <= node.inputs.size() && scanned > 0) {
+      const Shape& shape = node.inputs[node.inputs.size() - captured - scanned]->shape();
+      if (shape.has_rank()) {
+        const int64_t axis = axes.front() < 0 ? axes.front() + shape.rank() : axes.front();
+        return static_cast<double>(shape[static_cast<int>(axis)].hint());
+      }
+    }
+    return kUnknownTrips;
+  }
+
+  void add_choices(const Graph& graph) {
+    const Graph::Users users = graph.users();
+    for (const auto& node : graph.nodes()) {
+      SelectionProblem::NodeVariable& variable = at(*node);
+      if (!node->bodies.empty()) {
+        variable.choices.push_back({});
+        continue;
+      }
+      for (const Routine* routine : routines_.for_root(node->op)) {
+        for (Workload& workload : routine->matches(*node, users, graph)) {
+          if (auto reason = routine->rejects(workload, target_)) {
+            variable.rejections.push_back({routine, *reason});
+            continue;
+          }
+          const auto shared = std::make_shared<const Workload>(std::move(workload));
+          for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
+            candidate.routine = routine;
+            candidate.workload = shared;
+            if (options_.allow && !options_.allow(*node, candidate)) continue;
+            if (shared->nodes.size() > 1) add_group(shared->nodes);
+            variable.choices.push_back({std::move(candidate), -1});
+          }
+        }
+      }
+    }
+    // Members of groups may be absorbed; offered last, after what they can do themselves.
+    for (size_t g = first_group_; g < problem_->groups.size(); ++g) {
+      const auto& nodes = problem_->groups[g].nodes;
+      for (size_t i = 0; i + 1 < nodes.size(); ++i) at(*nodes[i]).choices.push_back({std::nullopt, static_cast<int>(g)});
+    }
+    first_group_ = problem_->groups.size();
+    for (const auto& node : graph.nodes()) {
+      const auto& variable = at(*node);
+      std::string reasons;
+      for (const auto& r : variable.rejections) reasons += str("; ", r.routine->name(), ": ", r.reason);
+      NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ", node->place());
+    }
+  }
+
+  int add_group(const std::vector<const Node*>& nodes) {
+    auto [it, fresh] = group_index_.emplace(nodes, static_cast<int>(problem_->groups.size()));
+    if (fresh) problem_->groups.push_back({nodes});
+    return it->second;
+  }
+
+  int group_of(const SelectionProblem::Choice& choice) const {
+    if (choice.absorbed_by >= 0) return choice.absorbed_by;
+    if (!choice.candidate || choice.candidate->workload->nodes.size() < 2) return -1;
+    return group_index_.at(choice.candidate->workload->nodes);
+  }
+
+  void add_node_costs() {
+    auto& packed = problem_->resources["packed_bytes"];
+    auto& workspace = problem_->resources["workspace_bytes"];
+    auto& error = problem_->resources["error"];
+    for (const auto& variable : problem_->nodes) {
+      std::vector<double> time, p, w, e;
+      for (const auto& choice : variable.choices) {
+        const Cost cost = choice.candidate ? choice.candidate->cost : Cost{};
+        time.push_back(cost.time_us * variable.trips);
+        p.push_back(static_cast<double>(cost.packed_bytes));
+        w.push_back(static_cast<double>(cost.workspace_bytes));
+        e.push_back(cost.error);
+      }
+      problem_->costs.push_back(std::move(time));
+      packed.push_back(std::move(p));
+      workspace.push_back(std::move(w));
+      error.push_back(std::move(e));
+    }
+  }
+
+  // A group is taken whole or not at all.
+  void add_group_edges() {
+    for (size_t g = 0; g < problem_->groups.size(); ++g) {
+      const auto& nodes = problem_->groups[g].nodes;
+      const int root = problem_->index.at(nodes.back());
+      for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+        const int member = problem_->index.at(nodes[i]);
+        add_edge(member, root, [&](size_t m, size_t r) {
+          const bool absorbed = group_of(problem_->nodes[static_cast<size_t>(member)].choices[m]) == static_cast<int>(g);
+          const bool taken = group_of(problem_->nodes[static_cast<size_t>(root)].choices[r]) == static_cast<int>(g);
+          return absorbed == taken ? 0.0 : kForbidden;
+        });
+      }
+    }
+  }
+
+  template <class F>
+  void add_edge(int a, int b, F&& cost) {
+    SelectionProblem::Edge edge{std::min(a, b), std::max(a, b), {}};
+    const size_t rows = problem_->costs[static_cast<size_t>(edge.u)].size();
+    const size_t columns = problem_->costs[static_cast<size_t>(edge.v)].size();
+    bool any = false;
+    for (size_t i = 0; i < rows; ++i) {
+      for (size_t j = 0; j < columns; ++j) {
+        const double c = a < b ? cost(i, j) : cost(j, i);
+        any = any || c != 0;
+        edge.costs.push_back(c);
+      }
+    }
+    if (any) problem_->edges.push_back(std::move(edge));
+  }
+
+  // What each choice of a variable wants of a value, or gives it as; none: does not touch it.
+  using Wishes = std::vector<std::optional<Schema>>;
+
+  static Wishes wishes_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
+    Wishes wishes;
+    for (const auto& choice : variable.choices) {
+      std::optional<Schema> wish;
+      if (choice.candidate) {
+        const int i = choice.candidate->workload->input_index(value);
+        if (i >= 0) wish = choice.candidate->inputs[static_cast<size_t>(i)];
+      } else if (choice.absorbed_by < 0) {
+        wish = plain_schema(value->type);
+      }
+      wishes.push_back(std::move(wish));
+    }
+    return wishes;
+  }
+
+  static Wishes gives_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
+    Wishes gives;
+    for (const auto& choice : variable.choices) {
+      std::optional<Schema> give;
+      if (choice.candidate) {
+        const auto& outputs = choice.candidate->workload->outputs;
+        const auto it = std::find(outputs.begin(), outputs.end(), value);
+        if (it != outputs.end()) give = choice.candidate->outputs[static_cast<size_t>(it - outputs.begin())];
+      } else if (choice.absorbed_by < 0) {
+        give = plain_schema(value->type);
+      }
+      gives.push_back(std::move(give));
+    }
+    return gives;
+  }
+
+  void add_value_edges(const Graph& graph, double trips) {
+    std::map<const Value*, std::set<int>> readers;
+    std::vector<const Value*> order;
+    const auto reads = [&](const Value* value, int variable) {
+      if (!value || value->is_constant()) return;
+      auto [it, fresh] = readers.try_emplace(value);
+      if (fresh) order.push_back(value);
+      it->second.insert(variable);
+    };
+    for (const auto& node : graph.nodes()) {
+      const int v = problem_->index.at(node.get());
+      for (const Value* input : node->inputs) reads(input, v);
+      for (const auto& choice : at(*node).choices) {
+        if (!choice.candidate) continue;
+        for (const Value* input : choice.candidate->workload->inputs) reads(input, v);
+      }
+    }
+    for (const Value* output : graph.outputs) {
+      if (output && !output->is_constant() && readers.try_emplace(output).second) order.push_back(output);
+    }
+    for (const Value* value : order) add_value(*value, readers[value], graph.is_output(value), trips);
+  }
+
+  double adapt(const Value& value, const Schema& from, const Schema& to, double trips) const {
+    return from == to ? 0 : adapt_time_us(value.type, from, to, target_) * trips;
+  }
+
+  void add_value(const Value& value, const std::set<int>& readers, bool is_output, double trips) {
+    const Schema boundary = plain_schema(value.type);
+    const int producer = value.producer ? problem_->index.at(value.producer) : -1;
+    const Wishes gives = producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
+    std::vector<std::pair<int, Wishes>> consumers;
+    std::vector<Schema> wanted;
+    const auto want = [&](const Schema& s) {
+      if (std::find(wanted.begin(), wanted.end(), s) == wanted.end()) wanted.push_back(s);
+    };
+    for (int reader : readers) {
+      Wishes wishes = wishes_of(problem_->nodes[static_cast<size_t>(reader)], &value);
+      for (const auto& w : wishes) {
+        if (w) want(*w);
+      }
+      if (std::any_of(wishes.begin(), wishes.end(), [](const auto& w) { return w.has_value(); })) {
+        consumers.emplace_back(reader, std::move(wishes));
+      }
+    }
+    if (is_output) want(boundary);
+    const bool produced_plain = std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; });
+    if (wanted.empty() || (wanted.size() == 1 && wanted.front() == boundary && produced_plain)) return;
+
+    const auto cost_of_give = [&](size_t i, const Schema& to) { return gives[i] ? adapt(value, *gives[i], to, trips) : 0.0; };
+    if (consumers.size() + (is_output ? 1 : 0) == 1) {
+      if (is_output) {
+        if (producer < 0) return;
+        for (size_t i = 0; i < gives.size(); ++i) problem_->costs[static_cast<size_t>(producer)][i] += cost_of_give(i, boundary);
+        return;
+      }
+      const auto& [reader, wishes] = consumers.front();
+      if (producer < 0) {
+        for (size_t j = 0; j < wishes.size(); ++j) {
+          if (wishes[j]) problem_->costs[static_cast<size_t>(reader)][j] += cost_of_give(0, *wishes[j]);
+        }
+      } else {
+        add_edge(producer, reader, [&](size_t i, size_t j) { return wishes[j] ? cost_of_give(i, *wishes[j]) : 0.0; });
+      }
+      return;
+    }
+    // Paid once per value and wanted schema: a 0/1 variable for each.
+    for (const Schema& schema : wanted) {
+      const int variable = static_cast<int>(problem_->costs.size());
+      problem_->schemas.push_back({&value, schema});
+      const bool forced = is_output && schema == boundary;
+      problem_->costs.push_back({forced ? kForbidden : 0.0, producer < 0 ? cost_of_give(0, schema) : 0.0});
+      for (auto& [name, vectors] : problem_->resources) vectors.push_back({0.0, 0.0});
+      if (producer >= 0) {
+        add_edge(producer, variable, [&](size_t i, size_t on) { return on ? cost_of_give(i, schema) : 0.0; });
+      }
+      for (const auto& [reader, wishes] : consumers) {
+        const Wishes& w = wishes;
+        add_edge(reader, variable, [&](size_t j, size_t on) { return w[j] && *w[j] == schema && !on ? kForbidden : 0.0; });
+      }
+    }
+  }
+
+  SelectionProblem::NodeVariable& at(const Node& node) {
+    return problem_->nodes[static_cast<size_t>(problem_->index.at(&node))];
+  }
+
+  const OpRegistry& ops_;
+  const RoutineTable& routines_;
+  const Target& target_;
+  const ProblemOptions& options_;
+  std::unique_ptr<SelectionProblem> problem_ = std::make_unique<SelectionProblem>();
+  std::vector<std::pair<const Graph*, double>> graphs_;
+  std::map<std::vector<const Node*>, int> group_index_;
+  size_t first_group_ = 0;
+};
+
+}  // namespace
+
+const SelectionProblem::NodeVariable& SelectionProblem::variable_of(const Node& node) const {
+  return nodes[static_cast<size_t>(index.at(&node))];
+}
+
+std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
+                                                const Target& target, const ProblemOptions& options) {
+  return Builder(ops, routines, target, options).build(graph);
+}
+
+}  // namespace neo

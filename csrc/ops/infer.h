@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ops/op.h"
+
+namespace neo {
+
+// Sets types, contents and guards of one node's outputs; checks arity and attributes. Errors name the node.
+void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols);
+
+// Every node in order, bodies included. Outputs keep declared types where inference knows less.
+void infer_graph(Graph& graph, const OpRegistry& ops);
+
+// Runs a graph with the references alone, bodies included: constant folding, tests, the oracle of everything faster.
+std::vector<HostValue> evaluate_graph(const Graph& graph, const OpRegistry& ops, std::span<const HostValue> inputs);
+
+// One node with the reference; control flow too.
+std::vector<HostValue> evaluate_node(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs);
+
+}  // namespace neo

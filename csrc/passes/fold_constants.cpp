@@ -1,0 +1,63 @@
+#include "passes/pass.h"
+
+#include <algorithm>
+
+namespace neo {
+namespace {
+
+// Results larger than this are left to run time unless an input is as large: a ConstantOfShape must not blow up the plan.
+constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
+
+bool is_foldable(const Node& node, const OpRegistry& ops) {
+  const Op* op = ops.find(node.op);
+  if (!op || !op->reference || op->random || !node.bodies.empty()) return false;
+  int64_t input_bytes = 0;
+  for (const Value* v : node.inputs) {
+    if (v && !v->constant) return false;
+    if (v) input_bytes += v->constant->bytes();
+  }
+  for (const Value* v : node.outputs) {
+    if (!v) continue;
+    if (!v->type.is_tensor()) return false;
+    if (!v->shape().is_static()) continue;
+    const int64_t bytes = element_count(v->shape().to_dims()) * item_bytes(v->dtype());
+    if (bytes > kMaxGrowthBytes && bytes > input_bytes) return false;
+  }
+  return true;
+}
+
+bool fold(Graph& graph, const PassContext& context) {
+  bool changed = false;
+  for (const auto& node : graph.nodes()) {
+    if (!is_foldable(*node, context.ops)) continue;
+    std::vector<HostValue> inputs;
+    for (const Value* v : node->inputs) inputs.push_back(v ? HostValue(*v->constant) : HostValue());
+    const std::vector<HostValue> results = context.evaluate(*node, inputs);
+    for (size_t i = 0; i < node->outputs.size(); ++i) {
+      Value* old = node->outputs[i];
+      if (!old) continue;
+      Value* constant = graph.add_constant(old->name, results[i].tensor);
+      graph.replace_uses(old, constant);
+    }
+    changed = true;
+  }
+  if (changed) {
+    const Graph::Users users = graph.users();
+    graph.erase_nodes([&](const Node& node) {
+      return is_foldable(node, context.ops) && std::all_of(node.outputs.begin(), node.outputs.end(), [&](const Value* v) {
+               return !v || (!users.count(v) && !graph.is_output(v));
+             });
+    });
+    graph.erase_unused_values();
+  }
+  return changed;
+}
+
+}  // namespace
+
+// Nodes whose inputs are all constants become constants.
+bool fold_constants(Graph& graph, const PassContext& context) {
+  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+}
+
+}  // namespace neo

@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <set>
+
+#include "ops/infer.h"
+#include "passes/pass.h"
+
+namespace neo {
+namespace {
+
+// Symbols that a call's inputs define. Others are born by nodes, which must then stay.
+void collect_input_symbols(const Graph& graph, std::map<std::string, Symbol>& symbols) {
+  for (const Value* v : graph.inputs) {
+    if (!v->type.is_tensor() || !v->shape().has_rank()) continue;
+    for (const Dim& d : v->shape().dims()) {
+      if (const auto s = d.as_symbol()) symbols.emplace(s->name, *s);
+    }
+  }
+}
+
+bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassContext& context) {
+  std::map<std::string, Symbol> known = outer;
+  collect_input_symbols(graph, known);
+  const auto is_known = [&](const Dim& d) {
+    std::map<std::string, Symbol> used;
+    d.collect_symbols(used);
+    return std::all_of(used.begin(), used.end(), [&](const auto& s) { return known.count(s.first) > 0; });
+  };
+  bool changed = false;
+  std::vector<Node*> nodes;
+  for (const auto& n : graph.nodes()) nodes.push_back(n.get());
+  for (Node* node : nodes) {
+    for (auto& [name, body] : node->bodies) changed = fold(*body, known, context) || changed;
+    if (node->op == "neo.Dims" || !node->bodies.empty()) continue;
+    for (Value* v : node->outputs) {
+      if (!v || !v->contents || !v->type.is_tensor() || !v->shape().is_static() || !is_integer(v->dtype())) continue;
+      const std::vector<Dim>& elements = *v->contents;
+      if (!std::all_of(elements.begin(), elements.end(), is_known)) continue;
+      if (std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_constant(); })) {
+        Tensor tensor(v->dtype(), v->shape().to_dims());
+        auto* p = static_cast<std::byte*>(tensor.data());
+        for (size_t i = 0; i < elements.size(); ++i) store_int64(v->dtype(), p + static_cast<int64_t>(i) * item_bytes(v->dtype()), elements[i].value());
+        graph.replace_uses(v, graph.add_constant(v->name, tensor));
+      } else {
+        Attrs attrs;
+        attrs["dims"] = elements;
+        attrs["scalar"] = int64_t{v->shape().rank() == 0};
+        attrs["dtype"] = std::string(name(v->dtype()));
+        Node* dims = graph.insert_before(node, "neo.Dims", {}, {v->name}, std::move(attrs), node->name);
+        dims->outputs.front()->type = v->type;
+        dims->outputs.front()->contents = elements;
+        graph.replace_uses(v, dims->outputs.front());
+      }
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+// Integer tensors whose elements are known expressions of the inputs' sizes become constants or neo.Dims, which the plan fills in
+// from the binding; the nodes that computed them die.
+bool fold_shapes(Graph& graph, const PassContext& context) {
+  const bool changed = fold(graph, {}, context);
+  if (changed) remove_dead_nodes(graph, context);
+  return changed;
+}
+
+}  // namespace neo

@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/routine.h"
+
+namespace neo {
+
+Workload Workload::of(const Node& node) { return of(std::vector<const Node*>{&node}); }
+
+Workload Workload::of(std::vector<const Node*> nodes) {
+  NEO_ASSERT(!nodes.empty());
+  Workload w;
+  w.nodes = std::move(nodes);
+  for (const Node* node : w.nodes) {
+    for (Value* v : node->inputs) {
+      if (!v || w.input_index(v) >= 0) continue;
+      if (v->producer && std::find(w.nodes.begin(), w.nodes.end(), v->producer) != w.nodes.end()) continue;
+      w.inputs.push_back(v);
+    }
+  }
+  for (Value* v : w.root().outputs) {
+    if (v) w.outputs.push_back(v);
+  }
+  return w;
+}
+
+int Workload::input_index(const Value* value) const {
+  const auto it = std::find(inputs.begin(), inputs.end(), value);
+  return it == inputs.end() ? -1 : static_cast<int>(it - inputs.begin());
+}
+
+Work Workload::work(const OpRegistry& ops) const {
+  Work total;
+  for (const Node* node : nodes) {
+    const Op* op = ops.find(node->op);
+    if (op && op->work) {
+      total.flops = total.flops + op->work(*node).flops;
+    } else {
+      for (const Value* v : node->outputs) {
+        if (v && v->shape().has_rank()) total.flops = total.flops + v->shape().element_count();
+      }
+    }
+  }
+  const auto traffic = [&](const Value* v) {
+    if (v->type.is_tensor() && v->shape().has_rank()) total.bytes = total.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
+  };
+  for (const Value* v : inputs) traffic(v);
+  for (const Value* v : outputs) traffic(v);
+  return total;
+}
+
+Schema plain_schema(const Type& type) {
+  return Schema::plain(type.dtype, type.is_tensor() && type.shape.has_rank() ? type.shape.rank() : 0);
+}
+
+std::string to_string(const Schedule& schedule) {
+  std::string text;
+  for (const auto& [key, value] : schedule) text += str(text.empty() ? "" : " ", key, "=", value);
+  return "{" + text + "}";
+}
+
+std::string Candidate::text() const {
+  std::string text(routine->name());
+  if (!schedule.empty()) text += to_string(schedule);
+  return text;
+}
+
+std::vector<Workload> Routine::matches(const Node& root, const Graph::Users&, const Graph&) const { return {Workload::of(root)}; }
+
+double roofline_us(const Work& work, const Target& target, double efficiency) {
+  constexpr double kStepUs = 0.2;
+  const double flops = static_cast<double>(work.flops.hint());
+  const double bytes = static_cast<double>(work.bytes.hint());
+  const double threads = target.threads;
+  const double arithmetic_us = flops / (target.gflops_per_thread * efficiency * threads * 1e3);
+  const double bandwidth = bytes > 4e6 ? target.memory_gbps : target.l2_gbps * threads;
+  return kStepUs + std::max(arithmetic_us, bytes / (bandwidth * 1e3));
+}
+
+}  // namespace neo

@@ -1,0 +1,230 @@
+#include "routines/cpu/conv/direct_nchwc.h"
+
+#include <algorithm>
+
+#include "routines/cpu/conv/output_panel.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kMaxTaps = 256;
+constexpr int64_t kMaxBlock = 64;
+
+IndexRange panel_vectors(const DirectPlan& plan, int64_t panel) {
+  return even_part(plan.group_vectors, plan.panels, panel);
+}
+
+int64_t tile_rows(const DirectPlan& plan, const TileKernels& kernels, int64_t vectors) {
+  const int64_t most = kernels.max_rows[vectors];
+  return plan.schedule.reg_n > 0 ? std::min(plan.schedule.reg_n, most) : most;
+}
+
+// The taps of one tile: pixels [first, first + rows) of the output plane, counted along its rows.
+struct TileTaps {
+  TileTap taps[kMaxTaps];
+  int32_t offsets[kMaxTaps][kTileRows];
+  int64_t count = 0;
+
+  void build(const DirectPlan& plan, int64_t first, int64_t rows) {
+    const ConvShape& s = plan.shape;
+    const int64_t x = plan.schedule.ic_bn;
+    count = 0;
+    const int64_t top = first / s.ow, left = first % s.ow;
+    if (plan.contiguous) {
+      taps[0] = {first * x, nullptr, 0};
+      count = 1;
+      return;
+    }
+    const bool one_row = left + rows <= s.ow;
+    for (int64_t i = 0; i < s.kh; ++i) {
+      const int64_t ih = top * s.stride_h - s.pad_top + i * s.dilation_h;
+      const bool row_inside = ih >= 0 && ih < s.ih;
+      if (one_row && !row_inside) continue;
+      for (int64_t j = 0; j < s.kw; ++j) {
+        const int64_t iw = left * s.stride_w - s.pad_left + j * s.dilation_w;
+        const int64_t last = iw + (rows - 1) * s.stride_w;
+        if (one_row && iw >= 0 && last < s.iw) {
+          taps[count++] = {(ih * s.iw + iw) * x, nullptr, i * s.kw + j};
+          continue;
+        }
+        if (one_row && (last < 0 || iw >= s.iw)) continue;
+        if (gather(plan, top, left, i, j, rows, offsets[count])) {
+          taps[count] = {0, offsets[count], i * s.kw + j};
+          ++count;
+        }
+      }
+    }
+  }
+
+ private:
+  static bool gather(const DirectPlan& plan, int64_t top, int64_t left, int64_t i, int64_t j, int64_t rows,
+                     int32_t* out) {
+    const ConvShape& s = plan.shape;
+    bool some = false;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t ih = top * s.stride_h - s.pad_top + i * s.dilation_h;
+      const int64_t iw = left * s.stride_w - s.pad_left + j * s.dilation_w;
+      const bool inside = ih >= 0 && ih < s.ih && iw >= 0 && iw < s.iw;
+      out[r] = inside ? static_cast<int32_t>((ih * s.iw + iw) * plan.schedule.ic_bn) : Tile::kOutside;
+      some |= inside;
+      if (++left == s.ow) left = 0, ++top;
+    }
+    return some;
+  }
+};
+
+// The part of a tile that depends only on image, group and panel.
+Tile make_tile(const DirectPlan& plan, const DirectArgs& args, int64_t image, int64_t group, IndexRange vectors) {
+  const ConvShape& s = plan.shape;
+  const int64_t group_ic = s.group_ic(), ic = group * group_ic, ic_bn = plan.schedule.ic_bn;
+  Tile t;
+  t.src = args.src + image * args.src_batch + ic / ic_bn * args.src_block + ic % ic_bn;
+  t.step = s.stride_w * ic_bn;
+  t.block_size = std::min(ic_bn, group_ic);
+  t.blocks = ceil_div(group_ic, t.block_size);
+  t.last_size = group_ic - (t.blocks - 1) * t.block_size;
+  t.block_stride = args.src_block;
+  const int64_t first_column = (group * plan.group_vectors + vectors.begin) * plan.lanes;
+  t.weight = args.weight + first_column * group_ic * s.taps();
+  t.weight_step = vectors.size() * plan.lanes;
+  t.weight_taps = s.taps();
+  if (args.bias) t.bias = args.bias + first_column;
+  return t;
+}
+
+}  // namespace
+
+const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, int64_t lanes) {
+  const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
+  if (schedule.oc_bn % lanes != 0) return "the output block must be a multiple of the vector width";
+  if (schedule.ic_bn < 1 || schedule.ic_bn > kMaxBlock) return "the input block must be 1 ... 64";
+  if (schedule.oc_vectors < 1 || schedule.oc_vectors > kTileVectors) return "oc_vectors must be 1 ... 4";
+  if (s.taps() > kMaxTaps) return "the kernel has more than 256 taps";
+  if (s.groups > 1) {
+    if (s.oc % schedule.oc_bn != 0) return "grouped output channels must fill whole blocks";
+    if (group_oc % lanes != 0) return "output channels per group must be a multiple of the vector width";
+    if (group_ic % schedule.ic_bn != 0 && schedule.ic_bn % group_ic != 0) {
+      return "a group's input channels must fill blocks, or several groups one block";
+    }
+  }
+  if (s.ih * s.iw * schedule.ic_bn >= INT32_MAX) return "the input plane has too many elements";
+  return nullptr;
+}
+
+DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const TileKernels& kernels) {
+  DirectPlan plan;
+  plan.shape = s;
+  plan.schedule = schedule;
+  plan.lanes = kernels.lanes;
+  const int64_t padded_oc = s.groups > 1 ? s.group_oc() : ceil_div(s.oc, schedule.oc_bn) * schedule.oc_bn;
+  plan.group_vectors = padded_oc / plan.lanes;
+  plan.panels = ceil_div(plan.group_vectors, schedule.oc_vectors);
+  plan.contiguous = s.taps() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
+                    s.ow == s.iw && s.oh <= s.ih;
+
+  const IndexRange widest = panel_vectors(plan, 0);
+  const int64_t rows = tile_rows(plan, kernels, widest.size());
+  const int64_t pixels = s.oh * s.ow;
+  const int64_t row_tiles = s.oh * ceil_div(s.ow, rows), flat_tiles = ceil_div(pixels, rows);
+  plan.flat = plan.contiguous || row_tiles * 20 > flat_tiles * 23;
+
+  // About a million operations per task or more, at most 48 tasks, four tiles at least where there are as many.
+  const int64_t tiles = plan.flat ? flat_tiles : row_tiles;
+  const int64_t images = std::max<int64_t>(1, s.n * s.groups);
+  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), images);
+  const int64_t units = plan.flat ? flat_tiles : s.oh;
+  const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
+  plan.chunk = std::max<int64_t>(1, ceil_div(units, splits)) * (plan.flat ? rows : 1);
+  plan.chunks = ceil_div(plan.flat ? pixels : s.oh, plan.chunk);
+  plan.panel_chunk =
+      ceil_div(plan.panels, std::clamp<int64_t>(ceil_div(wanted, splits), 1, std::max<int64_t>(1, plan.panels)));
+  plan.panel_chunks = plan.panels == 0 ? 0 : ceil_div(plan.panels, plan.panel_chunk);
+  plan.tasks = s.n * s.groups * plan.chunks * plan.panel_chunks;
+  return plan;
+}
+
+int64_t direct_weight_size(const DirectPlan& plan) {
+  return plan.shape.groups * plan.group_vectors * plan.lanes * plan.shape.group_ic() * plan.shape.taps();
+}
+
+void pack_direct_weight(const DirectPlan& plan, const float* weight, float* packed) {
+  const ConvShape& s = plan.shape;
+  const int64_t group_ic = s.group_ic(), group_oc = s.group_oc(), taps = s.taps();
+  const int64_t block = std::min(plan.schedule.ic_bn, group_ic);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t p = 0; p < plan.panels; ++p) {
+      const IndexRange vectors = panel_vectors(plan, p);
+      const int64_t columns = vectors.size() * plan.lanes;
+      for (int64_t ic0 = 0; ic0 < group_ic; ic0 += block) {
+        for (int64_t tap = 0; tap < taps; ++tap) {
+          for (int64_t ic = ic0; ic < std::min(ic0 + block, group_ic); ++ic) {
+            for (int64_t c = 0; c < columns; ++c) {
+              const int64_t oc = vectors.begin * plan.lanes + c;
+              *packed++ = oc < group_oc ? weight[((g * group_oc + oc) * group_ic + ic) * taps + tap] : 0.0f;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+int64_t direct_bias_size(const DirectPlan& plan) {
+  return plan.shape.groups * plan.group_vectors * plan.lanes;
+}
+
+void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed) {
+  const int64_t group_oc = plan.shape.group_oc(), padded = plan.group_vectors * plan.lanes;
+  for (int64_t g = 0; g < plan.shape.groups; ++g) {
+    for (int64_t c = 0; c < padded; ++c) packed[g * padded + c] = c < group_oc ? bias[g * group_oc + c] : 0.0f;
+  }
+}
+
+void run_direct(const DirectPlan& plan, const TileKernels& kernels, const DirectArgs& args, int64_t task_begin,
+                int64_t task_end) {
+  const ConvShape& s = plan.shape;
+  TileTaps taps;
+  alignas(64) float scratch[kTileRows * kMaxBlock];
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    // Tasks that share weights are neighbours.
+    const int64_t chunk = task % plan.chunks;
+    const int64_t panels = task / plan.chunks % plan.panel_chunks;
+    const int64_t group = task / (plan.chunks * plan.panel_chunks) % s.groups;
+    const int64_t image = task / (plan.chunks * plan.panel_chunks * s.groups);
+    BlockedOutput output;
+    output.dst = args.dst + image * args.dst_batch;
+    output.dst_block = args.dst_block;
+    if (args.residual) output.residual = args.residual + image * args.residual_batch;
+    output.residual_block = args.residual_block;
+    output.oc_bn = plan.schedule.oc_bn;
+    output.lo = args.lo;
+    output.hi = args.hi;
+    const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
+    for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
+      const IndexRange vectors = panel_vectors(plan, p);
+      const int64_t first_oc = vectors.begin * plan.lanes;
+      const OutputPanel panel = make_output_panel(output, group * s.group_oc() + first_oc, vectors.size(), plan.lanes,
+                                                  std::min(vectors.size() * plan.lanes, s.group_oc() - first_oc));
+      Tile tile = make_tile(plan, args, image, group, vectors);
+      tile.taps = taps.taps;
+      tile.scratch = scratch;
+      const int64_t most = tile_rows(plan, kernels, vectors.size());
+      const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
+      for (int64_t line = 0; line < lines; ++line) {
+        const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
+        const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
+        const int64_t tiles = ceil_div(pixels, most);
+        for (int64_t i = 0; i < tiles; ++i) {
+          const IndexRange part = even_part(pixels, tiles, i);
+          taps.build(plan, first + part.begin, part.size());
+          tile.tap_count = taps.count;
+          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel, first + part.begin,
+                          part.size());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace neo

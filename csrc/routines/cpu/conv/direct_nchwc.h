@@ -1,0 +1,67 @@
+#pragma once
+
+// Direct convolution on blocked layouts: NCHW[ic_bn]c to NCHW[oc_bn]c with packed weights, after NeoCPU section 3.1.1,
+// extended by several vectors of output channels per register block. Taps, strides, padding and blocks are data.
+// It has no instruction set of its own: the arithmetic is in the tile kernels.
+
+#include <stdint.h>
+
+#include "routines/cpu/conv/conv_shape.h"
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+// One point of the schedule space.
+struct DirectSchedule {
+  int64_t ic_bn = 16;
+  int64_t oc_bn = 16;
+  int64_t reg_n = 0;       // pixels per register block; 0: as many as the registers hold
+  int64_t oc_vectors = 4;  // vectors of output channels per register block, 1 ... 4
+};
+
+// What the shape and the schedule decide. Plain bytes, made by plan_direct.
+struct DirectPlan {
+  ConvShape shape;
+  DirectSchedule schedule;
+  int64_t lanes = 0;
+  int64_t group_vectors = 0;  // vectors of output channels of one group, padding lanes included
+  int64_t panels = 0;         // per group; panel p has (group_vectors + panels - 1 - p) / panels vectors
+  bool flat = false;          // tiles run over the end of an output row
+  bool contiguous = false;    // output pixel p reads input pixel p
+  int64_t chunk = 0;          // output pixels (flat) or output rows per task
+  int64_t chunks = 0;
+  int64_t panel_chunk = 0;  // panels per task
+  int64_t panel_chunks = 0;
+  int64_t tasks = 0;  // fixed by shape and schedule
+};
+
+// Strides are in elements; a view of a larger tensor (a piece of a concat) has larger batch strides.
+struct DirectArgs {
+  const float* src = nullptr;
+  int64_t src_batch = 0, src_block = 0;
+  const float* weight = nullptr;    // pack_direct
+  const float* bias = nullptr;      // direct_bias_size floats, or null
+  const float* residual = nullptr;  // blocked like dst and added before the clamp, or null; may be dst
+  int64_t residual_batch = 0, residual_block = 0;
+  float* dst = nullptr;
+  int64_t dst_batch = 0, dst_block = 0;
+  float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
+};
+
+// Null where the routine takes the problem; else why not.
+const char* reject_direct(const ConvShape& shape, const DirectSchedule& schedule, int64_t lanes);
+
+DirectPlan plan_direct(const ConvShape& shape, const DirectSchedule& schedule, const TileKernels& kernels);
+
+// Packed weights: KCRS[ic_bn]c[panel]k, [group][panel][block of ic][tap][ic][oc of the panel]; only output channels are
+// padded. `weight` is OIHW.
+int64_t direct_weight_size(const DirectPlan& plan);
+void pack_direct_weight(const DirectPlan& plan, const float* weight, float* packed);
+// Bias in the order of the panels, padded with zeros.
+int64_t direct_bias_size(const DirectPlan& plan);
+void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed);
+
+void run_direct(const DirectPlan& plan, const TileKernels& kernels, const DirectArgs& args, int64_t task_begin,
+                int64_t task_end);
+
+}  // namespace neo

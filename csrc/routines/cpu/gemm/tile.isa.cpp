@@ -1,0 +1,190 @@
+#include "routines/cpu/gemm/tile.h"
+
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+// Rows per block such that accumulators, one k of weights and one broadcast stay in registers.
+constexpr int max_rows(int vectors) {
+  const int rows = kVectorRegisters == 32 ? (vectors == 4 ? 7 : (vectors == 3 ? 9 : 14))
+                                          : (vectors == 4 ? 3 : (vectors == 3 ? 4 : (vectors == 2 ? 6 : 12)));
+  return rows < kTileRows ? rows : kTileRows;
+}
+
+constexpr int kUnroll = 4;
+
+// One k of the block. The smaller side stays in registers, the other passes through one.
+template <int V, int R, class Element>
+NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
+  if constexpr (R < V) {
+    F32 x[R];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) x[r] = broadcast(element(r));
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      const F32 w = load(weight + v * kLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) acc[r][v] = fma(x[r], w, acc[r][v]);
+    }
+  } else {
+    F32 w[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) w[v] = load(weight + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const F32 x = broadcast(element(r));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+    }
+  }
+}
+
+// Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
+template <int V, int R>
+NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
+                         int64_t count) {
+  constexpr int kBases = (R + 2) / 3;
+  const float* base[kBases];
+#pragma GCC unroll 16
+  for (int j = 0; j < kBases; ++j) {
+    base[j] = src + 3 * j * step;
+    asm("" : "+r"(base[j]));
+  }
+  int64_t k = 0;
+  for (; k + kUnroll <= count; k += kUnroll) {
+#pragma GCC unroll 4
+    for (int u = 0; u < kUnroll; ++u) {
+      step_k<V, R>(
+          acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step + u]; });
+      weight += weight_step;
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] += kUnroll;
+  }
+  for (; k < count; ++k) {
+    step_k<V, R>(
+        acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
+    weight += weight_step;
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] += 1;
+  }
+}
+
+template <int V, int R>
+NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
+                            int64_t count) {
+  for (int64_t k = 0; k < count; ++k) {
+    step_k<V, R>(
+        acc, weight, [&](int r) __attribute__((always_inline)) { return src[r]; });
+    weight += weight_step;
+    src += step;
+  }
+}
+
+NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* offset, int rows, int64_t size) {
+  for (int r = 0; r < rows; ++r, scratch += size) {
+    const float* row = src + offset[r];
+    const bool outside = offset[r] == Tile::kOutside;
+    int64_t k = 0;
+    for (; k + kLanes <= size; k += kLanes) store(scratch + k, outside ? zero() : load(row + k));
+    for (; k < size; ++k) scratch[k] = outside ? 0.0f : row[k];
+  }
+}
+
+template <int V, int R, bool kColumns>
+void run_tile(const Tile& t) {
+  F32 acc[R][V];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const F32 b = t.bias ? load(t.bias + v * kLanes) : zero();
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) acc[r][v] = b;
+  }
+  if (t.init) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(t.init + r * t.init_row + t.init_vector[v]);
+    }
+  }
+
+  const float* weight = t.weight;
+  const float* src = t.src;
+  for (int64_t b = 0; b < t.blocks; ++b) {
+    const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
+    for (int64_t i = 0; i < t.tap_count; ++i) {
+      const TileTap& tap = t.taps[i];
+      const float* w = weight + tap.index * size * t.weight_step;
+      if constexpr (kColumns) {
+        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset, t.step, size);
+      } else {
+        const float* rows = src + tap.offset;
+        int64_t step = t.step;
+        if (tap.row_offset) [[unlikely]] {
+          gather_rows(t.scratch, src, tap.row_offset, R, size);
+          rows = t.scratch;
+          step = size;
+        }
+        sum_rows<V, R>(acc, w, t.weight_step, rows, step, size);
+      }
+    }
+    src += t.block_stride;
+    weight += t.weight_taps * size * t.weight_step;
+  }
+
+  const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store(t.dst + r * t.dst_row + t.dst_vector[v], min(hi, max(lo, acc[r][v])));
+  }
+}
+
+void run_edge(const TileEdge& t) {
+  const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
+  for (int64_t r = 0; r < t.rows; ++r) {
+    for (int64_t v = 0; v < t.vectors; ++v) {
+      const int64_t left = t.columns - v * kLanes;
+      const int64_t n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+      if (n == 0 && !t.zero_rest) continue;
+      F32 x = load(t.acc + (r * t.vectors + v) * kLanes);
+      if (t.init) x = x + load_n(t.init + r * t.init_row + t.init_vector[v], n);
+      x = min(hi, max(lo, x));
+      float* dst = t.dst + r * t.dst_row + t.dst_vector[v];
+      if (n < kLanes && t.zero_rest) store(dst, zero());
+      store_n(dst, x, n);
+    }
+  }
+}
+
+template <int V, int R>
+constexpr void fill_row(TileKernels& table) {
+  if constexpr (R <= max_rows(V)) {
+    table.rows[V][R] = run_tile<V, R, false>;
+    table.columns[V][R] = run_tile<V, R, true>;
+    fill_row<V, R + 1>(table);
+  }
+}
+
+constexpr TileKernels make_table() {
+  TileKernels table = {};
+  table.lanes = kLanes;
+  for (int v = 1; v <= kTileVectors; ++v) table.max_rows[v] = max_rows(v);
+  table.edge = run_edge;
+  fill_row<1, 1>(table);
+  fill_row<2, 1>(table);
+  fill_row<3, 1>(table);
+  fill_row<4, 1>(table);
+  return table;
+}
+
+constexpr TileKernels kTable = make_table();
+
+}  // namespace
+
+const TileKernels& tile_kernels() {
+  return kTable;
+}
+
+}  // namespace neo::NEO_ISA

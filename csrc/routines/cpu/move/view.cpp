@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/cpu/move/move.h"
+
+namespace neo {
+namespace {
+
+constexpr std::string_view kReshapes[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"};
+
+bool is_reshape(std::string_view op) {
+  return std::find(std::begin(kReshapes), std::end(kReshapes), op) != std::end(kReshapes);
+}
+
+// A Transpose that only moves axes of size 1 keeps every element where it is.
+bool keeps_order(const Node& node) {
+  const Shape& shape = node.inputs.front()->shape();
+  std::vector<int64_t> kept;
+  for (int64_t axis : permutation_of(node)) {
+    if (!shape[static_cast<int>(axis)].is(1)) kept.push_back(axis);
+  }
+  return std::is_sorted(kept.begin(), kept.end());
+}
+
+bool outer_axes_are_one(const Shape& shape, int axis) {
+  for (int i = 0; i < axis; ++i) {
+    if (!shape[i].is(1)) return false;
+  }
+  return true;
+}
+
+Dim inner_elements(const Shape& shape, int axis) {
+  Dim count = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) count = count * shape[i];
+  return count;
+}
+
+bool is_ranked_tensor(const Value* v) {
+  return v->type.is_tensor() && v->shape().has_rank();
+}
+
+// Reshapes, and slices and splits along the outermost axis that counts: the same memory under another shape.
+class ViewRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/view"; }
+  std::vector<std::string_view> roots() const override {
+    return {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Split"};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Node& node = workload.root();
+    const Value* input = workload.root().inputs.front();
+    if (!is_ranked_tensor(input)) return "the rank is not known";
+    for (const Value* v : workload.outputs) {
+      if (!is_ranked_tensor(v)) return "the rank of the result is not known";
+    }
+    if (input->is_constant()) return "the input is a constant";
+    if (node.op == "Transpose" && !keeps_order(node)) return "axes of more than one element move";
+    if (is_reshape(node.op)) return std::nullopt;
+    const auto ranges = slice_ranges(node);
+    if (!ranges) return "where the parts begin is not known";
+    for (const SliceRange& r : *ranges) {
+      if (r.step != 1) return "the step is not 1";
+      if (r.whole) continue;
+      if (!outer_axes_are_one(input->shape(), r.axis)) return "an outer axis has more than one element";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Node& node = workload.root();
+    const Value* input = node.inputs.front();
+    Candidate c;
+    c.kind = Candidate::Kind::View;
+    for (const Value* v : workload.inputs)
+      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    if (is_reshape(node.op)) {
+      c.offsets = {Dim(0)};
+      std::vector<Candidate> all{c};
+      if (auto relabel = blocked_vector(c, input->shape(), target)) all.push_back(std::move(*relabel));
+      return all;
+    }
+    const auto ranges = *slice_ranges(node);
+    if (node.op == "Slice") {
+      Dim offset = 0;
+      for (const SliceRange& r : ranges) offset = offset + Dim(r.start) * inner_elements(input->shape(), r.axis);
+      c.offsets = {offset};
+    } else {
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i]) c.offsets.push_back(Dim(ranges[i].start) * inner_elements(input->shape(), ranges[i].axis));
+      }
+    }
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&) const override {
+    NEO_ASSERT(false, "a view has no step");
+    return nullptr;
+  }
+
+ private:
+  // [N, C, 1, 1] held in channel blocks without padding is a plain [N, C].
+  static std::optional<Candidate> blocked_vector(Candidate c, const Shape& shape, const Target& target) {
+    if (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() % target.lanes() != 0) return std::nullopt;
+    for (int i = 2; i < shape.rank(); ++i) {
+      if (!shape[i].is(1)) return std::nullopt;
+    }
+    c.inputs.front()->layout = Layout::channel_blocked(shape.rank(), target.lanes());
+    return c;
+  }
+};
+
+// Concat whose pieces are contiguous in the result: producers write them in place.
+class AssembleRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/assemble"; }
+  std::vector<std::string_view> roots() const override { return {"Concat"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Node& node = workload.root();
+    const Value* output = node.outputs.front();
+    if (!is_ranked_tensor(output)) return "the rank is not known";
+    if (output->dtype() == DType::String) return "strings have owners of their own";
+    for (const Value* v : node.inputs) {
+      if (!is_ranked_tensor(v)) return "the rank of an input is not known";
+    }
+    if (!outer_axes_are_one(output->shape(), normalized_axis(node, output->shape().rank())))
+      return "an outer axis has more than one element";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Node& node = workload.root();
+    const Value* output = node.outputs.front();
+    const int axis = normalized_axis(node, output->shape().rank());
+    Candidate c;
+    c.kind = Candidate::Kind::Assemble;
+    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
+    c.outputs.push_back(plain_schema(output->type));
+    Dim offset = 0;
+    bool blocks_fit = axis == 1 && output->shape().rank() >= 3 && output->dtype() == DType::Float32;
+    for (const Value* v : node.inputs) {
+      c.offsets.push_back(offset);
+      offset = offset + v->shape().element_count();
+      const Dim& channels = v->shape()[axis];
+      blocks_fit = blocks_fit && channels.is_constant() && channels.value() % target.lanes() == 0;
+    }
+    std::vector<Candidate> all{c};
+    if (blocks_fit) {
+      const Layout blocked = Layout::channel_blocked(output->shape().rank(), target.lanes());
+      for (auto& s : c.inputs) s->layout = blocked;
+      c.outputs.front().layout = blocked;
+      all.push_back(std::move(c));
+    }
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&) const override {
+    NEO_ASSERT(false, "an assembled concatenation has no step");
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+void add_view_routines(RoutineTable& table) {
+  table.add(std::make_unique<ViewRoutine>());
+  table.add(std::make_unique<AssembleRoutine>());
+}
+
+std::vector<int64_t> permutation_of(const Node& node) {
+  const int rank = node.inputs.front()->shape().rank();
+  std::vector<int64_t> reversed;
+  for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);
+  return node.ints_attr("perm", reversed);
+}
+
+int normalized_axis(const Node& node, int rank) {
+  const int64_t axis = node.int_attr("axis", 0);
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+std::optional<std::vector<SliceRange>> slice_ranges(const Node& node) {
+  const Shape& shape = node.inputs.front()->shape();
+  if (!shape.has_rank()) return std::nullopt;
+  std::vector<SliceRange> ranges;
+  if (node.op == "Split") {
+    const int axis = normalized_axis(node, shape.rank());
+    int64_t start = 0;
+    for (const Value* v : node.outputs) {
+      if (!v || !v->shape().has_rank() || !v->shape()[axis].is_constant()) return std::nullopt;
+      const int64_t size = v->shape()[axis].value();
+      ranges.push_back({axis, start, size, 1, shape[axis].is(size)});
+      start += size;
+    }
+    return ranges;
+  }
+  const auto ints = [&](size_t i) -> std::optional<std::vector<int64_t>> {
+    const Value* v = node.input(i);
+    if (!v || !v->constant) return std::nullopt;
+    return load_ints(*v->constant);
+  };
+  const auto starts = ints(1);
+  if (!starts) return std::nullopt;
+  std::vector<int64_t> axes(starts->size());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> steps(starts->size(), 1);
+  if (node.input(3)) {
+    const auto given = ints(3);
+    if (!given) return std::nullopt;
+    axes = *given;
+  }
+  if (node.input(4)) {
+    const auto given = ints(4);
+    if (!given) return std::nullopt;
+    steps = *given;
+  }
+  const Shape& result = node.outputs.front()->shape();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int axis = static_cast<int>(axes[i] < 0 ? axes[i] + shape.rank() : axes[i]);
+    const Dim& extent = shape[axis];
+    const Dim& size = result[axis];
+    int64_t start = (*starts)[i];
+    if (start < 0 || steps[i] < 0) {
+      if (!extent.is_constant()) return std::nullopt;
+      start = start < 0 ? start + extent.value() : start;
+      start = std::clamp<int64_t>(start, 0, steps[i] < 0 ? extent.value() - 1 : extent.value());
+    } else if (extent.is_constant()) {
+      start = std::min(start, extent.value());
+    } else if (start > 0 && !prove_less(Dim(start - 1), extent).value_or(false)) {
+      return std::nullopt;
+    }
+    ranges.push_back(
+        {axis, start, size.is_constant() ? size.value() : -1, steps[i], steps[i] == 1 && start == 0 && extent == size});
+  }
+  return ranges;
+}
+
+}  // namespace neo

@@ -1,0 +1,97 @@
+#include "base/check.h"
+#include "ops/infer.h"
+#include "routines/families.h"
+
+namespace neo {
+namespace {
+
+// How much slower plain loops are than a kernel near the roofline; large, so that any kernel is preferred.
+constexpr double kSlowness = 0.004;
+
+class ReferenceStep final : public HostStep {
+ public:
+  ReferenceStep(std::shared_ptr<const Graph> holder, const Node* node, const Op& op, std::vector<int> argument_of_input)
+      : holder_(std::move(holder)), node_(node), op_(op), argument_of_input_(std::move(argument_of_input)) {}
+
+  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
+    std::vector<HostValue> all(argument_of_input_.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (argument_of_input_[i] >= 0) all[i] = inputs[static_cast<size_t>(argument_of_input_[i])];
+    }
+    // The op sees every output place of the node, the step only those that exist.
+    std::vector<HostValue> places(node_->outputs.size());
+    size_t next = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (node_->outputs[i]) places[i] = std::move(outputs[next++]);
+    }
+    ReferenceContext context(*node_, all, places);
+    op_.reference(context);
+    next = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (node_->outputs[i]) outputs[next++] = std::move(places[i]);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Graph> holder_;
+  const Node* node_;
+  const Op& op_;
+  std::vector<int> argument_of_input_;
+};
+
+// A copy of one node in a graph of its own, so that a step outlives the graph it was lowered from.
+std::pair<std::shared_ptr<Graph>, const Node*> isolate(const Node& node) {
+  auto graph = std::make_shared<Graph>();
+  std::map<const Value*, Value*> copies;
+  std::vector<Value*> inputs;
+  for (const Value* v : node.inputs) {
+    if (v && !copies.count(v)) {
+      copies[v] = v->constant ? graph->add_constant(v->name, *v->constant) : graph->add_input(v->name, v->type);
+    }
+    inputs.push_back(v ? copies[v] : nullptr);
+  }
+  std::vector<std::string> names;
+  for (const Value* v : node.outputs) names.push_back(v ? v->name : "");
+  Node* copy = graph->add_node(node.op, inputs, names, node.attrs, node.name);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i]) copy->outputs[i]->type = node.outputs[i]->type;
+  }
+  return {graph, copy};
+}
+
+// Every op by its plain loops. Takes and gives the plain layout, any dtype, any rank, sizes born at run time.
+class ReferenceRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/reference"; }
+  std::vector<std::string_view> roots() const override { return {}; }
+
+  std::optional<std::string> rejects(const Workload&, const Target&) const override { return std::nullopt; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    ops.get(workload.root().op);
+    Candidate c;
+    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    Target alone = target;
+    alone.threads = 1;
+    c.cost.time_us = 1 + roofline_us(workload.work(ops), alone, kSlowness);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry& ops) const override {
+    const Workload& workload = *candidate.workload;
+    auto [graph, node] = isolate(workload.root());
+    std::vector<int> arguments;
+    for (const Value* v : workload.root().inputs) arguments.push_back(v ? workload.input_index(v) : -1);
+    return std::make_unique<ReferenceStep>(std::move(graph), node, ops.get(node->op), std::move(arguments));
+  }
+};
+
+}  // namespace
+
+void add_reference_routines(RoutineTable& table) {
+  table.add(std::make_unique<ReferenceRoutine>());
+}
+
+}  // namespace neo

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/isa.h"
+#include "ir/schema.h"
+
+namespace neo {
+
+// A machine: a device kind, what it can execute, and the figures that estimates use.
+struct Target {
+  std::string name = "cpu";
+  DeviceKind device = DeviceKind::Cpu;
+  Isa isa;                       // what kernels may use
+  int threads = 1;               // team size that costs are taken at
+  double gflops_per_thread = 0;  // fp32 FMA peak
+  double l2_gbps = 0;            // per thread
+  double memory_gbps = 0;        // all threads together
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+
+  int lanes() const;             // float32 lanes of one vector
+
+  // "cpu", "cpu:avx2", ...; an unknown name is a Model error that lists what there is.
+  static Target parse(std::string_view name, int threads);
+};
+
+}  // namespace neo

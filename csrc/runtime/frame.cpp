@@ -1,0 +1,230 @@
+#include "runtime/frame.h"
+
+#include <chrono>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Where a symbol's value comes from must agree with what is known already.
+void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
+  auto [it, fresh] = symbols.emplace(source.symbol, size);
+  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", source.symbol, "=", it->second, " before and ",
+            source.symbol, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
+}
+
+}  // namespace
+
+Frame::Frame(const Block& block, RunState& run)
+    : block_(block),
+      run_(run),
+      data_(block.slots.size(), nullptr),
+      host_(block.slots.size()),
+      bound_(block.regions.size()),
+      arenas_(block.regions.size()),
+      spare_(block.results.size()) {
+  for (size_t i = 0; i < block.slots.size(); ++i) {
+    const Slot& slot = block.slots[i];
+    if (slot.storage == Slot::Storage::Constant) data_[i] = static_cast<std::byte*>(slot.constant.data());
+  }
+}
+
+int64_t Frame::arena_bytes() const {
+  int64_t total = scratch_.capacity_bytes();
+  for (const Arena& a : arenas_) total += a.capacity_bytes();
+  for (const auto& [block, frame] : children_) total += frame->arena_bytes();
+  return total;
+}
+
+Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
+  constexpr size_t kKept = 2;
+  auto& spare = spare_[result];
+  for (Tensor& t : spare) {
+    if (t.owner().use_count() == 1 && t.dtype() == dtype && t.dims() == dims) return t;
+  }
+  Tensor fresh(dtype, dims);
+  if (dtype == DType::String) return fresh;
+  if (spare.size() >= kKept) spare.erase(spare.begin());
+  spare.push_back(fresh);
+  return fresh;
+}
+
+std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
+  NEO_ASSERT(arguments.size() == block_.arguments.size());
+  symbols_ = outer;
+  for (HostValue& v : host_) v = {};
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto slot = static_cast<size_t>(block_.arguments[i]);
+    host_[slot] = arguments[i];
+    data_[slot] = arguments[i].kind == HostValue::Kind::Tensor ? static_cast<std::byte*>(arguments[i].tensor.data()) : nullptr;
+  }
+  for (size_t r = 0; r < block_.regions.size(); ++r) {
+    enter_region(r);
+    const Region& region = block_.regions[r];
+    for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], binding_->prepared[i]);
+  }
+  std::vector<HostValue> results;
+  results.reserve(block_.results.size());
+  for (int slot : block_.results) {
+    HostValue value = read(slot);
+    if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
+    results.push_back(std::move(value));
+  }
+  return results;
+}
+
+void Frame::enter_region(size_t index) {
+  const Region& region = block_.regions[index];
+  for (const SymbolSource& source : region.sources) {
+    const auto slot = static_cast<size_t>(source.slot);
+    const Slot& from = block_.slots[slot];
+    const Dims& dims = host_[slot].tensor.dims();
+    NEO_CHECK(static_cast<size_t>(source.axis) < dims.size(), Shape, "run", "rank must be as declared. Got ", to_string(dims),
+              ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
+    bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
+  }
+  auto& bound = bound_[index];
+  if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
+  binding_ = bound.get();
+
+  arenas_[index].reserve(binding_->arena_bytes);
+  std::byte* arena = arenas_[index].data();
+  scratch_.reserve(binding_->scratch_bytes);
+  for (int planned : region.planned) {
+    const auto slot = static_cast<size_t>(planned);
+    data_[slot] = arena + binding_->offset[slot];
+  }
+  for (size_t r = 0; r < block_.results.size(); ++r) {
+    const auto slot = static_cast<size_t>(block_.results[r]);
+    const Slot& s = block_.slots[slot];
+    if (s.storage == Slot::Storage::Result && binding_->sized[slot] && host_[slot].kind == HostValue::Kind::Empty) {
+      host_[slot] = result_memory(r, s.type.dtype, binding_->dims[slot]);
+      data_[slot] = static_cast<std::byte*>(host_[slot].tensor.data());
+    }
+  }
+}
+
+HostValue Frame::read(int index) const {
+  if (index < 0) return {};
+  const auto i = static_cast<size_t>(index);
+  const Slot& slot = block_.slots[i];
+  if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
+  if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
+  if (slot.storage == Slot::Storage::Owned || slot.storage == Slot::Storage::Argument) return {};
+  std::byte* p = slot.storage == Slot::Storage::View
+                     ? static_cast<std::byte*>(read(slot.base).tensor.data()) + binding_->view_bytes[i]
+                     : data_[i];
+  return Tensor(slot.type.dtype, binding_->dims[i], p, nullptr);
+}
+
+void Frame::poll() {
+  constexpr int kItems = 16;
+  constexpr int64_t kIntervalNs = 50'000'000;
+  run_.items_until_poll = kItems;
+  const int64_t now = now_ns();
+  if (now - run_.last_poll_ns < kIntervalNs) return;
+  run_.last_poll_ns = now;
+  (*run_.poll)();
+}
+
+void Frame::execute(const Item& item, const Prepared& prepared) {
+  NEO_CHECK(!run_.cancelled.load(std::memory_order_relaxed), Cancelled, "run", "the call was cancelled. Got cancel(), expected none");
+  if (run_.poll && --run_.items_until_poll <= 0) poll();
+  const int64_t start = run_.trace ? now_ns() : 0;
+  if (const auto* step = std::get_if<StepItem>(&item.what)) {
+    run_step(*step, prepared);
+  } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
+    run_dims(*dims);
+  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+    run_if(*branch);
+  } else {
+    run_loop(std::get<LoopItem>(item.what));
+  }
+  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration});
+}
+
+void Frame::run_step(const StepItem& call, const Prepared& prepared) {
+  if (call.step->kind() == Step::Kind::Kernel) {
+    pointers_.clear();
+    const auto address = [&](int index) -> std::byte* {
+      if (index < 0) return nullptr;
+      int64_t bytes = 0;
+      auto i = static_cast<size_t>(index);
+      while (block_.slots[i].storage == Slot::Storage::View) {
+        bytes += binding_->view_bytes[i];
+        i = static_cast<size_t>(block_.slots[i].base);
+      }
+      return data_[i] + bytes;
+    };
+    for (int slot : call.inputs) pointers_.push_back(address(slot));
+    for (int slot : call.outputs) pointers_.push_back(address(slot));
+    static_cast<const KernelStep&>(*call.step).run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
+    return;
+  }
+  std::vector<HostValue> inputs;
+  inputs.reserve(call.inputs.size());
+  for (int slot : call.inputs) inputs.push_back(read(slot));
+  std::vector<HostValue> outputs(call.outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage != Slot::Storage::Owned) {
+      outputs[i] = read(call.outputs[i]);
+    }
+  }
+  static_cast<const HostStep&>(*call.step).run(inputs, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Owned) {
+      store_owned(call.outputs[i], std::move(outputs[i]));
+    }
+  }
+}
+
+void Frame::store_owned(int index, HostValue value) {
+  const auto i = static_cast<size_t>(index);
+  const Slot& slot = block_.slots[i];
+  if (value.kind == HostValue::Kind::Tensor) {
+    const Tensor& t = value.tensor;
+    NEO_ASSERT(slot.type.is_tensor() ? t.dtype() == slot.type.dtype : true, "\"", slot.name, "\" has another dtype than inferred");
+    if (slot.type.is_tensor() && slot.type.shape.has_rank()) {
+      const auto& expected = slot.type.shape.dims();
+      bool fits = expected.size() == t.dims().size();
+      for (size_t a = 0; fits && a < expected.size(); ++a) fits = !expected[a].is_constant() || expected[a].value() == t.dims()[a];
+      NEO_ASSERT(fits, "\"", slot.name, "\" came out as ", to_string(t.dims()), ", inferred ", slot.type.shape.to_string());
+    }
+    data_[i] = static_cast<std::byte*>(t.data());
+  }
+  host_[i] = std::move(value);
+}
+
+void Frame::run_dims(const DimsItem& item) {
+  const auto i = static_cast<size_t>(item.output);
+  const DType dtype = block_.slots[i].type.dtype;
+  const int64_t width = item_bytes(dtype);
+  for (size_t e = 0; e < item.elements.size(); ++e) {
+    store_int64(dtype, data_[i] + static_cast<int64_t>(e) * width, item.elements[e].evaluate(symbols_));
+  }
+}
+
+Frame& Frame::child(const Block& block) {
+  auto& frame = children_[&block];
+  if (!frame) frame = std::make_unique<Frame>(block, run_);
+  return *frame;
+}
+
+void Frame::run_if(const IfItem& item) {
+  const Tensor predicate = read(item.predicate).tensor;
+  NEO_CHECK(predicate.size() == 1, Shape, "If", "the condition must hold one element. Got ", to_string(predicate.dims()));
+  std::vector<HostValue> arguments;
+  for (int slot : item.arguments) arguments.push_back(read(slot));
+  const Block& block = load_int64(DType::Bool, predicate.data()) ? *item.then_block : *item.else_block;
+  std::vector<HostValue> results = child(block).call(arguments, symbols_);
+  for (size_t i = 0; i < item.results.size(); ++i) {
+    if (item.results[i] >= 0) store_owned(item.results[i], std::move(results[i]));
+  }
+}
+
+}  // namespace neo

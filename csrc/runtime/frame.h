@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/arena.h"
+#include "exec/run.h"
+
+namespace neo {
+
+// What the frames of one run share.
+struct RunState {
+  std::shared_ptr<BindingCache> bindings;
+  std::atomic<bool> cancelled{false};
+  std::vector<TraceEvent>* trace = nullptr;
+  Team* team = nullptr;
+  int iteration = -1;
+  const std::function<void()>* poll = nullptr;  // called now and then between items; may throw to end the call
+  int items_until_poll = 0;
+  int64_t last_poll_ns = 0;
+};
+
+// The memory of one block inside one run.
+class Frame {
+ public:
+  Frame(const Block& block, RunState& run);
+
+  // Results in the block's order. A tensor that this frame's memory would not outlive is copied.
+  std::vector<HostValue> call(std::span<const HostValue> arguments, const SymbolValues& outer);
+  int64_t arena_bytes() const;
+
+ private:
+  void enter_region(size_t index);
+  void execute(const Item& item, const Prepared& prepared);
+  void poll();
+  void run_step(const StepItem& call, const Prepared& prepared);
+  void run_dims(const DimsItem& item);
+  void run_if(const IfItem& item);
+  void run_loop(const LoopItem& item);
+  void store_owned(int slot, HostValue value);
+  HostValue read(int slot) const;
+  Frame& child(const Block& block);
+  Tensor result_memory(size_t result, DType dtype, const Dims& dims);
+
+  const Block& block_;
+  RunState& run_;
+  SymbolValues symbols_;
+  std::vector<std::byte*> data_;
+  std::vector<HostValue> host_;                      // arguments and owned values
+  std::vector<std::shared_ptr<const Binding>> bound_;  // by region
+  const Binding* binding_ = nullptr;                 // of the region that runs
+  std::vector<Arena> arenas_;                        // by region
+  Arena scratch_;
+  std::vector<std::byte*> pointers_;
+  std::vector<std::vector<Tensor>> spare_;           // by result: memory given out before, reused once nobody holds it
+  std::map<const Block*, std::unique_ptr<Frame>> children_;
+};
+
+}  // namespace neo

@@ -1,0 +1,183 @@
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "runtime/frame.h"
+
+namespace neo {
+namespace {
+
+// Element counts before, along and after an axis.
+struct Split {
+  int64_t outer = 1;
+  int64_t along = 1;
+  int64_t inner = 1;
+};
+
+Split split_at(const Dims& dims, int axis) {
+  Split s;
+  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+    const int64_t d = dims[static_cast<size_t>(i)];
+    if (i < axis) s.outer *= d;
+    if (i == axis) s.along = d;
+    if (i > axis) s.inner *= d;
+  }
+  return s;
+}
+
+void copy_elements(DType dtype, const std::byte* from, std::byte* to, int64_t count) {
+  if (dtype == DType::String) {
+    std::copy_n(reinterpret_cast<const std::string*>(from), count, reinterpret_cast<std::string*>(to));
+  } else if (count > 0) {
+    std::memcpy(to, from, static_cast<size_t>(count * item_bytes(dtype)));
+  }
+}
+
+// Slice `i` of a tensor along an axis: base + i x stride where the slice is contiguous, a copy where it is not.
+Tensor slice(const Tensor& tensor, int axis, int64_t i) {
+  Dims dims = tensor.dims();
+  dims.erase(dims.begin() + axis);
+  const Split s = split_at(tensor.dims(), axis);
+  const int64_t width = item_bytes(tensor.dtype());
+  auto* base = static_cast<std::byte*>(tensor.data());
+  if (s.outer == 1) return Tensor(tensor.dtype(), dims, base + i * s.inner * width, nullptr);
+  Tensor out(tensor.dtype(), dims);
+  auto* to = static_cast<std::byte*>(out.data());
+  for (int64_t o = 0; o < s.outer; ++o) {
+    copy_elements(tensor.dtype(), base + (o * s.along + i) * s.inner * width, to + o * s.inner * width, s.inner);
+  }
+  return out;
+}
+
+// One output collected over the iterations.
+class Collector {
+ public:
+  explicit Collector(LoopItem::Axis axis) : axis_(axis) {}
+  void add(Tensor element) {
+    // The body's memory is used again by the next iteration unless the element owns its own.
+    if (!elements_.empty()) {
+      NEO_CHECK(element.dims() == elements_.front().dims(), Shape, "Loop", "collected outputs must keep their shape. Got ",
+                to_string(element.dims()), ", expected ", to_string(elements_.front().dims()));
+    }
+    elements_.push_back(std::move(element));
+  }
+
+  // All elements along a new axis. With no element there is only the declared type to go by.
+  Tensor stack(const Type& declared) const {
+    const auto count = static_cast<int64_t>(elements_.size());
+    if (count == 0) {
+      Dims dims;
+      if (declared.shape.has_rank()) {
+        for (const Dim& d : declared.shape.dims()) dims.push_back(d.is_constant() ? d.value() : 0);
+      }
+      const int axis = axis_.axis < 0 ? axis_.axis + static_cast<int>(dims.size()) : axis_.axis;
+      if (dims.empty()) dims = {0};
+      dims[static_cast<size_t>(axis)] = 0;
+      return Tensor(declared.dtype, dims);
+    }
+    const Tensor& first = elements_.front();
+    const int rank = first.rank() + 1;
+    const int axis = axis_.axis < 0 ? axis_.axis + rank : axis_.axis;
+    Dims dims = first.dims();
+    dims.insert(dims.begin() + axis, count);
+    Tensor out(first.dtype(), dims);
+    const Split s = split_at(dims, axis);
+    const int64_t width = item_bytes(first.dtype());
+    auto* to = static_cast<std::byte*>(out.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t position = axis_.reverse ? count - 1 - i : i;
+      const auto* from = static_cast<const std::byte*>(elements_[static_cast<size_t>(i)].data());
+      for (int64_t o = 0; o < s.outer; ++o) {
+        copy_elements(first.dtype(), from + o * s.inner * width, to + (o * s.along + position) * s.inner * width, s.inner);
+      }
+    }
+    return out;
+  }
+
+ private:
+  LoopItem::Axis axis_;
+  std::vector<Tensor> elements_;
+};
+
+bool as_bool(const HostValue& value) {
+  NEO_CHECK(value.tensor.size() == 1, Shape, "Loop", "the condition must hold one element. Got ", to_string(value.tensor.dims()));
+  return load_int64(DType::Bool, value.tensor.data()) != 0;
+}
+
+}  // namespace
+
+void Frame::run_loop(const LoopItem& item) {
+  const bool is_scan = item.kind == LoopItem::Kind::Scan;
+  std::vector<HostValue> scanned;
+  for (int slot : item.scanned) scanned.push_back(read(slot));
+
+  int64_t trips = std::numeric_limits<int64_t>::max();
+  bool go = true;
+  if (is_scan) {
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      const Dims& dims = scanned[i].tensor.dims();
+      const int axis = item.scanned_axes[i].axis + (item.scanned_axes[i].axis < 0 ? static_cast<int>(dims.size()) : 0);
+      const int64_t length = dims[static_cast<size_t>(axis)];
+      NEO_CHECK(i == 0 || length == trips, Shape, "Scan", "scanned inputs must have one length. Got ", length, ", expected ", trips);
+      trips = length;
+    }
+  } else {
+    if (item.trip_count >= 0) {
+      const Tensor count = read(item.trip_count).tensor;
+      trips = count.defined() ? load_int64(count.dtype(), count.data()) : trips;
+    }
+    if (item.condition >= 0) go = as_bool(read(item.condition));
+  }
+
+  std::vector<HostValue> carried;
+  for (int slot : item.carried) carried.push_back(read(slot));
+  std::vector<HostValue> captured;
+  for (int slot : item.captured) captured.push_back(read(slot));
+  std::vector<Collector> collected;
+  for (const LoopItem::Axis& axis : item.collected_axes) collected.emplace_back(axis);
+
+  Frame& body = child(*item.body);
+  const int outer_iteration = run_.iteration;
+  std::vector<HostValue> arguments;
+  for (int64_t i = 0; go && i < trips; ++i) {
+    run_.iteration = static_cast<int>(i);
+    arguments.clear();
+    if (!is_scan) {
+      Tensor number(DType::Int64, {});
+      *number.as<int64_t>() = i;
+      Tensor condition(DType::Bool, {});
+      *condition.as<bool>() = true;
+      arguments.emplace_back(std::move(number));
+      arguments.emplace_back(std::move(condition));
+    }
+    for (HostValue& v : carried) arguments.push_back(std::move(v));
+    for (size_t s = 0; s < scanned.size(); ++s) {
+      const LoopItem::Axis& axis = item.scanned_axes[s];
+      const int at = axis.axis + (axis.axis < 0 ? scanned[s].tensor.rank() : 0);
+      arguments.emplace_back(slice(scanned[s].tensor, at, axis.reverse ? trips - 1 - i : i));
+    }
+    for (const HostValue& v : captured) arguments.push_back(v);
+    std::vector<HostValue> results = body.call(arguments, symbols_);
+    size_t r = 0;
+    if (!is_scan) go = as_bool(results[r++]);
+    for (HostValue& v : carried) v = std::move(results[r++]);
+    for (Collector& c : collected) c.add(std::move(results[r++].tensor));
+  }
+  run_.iteration = outer_iteration;
+
+  for (size_t i = 0; i < item.results.size(); ++i) {
+    if (item.results[i] < 0) continue;
+    if (i < carried.size()) {
+      HostValue& value = carried[i];
+      if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) {
+        value.tensor = copy_tensor(value.tensor);
+      }
+      store_owned(item.results[i], std::move(value));
+    } else {
+      const Type& declared = block_.slots[static_cast<size_t>(item.results[i])].type;
+      store_owned(item.results[i], collected[i - carried.size()].stack(declared));
+    }
+  }
+}
+
+}  // namespace neo

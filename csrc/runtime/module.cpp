@@ -1,0 +1,64 @@
+#include "runtime/module.h"
+
+#include "base/check.h"
+#include "runtime/thread_pool.h"
+
+namespace neo {
+namespace {
+
+constexpr size_t kIdleRuns = 4;
+
+}  // namespace
+
+Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe)
+    : plan_(std::move(plan)), bindings_(std::make_shared<BindingCache>()), threads_(threads), oversubscribe_(oversubscribe) {
+  NEO_CHECK(threads >= 1, Model, "compile", "threads must be positive. Got ", threads, ", expected 1 or more");
+}
+
+std::unique_ptr<Module> Module::with_threads(int threads, bool oversubscribe) const {
+  auto other = std::make_unique<Module>(plan_, threads, oversubscribe);
+  other->bindings_ = bindings_;
+  return other;
+}
+
+std::shared_ptr<Run> Module::take_run() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::shared_ptr<Run> run = std::move(idle_.back());
+      idle_.pop_back();
+      return run;
+    }
+  }
+  return make_run(plan_, bindings_);
+}
+
+void Module::give_back(std::shared_ptr<Run> run) {
+  run->set_trace(nullptr);
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleRuns) idle_.push_back(std::move(run));
+}
+
+int64_t Module::kept_bytes() const {
+  std::lock_guard lock(mutex_);
+  int64_t total = 0;
+  for (const auto& run : idle_) total += run->arena_bytes();
+  return total;
+}
+
+std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const CallOptions& options) {
+  // A run that was cancelled or threw is not used again.
+  std::shared_ptr<Run> run = take_run();
+  run->set_trace(options.trace);
+  if (options.started) {
+    options.started([weak = std::weak_ptr<Run>(run)] {
+      if (auto live = weak.lock()) live->cancel();
+    });
+  }
+  const auto team = process_thread_pool().lease(threads_, oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No);
+  std::vector<HostValue> results = run->call(inputs, *team, options.poll);
+  if (!run->is_cancelled()) give_back(std::move(run));
+  return results;
+}
+
+}  // namespace neo

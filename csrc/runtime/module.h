@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "exec/run.h"
+
+namespace neo {
+
+// A plan ready to be called, from any number of threads at once.
+class Module {
+ public:
+  // `oversubscribe`: the team has `threads` members even where fewer cores are free.
+  Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe = false);
+
+  const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
+  int threads() const { return threads_; }
+
+  struct CallOptions {
+    std::vector<TraceEvent>* trace = nullptr;
+    const std::function<void()>* poll = nullptr;
+    std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
+  };
+  std::vector<HostValue> call(std::span<const HostValue> inputs, const CallOptions& options);
+
+  // The same plan and bindings on another number of threads.
+  std::unique_ptr<Module> with_threads(int threads, bool oversubscribe) const;
+
+  // Memory that idle runs keep for the next call.
+  int64_t kept_bytes() const;
+  size_t binding_count() const { return bindings_->size(); }
+
+ private:
+  std::shared_ptr<Run> take_run();
+  void give_back(std::shared_ptr<Run> run);
+
+  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<BindingCache> bindings_;
+  int threads_;
+  bool oversubscribe_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Run>> idle_;
+};
+
+}  // namespace neo

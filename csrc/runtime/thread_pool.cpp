@@ -1,0 +1,446 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/knobs.h"
+#include "base/topology.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace neo {
+namespace {
+
+// Two lines: adjacent ones are fetched in pairs.
+constexpr size_t kSeparate = 128;
+
+// Parts of a member's share that others can take over one by one.
+constexpr int64_t kChunksPerMember = 8;
+
+enum SlotState : uint32_t {
+  kIdle,     // nothing to do; the worker polls
+  kAsleep,   // nothing to do; the worker sleeps on the slot
+  kPosted,   // the team has work; the worker has not begun, and the team may still take the work back
+  kRunning,  // the worker is at work
+  kAwaited,  // the worker is at work and the team sleeps on the slot
+  kStopped,  // the worker must end
+};
+
+using Slot = std::atomic<uint32_t>;
+static_assert(sizeof(Slot) == sizeof(uint32_t) && Slot::is_always_lock_free, "a slot is a futex");
+
+void sleep_while(Slot& slot, uint32_t value) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake_sleeper(Slot& slot) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+// Polls until is_done() or until the time is over; whether it was done.
+template <class IsDone>
+bool poll(int64_t spin_us, IsDone&& is_done) {
+  constexpr int kPollsPerLook = 32;
+  if (is_done()) return true;
+  if (spin_us <= 0) return false;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
+  do {
+    for (int i = 0; i < kPollsPerLook; ++i) {
+      pause_briefly();
+      if (is_done()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+// How this thread rounds and treats denormal numbers. Workers take it over from the caller: the bits of a result
+// must not depend on who computes it.
+uint64_t float_mode() {
+#if defined(__x86_64__)
+  constexpr uint32_t kStatusFlags = 0x3f;
+  return _mm_getcsr() & ~kStatusFlags;
+#elif defined(__aarch64__)
+  uint64_t mode = 0;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+#else
+  return 0;
+#endif
+}
+
+void set_float_mode(uint64_t mode) {
+#if defined(__x86_64__)
+  _mm_setcsr(static_cast<uint32_t>(mode));
+#elif defined(__aarch64__)
+  __asm__ volatile("msr fpcr, %0" ::"r"(mode));
+#else
+  static_cast<void>(mode);
+#endif
+}
+
+// Which task this thread is in, if any.
+struct InTask {
+  const Team* team = nullptr;
+  int member = 0;
+};
+constinit thread_local InTask in_task;
+
+// All but those that a thread's own code raises and those of profilers.
+sigset_t signals_for_other_threads() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF}) {
+    sigdelset(&signals, signal);
+  }
+  return signals;
+}
+
+void bind_this_thread(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  cpu_set_t* set = CPU_ALLOC(count);
+  if (set == nullptr) return;
+  const size_t bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(bytes, set);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), bytes, set);
+  sched_setaffinity(0, bytes, set);  // refused: the system places the thread
+  CPU_FREE(set);
+}
+
+}  // namespace
+
+class LeasedTeam;
+
+// One thread and the slot through which its team gives it work.
+class Worker {
+ public:
+  // Throws std::system_error where the system refuses a thread.
+  Worker(int index, const ThreadPoolOptions& options) {
+    std::vector<int> cpus = options.cpus;
+    if (options.pins_workers && !cpus.empty()) cpus = {cpus[static_cast<size_t>(index + 1) % cpus.size()]};
+    sigset_t before;
+    const sigset_t masked = signals_for_other_threads();
+    pthread_sigmask(SIG_BLOCK, &masked, &before);
+    try {
+      thread_ = std::thread([this, index, cpus = std::move(cpus)] {
+        char name[16];
+        std::snprintf(name, sizeof name, "neo-worker-%d", index % 1000);
+        pthread_setname_np(pthread_self(), name);
+        bind_this_thread(cpus);
+        work();
+      });
+    } catch (...) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  // Called while no team has the worker.
+  void assign(LeasedTeam* team, int member) {
+    team_ = team;
+    member_ = member;
+  }
+
+  // Hands out the team's work; what the team wrote before is visible to the worker.
+  void post() {
+    if (slot_.exchange(kPosted, std::memory_order_acq_rel) == kAsleep) wake_sleeper(slot_);
+  }
+
+  // Takes posted work back, or waits until the worker is done with it; what the worker wrote is visible then.
+  void revoke_or_wait(int64_t spin_us) {
+    uint32_t state = kPosted;
+    if (slot_.compare_exchange_strong(state, kIdle, std::memory_order_acq_rel)) return;
+    const auto is_done = [&] { return slot_.load(std::memory_order_acquire) < kPosted; };
+    if (poll(spin_us, is_done)) return;
+    state = kRunning;
+    slot_.compare_exchange_strong(state, kAwaited, std::memory_order_acq_rel);
+    while (!is_done()) sleep_while(slot_, kAwaited);
+  }
+
+  // Ends the thread; called while no team has the worker.
+  void stop() {
+    if (slot_.exchange(kStopped, std::memory_order_acq_rel) == kAsleep) wake_sleeper(slot_);
+    thread_.join();
+  }
+
+ private:
+  void work() noexcept;
+  bool wait_for_work(int64_t spin_us);
+
+  alignas(kSeparate) Slot slot_{kIdle};
+  LeasedTeam* team_ = nullptr;  // written by assign, read after post
+  int member_ = 0;
+  std::thread thread_;
+};
+
+class alignas(kSeparate) LeasedTeam final : public Team {
+ public:
+  LeasedTeam(ThreadPool& pool, const std::vector<Worker*>& workers)
+      : pool_(pool), workers_(workers), shares_(new Share[workers.size() + 1]) {
+    for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->assign(this, static_cast<int>(i) + 1);
+  }
+
+  ~LeasedTeam() override { pool_.give_back(workers_); }
+
+  int size() const override { return static_cast<int>(workers_.size()) + 1; }
+
+  // An exception from a task ends the process.
+  void run(int64_t count, Task task, void* context) noexcept override {
+    if (count <= 0) return;
+    if (in_task.team != nullptr) {
+      task(context, 0, count, in_task.team == this ? in_task.member : 0);
+      return;
+    }
+    const int parts = static_cast<int>(std::min<int64_t>(count, size()));
+    if (parts == 1) {
+      in_task = {this, 0};
+      task(context, 0, count, 0);
+      in_task = {};
+      return;
+    }
+    task_ = task;
+    context_ = context;
+    parts_ = parts;
+    chunk_ = std::max<int64_t>(1, count / (parts * kChunksPerMember));
+    float_mode_ = float_mode();
+    const int64_t share = count / parts, longer = count % parts;
+    int64_t begin = 0;
+    for (int i = 0; i < parts; ++i) {
+      const int64_t end = begin + share + (i < longer ? 1 : 0);
+      shares_[i].next.store(begin, std::memory_order_relaxed);
+      shares_[i].end = end;
+      begin = end;
+    }
+    for (int i = 1; i < parts; ++i) workers_[static_cast<size_t>(i) - 1]->post();
+    work_as(0);
+    for (int i = 1; i < parts; ++i) workers_[static_cast<size_t>(i) - 1]->revoke_or_wait(spin_us());
+  }
+
+  // Does the member's own share, then what is left of the others'.
+  void work_as(int member) {
+    in_task = {this, member};
+    for (int i = 0; i < parts_; ++i) {
+      Share& share = shares_[(member + i) % parts_];
+      while (share.next.load(std::memory_order_relaxed) < share.end) {
+        const int64_t begin = share.next.fetch_add(chunk_, std::memory_order_relaxed);
+        if (begin >= share.end) break;
+        task_(context_, begin, std::min(begin + chunk_, share.end), member);
+      }
+    }
+    in_task = {};
+  }
+
+  uint64_t wanted_float_mode() const { return float_mode_; }
+
+  // Polling is for threads that have a core of their own.
+  int64_t spin_us() const { return pool_.leased_threads() > pool_.capacity() ? 0 : pool_.spin_us(); }
+
+ private:
+  struct alignas(kSeparate) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  ThreadPool& pool_;
+  const std::vector<Worker*> workers_;
+  const std::unique_ptr<Share[]> shares_;
+
+  // The run in progress: written before the workers' slots are posted, constant until all are idle again.
+  Task task_ = nullptr;
+  void* context_ = nullptr;
+  int parts_ = 0;
+  int64_t chunk_ = 0;
+  uint64_t float_mode_ = 0;
+};
+
+bool Worker::wait_for_work(int64_t spin_us) {
+  for (;;) {
+    const auto has_word = [&] { return slot_.load(std::memory_order_relaxed) > kAsleep; };
+    if (!poll(spin_us, has_word)) {
+      uint32_t state = kIdle;
+      if (slot_.compare_exchange_strong(state, kAsleep, std::memory_order_acq_rel)) {
+        do {
+          sleep_while(slot_, kAsleep);
+        } while (slot_.load(std::memory_order_relaxed) == kAsleep);
+      }
+    }
+    uint32_t state = kPosted;
+    if (slot_.compare_exchange_strong(state, kRunning, std::memory_order_acq_rel)) return true;
+    if (state == kStopped) return false;
+  }
+}
+
+void Worker::work() noexcept {
+  uint64_t mode = float_mode();
+  int64_t spin_us = 0;
+  while (wait_for_work(spin_us)) {
+    if (team_->wanted_float_mode() != mode) set_float_mode(mode = team_->wanted_float_mode());
+    spin_us = team_->spin_us();
+    team_->work_as(member_);
+    if (slot_.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) wake_sleeper(slot_);
+  }
+}
+
+ThreadPoolOptions host_thread_pool_options() {
+  const Topology& topology = host_topology();
+  const std::string pin = knob_string(Knob::Pin);
+  const bool is_subset = static_cast<int>(topology.cpus.size()) < topology.online_cpus;
+  return {topology.usable_cpus(), knob_int(Knob::SpinUs), topology.placement(),
+          pin == "on" || (pin == "auto" && is_subset)};
+}
+
+ThreadPool::ThreadPool(ThreadPoolOptions options) : options_(std::move(options)) {
+  NEO_ASSERT(options_.capacity >= 1 && options_.spin_us >= 0, "for a thread pool. Got capacity ", options_.capacity,
+             ", spin_us ", options_.spin_us);
+}
+
+ThreadPool::~ThreadPool() {
+  stop();
+}
+
+std::unique_ptr<Team> ThreadPool::lease(int threads, Oversubscribe oversubscribe) {
+  size_t wanted = static_cast<size_t>(std::clamp(threads, 1, kMaxThreads) - 1);
+  std::vector<Worker*> taken;
+  taken.reserve(wanted);
+  {
+    const std::lock_guard lock(mutex_);
+    const int members = leased_threads() + 1;
+    if (oversubscribe == Oversubscribe::No) {
+      wanted = std::min(wanted, static_cast<size_t>(std::max(options_.capacity - members, 0)));
+    }
+    if (in_task.team != nullptr || is_stopped_) wanted = 0;
+    while (taken.size() < wanted && !free_.empty()) {
+      taken.push_back(free_.back());
+      free_.pop_back();
+    }
+    if (taken.size() < wanted) start_workers(wanted - taken.size(), taken);
+    leased_threads_.store(members + static_cast<int>(taken.size()), std::memory_order_relaxed);
+  }
+  try {
+    return std::make_unique<LeasedTeam>(*this, taken);
+  } catch (...) {
+    give_back(taken);
+    throw;
+  }
+}
+
+void ThreadPool::start_workers(size_t count, std::vector<Worker*>& started) {
+  workers_.reserve(workers_.size() + count);
+  free_.reserve(workers_.size() + count);
+  try {
+    for (size_t i = 0; i < count; ++i) {
+      workers_.push_back(std::make_unique<Worker>(static_cast<int>(workers_.size()), options_));
+      started.push_back(workers_.back().get());
+    }
+  } catch (const std::system_error&) {
+    // The system refuses another thread: there are fewer.
+  }
+}
+
+int ThreadPool::started_workers() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(workers_.size());
+}
+
+void ThreadPool::give_back(const std::vector<Worker*>& workers) {
+  const std::lock_guard lock(mutex_);
+  free_.insert(free_.end(), workers.rbegin(), workers.rend());
+  leased_threads_.fetch_sub(static_cast<int>(workers.size()) + 1, std::memory_order_relaxed);
+}
+
+void ThreadPool::stop() {
+  const std::lock_guard lock(mutex_);
+  is_stopped_ = true;
+  for (Worker* worker : free_) worker->stop();
+  std::erase_if(workers_, [&](const std::unique_ptr<Worker>& worker) {
+    return std::find(free_.begin(), free_.end(), worker.get()) != free_.end();
+  });
+  free_.clear();
+}
+
+// Keeps the process's pool across fork and exit. The pool itself is never destroyed: at exit other threads may
+// still hold teams, and in a child of fork its threads do not exist.
+class ProcessPool {
+ public:
+  static ThreadPool& get() {
+    ThreadPool* pool = pool_.load(std::memory_order_acquire);
+    return pool != nullptr ? *pool : make();
+  }
+
+ private:
+  static ThreadPool& make() {
+    ThreadPoolOptions options = host_thread_pool_options();
+    const std::lock_guard lock(mutex_);
+    if (pool_.load(std::memory_order_relaxed) == nullptr) {
+      static const bool is_registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+      NEO_CHECK(is_registered, Memory, "threads",
+                "the system must register a fork handler. Got a refusal, expected memory for it");
+      static const AtExit at_exit;
+      pool_.store(new ThreadPool(std::move(options)), std::memory_order_release);
+    }
+    return *pool_.load(std::memory_order_relaxed);
+  }
+
+  static void before_fork() {
+    mutex_.lock();
+    if (ThreadPool* pool = pool_.load(std::memory_order_relaxed)) pool->mutex_.lock();
+  }
+
+  static void after_fork_in_parent() {
+    if (ThreadPool* pool = pool_.load(std::memory_order_relaxed)) pool->mutex_.unlock();
+    mutex_.unlock();
+  }
+
+  static void after_fork_in_child() {
+    if (ThreadPool* pool = pool_.exchange(nullptr, std::memory_order_relaxed)) {
+      pool->mutex_.unlock();
+      abandoned_ = new Abandoned{pool, abandoned_};
+    }
+    mutex_.unlock();
+  }
+
+  // Pools of the processes that this one was forked from: teams may still refer to them.
+  struct Abandoned {
+    ThreadPool* pool;
+    const Abandoned* next;
+  };
+
+  struct AtExit {
+    ~AtExit() {
+      if (ThreadPool* pool = pool_.load(std::memory_order_acquire)) pool->stop();
+    }
+  };
+
+  static inline std::mutex mutex_;
+  static inline std::atomic<ThreadPool*> pool_{nullptr};
+  static inline const Abandoned* abandoned_ = nullptr;
+};
+
+ThreadPool& process_thread_pool() {
+  return ProcessPool::get();
+}
+
+}  // namespace neo

@@ -1,0 +1,205 @@
+#pragma once
+
+// Elementary functions on F32, in every tier of simd/vec.h. Errors are against the exact value, for every float of the
+// stated range (tests/cpp/test_simd.cpp holds them to these bounds). Infinities and NaN give what C's math library
+// gives. Results round to subnormals and to zero like any other.
+//
+//   exp, expm1, log, log1p      2 ulp
+//   sigmoid, tanh, erf          3 ulp; softplus 3 ulp
+//   sin, cos                    2 ulp
+//   pow                         as the C library's powf
+//   gelu, gelu_tanh, silu       3 ulp of max(|x|, result): the cancellation of 1 + erf at negative x is not repaired
+
+#include <math.h>
+
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+
+// Horner's rule; coefficients from the constant term up.
+template <int N>
+NEO_INLINE F32 polynomial(F32 x, const float (&c)[N]) {
+  F32 y = broadcast(c[N - 1]);
+#pragma GCC unroll 16
+  for (int i = N - 2; i >= 0; --i) y = fma(y, x, broadcast(c[i]));
+  return y;
+}
+
+// A function of the C library per lane, where `lanes` holds; elsewhere `otherwise`.
+template <float (*f)(float)>
+NEO_INLINE F32 per_lane(F32 x, Mask lanes, F32 otherwise) {
+  float in[kLanes], out[kLanes];
+  store(in, x);
+  for (int i = 0; i < kLanes; ++i) out[i] = f(in[i]);
+  return select(lanes, load(out), otherwise);
+}
+
+namespace detail {
+
+// x = n ln 2 + r with |r| <= ln 2 / 2; e^r - 1 = r + r^2 q(r).
+struct ExpParts {
+  F32 n, r, tail;  // tail = r^2 q(r)
+};
+
+NEO_INLINE ExpParts exp_parts(F32 x) {
+  constexpr float kQ[] = {0.5f, 0x1.555486p-3f, 0x1.555454p-5f, 0x1.124148p-7f, 0x1.6dbc68p-10f};
+  const F32 n = round_even(x * broadcast(0x1.715476p+0f));
+  // The high part of ln 2 has 9 bits, so n times it is exact also without a fused multiply-add.
+  const F32 r = fnma(n, broadcast(-0x1.bd0106p-13f), fnma(n, broadcast(0x1.63p-1f), x));
+  return {n, r, r * r * polynomial(r, kQ)};
+}
+
+// y * 2^n in two steps, so that results may overflow or become subnormal. |n| <= 252.
+NEO_INLINE F32 scale_by_exp2(F32 y, F32 n) {
+  const I32 whole = round_to_i32(n);
+  const I32 half = shift_right<1>(whole);
+  return y * exp2_of(half) * exp2_of(whole - half);
+}
+
+}  // namespace detail
+
+NEO_INLINE F32 exp(F32 x) {
+  // Beyond these limits the result is 0 or infinity; min and max hand on a NaN in the second operand.
+  const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
+  const detail::ExpParts e = detail::exp_parts(limited);
+  return detail::scale_by_exp2(broadcast(1.0f) + (e.r + e.tail), e.n);
+}
+
+// exp for -80 <= x <= 80, where no step can overflow.
+NEO_INLINE F32 exp_bounded(F32 x) {
+  const detail::ExpParts e = detail::exp_parts(x);
+  return (broadcast(1.0f) + (e.r + e.tail)) * exp2_of(round_to_i32(e.n));
+}
+
+NEO_INLINE F32 expm1(F32 x) {
+  const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
+  const detail::ExpParts e = detail::exp_parts(limited);
+  const F32 part = e.r + e.tail;
+  // Near zero 2^n - 1 is exact and 2^n (e^r - 1) small beside it; far away the 1 no longer counts.
+  const F32 power = exp2_of(round_to_i32(min(broadcast(30.0f), max(broadcast(-30.0f), e.n))));
+  const F32 near = fma(power, part, power - broadcast(1.0f));
+  const F32 far = detail::scale_by_exp2(broadcast(1.0f) + part, e.n) - broadcast(1.0f);
+  return select(eq(x, zero()), x, select(lt(abs(e.n), broadcast(25.0f)), near, far));
+}
+
+NEO_INLINE F32 log(F32 x) {
+  constexpr float kP[] = {0x1.555548p-2f,  -0x1.000006p-2f, 0x1.99a4b4p-3f,  -0x1.555c4ep-3f, 0x1.233776p-3f,
+                          -0x1.fc21d2p-4f, 0x1.e6efa2p-4f,  -0x1.de3d8ep-4f, 0x1.145b0ap-4f};
+  const Mask tiny = lt(x, broadcast(0x1p-126f));
+  const F32 normal = select(tiny, x * broadcast(0x1p23f), x);
+  // x = 2^e m with sqrt(1/2) <= m < sqrt(2).
+  const I32 bits = bits_as_i32(normal) - broadcast_i32(0x3f3504f3);
+  const I32 e = shift_right<23>(bits);
+  const F32 m = bits_as_f32(bits_as_i32(normal) - shift_left<23>(e));
+  const F32 exponent = to_f32(e) - select(tiny, broadcast(23.0f), zero());
+  const F32 f = m - broadcast(1.0f);
+  const F32 square = f * f;
+  F32 y = fma(square * f, polynomial(f, kP), exponent * broadcast(-0x1.bd0106p-13f));
+  y = fnma(square, broadcast(0.5f), y);
+  y = fma(exponent, broadcast(0x1.63p-1f), f + y);
+  y = select(eq(x, zero()), broadcast(-INFINITY), y);
+  y = select(lt(x, zero()), broadcast(NAN), y);
+  return select(lt(x, broadcast(INFINITY)), y, select(eq(x, broadcast(INFINITY)), x, broadcast(NAN)));
+}
+
+NEO_INLINE F32 log1p(F32 x) {
+  const F32 u = broadcast(1.0f) + x;
+  // What the sum lost, relative to u.
+  const F32 lost = (x - (u - broadcast(1.0f))) / u;
+  const F32 y = log(u) + lost;
+  const Mask special = mask_not(lt(abs(x), broadcast(0x1p100f))) | eq(u, zero());
+  return select(eq(x, zero()), x, select(special, log(u), y));
+}
+
+NEO_INLINE F32 sigmoid(F32 x) {
+  const F32 e = exp(neg(abs(x)));
+  const F32 upper = broadcast(1.0f) / (broadcast(1.0f) + e);
+  return select(lt(x, zero()), e * upper, upper);
+}
+
+NEO_INLINE F32 tanh(F32 x) {
+  constexpr float kP[] = {-0x1.555534p-2f, 0x1.11076ap-3f, -0x1.b8447ap-5f, 0x1.5257a4p-6f, -0x1.76ae36p-8f};
+  const F32 t = abs(x);
+  const F32 square = x * x;
+  const F32 small = fma(t * square, polynomial(square, kP), t);
+  const F32 e = exp_bounded(min(broadcast(10.0f), t) * broadcast(2.0f));
+  const F32 large = broadcast(1.0f) - broadcast(2.0f) / (e + broadcast(1.0f));
+  return copy_sign(select(lt(t, broadcast(0.625f)), small, large), x);
+}
+
+NEO_INLINE F32 erf(F32 x) {
+  constexpr float kSmall[] = {0x1.06eba8p-3f, -0x1.812744p-2f,  0x1.ce2e1cp-4f, -0x1.b80ff2p-6f,
+                              0x1.54d42cp-8f, -0x1.aaa2e0p-11f, 0x1.5e062cp-14f};
+  // erfc(t) = exp(-t - t q(t)) for 0.92 <= t <= 4; beyond, erf rounds to 1.
+  constexpr float kLarge[] = {0x1.077ac6p-3f, 0x1.45308ap-1f,   0x1.b340dep-4f, -0x1.85b294p-6f,
+                              0x1.dee670p-9f, -0x1.5575aep-12f, 0x1.8295fap-17f};
+  const F32 t = min(broadcast(4.0f), abs(x));
+  const F32 square = t * t;
+  const F32 small = fma(x, polynomial(square, kSmall), x);
+  const F32 large = broadcast(1.0f) - exp_bounded(neg(fma(t, polynomial(t, kLarge), t)));
+  return select(lt(t, broadcast(0.925f)), small, copy_sign(large, x));
+}
+
+NEO_INLINE F32 softplus(F32 x) {
+  return max(zero(), x) + log1p(exp(neg(abs(x))));
+}
+NEO_INLINE F32 silu(F32 x) {
+  return x * sigmoid(x);
+}
+NEO_INLINE F32 gelu(F32 x) {
+  return broadcast(0.5f) * x * (broadcast(1.0f) + erf(x * broadcast(0.70710678118654752f)));
+}
+// The approximation by tanh; 1/2 (1 + tanh u) is sigmoid(2 u), which does not cancel.
+NEO_INLINE F32 gelu_tanh(F32 x) {
+  const F32 u = x * fma(x * x, broadcast(2.0f * 0.7978845608f * 0.044715f), broadcast(2.0f * 0.7978845608f));
+  return x * sigmoid(u);
+}
+
+namespace detail {
+
+// x = k pi / 2 + r with |r| <= pi / 4, for |x| <= 10000; the sine or, shifted by one quarter, the cosine.
+NEO_INLINE F32 sine_of_quarters(F32 x, int shift) {
+  constexpr float kS[] = {-0x1.555556p-3f, 0x1.111108p-7f, -0x1.a00f32p-13f, 0x1.6cbed2p-19f};
+  constexpr float kC[] = {0x1.55554ap-5f, -0x1.6c0c22p-10f, 0x1.99e35ep-16f};
+  const F32 k = round_even(x * broadcast(0x1.45f306p-1f));
+  F32 r = fnma(k, broadcast(0x1.921fb6p+0f), x);
+  r = fnma(k, broadcast(-0x1.777a5cp-25f), r);
+  r = fnma(k, broadcast(-0x1.ee59dap-50f), r);
+  const F32 square = r * r;
+  const F32 sine = fma(square * r, polynomial(square, kS), r);
+  const F32 cosine = fma(square * square, polynomial(square, kC), fnma(square, broadcast(0.5f), broadcast(1.0f)));
+  const I32 quarter = round_to_i32(k) + broadcast_i32(shift);
+  const Mask even = eq(quarter & broadcast_i32(1), broadcast_i32(0));
+  const I32 sign = shift_left<30>(quarter & broadcast_i32(2));
+  return bits_as_f32(bits_as_i32(select(even, sine, cosine)) ^ sign);
+}
+
+// Without a fused multiply-add the products above are not exact; and far away the constants have too few digits.
+constexpr float kQuarterLimit = kFusedMultiplyAdd ? 10000.0f : 0.0f;
+
+}  // namespace detail
+
+NEO_INLINE F32 sin(F32 x) {
+  const Mask near = lt(abs(x), broadcast(detail::kQuarterLimit));
+  F32 y = detail::sine_of_quarters(x, 0);
+  if (!all(near)) [[unlikely]]
+    y = per_lane<::sinf>(x, !near, y);
+  return select(eq(x, zero()), x, y);
+}
+NEO_INLINE F32 cos(F32 x) {
+  const Mask near = lt(abs(x), broadcast(detail::kQuarterLimit));
+  F32 y = detail::sine_of_quarters(x, 1);
+  if (!all(near)) [[unlikely]]
+    y = per_lane<::cosf>(x, !near, y);
+  return y;
+}
+
+NEO_INLINE F32 pow(F32 x, F32 y) {
+  float a[kLanes], b[kLanes];
+  store(a, x);
+  store(b, y);
+  for (int i = 0; i < kLanes; ++i) a[i] = ::powf(a[i], b[i]);
+  return load(a);
+}
+
+}  // namespace neo::NEO_ISA

@@ -1,0 +1,46 @@
+"""ONNX models, opset 7 to the newest the installed onnx package knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from neo.errors import UnsupportedError
+from neo.frontend.onnx.importer import Importer, Refusal
+from neo.frontend.onnx.load import load_model
+
+if TYPE_CHECKING:
+    import onnx
+
+    from neo import _native
+
+__all__ = ["Refusal", "check_model", "import_model"]
+
+
+def import_model(
+    model: str | PathLike[str] | bytes | onnx.ModelProto,
+    *,
+    shapes: Mapping[str, int | tuple[int, int]] | None = None,
+) -> _native.Graph:
+    """Read an ONNX model into neo's graph.
+
+    Raises
+    ------
+    neo.UnsupportedError
+        Lists every node neo cannot run.
+    """
+    importer = Importer(*load_model(model), shapes or {})
+    graph = importer.run()
+    if importer.refusals:
+        listed = "\n".join(f"  {r}" for r in importer.refusals)
+        msg = f"[import] every node must be supported. Got {len(importer.refusals)} that are not:\n{listed}"
+        raise UnsupportedError(msg)
+    return graph
+
+
+def check_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[Refusal]:
+    """Every node neo cannot run, in the model's order; empty when it can run the model."""
+    importer = Importer(*load_model(model), {})
+    importer.run()
+    return importer.refusals

@@ -1,0 +1,287 @@
+"""What the user holds: a compiled model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neo import _native
+from neo.errors import DTypeError, ModelError, ShapeError
+from neo.report.explain import Explanation, Step
+from neo.report.profile import Profile
+
+__all__ = ["Module", "Tensor"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a model.
+
+    Attributes
+    ----------
+    name : str
+        The model's own name.
+    dtype : str
+        NumPy's name of the element type; for sequences and optionals the whole type, ``seq(float32[*])``.
+    shape : tuple of (int or str), or None
+        A size or a symbol per axis; None where even the rank is open.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...] | None
+
+    def __str__(self) -> str:
+        dims = "*" if self.shape is None else ", ".join(str(d) for d in self.shape)
+        return f"{self.name}: {self.dtype}[{dims}]"
+
+
+class Module:
+    """A compiled model. Made by :func:`neo.compile`; calls are thread-safe and release the GIL."""
+
+    def __init__(
+        self,
+        native: _native.Module,
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        problem: _native.Problem,
+        choices: Sequence[int],
+        target: str,
+        depth: int,
+        kinds: Mapping[str, str],
+    ) -> None:
+        self._native = native
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
+        self._dtypes = [np.dtype(t.dtype) if kinds[t.name] == "tensor" and t.dtype in _NUMPY else None for t in self._inputs]
+        self._kinds = [kinds[t.name] for t in self._inputs]
+        self._kinds_by_name = dict(kinds)
+        self._problem = problem
+        self._choices = list(choices)
+        self._target = target
+        self._depth = depth
+        self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Name, dtype and shape of each input, in the model's order."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """Name, dtype and shape of each output, in the model's order."""
+        return self._outputs
+
+    @property
+    def threads(self) -> int:
+        """Threads a call may use."""
+        return int(self._native.threads)
+
+    @property
+    def target(self) -> str:
+        """What the module was compiled for."""
+        return self._target
+
+    @property
+    def reduction_length(self) -> int:
+        """The longest sum behind one element of any node, the depth of accuracy checks."""
+        return self._depth
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arrays given by position or by name.
+
+        Returns
+        -------
+        array, or tuple of arrays
+            One output: the array; several: a tuple in the model's order.
+        """
+        if len(args) > len(self._inputs):
+            msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
+            raise ModelError(msg)
+        named = {self._inputs[i].name: x for i, x in enumerate(args)}
+        for name, x in kwargs.items():
+            if name in named:
+                msg = f"[run] an input must be given once. Got {name!r} by position and by name"
+                raise ModelError(msg)
+            named[name] = x
+        results = self._native.call(self._arrange(named))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Run on arrays by name and return arrays by name, both the model's own."""
+        return self._run(inputs, None)
+
+    def run_async(self, inputs: Mapping[str, Any]) -> Future[dict[str, Any]]:
+        """Start :meth:`run` on another thread.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            ``cancel()`` drops a call that waits and stops one that runs; then the result raises CancelledError.
+        """
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(max_workers=_native.default_threads(), thread_name_prefix="neo-call")
+        token = _native.CancelToken()
+        arranged = self._arrange(inputs)
+        future = _CallFuture(token)
+        work = self._executor.submit(self._finish, future, arranged, token)
+        future.waiting = work
+        return future
+
+    def _finish(self, future: _CallFuture, arranged: list[Any], token: _native.CancelToken) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            results = self._native.call(arranged, token)
+        except BaseException as error:  # noqa: BLE001  (handed to whoever waits)
+            future.set_exception(error)
+        else:
+            future.set_result(self._name(results))
+
+    def _run(self, inputs: Mapping[str, Any], token: _native.CancelToken | None) -> dict[str, Any]:
+        return self._name(self._native.call(self._arrange(inputs), token))
+
+    def _name(self, results: Sequence[Any]) -> dict[str, Any]:
+        return {t.name: x for t, x in zip(self._outputs, results, strict=True)}
+
+    def _arrange(self, inputs: Mapping[str, Any]) -> list[Any]:
+        if len(inputs) != len(self._inputs) or any(name not in self._by_name for name in inputs):
+            self._complain_about_names(inputs)
+        return [self._check(i, inputs[t.name]) for i, t in enumerate(self._inputs)]
+
+    def _complain_about_names(self, inputs: Mapping[str, Any]) -> None:
+        expected = ", ".join(repr(t.name) for t in self._inputs)
+        unknown = [name for name in inputs if name not in self._by_name]
+        if unknown:
+            msg = f"[run] input names must be the model's. Got {', '.join(map(repr, unknown))}, expected {expected}"
+            raise ModelError(msg)
+        missing = [t.name for t in self._inputs if t.name not in inputs and self._kinds[self._by_name[t.name]] != "optional"]
+        if missing:
+            msg = f"[run] every input must be given. Got none for {', '.join(map(repr, missing))}, expected {expected}"
+            raise ModelError(msg)
+
+    def _check(self, index: int, x: Any) -> Any:
+        spec = self._inputs[index]
+        expected = self._dtypes[index]
+        if self._kinds[index] != "tensor":
+            return x
+        array = x if isinstance(x, np.ndarray) else np.asarray(_from_dlpack(x))
+        if expected is not None and array.dtype != expected:
+            if array.dtype.kind in "iuf" and not isinstance(x, np.ndarray) and not hasattr(x, "dtype"):
+                array = array.astype(expected)  # plain Python numbers take the input's dtype
+            else:
+                msg = f"[run] dtype must be the input's. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
+                raise DTypeError(msg)
+        elif expected is None and spec.dtype == "string" and array.dtype.kind not in "OUS":
+            msg = f"[run] dtype must be the input's. Got {array.dtype}, expected string - at input {spec.name!r}"
+            raise DTypeError(msg)
+        shape = spec.shape
+        if shape is not None:
+            fits = len(shape) == array.ndim and all(
+                not isinstance(d, int) or d == n for d, n in zip(shape, array.shape, strict=True)
+            )
+            if not fits:
+                dims = ",".join(str(d) for d in shape)
+                got = ",".join(str(d) for d in array.shape)
+                msg = f"[run] shape must be the input's. Got [{got}], expected [{dims}] - at input {spec.name!r}"
+                raise ShapeError(msg)
+        return array
+
+    def with_threads(self, threads: int) -> Module:
+        """The same selection, and the same bits, on another number of threads.
+
+        The threads are real even where the process has fewer cores.
+        """
+        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+            msg = f"[with_threads] threads must be a positive int. Got {threads!r}, expected 1 or more"
+            raise ModelError(msg)
+        return Module(
+            self._native.with_threads(threads),
+            self._inputs,
+            self._outputs,
+            self._problem,
+            self._choices,
+            self._target,
+            self._depth,
+            self._kinds_by_name,
+        )
+
+    def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
+        """Time every step.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array
+            As for :meth:`run`.
+        repeat : int
+            Calls to measure after one that is not counted; a step's time is its median.
+        """
+        arranged = self._arrange(inputs)
+        self._native.trace(arranged)
+        traces = [self._native.trace(arranged)[1] for _ in range(max(1, repeat))]
+        return Profile.of(traces, threads=self.threads, estimate_us=float(self._native.estimate_us))
+
+    def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
+        """Every routine for a node: chosen, slower by how much, rejected why.
+
+        Parameters
+        ----------
+        node : str, optional
+            A node's name, or the name of a value it makes; None: all nodes.
+        inputs : mapping of str to array, optional
+            With inputs, the module is measured and the selection's total stands beside it.
+        """
+        measured_us = None
+        if inputs is not None:
+            measured_us = self.profile(inputs).total_us
+        return Explanation.of(self._problem.nodes, self._choices, node, float(self._native.estimate_us), measured_us)
+
+    @property
+    def steps(self) -> list[Step]:
+        """What runs, in order."""
+        return [Step(**s) for s in self._native.steps]
+
+    def __iter__(self) -> Iterator[Any]:
+        msg = "[module] a module is called, not iterated"
+        raise DTypeError(msg)
+
+    def __repr__(self) -> str:
+        ins = ", ".join(map(str, self._inputs))
+        outs = ", ".join(map(str, self._outputs))
+        return f"neo.Module({ins} -> {outs}; target {self._target}, {self.threads} threads)"
+
+
+class _CallFuture(Future[dict[str, Any]]):
+    """A future whose cancel() also stops a call that runs."""
+
+    def __init__(self, token: _native.CancelToken) -> None:
+        super().__init__()
+        self._token = token
+        self.waiting: Future[None] | None = None
+
+    def cancel(self) -> bool:
+        if super().cancel():
+            return True
+        if self.done():
+            return False
+        self._token.cancel()
+        return True
+
+
+_NUMPY = frozenset(
+    "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool complex64 complex128".split()
+)
+
+
+def _from_dlpack(x: Any) -> Any:
+    if hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+        return x
+    return np.from_dlpack(x)

@@ -1,0 +1,1 @@
+"""Tables and pictures from traces and problems: data in, text or a picture out."""

@@ -1,0 +1,132 @@
+"""Why each node runs as it does: every routine with its cost or the reason against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neo.errors import ModelError
+from neo.report.table import render_table
+
+__all__ = ["Explanation", "NodeExplanation", "Option", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan: the model's node and operator, its routine, expected time, work, and depth of nesting."""
+
+    node: str
+    op: str
+    routine: str
+    estimate_us: float
+    flops: float
+    bytes: float
+    depth: int
+
+
+@dataclass(frozen=True)
+class Option:
+    """One routine for a node.
+
+    Attributes
+    ----------
+    routine : str
+        With its schedule; ``absorbed`` where the node is part of a group that ends elsewhere.
+    status : {"chosen", "slower", "rejected"}
+    time_us : float or None
+        Estimated or measured time of the routine alone, conversions aside; None where rejected.
+    reason : str
+        Why it was rejected, or what it takes and gives.
+    """
+
+    routine: str
+    status: str
+    time_us: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class NodeExplanation:
+    """All options of one node, the chosen one first."""
+
+    node: str
+    op: str
+    options: tuple[Option, ...]
+
+    def __str__(self) -> str:
+        chosen_us = self.options[0].time_us if self.options else None
+        rows = []
+        for o in self.options:
+            if o.time_us is None:
+                time = ""
+            elif o.status == "slower" and chosen_us:
+                time = f"{o.time_us:.2f} ({o.time_us / chosen_us:.2f}x)"
+            else:
+                time = f"{o.time_us:.2f}"
+            rows.append((o.status, o.routine, time, o.reason))
+        title = f"{self.node or '(unnamed)'}: {self.op}"
+        return title + "\n" + render_table(("", "routine", "us", ""), rows, right=(2,))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The selection of a module. Printing it gives the table of nodes; a single node prints all its options."""
+
+    nodes: tuple[NodeExplanation, ...]
+    estimate_us: float
+    measured_us: float | None
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Sequence[Mapping[str, Any]],
+        choices: Sequence[int],
+        wanted: str | None,
+        estimate_us: float,
+        measured_us: float | None,
+    ) -> Explanation:
+        """From a problem's nodes and the choice of each variable."""
+        explained = []
+        for node, choice in zip(nodes, choices, strict=False):
+            if wanted is not None and wanted != node["name"] and wanted not in node["outputs"]:
+                continue
+            explained.append(_explain(node, choice))
+        if wanted is not None and not explained:
+            names = ", ".join(repr(n["name"]) for n in nodes[:8] if n["name"])
+            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {names}, ..."
+            raise ModelError(msg)
+        return cls(tuple(explained), estimate_us, measured_us)
+
+    def __str__(self) -> str:
+        if len(self.nodes) == 1:
+            return str(self.nodes[0])
+        rows = []
+        for n in self.nodes:
+            first = n.options[0]
+            others = [o for o in n.options if o.status == "slower" and o.time_us is not None]
+            best = min(others, key=lambda o: o.time_us or 0.0, default=None)
+            against = f"{best.routine} {best.time_us:.2f}" if best else ""
+            rows.append((n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against))
+        text = render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
+        text += f"\nselection's total {self.estimate_us:.1f} us"
+        if self.measured_us is not None:
+            text += f"; measured {self.measured_us:.1f} us"
+        return text
+
+
+def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
+    options = []
+    for i, c in enumerate(node["choices"]):
+        status = "chosen" if i == choice else "slower"
+        if "routine" in c:
+            takes = ", ".join(s for s in c["inputs"] if s)
+            together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
+            options.append(Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}"))
+        elif c["absorbed_by"] is None:
+            options.append(Option("block", status, None, "control flow: lowered to a block of the plan"))
+        else:
+            options.append(Option("absorbed", status, None, f"part of {c['absorbed_by']}"))
+    options.sort(key=lambda o: (o.status != "chosen", o.time_us if o.time_us is not None else float("inf")))
+    options += [Option(name, "rejected", None, reason) for name, reason in node["rejections"]]
+    return NodeExplanation(node["name"], node["op"], tuple(options))

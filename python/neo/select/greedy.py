@@ -1,0 +1,123 @@
+"""Baselines and local search: quick choices without a proof, to compare with and to start from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from neo.select.problem import Array, Problem
+
+
+def cheapest(problem: Problem) -> list[int]:
+    """Take the cheapest choice of each variable alone: the local optimum that NeoCPU 3.3 starts from."""
+    return [int(c.argmin()) for c in problem.costs]
+
+
+def greedy(problem: Problem) -> list[int]:
+    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones."""
+    edges = _Edges(problem)
+    choice = [-1] * len(problem.costs)
+    for v, cost in enumerate(problem.costs):
+        total = cost
+        for other, matrix in edges.around[v]:
+            if choice[other] >= 0:
+                total = total + matrix[:, choice[other]]
+            else:
+                total = total + (matrix + problem.costs[other]).min(axis=1)
+        choice[v] = int(total.argmin())
+    return choice
+
+
+def pbqp(problem: Problem) -> list[int]:
+    """Partitioned boolean quadratic programming with the RN heuristic, the approximate solver of NeoCPU 3.3.2.
+
+    Variables with at most two undecided neighbours are eliminated exactly (R0, R1, R2); where none is left, the one
+    with the most is decided by its cost and the best of each neighbour (Hames and Scholz, Nearly optimal register
+    allocation with PBQP, 2006).
+    """
+    costs = [c.copy() for c in problem.costs]
+    edges: list[dict[int, Array]] = [{} for _ in costs]
+    for (u, v), m in problem.edges.items():
+        edges[u][v], edges[v][u] = m, m.T
+    left = set(range(len(costs)))
+    trail: list[tuple[int, Array, dict[int, Array]]] = []
+    choice = [-1] * len(costs)
+
+    def cut(v: int) -> dict[int, Array]:
+        around, edges[v] = edges[v], {}
+        for other in around:
+            del edges[other][v]
+        left.discard(v)
+        return around
+
+    while left:
+        v = min(left, key=lambda u: (len(edges[u]), u))
+        if len(edges[v]) > 2:
+            v = max(left, key=lambda u: (len(edges[u]), -u))
+            total = costs[v]
+            for other, m in edges[v].items():
+                total = total + (m + costs[other]).min(axis=1)
+            choice[v] = int(total.argmin())
+            for other, m in cut(v).items():
+                costs[other] = costs[other] + m[choice[v]]
+            continue
+        around = cut(v)
+        trail.append((v, costs[v], around))
+        if len(around) == 1:
+            ((other, m),) = around.items()
+            costs[other] = costs[other] + (m + costs[v][:, None]).min(axis=0)
+        elif len(around) == 2:
+            (a, ma), (b, mb) = around.items()
+            pair = (ma[:, :, None] + mb[:, None, :] + costs[v][:, None, None]).min(axis=0)
+            pair = pair + edges[a][b] if b in edges[a] else pair
+            edges[a][b], edges[b][a] = pair, pair.T
+    for v, cost, around in reversed(trail):
+        total = cost
+        for other, m in around.items():
+            total = total + m[:, choice[other]]
+        choice[v] = int(total.argmin())
+    return choice
+
+
+def improve(problem: Problem, choice: Sequence[int], *, sweeps: int = 20) -> list[int]:
+    """Change one variable, or two that share an edge, as long as that lowers the total; limits are not looked at."""
+    edges = _Edges(problem)
+    now = list(choice)
+
+    def around(v: int, but: int = -1) -> Array:
+        total = problem.costs[v]
+        for other, matrix in edges.around[v]:
+            if other != but:
+                total = total + matrix[:, now[other]]
+        return total
+
+    def better(new: float, old: float) -> bool:
+        return new < old and (math.isinf(old) or old - new > 1e-12 * max(1.0, abs(old)))
+
+    for _ in range(sweeps):
+        changed = False
+        for v in range(len(now)):
+            total = around(v)
+            best = int(total.argmin())
+            if better(float(total[best]), float(total[now[v]])):
+                now[v], changed = best, True
+        for (u, v), matrix in problem.edges.items():
+            both = matrix + around(u, v)[:, None] + around(v, u)[None, :]
+            i, j = divmod(int(both.argmin()), both.shape[1])
+            if better(float(both[i, j]), float(both[now[u], now[v]])):
+                now[u], now[v], changed = i, j, True
+        if not changed:
+            break
+    return now
+
+
+class _Edges:
+    """Per variable its neighbours, with matrices whose rows are the variable's own choices."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.around: list[list[tuple[int, Array]]] = [[] for _ in problem.costs]
+        for (u, v), matrix in problem.edges.items():
+            self.around[u].append((v, matrix))
+            self.around[v].append((u, np.ascontiguousarray(matrix.T)))

@@ -1,0 +1,534 @@
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "base/topology.h"
+#include "runtime/thread_pool.h"
+
+namespace neo {
+namespace {
+
+// ThreadSanitizer cannot follow threads that a child of fork starts.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kThreadsInChild = 1;
+#else
+constexpr int kThreadsInChild = 3;
+#endif
+
+// AddressSanitizer's allocator does not survive a fork while another thread allocates.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kForksBetweenCalls = true;
+#else
+constexpr bool kForksBetweenCalls = false;
+#endif
+
+ThreadPoolOptions with_capacity(int capacity, int64_t spin_us = 50) {
+  ThreadPoolOptions options;
+  options.capacity = capacity;
+  options.spin_us = spin_us;
+  return options;
+}
+
+// Runs body(member) on every member of the team; each waits for all, so none is left out.
+void run_on_every_member(Team& team, const std::function<void(int)>& body) {
+  std::atomic<int> arrived{0};
+  team.parallel_for(team.size(), [&](int64_t begin, int64_t end, int member) {
+    ASSERT_EQ(end - begin, 1);
+    arrived.fetch_add(1);
+    while (arrived.load() < team.size()) std::this_thread::yield();
+    body(member);
+  });
+}
+
+// Sums 1/i by tasks of fixed extent, then over the tasks in order.
+double sum_by_tasks(Team& team, int64_t tasks) {
+  constexpr int64_t kTermsPerTask = 50;
+  std::vector<double> partial(static_cast<size_t>(tasks));
+  team.parallel_for(tasks, [&](int64_t begin, int64_t end, int) {
+    for (int64_t task = begin; task < end; ++task) {
+      double sum = 0;
+      for (int64_t i = task * kTermsPerTask; i < (task + 1) * kTermsPerTask; ++i) sum += 1.0 / (1.0 + i);
+      partial[static_cast<size_t>(task)] = sum;
+    }
+  });
+  double sum = 0;
+  for (const double term : partial) sum += term;
+  return sum;
+}
+
+int64_t process_cpu_us() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1000000 + time.tv_nsec / 1000;
+}
+
+int count_threads() {
+  int threads = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    static_cast<void>(entry);
+    ++threads;
+  }
+  return threads;
+}
+
+std::vector<int> mask_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+// The exit status of a child that runs body and leaves by `leave`: std::exit counts its cleanup too.
+template <class F>
+int status_of_child(F&& body, void (*leave)(int) = std::exit) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    leave(body() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST(ThreadPool, every_task_runs_exactly_once_for_any_count_and_team) {
+  ThreadPool pool(with_capacity(2));
+  for (const int threads : {1, 2, 3, 5, 8}) {
+    const auto team = pool.lease(threads, Oversubscribe::Yes);
+    ASSERT_EQ(team->size(), threads);
+    for (const int64_t count : {0, 1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 1000, 4099}) {
+      std::vector<std::atomic<int>> times(static_cast<size_t>(count));
+      std::atomic<bool> members_are_valid{true};
+      team->parallel_for(count, [&](int64_t begin, int64_t end, int member) {
+        if (member < 0 || member >= threads || begin >= end) members_are_valid = false;
+        for (int64_t i = begin; i < end; ++i) times[static_cast<size_t>(i)].fetch_add(1);
+      });
+      EXPECT_TRUE(members_are_valid);
+      for (int64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(times[static_cast<size_t>(i)].load(), 1) << "task " << i << " of " << count << ", " << threads;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, a_single_task_runs_on_the_caller) {
+  ThreadPool pool(with_capacity(2));
+  const auto team = pool.lease(2);
+  std::thread::id thread;
+  int member = -1;
+  team->parallel_for(1, [&](int64_t, int64_t, int who) {
+    thread = std::this_thread::get_id();
+    member = who;
+  });
+  EXPECT_EQ(thread, std::this_thread::get_id());
+  EXPECT_EQ(member, 0);
+}
+
+TEST(ThreadPool, members_are_distinct_threads_and_the_caller_is_member_0) {
+  ThreadPool pool(with_capacity(4));
+  const auto team = pool.lease(4);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::set<int> members;
+  std::thread::id thread_of_member_0;
+  run_on_every_member(*team, [&](int member) {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+    members.insert(member);
+    if (member == 0) thread_of_member_0 = std::this_thread::get_id();
+  });
+  EXPECT_EQ(threads.size(), 4u);
+  EXPECT_EQ(members, std::set<int>({0, 1, 2, 3}));
+  EXPECT_EQ(thread_of_member_0, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, what_a_task_writes_is_seen_after_run) {
+  ThreadPool pool(with_capacity(4));
+  const auto team = pool.lease(4);
+  std::vector<int64_t> data(256, 0);
+  for (int round = 0; round < 2000; ++round) {
+    team->parallel_for(256, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) data[static_cast<size_t>(255 - i)] += i;
+    });
+  }
+  for (int64_t i = 0; i < 256; ++i) EXPECT_EQ(data[static_cast<size_t>(255 - i)], 2000 * i);
+}
+
+TEST(ThreadPool, leases_share_the_capacity_and_return_it) {
+  ThreadPool pool(with_capacity(4));
+  auto first = pool.lease(3);
+  EXPECT_EQ(first->size(), 3);
+  auto second = pool.lease(8);
+  EXPECT_EQ(second->size(), 1);
+  EXPECT_EQ(pool.leased_threads(), 4);
+  first.reset();
+  EXPECT_EQ(pool.leased_threads(), 1);
+  auto third = pool.lease(8);
+  EXPECT_EQ(third->size(), 3);
+  EXPECT_EQ(pool.started_workers(), 2);
+  second.reset();
+  third.reset();
+  EXPECT_EQ(pool.leased_threads(), 0);
+  EXPECT_EQ(pool.lease(100)->size(), 4);
+  EXPECT_EQ(pool.lease(0)->size(), 1);
+  EXPECT_EQ(pool.lease(-3)->size(), 1);
+}
+
+TEST(ThreadPool, explicit_request_is_met_beyond_the_capacity) {
+  ThreadPool pool(with_capacity(2));
+  const auto first = pool.lease(2);
+  const auto second = pool.lease(5, Oversubscribe::Yes);
+  EXPECT_EQ(second->size(), 5);
+  std::atomic<int> members{0};
+  run_on_every_member(*second, [&](int) { members.fetch_add(1); });
+  EXPECT_EQ(members.load(), 5);
+  EXPECT_EQ(pool.lease(2)->size(), 1);
+}
+
+TEST(ThreadPool, reduction_by_tasks_has_the_same_bits_for_any_team) {
+  ThreadPool pool(with_capacity(2));
+  SerialTeam serial;
+  for (const int64_t tasks : {1, 2, 7, 100, 1001}) {
+    const double expected = sum_by_tasks(serial, tasks);
+    for (const int threads : {1, 2, 5, 8}) {
+      const auto team = pool.lease(threads, Oversubscribe::Yes);
+      for (int repeat = 0; repeat < 20; ++repeat) {
+        const double sum = sum_by_tasks(*team, tasks);
+        ASSERT_EQ(std::memcmp(&sum, &expected, sizeof sum), 0) << tasks << " tasks, " << threads << " threads";
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, workers_round_as_the_caller_does) {
+  ThreadPool pool(with_capacity(3));
+  const auto team = pool.lease(3);
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST}) {
+    ASSERT_EQ(std::fesetround(mode), 0);
+    std::set<float> thirds;
+    std::mutex mutex;
+    run_on_every_member(*team, [&](int) {
+      volatile float one = 1.0f, three = 3.0f;
+      const float third = one / three;
+      const std::lock_guard lock(mutex);
+      thirds.insert(third);
+    });
+    EXPECT_EQ(thirds.size(), 1u) << "rounding mode " << mode;
+  }
+  std::fesetround(FE_TONEAREST);
+}
+
+TEST(ThreadPool, concurrent_calls_are_right_and_do_not_oversubscribe) {
+  constexpr int kCapacity = 4, kCallers = 8, kCallsPerCaller = 150;
+  ThreadPool pool(with_capacity(kCapacity));
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 40);
+  std::atomic<int> workers_busy{0}, most_busy{0}, wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::minstd_rand random(static_cast<unsigned>(caller + 1));
+      for (int call = 0; call < kCallsPerCaller; ++call) {
+        const auto team = pool.lease(static_cast<int>(random() % 6));
+        for (int run = 0; run < 3; ++run) {
+          if (sum_by_tasks(*team, 40) != expected) wrong.fetch_add(1);
+        }
+        team->parallel_for(team->size(), [&](int64_t, int64_t, int member) {
+          if (member == 0) return;
+          const int busy = workers_busy.fetch_add(1) + 1;
+          int most = most_busy.load();
+          while (busy > most && !most_busy.compare_exchange_weak(most, busy)) {
+          }
+          workers_busy.fetch_sub(1);
+        });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_LT(most_busy.load(), kCapacity);
+  EXPECT_LT(pool.started_workers(), kCapacity);
+  EXPECT_EQ(pool.leased_threads(), 0);
+}
+
+TEST(ThreadPool, concurrent_oversubscribed_calls_are_right) {
+  ThreadPool pool(with_capacity(2));
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 40);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int call = 0; call < 30; ++call) {
+        const auto team = pool.lease(2 + caller, Oversubscribe::Yes);
+        for (int run = 0; run < 5; ++run) {
+          if (sum_by_tasks(*team, 40) != expected) wrong.fetch_add(1);
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(ThreadPool, team_may_move_to_another_thread_between_runs) {
+  ThreadPool pool(with_capacity(3));
+  auto team = pool.lease(3);
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 64);
+  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
+  std::thread other([&, team = std::move(team)] { EXPECT_EQ(sum_by_tasks(*team, 64), expected); });
+  other.join();
+  EXPECT_EQ(pool.leased_threads(), 0);
+}
+
+TEST(ThreadPool, run_within_a_task_is_serial_on_the_same_member) {
+  ThreadPool pool(with_capacity(4));
+  const auto team = pool.lease(4);
+  std::atomic<int> inner_tasks{0}, elsewhere{0};
+  run_on_every_member(*team, [&](int member) {
+    const std::thread::id thread = std::this_thread::get_id();
+    team->parallel_for(10, [&](int64_t begin, int64_t end, int inner_member) {
+      inner_tasks.fetch_add(static_cast<int>(end - begin));
+      if (inner_member != member || std::this_thread::get_id() != thread) elsewhere.fetch_add(1);
+    });
+    if (pool.lease(4, Oversubscribe::Yes)->size() != 1) elsewhere.fetch_add(1);
+  });
+  EXPECT_EQ(inner_tasks.load(), 40);
+  EXPECT_EQ(elsewhere.load(), 0);
+}
+
+TEST(ThreadPool, idle_threads_use_no_cpu_time) {
+  constexpr int64_t kIdleUs = 300000;
+  ThreadPool pool(with_capacity(4));
+  for (const bool keeps_lease : {false, true}) {
+    auto team = pool.lease(4);
+    run_on_every_member(*team, [](int) {});
+    if (!keeps_lease) team.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const int64_t before = process_cpu_us();
+    std::this_thread::sleep_for(std::chrono::microseconds(kIdleUs));
+    EXPECT_LT(process_cpu_us() - before, kIdleUs / 100) << (keeps_lease ? "leased" : "free");
+  }
+}
+
+TEST(ThreadPool, threads_without_a_core_of_their_own_do_not_poll) {
+  constexpr int64_t kIdleUs = 100000;
+  ThreadPool pool(with_capacity(1, 20 * kIdleUs));
+  const auto team = pool.lease(3, Oversubscribe::Yes);
+  run_on_every_member(*team, [](int) {});
+  const int64_t before = process_cpu_us();
+  std::this_thread::sleep_for(std::chrono::microseconds(kIdleUs));
+  EXPECT_LT(process_cpu_us() - before, kIdleUs / 10);
+}
+
+TEST(ThreadPool, sleeping_workers_wake_for_work) {
+  for (const int64_t spin_us : {0, 1}) {
+    ThreadPool pool(with_capacity(3, spin_us));
+    const auto team = pool.lease(3);
+    for (int round = 0; round < 20; ++round) {
+      std::atomic<int> members{0};
+      run_on_every_member(*team, [&](int) { members.fetch_add(1); });
+      EXPECT_EQ(members.load(), 3);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+TEST(ThreadPool, destruction_ends_the_threads) {
+  const int before = count_threads();
+  {
+    ThreadPool pool(with_capacity(2));
+    pool.lease(6, Oversubscribe::Yes);
+    EXPECT_EQ(pool.started_workers(), 5);
+    EXPECT_EQ(count_threads(), before + 5);
+  }
+  // A joined thread leaves /proc a moment later.
+  for (int tries = 0; tries < 1000 && count_threads() > before; ++tries) std::this_thread::yield();
+  EXPECT_EQ(count_threads(), before);
+}
+
+TEST(ThreadPool, affinity_of_the_caller_stays_and_workers_do_not_inherit_it) {
+  const std::vector<int> before = mask_of_this_thread();
+  std::thread caller([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(before[0], &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    ThreadPoolOptions options = with_capacity(3);
+    options.cpus = before;
+    ThreadPool pool(options);
+    const auto team = pool.lease(3);
+    run_on_every_member(*team, [&](int member) {
+      EXPECT_EQ(mask_of_this_thread(), member == 0 ? std::vector<int>{before[0]} : before);
+    });
+    EXPECT_EQ(mask_of_this_thread(), std::vector<int>{before[0]});
+  });
+  caller.join();
+  EXPECT_EQ(mask_of_this_thread(), before);
+}
+
+TEST(ThreadPool, pinned_workers_leave_the_first_cpu_to_the_caller) {
+  const std::vector<int> before = mask_of_this_thread();
+  ThreadPoolOptions options = with_capacity(static_cast<int>(before.size()));
+  options.cpus = before;
+  options.pins_workers = true;
+  ThreadPool pool(options);
+  const auto team = pool.lease(static_cast<int>(before.size()));
+  std::mutex mutex;
+  std::set<int> taken;
+  run_on_every_member(*team, [&](int member) {
+    const std::vector<int> mask = mask_of_this_thread();
+    if (member == 0) {
+      EXPECT_EQ(mask, before);
+      return;
+    }
+    EXPECT_EQ(mask.size(), 1u);
+    const std::lock_guard lock(mutex);
+    taken.insert(mask[0]);
+  });
+  EXPECT_EQ(taken.size(), before.size() - 1);
+  EXPECT_EQ(taken.count(before[0]), 0u);
+}
+
+TEST(ThreadPool, workers_leave_signals_to_other_threads) {
+  ThreadPool pool(with_capacity(2));
+  const auto team = pool.lease(2);
+  std::atomic<int> blocked{-1}, fault_blocked{-1};
+  run_on_every_member(*team, [&](int member) {
+    if (member == 0) return;
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    blocked = sigismember(&mask, SIGINT) + sigismember(&mask, SIGTERM);
+    fault_blocked = sigismember(&mask, SIGSEGV);
+  });
+  EXPECT_EQ(blocked.load(), 2);
+  EXPECT_EQ(fault_blocked.load(), 0);
+  sigset_t mine;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mine);
+  EXPECT_EQ(sigismember(&mine, SIGINT), 0);
+}
+
+TEST(ThreadPool, impossible_options_are_refused) {
+  EXPECT_THROW(ThreadPool(with_capacity(0)), Error);
+  EXPECT_THROW(ThreadPool(with_capacity(1, -1)), Error);
+}
+
+TEST(ProcessThreadPool, is_one_and_fits_the_host) {
+  ThreadPool& pool = process_thread_pool();
+  EXPECT_EQ(&pool, &process_thread_pool());
+  EXPECT_EQ(pool.capacity(), host_topology().usable_cpus());
+  EXPECT_LE(pool.lease(1000)->size(), pool.capacity());
+}
+
+TEST(ProcessThreadPool, options_come_from_the_knobs) {
+  setenv("NEO_SPIN_US", "7", 1);
+  setenv("NEO_PIN", "on", 1);
+  const ThreadPoolOptions options = host_thread_pool_options();
+  EXPECT_EQ(options.spin_us, 7);
+  EXPECT_TRUE(options.pins_workers);
+  EXPECT_EQ(options.cpus, host_topology().placement());
+  unsetenv("NEO_PIN");
+  EXPECT_FALSE(host_thread_pool_options().pins_workers);
+  setenv("NEO_SPIN_US", "soon", 1);
+  EXPECT_THROW(host_thread_pool_options(), Error);
+  unsetenv("NEO_SPIN_US");
+}
+
+TEST(ProcessThreadPool, child_of_fork_has_a_fresh_pool) {
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 64);
+  const auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
+  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
+  const int status = status_of_child([&] {
+    ThreadPool& pool = process_thread_pool();
+    const bool is_fresh = pool.started_workers() == 0 && pool.leased_threads() == 0;
+    const auto own = pool.lease(kThreadsInChild, Oversubscribe::Yes);
+    std::atomic<int> members{0};
+    run_on_every_member(*own, [&](int) { members.fetch_add(1); });
+    return is_fresh && own->size() == kThreadsInChild && members == kThreadsInChild &&
+           sum_by_tasks(*own, 64) == expected;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
+}
+
+TEST(ProcessThreadPool, team_from_before_fork_still_works_in_the_child) {
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 64);
+  auto team = process_thread_pool().lease(3, Oversubscribe::Yes);
+  EXPECT_EQ(sum_by_tasks(*team, 64), expected);
+  const int status = status_of_child([&] {
+    const bool is_right = sum_by_tasks(*team, 64) == expected;
+    team.reset();
+    return is_right && process_thread_pool().leased_threads() == 0;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ProcessThreadPool, fork_is_safe_while_other_threads_call) {
+  SerialTeam serial;
+  const double expected = sum_by_tasks(serial, 64);
+  std::atomic<bool> ends{false};
+  std::atomic<int> wrong{0};
+  std::mutex between_calls;
+  const auto hold_calls = [&] {
+    return kForksBetweenCalls ? std::unique_lock(between_calls) : std::unique_lock<std::mutex>();
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 2; ++i) {
+    callers.emplace_back([&] {
+      while (!ends) {
+        const auto held = hold_calls();
+        if (sum_by_tasks(*process_thread_pool().lease(3, Oversubscribe::Yes), 64) != expected) wrong.fetch_add(1);
+      }
+    });
+  }
+  for (int round = 0; round < 20; ++round) {
+    const auto body = [&] {
+      return sum_by_tasks(*process_thread_pool().lease(kThreadsInChild, Oversubscribe::Yes), 64) == expected;
+    };
+    // At exit, what the vanished callers held would count as leaked.
+    const auto held = hold_calls();
+    const int status = status_of_child(body, _exit);
+    EXPECT_EQ(status, 0);
+  }
+  ends = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(ProcessThreadPool, exit_is_clean_while_a_team_is_held) {
+  const int status = status_of_child([] {
+    ThreadPool& pool = process_thread_pool();
+    pool.lease(kThreadsInChild, Oversubscribe::Yes);
+    static Team* const held = pool.lease(kThreadsInChild, Oversubscribe::Yes).release();
+    return sum_by_tasks(*held, 8) > 0;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace neo

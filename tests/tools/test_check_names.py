@@ -1,0 +1,48 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "tools" / "check_names.py"), str(root)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_checkout_keeps_the_rules():
+    result = run(ROOT)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("ir/a.cpp", 'void f() { throw Error("x"); }\n', "ir/a.cpp:1: a bare throw"),
+        ("ir/utils.h", "", "name the file after the one thing inside"),
+        ("ir/CamelCase.h", "", "lower case with underscores"),
+    ],
+)
+def test_names_a_broken_rule(tmp_path, name, text, words):
+    path = tmp_path / "csrc" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = run(tmp_path)
+    assert result.returncode == 1
+    assert words in result.stdout
+
+
+def test_allows_throw_in_check_and_in_comments_and_rethrowing(tmp_path):
+    for name, text in {
+        "base/check.cpp": "void fail() { throw 1; }\n",
+        "ir/graph.cpp": '// never throw here\nconst char* s = "throw x";\n',
+        "bindings/module.cpp": "void f() { throw py::error_already_set(); }\n",
+        "ir/print.cpp": "void f() { try { g(); } catch (...) { throw; } }\n",
+    }.items():
+        path = tmp_path / "csrc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    result = run(tmp_path)
+    assert result.returncode == 0, result.stdout

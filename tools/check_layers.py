@@ -1,0 +1,148 @@
+"""Check that includes and imports follow the arrows between neo's folders.
+
+Usage: ``python tools/check_layers.py [checkout]``
+
+Each rule that is broken prints one line, ``file:line: rule``, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# Folder of csrc -> the folders whose headers it may include, beside its own and what those may include.
+ARROWS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "ir": ("base",),
+    "ops": ("ir",),
+    "passes": ("ops",),
+    "exec": ("base", "ir"),
+    "simd": ("base",),
+    "kernel_ir": ("ir",),
+    "routines": ("ops", "exec", "kernel_ir", "simd"),
+    "runtime": ("exec",),
+    "lower": ("routines", "exec"),
+    "capi": ("runtime", "routines"),
+    "bindings": (
+        *("base", "ir", "ops", "passes", "exec", "simd", "kernel_ir"),
+        *("routines", "runtime", "lower", "capi"),
+    ),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# Kernels are compiled once per instruction set: a C++ header would leave inline functions that the linker merges.
+C_HEADER = re.compile(r"\w+\.h")
+KERNEL_MAY_INCLUDE = ("simd/", "base/span.h")
+
+Problem = tuple[Path, int, str]
+
+
+def reachable(folder: str) -> set[str]:
+    """Return every folder that the arrows lead to from a folder, itself included."""
+    found = {folder}
+    for target in ARROWS[folder]:
+        found |= reachable(target)
+    return found
+
+
+def includes(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line number, opening bracket and name of every include of a file."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[1], match[2]
+
+
+def check_includes(csrc: Path) -> Iterator[Problem]:
+    """Yield the includes that point against the arrows."""
+    for path in sorted(p for p in csrc.rglob("*") if p.suffix in {".h", ".cpp"}):
+        folder = path.relative_to(csrc).parts[0]
+        if folder not in ARROWS:
+            yield path, 1, f"csrc/{folder} is not a known folder. Hint: give it its arrows in tools/check_layers.py"
+            continue
+        allowed = reachable(folder)
+        for number, bracket, name in includes(path):
+            target = name.partition("/")[0]
+            if bracket == "<":
+                continue
+            if target not in ARROWS:
+                yield path, number, f'includes are written from csrc, "{name}" is not'
+            elif target not in allowed:
+                yield path, number, f'csrc/{folder} must not include "{name}" (it may: {", ".join(sorted(allowed))})'
+            elif not (csrc / name).is_file():
+                yield path, number, f'"{name}" does not exist in csrc'
+
+
+def check_kernels(csrc: Path) -> Iterator[Problem]:
+    """Yield what a kernel file, or a header that one includes, must not include."""
+    waiting = [*csrc.rglob("*.isa.cpp"), *(csrc / "simd").rglob("*.h")]
+    seen = set(waiting)
+    while waiting:
+        path = waiting.pop()
+        for number, bracket, name in includes(path):
+            if bracket == "<":
+                if not C_HEADER.fullmatch(name):
+                    yield path, number, f"kernels include C headers only, not <{name}>"
+                continue
+            header = csrc / name
+            if not name.startswith(KERNEL_MAY_INCLUDE) and not name.startswith("routines/"):
+                yield path, number, f'kernels include simd/, base/span.h and headers beside them, not "{name}"'
+            elif header.is_file() and header not in seen:
+                seen.add(header)
+                waiting.append(header)
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line number and full name of every module or attribute that a file imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.lineno, "." * node.level + (node.module or "") + "." + alias.name
+
+
+def names(module: str, target: str) -> bool:
+    """Say whether an imported name is the target module or inside it."""
+    return module == target or module.startswith(target + ".")
+
+
+def check_imports(package: Path) -> Iterator[Problem]:
+    """Yield the imports of python/neo that point against its arrows."""
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        for number, module in imported(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+            if module.startswith("."):
+                yield path, number, f"imports are absolute, {module} is not"
+            if names(module, "neo.cli") and place != Path("__main__.py"):
+                yield path, number, "nothing imports neo.cli"
+            if names(module, "neo._neo") and place != Path("_native.py"):
+                yield path, number, "only neo._native imports the extension neo._neo"
+            if place.parts[0] == "select" and names(module, "neo._native"):
+                yield path, number, "neo.select works on arrays and does not import neo._native"
+            readable = names(module, "neo.report") or names(module, "neo.errors")
+            if place.parts[0] == "report" and names(module, "neo") and not readable:
+                yield path, number, f"neo.report reads data only and does not import {module}"
+
+
+def check(root: Path) -> list[Problem]:
+    """Return every broken rule of a checkout."""
+    csrc = root / "csrc"
+    return [*check_includes(csrc), *check_kernels(csrc), *check_imports(root / "python" / "neo")]
+
+
+def main() -> int:
+    """Print the broken rules and return the exit status."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
+    problems = check(root)
+    for path, number, rule in problems:
+        print(f"{path.relative_to(root)}:{number}: {rule}")
+    print(f"check_layers: {len(problems)} broken rules" if problems else "check_layers: all arrows hold")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
