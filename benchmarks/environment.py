@@ -17,7 +17,7 @@ def _read(path: str) -> str | None:
 
 def cpu_name() -> str:
     """Return the model of the CPU with its family numbers, which tell generations apart where the name does not."""
-    fields = {}
+    fields: dict[str, str] = {}
     for line in (_read("/proc/cpuinfo") or "").splitlines():
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())

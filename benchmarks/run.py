@@ -33,7 +33,8 @@ LARGEST_DIFFERENCE = 0.01
 
 
 def _save_inputs(feeds: dict[str, np.ndarray], path: Path) -> None:
-    np.savez(path, **{f"a{index}": value for index, value in enumerate(feeds.values())})
+    arrays: dict[str, Any] = {f"a{index}": value for index, value in enumerate(feeds.values())}
+    np.savez(path, **arrays)
 
 
 def difference(actual: list[np.ndarray], expected: list[np.ndarray]) -> float | None:
@@ -98,10 +99,11 @@ class ModelRun:
             cell = self.cells[engine] = Cell()
             self.processes[engine] = EngineProcess(engine, self.threads, python)
             try:
-                answer = self.processes[engine].ask({"do": "load", "task": task}, self.arguments.timeout)
-                cell.version, cell.load_ms = answer["version"], answer["load_ms"]
+                process = self.processes[engine]
+                cell.version = process.ask({"do": "version"}, self.arguments.timeout)["version"]
+                cell.load_ms = process.ask({"do": "load", "task": task}, self.arguments.timeout)["load_ms"]
                 outputs[engine] = self._outputs(engine)
-                self.processes[engine].hold()
+                process.hold()
             except EngineError as error:
                 self._fail(engine, str(error))
         if "ort" in outputs:
@@ -109,8 +111,9 @@ class ModelRun:
                 found = difference(arrays, outputs["ort"])
                 self.cells[engine].difference = found
                 if found is None or not found <= LARGEST_DIFFERENCE:
-                    what = "outputs do not correspond" if found is None else f"outputs are off by {found:.2g}"
-                    self._fail(engine, f"{what} from onnxruntime's")
+                    sizes = [[value.size for value in item] for item in (arrays, outputs["ort"])]
+                    what = f"sizes {sizes[0]}, expected {sizes[1]}" if found is None else f"off by {found:.2g}"
+                    self._fail(engine, f"outputs differ from onnxruntime's: {what}")
 
     def round(self) -> None:
         """Measure every engine once while the others are held."""
@@ -148,7 +151,7 @@ def _row(path: Path, feeds: dict[str, np.ndarray], limits: Limits | None) -> Row
     """Return the row of a model before anything ran: its size and its limit, where the graph tells them."""
     row = Row(measured=datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat())
     try:
-        work = count_work(path, {name: value.shape for name, value in feeds.items()})
+        work = count_work(path, feeds)
     except Exception:
         row.complete = False
         return row

@@ -41,7 +41,7 @@ _TFLITE = {
 
 
 def _zoo() -> list[Entry]:
-    from tests.models import zoo
+    from tests.models import inputs, zoo
 
     def entry(model: zoo.Model) -> Entry:
         def prepare(cache: Path) -> tuple[Path, Feeds]:
@@ -57,7 +57,7 @@ def _zoo() -> list[Entry]:
                 path.with_suffix(".partial").replace(path)
             return path, feeds
 
-        tflite = zoo.models_folder() / _TFLITE[model.name] if model.name in _TFLITE else None
+        tflite = inputs.models_folder() / _TFLITE[model.name] if model.name in _TFLITE else None
         return Entry(model.name, prepare, tflite=tflite)
 
     models = [model for model in zoo.MODELS if model.kind in ("float", "light") and model.onnxruntime]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
+
+PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN")
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,9 @@ def _products(graph: onnx.GraphProto, shapes: dict[str, Shape], sizes: Mapping[s
         if shape is not None:
             shapes[value.name] = shape
     shapes.update({tensor.name: tuple(tensor.dims) for tensor in graph.initializer})
+    shapes.update(
+        {node.output[0]: tuple(node.attribute[0].t.dims) for node in graph.node if node.op_type == "Constant"}
+    )
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH and node.op_type != "If":
@@ -106,31 +113,68 @@ def _products(graph: onnx.GraphProto, shapes: dict[str, Shape], sizes: Mapping[s
         yield from max(branches, key=lambda branch: sum(item.macs for item in branch if item), default=[])
 
 
-def count_work(path: Path, inputs: Mapping[str, Sequence[int]]) -> Work:
-    """Return the work of one call with inputs of the given shapes; of an ``If``, its larger branch.
+def _tensors(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    """Yield every constant tensor of a graph and of the bodies in it."""
+    for tensor in graph.initializer:
+        yield tensor.name, tensor
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR and node.op_type == "Constant":
+                yield node.output[0], attribute.t
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _tensors(attribute.g)
+
+
+def _shapes_by_running(path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Shape]:
+    """Return the shapes of what the products of the outermost graph take and give, from one run of onnxruntime."""
+    import onnxruntime
+
+    model = onnx.load(path)
+    products = [node for node in model.graph.node if node.op_type in PRODUCTS]
+    constants = {tensor.name for tensor in model.graph.initializer}
+    names = sorted(
+        {name for node in products for name in (*node.input, node.output[0]) if name} - constants - set(inputs)
+    )
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    found = session.run(names, dict(inputs))
+    return {name: value.shape for name, value in zip(names, found, strict=True)}
+
+
+def count_work(path: Path, inputs: Mapping[str, np.ndarray]) -> Work:
+    """Return the work of one call with the given inputs; of an ``If``, its larger branch.
+
+    Shapes come from shape inference; where that does not tell them all, onnxruntime runs the model once, if it is
+    installed.
 
     Parameters
     ----------
     path : Path
         The model.
     inputs : mapping
-        Shape of each input.
+        The input arrays.
     """
     model = onnx.load(path, load_external_data=False)
     for value in model.graph.input:
         if value.name in inputs:
             del value.type.tensor_type.shape.dim[:]
-            for size in inputs[value.name]:
+            for size in inputs[value.name].shape:
                 value.type.tensor_type.shape.dim.add().dim_value = size
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
     del model.graph.value_info[:]
     sizes = {}
-    for tensor in model.graph.initializer:
-        sizes[tensor.name] = math.prod(tensor.dims)
-        if sizes[tensor.name] > 4096:
+    for name, tensor in _tensors(model.graph):
+        sizes[name] = math.prod(tensor.dims)
+        if sizes[name] > 4096:
             tensor.ClearField("raw_data")
             tensor.ClearField("float_data")
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     found = list(_products(inferred.graph, {}, sizes))
-    return Work(tuple(item for item in found if item), all(item is not None for item in found))
+    if None in found:
+        with contextlib.suppress(Exception):
+            found = list(_products(inferred.graph, _shapes_by_running(path, inputs), sizes))
+    return Work(tuple(item for item in found if item), None not in found)

@@ -3,8 +3,10 @@
 Commands on standard input, one answer a line on standard output; whatever the engine prints itself goes to standard
 error.
 
+``{"do": "version"}``
+    Import the engine; the answer holds ``version``.
 ``{"do": "load", "task": {...}}``
-    Prepare a model; the answer holds ``version`` and ``load_ms``.
+    Prepare a model; the answer holds ``load_ms``.
 ``{"do": "measure", "seconds": s}``
     Run for about that long after two calls that do not count, three times at least; the answer holds ``times_us`` and
     ``cpu_us``, the processor time of all threads per call.
@@ -42,11 +44,9 @@ def _load(engine: str, request: dict[str, Any]) -> tuple[Run, dict[str, Any]]:
         network=fields["network"],
         tflite=Path(fields["tflite"]) if fields["tflite"] else None,
     )
-    peer = get_peer(engine)
-    label = peer.version()
     start = time.perf_counter()
-    run = peer.load(task)
-    return run, {"version": label, "load_ms": (time.perf_counter() - start) * 1e3}
+    run = get_peer(engine).load(task)
+    return run, {"load_ms": (time.perf_counter() - start) * 1e3}
 
 
 def measure(run: Run, seconds: float) -> list[float]:
@@ -60,6 +60,12 @@ def measure(run: Run, seconds: float) -> list[float]:
         run()
         times.append((time.perf_counter_ns() - start) / 1e3)
     return times
+
+
+def _reason(error: Exception) -> str:
+    """Return one line for the table: the last of the message's lines that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if any(c.isalpha() for c in line)]
+    return f"{type(error).__name__}: {lines[-1] if lines else ''}"[:300]
 
 
 def _answer(stream: TextIO, fields: dict[str, Any]) -> None:
@@ -76,7 +82,9 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            if request["do"] == "load":
+            if request["do"] == "version":
+                fields: dict[str, Any] = {"version": get_peer(engine).version()}
+            elif request["do"] == "load":
                 run, fields = _load(engine, request)
             elif run is None:
                 raise RuntimeError("no model is loaded")
@@ -86,12 +94,11 @@ def main() -> None:
                 used = time.process_time() - before
                 fields = {"times_us": times, "cpu_us": used * 1e6 / (len(times) + UNCOUNTED_CALLS)}
             else:
-                arrays = run()
-                np.savez(request["path"], **{f"a{index}": array for index, array in enumerate(arrays)})
+                arrays: dict[str, Any] = {f"a{index}": array for index, array in enumerate(run())}
+                np.savez(request["path"], **arrays)
                 fields = {"count": len(arrays)}
         except Exception as error:
-            text = str(error).strip().splitlines()
-            _answer(answers, {"ok": False, "error": f"{type(error).__name__}: {text[0] if text else ''}"})
+            _answer(answers, {"ok": False, "error": _reason(error)})
         else:
             _answer(answers, {"ok": True, **fields})
 

@@ -88,7 +88,8 @@ def yolov3() -> nn.Module:
             self.body = nn.Sequential(block(width, width // 2, 1), block(width // 2, width, 3))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + self.body(x)
+            y: torch.Tensor = x + self.body(x)
+            return y
 
     def stage(src: int, dst: int, repeats: int) -> nn.Module:
         return nn.Sequential(block(src, dst, 3, 2), *[Residual(dst) for _ in range(repeats)])

@@ -63,7 +63,7 @@ ENGINES = {
 
 def get_peer(name: str) -> Peer:
     """Import the adapter of an engine."""
-    peer: Peer = importlib.import_module(ENGINES[name])  # type: ignore[assignment]
+    peer: Peer = importlib.import_module(ENGINES[name])
     return peer
 
 

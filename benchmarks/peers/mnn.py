@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -29,48 +28,26 @@ def _convert(task: Task, target: Path) -> None:
 
 
 def load(task: Task) -> Run:
-    """Create a session for the shapes of the inputs."""
-    import MNN
+    """Load the converted module; it takes its shapes from the inputs of each call."""
     import onnx
+    from MNN import expr, nn
 
     path = converted(task, "mnn", lambda target: _convert(task, target))
-    kinds = {
-        "float32": MNN.Halide_Type_Float,
-        "int32": MNN.Halide_Type_Int,
-        "int64": MNN.Halide_Type_Int,
-    }
-    interpreter = MNN.Interpreter(str(path))
-    session = interpreter.createSession({"backend": "CPU", "precision": "high", "numThread": task.threads})
-    tensors = interpreter.getSessionInputAll(session)
-    hosts = {}
-    for name, value in task.inputs.items():
-        if name not in tensors:
-            raise NotAvailableError(f"mnnconvert renamed input {name!r} to one of {sorted(tensors)}")
-        if value.dtype == np.int64:
-            value = value.astype(np.int32)
-        interpreter.resizeTensor(tensors[name], tuple(value.shape))
-        hosts[name] = (value, kinds[value.dtype.name])
-    interpreter.resizeSession(session)
-    tensors = interpreter.getSessionInputAll(session)
-    sources = [
-        (tensors[name], MNN.Tensor(value.shape, kind, value, MNN.Tensor_DimensionType_Caffe))
-        for name, (value, kind) in hosts.items()
-    ]
-    order = [output.name for output in onnx.load(task.path, load_external_data=False).graph.output]
-    outputs = interpreter.getSessionOutputAll(session)
-    with contextlib.suppress(KeyError):
-        outputs = {name: outputs[name] for name in order}
+    outputs = [output.name for output in onnx.load(task.path, load_external_data=False).graph.output]
+    settings = {"backend": "CPU", "precision": "high", "numThread": task.threads}
+    runtime = nn.create_runtime_manager((settings,))
+    module = nn.load_module_from_file(str(path), list(task.inputs), outputs, runtime_manager=runtime)
+    kinds = {"float32": expr.float, "int32": expr.int, "int64": expr.int}
+    values = [value.astype(np.int32) if value.dtype == np.int64 else value for value in task.inputs.values()]
 
     def run() -> list[np.ndarray]:
-        for tensor, source in sources:
-            tensor.copyFrom(source)
-        interpreter.runSession(session)
-        answers = []
-        for tensor in outputs.values():
-            shape = tensor.getShape()
-            host = MNN.Tensor(shape, tensor.getDataType(), np.empty(shape, np.float32), MNN.Tensor_DimensionType_Caffe)
-            tensor.copyToHostTensor(host)
-            answers.append(np.array(host.getNumpyData()))
-        return answers
+        feeds = []
+        for value in values:
+            feed = expr.placeholder(list(value.shape), expr.NCHW, kinds[value.dtype.name])
+            feed.write(value)
+            feeds.append(feed)
+        answers = module.forward(feeds)
+        whole = answers if isinstance(answers, list) else [answers]
+        return [np.array(expr.convert(item, expr.NCHW).read()) for item in whole]
 
     return run
