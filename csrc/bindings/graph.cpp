@@ -171,6 +171,7 @@ void bind_graph(py::module_& m) {
            "Gives a value another name; a value that has the name gets a new one.")
       .def("subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); }, "An empty body that shares this graph's symbols.")
       .def("declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
+      .def_property_readonly("reduction_length", [](const Graph& g) { return longest_reduction(g, standard_ops()); })
       .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
       .def("verify", [](const Graph& g) { verify(g); })
       .def("clone", [](const Graph& g) { return std::shared_ptr<Graph>(g.clone()); })

@@ -111,6 +111,19 @@ Node* Graph::insert_before(const Node* position, std::string_view op, std::vecto
   return nodes_.insert(at, std::move(node))->get();
 }
 
+void Graph::rename(Value* value, std::string_view name) {
+  if (value->name == name) return;
+  if (Value* holder = find_value(name)) {
+    std::string other = unique_name(name);
+    by_name_.erase(holder->name);
+    holder->name = std::move(other);
+    by_name_[holder->name] = holder;
+  }
+  by_name_.erase(value->name);
+  value->name = std::string(name);
+  by_name_[value->name] = value;
+}
+
 Value* Graph::find_value(std::string_view value_name) const {
   const auto it = by_name_.find(std::string(value_name));
   return it == by_name_.end() ? nullptr : it->second;

@@ -16,4 +16,8 @@ std::vector<HostValue> evaluate_graph(const Graph& graph, const OpRegistry& ops,
 // One node with the reference; control flow too.
 std::vector<HostValue> evaluate_node(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs);
 
+// The longest sum behind one element of any node's result, from the operators' work at the sizes' hints; at least 1.
+// Accuracy checks take their tolerance from it.
+int64_t longest_reduction(const Graph& graph, const OpRegistry& ops);
+
 }  // namespace neo
