@@ -171,25 +171,25 @@ void reference_split(ReferenceContext& ctx) {
 
 // Slice
 
-Dim slice_bound(const Dim& position, const Dim& size, const Dim& low, const Dim& high) {
+// A start or an end counted from the front; `low` and `high` stand for positions beyond every axis.
+Dim slice_position(const Dim& position, const Dim& size, const Dim& low, const Dim& high) {
   if (position.is_constant() && position.value() <= -kMaxExtent) return low;
   if (position.is_constant() && position.value() >= kMaxExtent) return high;
-  const Dim at = position == size - Dim(1) ? position : from_front(position, size);
-  return smaller(larger(at, low), high);
+  return position == size - Dim(1) ? position : from_front(position, size);
 }
 
+// Clamps that cannot change the number of elements are left out.
 Dim sliced_size(const Dim& size, const Dim& start, const Dim& end, int64_t step) {
-  if (step > 0) {
-    const Dim begin = slice_bound(start, size, 0, size);
-    const Dim stop = slice_bound(end, size, 0, size);
-    const Dim span = stop - begin;
-    return larger(step == 1 ? span : ceildiv(span, step), 0);
-  }
   const Dim last = size - Dim(1);
-  const Dim begin = slice_bound(start, size, 0, last);
-  const Dim stop = slice_bound(end, size, -1, last);
-  const Dim span = begin - stop;
-  return larger(step == -1 ? span : ceildiv(span, -step), 0);
+  Dim span;
+  if (step > 0) {
+    span = smaller(slice_position(end, size, 0, size), size) - larger(slice_position(start, size, 0, size), 0);
+  } else {
+    const Dim begin = slice_position(start, size, 0, last);
+    span = (begin == last ? last : smaller(larger(begin, 0), last)) - larger(slice_position(end, size, -1, last), -1);
+  }
+  const int64_t stride = step == INT64_MIN ? INT64_MAX : std::abs(step);
+  return larger(stride == 1 ? span : ceildiv(span, stride), 0);
 }
 
 // The first position and the number of elements of one axis.
