@@ -23,7 +23,7 @@ from neo.select.elimination import (
 from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 from neo.select.reduction import Reduction
 
-# Joined tables of an exact elimination, in cells: the largest, their sum, and a sum up to which no other order is tried.
+# Cells of an exact elimination: its largest table, all of them, and all up to which no other order is tried.
 ENOUGH = 1 << 21
 LARGEST = 1 << 22
 MOST = 1 << 25
