@@ -16,7 +16,7 @@ endif()
 
 # NEO_HAVE_<TIER>=1 says that the tier's kernels are in this build.
 add_library(neo_options INTERFACE)
-target_compile_options(neo_options INTERFACE -Wall -Wextra)
+target_compile_options(neo_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 foreach(tier IN LISTS NEO_ISA_TIERS)
   string(TOUPPER "${tier}" tier_upper)
   target_compile_definitions(neo_options INTERFACE NEO_HAVE_${tier_upper}=1)

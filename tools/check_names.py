@@ -2,8 +2,9 @@
 
 Usage: ``python tools/check_names.py [checkout]``
 
-A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` format every message alike. File names are
-lower case with underscores, and none is called utils, helpers, common or misc.
+A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` format every message alike. Passing on an
+error that Python has set is none. File names are lower case with underscores, and none is called utils, helpers, common
+or misc.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-THROW = re.compile(r"\bthrow\b(?!\s*;)")
+THROW = re.compile(r"\bthrow\b(?!\s*(?:;|py::error_already_set\(\)))")
 COMMENT_OR_TEXT = re.compile(r"//.*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"")
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.isa)?\.(h|cpp|py|pyi)")
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}

@@ -88,7 +88,8 @@ def yolov3() -> nn.Module:
             self.body = nn.Sequential(block(width, width // 2, 1), block(width // 2, width, 3))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + self.body(x)
+            y: torch.Tensor = x + self.body(x)
+            return y
 
     def stage(src: int, dst: int, repeats: int) -> nn.Module:
         return nn.Sequential(block(src, dst, 3, 2), *[Residual(dst) for _ in range(repeats)])
@@ -237,6 +238,17 @@ def _settle(module: nn.Module, shape: tuple[int, ...]) -> nn.Module:
     return module.eval()
 
 
+def build(name: str) -> nn.Module:
+    """Return the network with its weights: the same in every process."""
+    import torch
+
+    network = NETWORKS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        return _settle(network.build(), network.shape)
+
+
 def export(name: str, cache: Path) -> Path:
     """Write the network ``name`` into the folder ``cache`` unless it is there, and return its path.
 
@@ -257,12 +269,8 @@ def export(name: str, cache: Path) -> Path:
     partial = path.with_suffix(".partial")
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.manual_seed(0)
-        module = _settle(network.build(), network.shape)
         example = (torch.randn(network.shape),)
-        torch.onnx.export(
-            module, example, str(partial), opset_version=17, dynamo=False, input_names=["x"], do_constant_folding=True
-        )
+        torch.onnx.export(build(name), example, str(partial), opset_version=17, dynamo=False, input_names=["x"])
     partial.rename(path)
     return path
 

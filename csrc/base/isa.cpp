@@ -87,25 +87,24 @@ Isa host_isa() {
 Isa isa_from_cpuid(const CpuidBits& bits) {
   constexpr uint64_t kYmmState = 0x06;  // XMM and upper YMM halves
   constexpr uint64_t kZmmState = 0xe6;  // those, mask registers, upper ZMM halves, ZMM16 to 31
-  constexpr uint32_t kAvx = 1u << 28;   // leaf 1 ECX
-  constexpr uint32_t kAvx2 = 1u << 5;   // leaf 7 EBX
-  constexpr uint32_t kAvx512f = 1u << 16;
-  const auto has = [](uint32_t word, int bit) { return (word >> bit & 1) != 0; };
-
   uint32_t features = 0;
-  const bool has_ymm = (bits.leaf1_ecx & kAvx) && (bits.xcr0 & kYmmState) == kYmmState;
-  if (!has_ymm) return Isa(features);
-  if (has(bits.leaf1_ecx, 12)) features |= Isa::kFma;
-  if (has(bits.leaf1_ecx, 29)) features |= Isa::kF16c;
-  if (bits.leaf7_ebx & kAvx2) features |= Isa::kAvx2;
+  const auto add_if = [&](uint32_t word, int bit, Isa::Feature feature) {
+    if (word >> bit & 1) features |= feature;
+  };
 
-  const bool has_zmm = (bits.leaf7_ebx & kAvx512f) && (bits.xcr0 & kZmmState) == kZmmState;
-  if (!has_zmm) return Isa(features);
-  features |= Isa::kAvx512f;
-  if (has(bits.leaf7_ebx, 17)) features |= Isa::kAvx512dq;
-  if (has(bits.leaf7_ebx, 30)) features |= Isa::kAvx512bw;
-  if (has(bits.leaf7_ebx, 31)) features |= Isa::kAvx512vl;
-  if (has(bits.leaf7_ecx, 11)) features |= Isa::kAvx512Vnni;
+  const bool has_avx = bits.leaf1_ecx >> 28 & 1;
+  if (!has_avx || (bits.xcr0 & kYmmState) != kYmmState) return Isa(features);
+  add_if(bits.leaf1_ecx, 12, Isa::kFma);
+  add_if(bits.leaf1_ecx, 29, Isa::kF16c);
+  add_if(bits.leaf7_ebx, 5, Isa::kAvx2);
+
+  const bool has_avx512f = bits.leaf7_ebx >> 16 & 1;
+  if (!has_avx512f || (bits.xcr0 & kZmmState) != kZmmState) return Isa(features);
+  add_if(bits.leaf7_ebx, 16, Isa::kAvx512f);
+  add_if(bits.leaf7_ebx, 17, Isa::kAvx512dq);
+  add_if(bits.leaf7_ebx, 30, Isa::kAvx512bw);
+  add_if(bits.leaf7_ebx, 31, Isa::kAvx512vl);
+  add_if(bits.leaf7_ecx, 11, Isa::kAvx512Vnni);
   return Isa(features);
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define NEO_INLINE inline __attribute__((always_inline))
+#define NEO_LAMBDA __attribute__((always_inline))
 
 namespace neo {
 

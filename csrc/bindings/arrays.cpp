@@ -65,7 +65,7 @@ py::array to_array(const Tensor& tensor) {
   const std::vector<py::ssize_t> shape(tensor.dims().begin(), tensor.dims().end());
   if (tensor.dtype() == DType::String) {
     py::array_t<py::object> array(shape);
-    auto* out = static_cast<PyObject**>(array.mutable_data());
+    auto* out = static_cast<PyObject**>(static_cast<void*>(array.mutable_data()));
     for (int64_t i = 0; i < tensor.size(); ++i) {
       Py_XSETREF(out[i], PyUnicode_DecodeUTF8(tensor.strings()[i].data(), static_cast<Py_ssize_t>(tensor.strings()[i].size()), "replace"));
     }

@@ -28,6 +28,7 @@ struct Symbol {
 };
 
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;
+using SymbolLookup = std::function<std::optional<Symbol>(std::string_view name)>;
 
 // An integer, or an expression over symbols. Closed under + - * floordiv ceildiv mod min max broadcast.
 // Kept in a canonical form (a polynomial over atoms), so == on equal sums and products of the same atoms is true;
@@ -39,22 +40,22 @@ class Dim {
   static Dim symbol(std::string name, Range range = {}, int64_t hint = 0);
 
   bool is_constant() const { return terms_ == nullptr; }
-  int64_t value() const;                               // a constant's; asserts otherwise
+  int64_t value() const;  // a constant's; asserts otherwise
   bool is(int64_t value) const { return is_constant() && constant_ == value; }
-  std::optional<Symbol> as_symbol() const;             // set when this is one bare symbol
+  std::optional<Symbol> as_symbol() const;  // set when this is one bare symbol
 
   friend bool operator==(const Dim& a, const Dim& b);
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim floordiv(const Dim& a, const Dim& b);     // towards minus infinity; division by constant 0 throws
+  friend Dim floordiv(const Dim& a, const Dim& b);  // towards minus infinity; division by constant 0 throws
   friend Dim ceildiv(const Dim& a, const Dim& b);
-  friend Dim mod(const Dim& a, const Dim& b);          // sign of the divisor
+  friend Dim mod(const Dim& a, const Dim& b);  // sign of the divisor
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
-  friend Dim broadcast(const Dim& a, const Dim& b);    // a == 1 ? b : a, the size of a broadcast axis
+  friend Dim broadcast(const Dim& a, const Dim& b);  // a == 1 ? b : a, the size of a broadcast axis
 
-  // An interval that holds every value this can take.
+  // An interval that holds every value this can take; the bounds of int64 stand for none.
   Range range() const;
   // The value with every symbol at its hint, or at the lower end of its range where it has none (at least 1).
   int64_t hint() const;
@@ -69,7 +70,8 @@ class Dim {
 
   // "64", "N", "2*N + 1", "floordiv(N + 1, 2)"; parses back.
   std::string to_string() const;
-  static Dim parse(std::string_view text);
+  // Symbols are taken from `symbols` where it knows them, else they have no range and no hint.
+  static Dim parse(std::string_view text, const SymbolLookup& symbols = {});
 
   struct Terms;
 
@@ -82,7 +84,12 @@ class Dim {
   std::shared_ptr<const Terms> terms_;
 };
 
-bool operator!=(const Dim& a, const Dim& b);
+Dim floordiv(const Dim& a, const Dim& b);
+Dim ceildiv(const Dim& a, const Dim& b);
+Dim mod(const Dim& a, const Dim& b);
+Dim min(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);
+Dim broadcast(const Dim& a, const Dim& b);
 
 // Three-valued comparison: true, false, or not provable from the symbols' ranges.
 std::optional<bool> prove_equal(const Dim& a, const Dim& b);

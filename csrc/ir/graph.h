@@ -32,7 +32,7 @@ struct Type {
   static Type optional(Type element) { return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))}; }
   bool is_tensor() const { return kind == Kind::Tensor; }
   std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])"
-  static Type parse(std::string_view text);
+  static Type parse(std::string_view text, const SymbolLookup& symbols = {});
 };
 bool operator==(const Type& a, const Type& b);
 
@@ -66,6 +66,10 @@ struct Guard {
 };
 
 struct Node {
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
   std::string op;    // "Conv", "com.microsoft.QLinearAdd", "neo.Dims"
   std::string name;  // the model's own; may be empty
   std::vector<Value*> inputs;   // null: an optional input left out
@@ -168,8 +172,12 @@ class Graph {
 void verify(const Graph& graph);
 
 // The printed form and its parser (docs/ir.md). Constants up to `inline_elements` are printed in full; larger ones print as
-// "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash.
+// "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash. Contents and guards are not printed:
+// inference finds them again.
 std::string print(const Graph& graph, int64_t inline_elements = 16);
-std::unique_ptr<Graph> parse_graph(std::string_view text, const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
+std::unique_ptr<Graph> parse_graph(std::string_view text,
+                                   const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
+// What print() writes behind '#': 16 hexadecimal digits over dtype, dims and elements.
+std::string content_hash(const Tensor& tensor);
 
 }  // namespace neo

@@ -68,7 +68,7 @@ std::string Shape::to_string() const {
   return text + "]";
 }
 
-Shape Shape::parse(std::string_view text) {
+Shape Shape::parse(std::string_view text, const SymbolLookup& symbols) {
   const auto trim = [](std::string_view s) {
     while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
     while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
@@ -87,7 +87,7 @@ Shape Shape::parse(std::string_view text) {
   bool quoted = false;
   for (size_t i = 0; i <= body.size(); ++i) {
     if (i == body.size() || (body[i] == ',' && depth == 0 && !quoted)) {
-      dims.push_back(Dim::parse(trim(body.substr(begin, i - begin))));
+      dims.push_back(Dim::parse(trim(body.substr(begin, i - begin)), symbols));
       begin = i + 1;
     } else if (quoted) {
       if (body[i] == '\\')

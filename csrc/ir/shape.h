@@ -35,7 +35,7 @@ class Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 
   std::string to_string() const;  // "[N,3,224,224]", "[*]" when unranked
-  static Shape parse(std::string_view text);
+  static Shape parse(std::string_view text, const SymbolLookup& symbols = {});
 
  private:
   std::optional<std::vector<Dim>> dims_;

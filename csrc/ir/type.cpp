@@ -6,21 +6,21 @@ namespace {
 
 constexpr int kMaxTypeDepth = 16;
 
-Type parse_type(std::string_view text, int depth) {
+Type parse_type(std::string_view text, const SymbolLookup& symbols, int depth) {
   NEO_CHECK(depth < kMaxTypeDepth, Model, "type", "types must nest at most ", kMaxTypeDepth, " deep. Got deeper ones");
   const auto inner = [&](std::string_view prefix) -> std::optional<std::string_view> {
     if (!text.starts_with(prefix) || !text.ends_with(')')) return std::nullopt;
     return text.substr(prefix.size(), text.size() - prefix.size() - 1);
   };
-  if (const auto element = inner("seq(")) return Type::sequence(parse_type(*element, depth + 1));
-  if (const auto element = inner("optional(")) return Type::optional(parse_type(*element, depth + 1));
+  if (const auto element = inner("seq(")) return Type::sequence(parse_type(*element, symbols, depth + 1));
+  if (const auto element = inner("optional(")) return Type::optional(parse_type(*element, symbols, depth + 1));
   const size_t bracket = text.find('[');
   NEO_CHECK(bracket != std::string_view::npos, Model, "type",
             "a type is written like float32[N,3], seq(float32[*]) or optional(int64[2]). Got \"", text, "\"");
   const std::string_view element = text.substr(0, bracket);
   const auto dtype = element == name(DType::Undefined) ? DType::Undefined : find_dtype(element);
   NEO_CHECK(dtype.has_value(), Model, "type", "an element type must be known. Got \"", element, "\" in \"", text, "\"");
-  return Type::tensor(*dtype, Shape::parse(text.substr(bracket)));
+  return Type::tensor(*dtype, Shape::parse(text.substr(bracket), symbols));
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ std::string Type::to_string() const {
   return {};
 }
 
-Type Type::parse(std::string_view text) {
-  return parse_type(text, 0);
+Type Type::parse(std::string_view text, const SymbolLookup& symbols) {
+  return parse_type(text, symbols, 0);
 }
 
 bool operator==(const Type& a, const Type& b) {

@@ -6,6 +6,12 @@
 
 namespace neo {
 
+void add_comparison_ops(OpRegistry& ops);    // comparison.cpp, of elementwise: comparisons, logic, bits, Where
+void add_cast_ops(OpRegistry& ops);          // cast.cpp, of elementwise: Cast, CastLike, BitCast
+void add_special_conv_ops(OpRegistry& ops);  // special_conv.cpp, of conv: DeformConv, CausalConvWithState
+void add_layer_norm_ops(OpRegistry& ops);    // layer_norm.cpp, of norm: LayerNormalization and its kin
+void add_softmax_ops(OpRegistry& ops);       // softmax.cpp, of reduce: Softmax, LogSoftmax, Hardmax
+void add_scan_ops(OpRegistry& ops);          // scan.cpp, of reduce: CumSum, CumProd, TopK
 void add_slice_ops(OpRegistry& ops);    // slice.cpp, of shape: Concat, Split, Slice, Trilu, ReverseSequence, Compress
 void add_pad_ops(OpRegistry& ops);      // pad.cpp, of shape: Pad, CenterCropPad
 void add_scatter_ops(OpRegistry& ops);  // scatter.cpp, of index

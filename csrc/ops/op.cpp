@@ -70,6 +70,7 @@ void InferContext::set_contents(int i, std::vector<Dim> contents) {
 }
 
 Dim InferContext::fresh(std::string_view stem, Range range) {
+  if (range.lo == range.hi) return range.lo;
   const size_t i = fresh_count_++;
   if (i < node_.symbols.size() && is_named_after(node_.symbols[i], stem)) {
     node_.symbols[i].range = range;
@@ -79,6 +80,10 @@ Dim InferContext::fresh(std::string_view stem, Range range) {
   node_.symbols.resize(i);
   node_.symbols.push_back(*dim.as_symbol());
   return dim;
+}
+
+void InferContext::drop_stale_symbols() {
+  if (node_.symbols.size() > fresh_count_) node_.symbols.resize(fresh_count_);
 }
 
 void InferContext::require_equal(const Dim& a, const Dim& b, std::string rule) {

@@ -75,6 +75,9 @@ class InferContext {
   // A possibly negative axis of an input of known rank; a Model error when it is out of range.
   int axis(int64_t axis, int rank) const;
 
+  // Forgets symbols of an earlier inference that this one did not ask for.
+  void drop_stale_symbols();
+
   // Inference of a body with the given input types, and the known elements of its inputs where there are any (may be
   // shorter); returns the output types. Bodies are inferred by ops/infer.h.
   std::vector<Type> infer_body(std::string_view body, const std::vector<Type>& inputs,
@@ -129,7 +132,7 @@ std::vector<int64_t> load_ints(const Tensor& tensor);
 // An operator: what is computed. Attribute and input semantics are those of the newest ONNX opset unless its file says more;
 // older opsets are rewritten by the importer.
 struct Op {
-  std::string name;
+  std::string name = {};
   int min_inputs = 1;
   int max_inputs = 1;    // -1: any number
   int min_outputs = 1;
@@ -138,7 +141,7 @@ struct Op {
   void (*infer)(InferContext&) = nullptr;
   void (*reference)(ReferenceContext&) = nullptr;  // null: control flow, lowered to blocks
   Work (*work)(const Node&) = nullptr;             // null: bytes of inputs and outputs, one flop per output element
-  std::vector<int> shape_inputs;                   // inputs that only shape inference needs once their contents are known
+  std::vector<int> shape_inputs = {};                // inputs that only shape inference needs once their contents are known
   bool random = false;                             // not a function of its inputs: never folded, never merged
 };
 

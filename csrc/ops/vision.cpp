@@ -107,7 +107,8 @@ Work work_non_max_suppression(const Node& node) {
   return work;
 }
 
-// RoiAlign (Mask R-CNN, section 3)
+// RoiAlign (Mask R-CNN, section 3). Mode max takes the largest weighted pixel of all samples, not the largest sample:
+// the reference data of ONNX's tests fix that.
 
 bool is_max_mode(const Node& node) {
   const std::string mode = node.string_attr("mode", "avg");
@@ -217,9 +218,15 @@ void reference_roi_align(ReferenceContext& ctx) {
           const double* image = pixels.data() + (batch * channels + c) * plane;
           double value = 0;
           for (size_t s = 0; s < samples.size(); ++s) {
-            double sampled = 0;
-            for (int k = 0; k < 4; ++k) sampled += samples[s].weights[k] * image[samples[s].positions[k]];
-            value = !max_mode ? value + sampled : s == 0 ? sampled : std::max(value, sampled);
+            const Bilinear& sample = samples[s];
+            double sum = 0;
+            double largest = sample.weights[0] * image[sample.positions[0]];
+            for (int k = 0; k < 4; ++k) {
+              const double weighted = sample.weights[k] * image[sample.positions[k]];
+              sum += weighted;
+              largest = std::max(largest, weighted);
+            }
+            value = !max_mode ? value + sum : s == 0 ? largest : std::max(value, largest);
           }
           if (!max_mode && !samples.empty()) value /= static_cast<double>(samples.size());
           result[static_cast<size_t>(((r * channels + c) * rows + i) * columns + j)] = value;

@@ -12,6 +12,10 @@ std::span<const Pass> standard_pipeline() {
       {"fold_shapes", fold_shapes},
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
+      {"fold_batch_norms", fold_batch_norms},
+      {"fold_biases", fold_biases},
+      {"fold_clamps", fold_clamps},
+      {"remove_dead_nodes", remove_dead_nodes},
   };
   return passes;
 }

@@ -76,7 +76,8 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
         return float(np.finfo(dtype).eps)
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(dtype).eps)
+    limits: Any = ml_dtypes.finfo
+    return float(limits(dtype).eps)
 
 
 def _compare_form(actual: Any, expected: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +121,7 @@ def _finite(actual: np.ndarray, expected: np.ndarray, name: str) -> tuple[np.nda
 def assert_arrays_close(
     actual: Any, expected: Any, *, depth: int = UNKNOWN_DEPTH, factor: float = FLOAT_FACTOR, name: str = "array"
 ) -> None:
-    """Raise ``AssertionError`` unless ``actual`` agrees with ``expected`` by the float rule, or exactly if it is no float.
+    """Raise ``AssertionError`` unless ``actual`` agrees with ``expected`` by the float rule, or exactly if no float.
 
     Parameters
     ----------
@@ -253,7 +254,7 @@ def _axis_lengths(node: onnx.NodeProto, shape: Shape | None, constants: Mapping[
     return _product([shape[axis] for axis in axes if -len(shape) <= axis < len(shape)])
 
 
-def _terms(node: onnx.NodeProto, shape_of: _ShapeOf, constants: Mapping[str, np.ndarray]) -> int:
+def _terms(node: onnx.NodeProto, shape_of: _ShapeOf, constants: Mapping[str, np.ndarray], opset: int) -> int:
     """Return how many values one output element of ``node`` sums; 1 where it sums none, or it is unknown."""
     op = node.op_type
     shapes = [shape_of(name) if name else None for name in node.input]
@@ -278,8 +279,11 @@ def _terms(node: onnx.NodeProto, shape_of: _ShapeOf, constants: Mapping[str, np.
         return _product((first or ())[2:])
     if op in ("AveragePool", "LpPool", "QLinearAveragePool"):
         return math.prod(_attribute(node, "kernel_shape", [1]))
-    if op in ("LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "SkipLayerNormalization"):
+    if op in ("LayerNormalization", "RMSNormalization", "SkipLayerNormalization"):
         return _product((first or ())[int(_attribute(node, "axis", -1)) :])
+    if op in ("Softmax", "LogSoftmax"):
+        axis = int(_attribute(node, "axis", -1 if opset >= 13 else 1))
+        return _product((first or ())[axis:][: 1 if opset >= 13 else None])
     if op in ("GroupNormalization", "MeanVarianceNormalization"):
         return _product((first or ())[1:])
     if op == "LRN":
@@ -289,7 +293,7 @@ def _terms(node: onnx.NodeProto, shape_of: _ShapeOf, constants: Mapping[str, np.
     return 1
 
 
-def _walk(graph: onnx.GraphProto, outer: Mapping[str, Shape], constants: Mapping[str, np.ndarray]) -> int:
+def _walk(graph: onnx.GraphProto, outer: Mapping[str, Shape], constants: Mapping[str, np.ndarray], opset: int) -> int:
     """Return the longest reduction of a graph and of the bodies in it."""
     import onnx
     from onnx import numpy_helper
@@ -313,10 +317,10 @@ def _walk(graph: onnx.GraphProto, outer: Mapping[str, Shape], constants: Mapping
             known[name] = numpy_helper.to_array(tensor)
     longest = 1
     for node in graph.node:
-        longest = max(longest, _terms(node, shapes.get, known))
+        longest = max(longest, _terms(node, shapes.get, known, opset))
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
-                longest = max(longest, _walk(attribute.g, shapes, known))
+                longest = max(longest, _walk(attribute.g, shapes, known, opset))
     return longest
 
 
@@ -342,7 +346,8 @@ def longest_reduction(model: Any, shapes: Mapping[str, Sequence[int]] | None = N
     for value in slim.graph.output:
         value.type.tensor_type.ClearField("shape")
     inferred = onnx.shape_inference.infer_shapes(slim, check_type=False, strict_mode=False, data_prop=True)
-    return _walk(inferred.graph, {}, {})
+    opset = max((entry.version for entry in slim.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    return _walk(inferred.graph, {}, {}, opset)
 
 
 _GRID_KEEPING = (
@@ -362,9 +367,10 @@ _GRID_KEEPING = (
 def output_steps(model: Any) -> dict[str, float]:
     """Return the quantization step of every output that lies on a grid, up to an added constant.
 
-    An output lies on a grid where it comes out of a ``DequantizeLinear`` through nothing but moves of elements and sums with
-    constants. Where what was quantized is the softmax of values that lie on a grid themselves, half a step of that grid
-    is added: so much does one step in the logits change a probability. Models that quantize nothing give an empty dict.
+    An output lies on a grid where it comes out of a ``DequantizeLinear`` through nothing but moves of elements and sums
+    with constants. Where what was quantized is the softmax of values that lie on a grid themselves, half a step of that
+    grid is added: so much does one step in the logits change a probability. Models that quantize nothing give an empty
+    dict.
 
     Parameters
     ----------
@@ -378,7 +384,7 @@ def output_steps(model: Any) -> dict[str, float]:
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             tensors[node.output[0]] = node.attribute[0].t
-    producers = {name: node for node in graph.node for name in node.output}
+    producers: dict[str, onnx.NodeProto] = {name: node for node in graph.node for name in node.output}
 
     def scale(name: str) -> float:
         return float(np.max(numpy_helper.to_array(tensors[name]))) if name in tensors else 0.0
@@ -419,11 +425,12 @@ def _quantizes(model: Any) -> bool:
 
 def _to_dtype(name: Any) -> np.dtype[Any]:
     try:
-        return np.dtype(name)
+        found: np.dtype[Any] = np.dtype(name)
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, str(name)))
+        found = np.dtype(getattr(ml_dtypes, str(name)))
+    return found
 
 
 def seeded_inputs(
@@ -509,9 +516,9 @@ def assert_close(
     module : neo.Module
         What is checked: anything with ``inputs`` and ``run``.
     reference : path, bytes, onnx.ModelProto, onnxruntime.InferenceSession or mapping of arrays
-        A model, run by ONNX Runtime, or the expected outputs by name. Outputs that a mapping leaves out are not compared.
+        A model, run by ONNX Runtime, or the expected outputs by name. Outputs that a mapping lacks are not compared.
     inputs : mapping of arrays, or sequence of them, optional
-        What to feed; with expected outputs as the reference it must be given. Default: ``rounds`` sets of seeded values.
+        What to feed; must be given with expected outputs as the reference (default: ``rounds`` sets of seeded values).
     rounds : int
         How many sets of seeded values to compare when ``inputs`` is not given.
     seed : int

@@ -159,7 +159,10 @@ def speech_windows(rate: int, *, with_rate: bool) -> Callable[[Path], Iterator[F
 def _noisy_speech(folder: Path) -> np.ndarray:
     """Return four seconds of the recording with seeded noise."""
     samples = media.recording(folder / "silero-vad" / "test.wav")[16000:80000]
-    return samples + 0.02 * np.random.default_rng(7).standard_normal(len(samples)).astype(np.float32)
+    noisy: np.ndarray = samples + np.float32(0.02) * np.random.default_rng(7).standard_normal(len(samples)).astype(
+        np.float32
+    )
+    return noisy
 
 
 def dtln_magnitudes(folder: Path) -> Iterator[Feeds]:

@@ -95,4 +95,10 @@ def reweighted(path: Path) -> onnx.ModelProto:
         graph.initializer.append(numpy_helper.from_array(values, node.output[0]))
     del graph.node[:]
     graph.node.extend(kept)
+    # Before version 4 of the format every initializer is an input as well, which keeps it from being a constant.
+    model.ir_version = 8
+    constants = {tensor.name for tensor in graph.initializer}
+    varying = [value for value in graph.input if value.name not in constants]
+    del graph.input[:]
+    graph.input.extend(varying)
     return model

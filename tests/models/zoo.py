@@ -465,7 +465,7 @@ def stream_steps(
 def load(model: Model) -> str | bytes:
     """Return the model for ``neo.compile`` or onnxruntime: a path, or the bytes of one that was given real weights."""
     if model.kind == "light":
-        return reweighted(model.path).SerializeToString()
+        return bytes(reweighted(model.path).SerializeToString())
     return str(model.path)
 
 

@@ -2,26 +2,16 @@
 
 #include <algorithm>
 
+#include "routines/cpu/conv/output_panel.h"
+#include "routines/cpu/gemm/split.h"
+
 namespace neo {
 namespace {
 
 constexpr int64_t kMaxTaps = 256;
 constexpr int64_t kMaxBlock = 64;
-constexpr int64_t kMaxLanes = 16;
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-// [begin, end) of part i of n that [0, count) is cut into, as even as can be.
-struct Range {
-  int64_t begin, end;
-};
-Range even_part(int64_t count, int64_t n, int64_t i) {
-  return {count / n * i + std::min(i, count % n), count / n * (i + 1) + std::min(i + 1, count % n)};
-}
-
-Range panel_vectors(const DirectPlan& plan, int64_t panel) {
+IndexRange panel_vectors(const DirectPlan& plan, int64_t panel) {
   return even_part(plan.group_vectors, plan.panels, panel);
 }
 
@@ -84,86 +74,23 @@ struct TileTaps {
   }
 };
 
-// Everything of one panel that its tiles share.
-struct Panel {
-  Tile tile;
-  TileEdge edge;
-  int64_t vectors = 0;
-  int64_t columns = 0;  // that exist
-  int64_t lanes = 0;
-};
-
-Panel make_panel(const DirectPlan& plan, const DirectArgs& args, int64_t image, int64_t group, int64_t index) {
+// The part of a tile that depends only on image, group and panel.
+Tile make_tile(const DirectPlan& plan, const DirectArgs& args, int64_t image, int64_t group, IndexRange vectors) {
   const ConvShape& s = plan.shape;
-  const DirectSchedule& schedule = plan.schedule;
-  const int64_t lanes = plan.lanes, group_ic = s.group_ic();
-  const Range vectors = panel_vectors(plan, index);
-  Panel panel;
-  panel.lanes = lanes;
-  panel.vectors = vectors.end - vectors.begin;
-  panel.columns = std::min(panel.vectors * lanes, s.group_oc() - vectors.begin * lanes);
-
-  Tile& t = panel.tile;
-  const int64_t ic = group * group_ic;
-  t.src = args.src + image * args.src_batch + ic / schedule.ic_bn * args.src_block + ic % schedule.ic_bn;
-  t.step = s.stride_w * schedule.ic_bn;
-  t.block_size = std::min(schedule.ic_bn, group_ic);
+  const int64_t group_ic = s.group_ic(), ic = group * group_ic, ic_bn = plan.schedule.ic_bn;
+  Tile t;
+  t.src = args.src + image * args.src_batch + ic / ic_bn * args.src_block + ic % ic_bn;
+  t.step = s.stride_w * ic_bn;
+  t.block_size = std::min(ic_bn, group_ic);
   t.blocks = ceil_div(group_ic, t.block_size);
   t.last_size = group_ic - (t.blocks - 1) * t.block_size;
   t.block_stride = args.src_block;
-  t.weight = args.weight + (group * plan.group_vectors + vectors.begin) * lanes * group_ic * s.taps();
-  t.weight_step = panel.vectors * lanes;
+  const int64_t first_column = (group * plan.group_vectors + vectors.begin) * plan.lanes;
+  t.weight = args.weight + first_column * group_ic * s.taps();
+  t.weight_step = vectors.size() * plan.lanes;
   t.weight_taps = s.taps();
-  if (args.bias) t.bias = args.bias + (group * plan.group_vectors + vectors.begin) * lanes;
-  t.lo = panel.edge.lo = args.lo;
-  t.hi = panel.edge.hi = args.hi;
-
-  TileEdge& e = panel.edge;
-  e.vectors = panel.vectors;
-  e.columns = panel.columns;
-  e.zero_rest = true;
-  e.dst = args.dst + image * args.dst_batch;
-  e.dst_row = e.init_row = schedule.oc_bn;
-  if (args.residual) e.init = args.residual + image * args.residual_batch;
-  for (int64_t v = 0; v < panel.vectors; ++v) {
-    const int64_t oc = group * s.group_oc() + (vectors.begin + v) * lanes;
-    e.dst_vector[v] = oc / schedule.oc_bn * args.dst_block + oc % schedule.oc_bn;
-    e.init_vector[v] = oc / schedule.oc_bn * args.residual_block + oc % schedule.oc_bn;
-  }
-  return panel;
-}
-
-void run_tile(const TileKernels& kernels, const Panel& panel, const TileTaps& taps, int64_t first, int64_t rows,
-              float* scratch) {
-  Tile t = panel.tile;
-  t.taps = taps.taps;
-  t.tap_count = taps.count;
-  t.scratch = scratch;
-  const TileKernel kernel = kernels.rows[panel.vectors][rows];
-  const TileEdge& e = panel.edge;
-  if (panel.columns == panel.vectors * panel.lanes) {
-    t.dst = e.dst + first * e.dst_row;
-    t.dst_row = e.dst_row;
-    if (e.init) t.init = e.init + first * e.init_row;
-    t.init_row = e.init_row;
-    std::copy_n(e.dst_vector, kTileVectors, t.dst_vector);
-    std::copy_n(e.init_vector, kTileVectors, t.init_vector);
-    kernel(t);
-    return;
-  }
-  float acc[kTileRows * kTileVectors * kMaxLanes];
-  t.dst = acc;
-  t.dst_row = panel.vectors * panel.lanes;
-  for (int64_t v = 0; v < panel.vectors; ++v) t.dst_vector[v] = v * panel.lanes;
-  t.lo = -__builtin_inff();
-  t.hi = __builtin_inff();
-  kernel(t);
-  TileEdge edge = e;
-  edge.acc = acc;
-  edge.rows = rows;
-  edge.dst += first * e.dst_row;
-  if (e.init) edge.init += first * e.init_row;
-  kernels.edge(edge);
+  if (args.bias) t.bias = args.bias + first_column;
+  return t;
 }
 
 }  // namespace
@@ -175,6 +102,7 @@ const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, in
   if (schedule.oc_vectors < 1 || schedule.oc_vectors > kTileVectors) return "oc_vectors must be 1 ... 4";
   if (s.taps() > kMaxTaps) return "the kernel has more than 256 taps";
   if (s.groups > 1) {
+    if (s.oc % schedule.oc_bn != 0) return "grouped output channels must fill whole blocks";
     if (group_oc % lanes != 0) return "output channels per group must be a multiple of the vector width";
     if (group_ic % schedule.ic_bn != 0 && schedule.ic_bn % group_ic != 0) {
       return "a group's input channels must fill blocks, or several groups one block";
@@ -195,8 +123,8 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   plan.contiguous = s.taps() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 &&
                     s.ow == s.iw && s.oh <= s.ih;
 
-  const Range widest = panel_vectors(plan, 0);
-  const int64_t rows = tile_rows(plan, kernels, widest.end - widest.begin);
+  const IndexRange widest = panel_vectors(plan, 0);
+  const int64_t rows = tile_rows(plan, kernels, widest.size());
   const int64_t pixels = s.oh * s.ow;
   const int64_t row_tiles = s.oh * ceil_div(s.ow, rows), flat_tiles = ceil_div(pixels, rows);
   plan.flat = plan.contiguous || row_tiles * 20 > flat_tiles * 23;
@@ -204,7 +132,7 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   // About a million operations per task or more, at most 48 tasks, four tiles at least where there are as many.
   const int64_t tiles = plan.flat ? flat_tiles : row_tiles;
   const int64_t images = std::max<int64_t>(1, s.n * s.groups);
-  const int64_t wanted = ceil_div(std::clamp<int64_t>(s.flops() / 1000000, 1, 48), images);
+  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
   const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
   plan.chunk = std::max<int64_t>(1, ceil_div(units, splits)) * (plan.flat ? rows : 1);
@@ -226,8 +154,8 @@ void pack_direct_weight(const DirectPlan& plan, const float* weight, float* pack
   const int64_t block = std::min(plan.schedule.ic_bn, group_ic);
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < plan.panels; ++p) {
-      const Range vectors = panel_vectors(plan, p);
-      const int64_t columns = (vectors.end - vectors.begin) * plan.lanes;
+      const IndexRange vectors = panel_vectors(plan, p);
+      const int64_t columns = vectors.size() * plan.lanes;
       for (int64_t ic0 = 0; ic0 < group_ic; ic0 += block) {
         for (int64_t tap = 0; tap < taps; ++tap) {
           for (int64_t ic = ic0; ic < std::min(ic0 + block, group_ic); ++ic) {
@@ -264,19 +192,35 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
     const int64_t panels = task / plan.chunks % plan.panel_chunks;
     const int64_t group = task / (plan.chunks * plan.panel_chunks) % s.groups;
     const int64_t image = task / (plan.chunks * plan.panel_chunks * s.groups);
+    BlockedOutput output;
+    output.dst = args.dst + image * args.dst_batch;
+    output.dst_block = args.dst_block;
+    if (args.residual) output.residual = args.residual + image * args.residual_batch;
+    output.residual_block = args.residual_block;
+    output.oc_bn = plan.schedule.oc_bn;
+    output.lo = args.lo;
+    output.hi = args.hi;
     const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
     for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
-      const Panel panel = make_panel(plan, args, image, group, p);
-      const int64_t most = tile_rows(plan, kernels, panel.vectors);
+      const IndexRange vectors = panel_vectors(plan, p);
+      const int64_t first_oc = vectors.begin * plan.lanes;
+      const OutputPanel panel = make_output_panel(output, group * s.group_oc() + first_oc, vectors.size(), plan.lanes,
+                                                  std::min(vectors.size() * plan.lanes, s.group_oc() - first_oc));
+      Tile tile = make_tile(plan, args, image, group, vectors);
+      tile.taps = taps.taps;
+      tile.scratch = scratch;
+      const int64_t most = tile_rows(plan, kernels, vectors.size());
       const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
       for (int64_t line = 0; line < lines; ++line) {
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
         const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
         const int64_t tiles = ceil_div(pixels, most);
         for (int64_t i = 0; i < tiles; ++i) {
-          const Range part = even_part(pixels, tiles, i);
-          taps.build(plan, first + part.begin, part.end - part.begin);
-          run_tile(kernels, panel, taps, first + part.begin, part.end - part.begin, scratch);
+          const IndexRange part = even_part(pixels, tiles, i);
+          taps.build(plan, first + part.begin, part.size());
+          tile.tap_count = taps.count;
+          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel, first + part.begin,
+                          part.size());
         }
       }
     }

@@ -16,9 +16,9 @@ struct Part {
   int64_t size[kMaxAxes];
   int64_t from[kMaxAxes];  // strides in elements; 0 repeats
   int64_t to[kMaxAxes];
-  int64_t source = 0;      // argument it reads
-  int64_t target = 0;      // argument it writes
-  int64_t from_offset = 0; // elements
+  int64_t source = 0;       // argument it reads
+  int64_t target = 0;       // argument it writes
+  int64_t from_offset = 0;  // elements
   int64_t to_offset = 0;
 };
 
@@ -59,7 +59,8 @@ void copy_plane(const Part& p, const T* from, T* to, int64_t begin, int64_t end)
   const int64_t fi = p.from[inner], ti = p.to[inner], fo = p.from[outer], td = p.to[outer];
   const int64_t columns = p.size[inner];
   if (fi == 1 && ti == 1) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(to + i * td, from + i * fo, static_cast<size_t>(columns) * sizeof(T));
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(to + i * td, from + i * fo, static_cast<size_t>(columns) * sizeof(T));
     return;
   }
   constexpr int64_t kTile = 16;
@@ -122,11 +123,21 @@ class CopyStep : public KernelStep {
       const std::byte* source = args[p.source];
       std::byte* target = args[p.target];
       switch (plan.width) {
-        case 1: copy_part<uint8_t>(p, source, target, team); break;
-        case 2: copy_part<uint16_t>(p, source, target, team); break;
-        case 4: copy_part<uint32_t>(p, source, target, team); break;
-        case 8: copy_part<uint64_t>(p, source, target, team); break;
-        default: copy_part<Wide>(p, source, target, team); break;
+        case 1:
+          copy_part<uint8_t>(p, source, target, team);
+          break;
+        case 2:
+          copy_part<uint16_t>(p, source, target, team);
+          break;
+        case 4:
+          copy_part<uint32_t>(p, source, target, team);
+          break;
+        case 8:
+          copy_part<uint64_t>(p, source, target, team);
+          break;
+        default:
+          copy_part<Wide>(p, source, target, team);
+          break;
       }
     }
   }
@@ -287,13 +298,15 @@ class CopyRoutine final : public Routine {
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     const auto fits = [](const Value* v) {
-      return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kMaxAxes && v->dtype() != DType::String;
+      return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kMaxAxes &&
+             v->dtype() != DType::String;
     };
     if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
     for (const Value* v : workload.outputs) {
       if (!fits(v)) return "the result is not a tensor of known rank and fixed element size";
     }
-    if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits)) return "an input has no known rank";
+    if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits))
+      return "an input has no known rank";
     if (std::max(node.inputs.size(), node.outputs.size()) > kMaxParts) return "too many parts";
     if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
     return std::nullopt;
@@ -338,7 +351,9 @@ class CopyRoutine final : public Routine {
 
 }  // namespace
 
-void add_copy_routines(RoutineTable& table) { table.add(std::make_unique<CopyRoutine>()); }
+void add_copy_routines(RoutineTable& table) {
+  table.add(std::make_unique<CopyRoutine>());
+}
 
 void add_move_routines(RoutineTable& table) {
   add_view_routines(table);

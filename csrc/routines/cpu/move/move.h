@@ -19,8 +19,8 @@ int normalized_axis(const Node& node, int rank);
 // One part of an axis that a Slice or an output of a Split takes.
 struct SliceRange {
   int axis = 0;
-  int64_t start = 0;   // first element, for negative steps too
-  int64_t size = -1;   // elements taken; -1: only known when sizes are
+  int64_t start = 0;  // first element, for negative steps too
+  int64_t size = -1;  // elements taken; -1: only known when sizes are
   int64_t step = 1;
   bool whole = false;  // all of the axis
 };

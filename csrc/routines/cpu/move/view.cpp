@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::string_view kReshapes[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"};
 
-bool is_reshape(std::string_view op) { return std::find(std::begin(kReshapes), std::end(kReshapes), op) != std::end(kReshapes); }
+bool is_reshape(std::string_view op) {
+  return std::find(std::begin(kReshapes), std::end(kReshapes), op) != std::end(kReshapes);
+}
 
 // A Transpose that only moves axes of size 1 keeps every element where it is.
 bool keeps_order(const Node& node) {
@@ -33,7 +35,9 @@ Dim inner_elements(const Shape& shape, int axis) {
   return count;
 }
 
-bool is_ranked_tensor(const Value* v) { return v->type.is_tensor() && v->shape().has_rank(); }
+bool is_ranked_tensor(const Value* v) {
+  return v->type.is_tensor() && v->shape().has_rank();
+}
 
 // Reshapes, and slices and splits along the outermost axis that counts: the same memory under another shape.
 class ViewRoutine final : public Routine {
@@ -68,7 +72,8 @@ class ViewRoutine final : public Routine {
     const Value* input = node.inputs.front();
     Candidate c;
     c.kind = Candidate::Kind::View;
-    for (const Value* v : workload.inputs) c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
+    for (const Value* v : workload.inputs)
+      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     if (is_reshape(node.op)) {
       c.offsets = {Dim(0)};
@@ -120,7 +125,8 @@ class AssembleRoutine final : public Routine {
     for (const Value* v : node.inputs) {
       if (!is_ranked_tensor(v)) return "the rank of an input is not known";
     }
-    if (!outer_axes_are_one(output->shape(), normalized_axis(node, output->shape().rank()))) return "an outer axis has more than one element";
+    if (!outer_axes_are_one(output->shape(), normalized_axis(node, output->shape().rank())))
+      return "an outer axis has more than one element";
     return std::nullopt;
   }
 
@@ -225,7 +231,8 @@ std::optional<std::vector<SliceRange>> slice_ranges(const Node& node) {
     } else if (start > 0 && !prove_less(Dim(start - 1), extent).value_or(false)) {
       return std::nullopt;
     }
-    ranges.push_back({axis, start, size.is_constant() ? size.value() : -1, steps[i], steps[i] == 1 && start == 0 && extent == size});
+    ranges.push_back(
+        {axis, start, size.is_constant() ? size.value() : -1, steps[i], steps[i] == 1 && start == 0 && extent == size});
   }
   return ranges;
 }

@@ -67,7 +67,8 @@ class ReferenceRoutine final : public Routine {
 
   std::optional<std::string> rejects(const Workload&, const Target&) const override { return std::nullopt; }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
     ops.get(workload.root().op);
     Candidate c;
     for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
@@ -89,6 +90,8 @@ class ReferenceRoutine final : public Routine {
 
 }  // namespace
 
-void add_reference_routines(RoutineTable& table) { table.add(std::make_unique<ReferenceRoutine>()); }
+void add_reference_routines(RoutineTable& table) {
+  table.add(std::make_unique<ReferenceRoutine>());
+}
 
 }  // namespace neo

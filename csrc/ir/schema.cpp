@@ -1,0 +1,64 @@
+#include "ir/schema.h"
+
+#include <iterator>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+constexpr std::string_view kDevices[] = {"cpu", "opencl", "cuda", "null"};
+constexpr std::string_view kSchemes[] = {"none", "tensor.asym", "tensor.sym", "channel.sym", "dynamic"};
+
+template <class Enum, size_t N>
+std::optional<Enum> find(const std::string_view (&names)[N], std::string_view wanted) {
+  for (size_t i = 0; i < N; ++i) {
+    if (names[i] == wanted) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name(DeviceKind device) {
+  return kDevices[static_cast<size_t>(device)];
+}
+std::string_view name(Scheme scheme) {
+  return kSchemes[static_cast<size_t>(scheme)];
+}
+
+std::string Schema::to_string() const {
+  const std::string element =
+      scheme == Scheme::None ? std::string(name(dtype)) : str("q", name(dtype), ".", name(scheme));
+  return str(name(device), ":", element, ":", layout.to_string());
+}
+
+Schema Schema::parse(std::string_view text) {
+  const auto refuse = [&](std::string_view part) {
+    fail(ErrorKind::Model, "schema",
+         str("a schema is written like cpu:float32:NCHW16c or cpu:qint8.tensor.asym:NCHW. Got ", part, " of \"", text,
+             "\""));
+  };
+  const size_t first = text.find(':');
+  const size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
+  if (second == std::string_view::npos) refuse("too few parts");
+  Schema schema;
+  const auto device = find<DeviceKind>(kDevices, text.substr(0, first));
+  if (!device) refuse("an unknown device");
+  schema.device = *device;
+  std::string_view element = text.substr(first + 1, second - first - 1);
+  std::optional<DType> dtype = element == name(DType::Undefined) ? DType::Undefined : find_dtype(element);
+  const size_t dot = element.find('.');
+  if (!dtype && element.starts_with('q') && dot != std::string_view::npos) {
+    const auto scheme = find<Scheme>(kSchemes, element.substr(dot + 1));
+    if (!scheme || scheme == Scheme::None) refuse("an unknown scheme");
+    schema.scheme = *scheme;
+    dtype = find_dtype(element.substr(1, dot - 1));
+  }
+  if (!dtype) refuse("an unknown dtype");
+  schema.dtype = *dtype;
+  schema.layout = Layout::parse(text.substr(second + 1));
+  return schema;
+}
+
+}  // namespace neo

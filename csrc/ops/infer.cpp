@@ -1,0 +1,115 @@
+#include "ops/infer.h"
+
+#include <new>
+
+#include "ops/control.h"
+
+namespace neo {
+namespace {
+
+constexpr int kMaxDepth = 64;
+constexpr int kMaxBodies = 20000;
+
+thread_local int depth = 0;
+// Bodies inferred since depth was last zero: nested loops that each infer their body more than once multiply.
+thread_local int bodies = 0;
+
+std::string counted(std::string_view what, int lo, int hi) {
+  const std::string_view s = (hi < 0 ? lo : hi) == 1 ? "" : "s";
+  if (hi < 0) return str("at least ", lo, " ", what, s);
+  return lo == hi ? str(lo, " ", what, s) : str(lo, " to ", hi, " ", what, s);
+}
+
+int count_used(const std::vector<Value*>& values) {
+  size_t n = values.size();
+  while (n > 0 && values[n - 1] == nullptr) --n;
+  return static_cast<int>(n);
+}
+
+// What inference did not find out stays as it was declared.
+void keep_declared(Type& inferred, const Type& declared) {
+  if (inferred.kind != declared.kind) return;
+  if (inferred.is_tensor()) {
+    if (inferred.dtype == DType::Undefined) inferred.dtype = declared.dtype;
+    if (!inferred.shape.has_rank()) inferred.shape = declared.shape;
+  } else {
+    Type element = *inferred.element;
+    keep_declared(element, *declared.element);
+    if (!(element == *inferred.element)) inferred.element = std::make_shared<Type>(std::move(element));
+  }
+}
+
+}  // namespace
+
+BodyDepth::BodyDepth(const Node& node) {
+  NEO_CHECK(depth < kMaxDepth, Unsupported, node.op, "bodies must nest at most ", kMaxDepth,
+            " deep. Got deeper ones - at ", node.place());
+  ++depth;
+}
+
+BodyDepth::~BodyDepth() {
+  --depth;
+}
+
+void check_arity(const Node& node, const Op& op) {
+  const auto check = [&](std::string_view what, int count, int lo, int hi) {
+    NEO_CHECK(count >= lo && (hi < 0 || count <= hi), Model, node.op, "operator needs ", counted(what, lo, hi),
+              ". Got ", count, " - at ", node.place());
+  };
+  const int inputs = static_cast<int>(node.inputs.size());
+  check("input", op.max_inputs >= 0 && inputs > op.max_inputs ? count_used(node.inputs) : inputs, op.min_inputs,
+        op.max_inputs);
+  const int outputs = static_cast<int>(node.outputs.size());
+  check("output", op.max_outputs >= 0 && outputs > op.max_outputs ? count_used(node.outputs) : outputs, op.min_outputs,
+        op.max_outputs);
+}
+
+void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
+  at_node(node, [&] {
+    const Op& op = ops.get(node.op);
+    check_arity(node, op);
+    NEO_ASSERT(op.infer != nullptr, "the operator ", op.name, " has no inference");
+    std::vector<Type> declared;
+    for (Value* v : node.outputs) {
+      declared.push_back(v ? v->type : Type());
+      if (v) v->contents.reset();
+    }
+    node.guards.clear();
+    InferContext context(node, ops, symbols);
+    op.infer(context);
+    context.drop_stale_symbols();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i]) keep_declared(node.outputs[i]->type, declared[i]);
+    }
+  });
+}
+
+void infer_graph(Graph& graph, const OpRegistry& ops) {
+  for (const auto& node : graph.nodes()) infer_node(*node, ops, *graph.symbols());
+}
+
+std::vector<Type> InferContext::infer_body(std::string_view name, const std::vector<Type>& inputs,
+                                           const std::vector<std::optional<std::vector<Dim>>>& contents) {
+  if (depth == 0) bodies = 0;
+  if (++bodies > kMaxBodies)
+    fail(ErrorKind::Unsupported, str("at most ", kMaxBodies, " bodies are inferred. Got more"));
+  const BodyDepth guard(node_);
+  Graph& body = node_.body(name);
+  if (body.inputs.size() != inputs.size()) {
+    fail(ErrorKind::Model,
+         str("the body \"", name, "\" must have ", inputs.size(), " inputs. Got ", body.inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Value& input = *body.inputs[i];
+    Type type = inputs[i];
+    if (type.is_tensor() && input.type.is_tensor() && type.dtype == DType::Undefined) type.dtype = input.type.dtype;
+    input.type = std::move(type);
+    input.contents = i < contents.size() ? contents[i] : std::nullopt;
+  }
+  infer_graph(body, ops_);
+  std::vector<Type> types;
+  for (const Value* output : body.outputs) types.push_back(output->type);
+  return types;
+}
+
+}  // namespace neo

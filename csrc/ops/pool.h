@@ -1,0 +1,36 @@
+#pragma once
+
+#include "ops/window.h"
+
+// Pooling as the float and the quantized operators share it.
+
+namespace neo {
+
+// Sets output 0 to the shape of a pool over input 0 with the node's attributes.
+void infer_pool(InferContext& ctx);
+// Sets output 0 to input 0 with every spatial axis reduced to 1. With `channels_last` the channels are the last axis.
+void infer_global_pool(InferContext& ctx, bool channels_last = false);
+
+// A pool over an input of known dims; the dims of its output are `outer`, the sizes that are left alone, and the
+// window's.
+struct PoolSizes {
+  Dims outer;  // batch and channels
+  WindowSizes window;
+  Dims padded;  // spatial sizes with the padding at both ends
+
+  int64_t planes() const { return element_count(outer); }
+  Dims output_dims() const;
+};
+PoolSizes pool_sizes(const ReferenceContext& ctx, const Dims& input);
+
+// Sums of the elements below each window.
+std::vector<double> sum_windows(const PoolSizes& sizes, const std::vector<double>& x);
+// How many elements each window of one plane divides by: those of the input, or those of the padded input.
+std::vector<double> window_counts(const PoolSizes& sizes, bool include_pad);
+
+// One flop per element below each window.
+Work pool_work(const Node& node);
+// One flop per input element.
+Work input_work(const Node& node);
+
+}  // namespace neo

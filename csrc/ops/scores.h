@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+
+#include "ops/op.h"
+
+// What the models of ai.onnx.ml share.
+
+namespace neo {
+
+enum class PostTransform : uint8_t { None, Softmax, Logistic, SoftmaxZero, Probit };
+
+// From attribute post_transform, as text.
+PostTransform post_transform_attr(const Node& node);
+// Maps one row of scores.
+void apply_post_transform(PostTransform transform, std::span<double> row);
+
+// Rows of features: [N,F], or [F] as one row.
+struct FeatureRows {
+  int64_t rows = 0;
+  int64_t features = 0;
+  std::vector<double> elements;
+  const double* row(int64_t i) const { return elements.data() + i * features; }
+};
+FeatureRows read_features(const ReferenceContext& ctx, int input);
+// The number of rows of an input of rank 1 or 2.
+Dim feature_row_count(InferContext& ctx, int input);
+
+// Class labels of attributes that end in `int_key` or "classlabels_strings"; at most one of them is there.
+struct ClassLabels {
+  ClassLabels(const Node& node, std::string_view int_key);
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+  size_t size() const { return strings.empty() ? ints.size() : strings.size(); }
+  DType dtype() const { return strings.empty() ? DType::Int64 : DType::String; }
+};
+
+}  // namespace neo

@@ -1,0 +1,61 @@
+#include "routines/cpu/conv/output_panel.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace neo {
+
+OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t vectors, int64_t lanes,
+                              int64_t columns) {
+  OutputPanel panel;
+  panel.vectors = vectors;
+  panel.lanes = lanes;
+  TileEdge& e = panel.edge;
+  e.vectors = vectors;
+  e.columns = columns;
+  e.zero_rest = true;
+  e.dst = output.dst;
+  e.init = output.residual;
+  e.dst_row = e.init_row = output.oc_bn;
+  for (int64_t v = 0; v < vectors; ++v) {
+    const int64_t c = oc + v * lanes;
+    e.dst_vector[v] = c / output.oc_bn * output.dst_block + c % output.oc_bn;
+    e.init_vector[v] = c / output.oc_bn * output.residual_block + c % output.oc_bn;
+  }
+  e.lo = output.lo;
+  e.hi = output.hi;
+  return panel;
+}
+
+void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, const OutputPanel& panel, int64_t first,
+                     int64_t rows) {
+  constexpr int64_t kMaxLanes = 16;
+  const TileEdge& e = panel.edge;
+  if (e.columns == panel.vectors * panel.lanes) {
+    tile.dst = e.dst + first * e.dst_row;
+    tile.dst_row = e.dst_row;
+    tile.init = e.init ? e.init + first * e.init_row : nullptr;
+    tile.init_row = e.init_row;
+    std::copy_n(e.dst_vector, kTileVectors, tile.dst_vector);
+    std::copy_n(e.init_vector, kTileVectors, tile.init_vector);
+    tile.lo = e.lo;
+    tile.hi = e.hi;
+    kernel(tile);
+    return;
+  }
+  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
+  tile.dst = acc;
+  tile.dst_row = panel.vectors * panel.lanes;
+  for (int64_t v = 0; v < panel.vectors; ++v) tile.dst_vector[v] = v * panel.lanes;
+  tile.lo = -std::numeric_limits<float>::infinity();
+  tile.hi = std::numeric_limits<float>::infinity();
+  kernel(tile);
+  TileEdge edge = e;
+  edge.acc = acc;
+  edge.rows = rows;
+  edge.dst += first * e.dst_row;
+  if (e.init) edge.init += first * e.init_row;
+  kernels.edge(edge);
+}
+
+}  // namespace neo

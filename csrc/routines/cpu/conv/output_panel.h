@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+// Where the tiles of one image and one panel of output channels go in an NCHW[oc_bn]c tensor.
+struct OutputPanel {
+  int64_t vectors = 0;
+  int64_t lanes = 0;
+  TileEdge edge;  // base addresses of pixel 0; columns: the channels that exist
+};
+
+struct BlockedOutput {
+  float* dst = nullptr;  // of the image
+  int64_t dst_block = 0;
+  const float* residual = nullptr;  // of the image, or null
+  int64_t residual_block = 0;
+  int64_t oc_bn = 0;
+  float lo = 0.0f, hi = 0.0f;
+};
+
+// Channels [oc, oc + vectors * lanes), of which `columns` exist.
+OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t vectors, int64_t lanes, int64_t columns);
+
+// Runs the tile, whose source and weights are set, on output pixels [first, first + rows).
+void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, const OutputPanel& panel, int64_t first,
+                     int64_t rows);
+
+}  // namespace neo

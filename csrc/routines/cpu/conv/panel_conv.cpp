@@ -1,0 +1,279 @@
+#include "routines/cpu/conv/panel_conv.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "routines/cpu/gemm/gemm_block.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kMaxTaps = 512;  // along one axis
+constexpr int64_t kChunk = 256;
+constexpr int64_t kMaxWidth = 64;  // columns of a panel
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
+// q * in_step + offset of each tap. Taps are kernel positions first_tap, first_tap + tap_step, ...
+struct AxisPhase {
+  int64_t begin = 0, step = 1, count = 0, in_step = 1;
+  int64_t first_tap = 0, tap_step = 1, taps = 0;
+  int64_t first_offset = 0, offset_step = 0;
+  int64_t offset(int64_t tap) const { return first_offset + tap * offset_step; }
+};
+
+AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
+  AxisPhase p;
+  const int64_t stride = s.stride[axis], dilation = s.dilation[axis];
+  if (!s.transposed) {
+    p.count = s.out[axis];
+    p.in_step = stride;
+    p.taps = s.kernel[axis];
+    p.first_offset = -s.pad[axis];
+    p.offset_step = dilation;
+    return p;
+  }
+  p.begin = phase;
+  p.step = stride;
+  p.count = std::max<int64_t>(0, ceil_div(s.out[axis] - phase, stride));
+  // Output o gets tap t of input i where o = i * stride - pad + t * dilation.
+  int64_t previous = -1;
+  for (int64_t t = 0; t < s.kernel[axis]; ++t) {
+    const int64_t distance = phase + s.pad[axis] - t * dilation;
+    if (distance % stride != 0) continue;
+    if (p.taps == 0) {
+      p.first_tap = t;
+      p.first_offset = distance / stride;
+    } else if (p.taps == 1) {
+      p.tap_step = t - previous;
+      p.offset_step = distance / stride - p.first_offset;
+    }
+    previous = t;
+    ++p.taps;
+  }
+  return p;
+}
+
+struct Phase {
+  AxisPhase axis[3];
+  int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
+  int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
+};
+
+Phase find_phase(const PanelConvShape& s, int64_t index) {
+  Phase phase;
+  for (int i = 2; i >= 0; --i) {
+    const int64_t count = s.transposed ? s.stride[i] : 1;
+    phase.axis[i] = find_axis_phase(s, i, index % count);
+    index /= count;
+  }
+  return phase;
+}
+
+// Floats of packed weights of one group before this phase.
+int64_t phase_weight_offset(const PanelConvShape& s, int64_t index) {
+  int64_t taps = 0;
+  for (int64_t i = 0; i < index; ++i) taps += find_phase(s, i).taps();
+  return taps * s.group_ic() * s.group_oc();
+}
+
+// Consecutive pixels of one output row within a panel.
+struct Run {
+  int64_t lane, length, d, h, w;
+};
+
+struct PanelGather {
+  Run runs[kMaxWidth];
+  int64_t count = 0;
+
+  PanelGather(const Phase& phase, int64_t first, int64_t columns) {
+    const int64_t width = phase.axis[2].count, height = phase.axis[1].count;
+    for (int64_t lane = 0; lane < columns;) {
+      const int64_t w = (first + lane) % width, line = (first + lane) / width;
+      const int64_t length = std::min(width - w, columns - lane);
+      runs[count++] = {lane, length, line / height, line % height, w};
+      lane += length;
+    }
+  }
+
+  // One row of the packed matrix: channel plane `src`, tap (td, th, tw).
+  void gather(const PanelConvShape& s, const Phase& phase, const RowKernels& kernels, const float* src, int64_t td,
+              int64_t th, int64_t tw, float* dst) const {
+    const AxisPhase& aw = phase.axis[2];
+    for (int64_t i = 0; i < count; ++i) {
+      const Run& run = runs[i];
+      const int64_t id = run.d * phase.axis[0].in_step + phase.axis[0].offset(td);
+      const int64_t ih = run.h * phase.axis[1].in_step + phase.axis[1].offset(th);
+      const int64_t iw = run.w * aw.in_step + aw.offset(tw);
+      float* out = dst + run.lane;
+      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1]) {
+        std::fill_n(out, run.length, 0.0f);
+        continue;
+      }
+      const int64_t begin = std::clamp<int64_t>(iw >= 0 ? 0 : ceil_div(-iw, aw.in_step), 0, run.length);
+      const int64_t end = iw >= s.in[2] ? begin : std::clamp((s.in[2] - 1 - iw) / aw.in_step + 1, begin, run.length);
+      std::fill(out, out + begin, 0.0f);
+      if (begin < end) {
+        kernels.take_every(src + (id * s.in[1] + ih) * s.in[2] + iw + begin * aw.in_step, aw.in_step, end - begin,
+                           out + begin);
+      }
+      std::fill(out + end, out + run.length, 0.0f);
+    }
+  }
+};
+
+// What one phase of one image and group is to GEMM.
+GemmPlan make_gemm(const PanelConvPlan& plan, const Phase& phase) {
+  GemmPlan gemm;
+  gemm.shape.m = plan.shape.group_oc();
+  gemm.shape.n = phase.pixels();
+  gemm.shape.k = plan.shape.group_ic() * phase.taps();
+  gemm.lanes = plan.lanes;
+  gemm.vectors = ceil_div(gemm.shape.n, plan.lanes);
+  gemm.panels = ceil_div(gemm.vectors, plan.vectors);
+  gemm.k_chunk = plan.k_chunk;
+  return gemm;
+}
+
+// A panel of finished sums to where the phase has its pixels.
+void scatter(const PanelConvPlan& plan, const Phase& phase, const PanelConvArgs& args, const PanelGather& gather,
+             const float* panel, int64_t width, float* dst, const float* residual) {
+  const PanelConvShape& s = plan.shape;
+  for (int64_t oc = 0; oc < s.group_oc(); ++oc, panel += width) {
+    for (int64_t i = 0; i < gather.count; ++i) {
+      const Run& run = gather.runs[i];
+      const int64_t d = phase.axis[0].begin + run.d * phase.axis[0].step;
+      const int64_t h = phase.axis[1].begin + run.h * phase.axis[1].step;
+      const int64_t w = phase.axis[2].begin + run.w * phase.axis[2].step;
+      const int64_t at = (d * s.out[1] + h) * s.out[2] + w;
+      for (int64_t t = 0; t < run.length; ++t) {
+        const int64_t pixel = at + t * phase.axis[2].step;
+        float y = panel[run.lane + t];
+        if (residual) y += residual[oc * args.residual_channel + pixel];
+        // A NaN stays: it is neither below lo nor above hi.
+        dst[oc * args.dst_channel + pixel] = y < args.lo ? args.lo : (y > args.hi ? args.hi : y);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const char* reject_panel_conv(const PanelConvShape& s) {
+  for (int64_t k : s.kernel) {
+    if (k > kMaxTaps) return "the kernel has more than 512 taps along an axis";
+  }
+  return nullptr;
+}
+
+PanelConvPlan plan_panel_conv(const PanelConvShape& s, const TileKernels& kernels) {
+  PanelConvPlan plan;
+  plan.shape = s;
+  plan.lanes = kernels.lanes;
+  plan.phases = s.transposed ? s.stride[0] * s.stride[1] * s.stride[2] : 1;
+  const int64_t width = plan.vectors * plan.lanes;
+  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, kChunk);
+  plan.workspace_size = plan.k_chunk * width + (s.transposed ? s.group_oc() * width : 0);
+  const int64_t panels = ceil_div(ceil_div(find_phase(s, 0).pixels(), plan.lanes), plan.vectors);
+  const int64_t parts = s.n * s.groups * plan.phases;
+  if (panels == 0 || parts == 0) return plan;
+  const int64_t products = s.transposed ? s.in_size() : s.out_size();
+  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * products;
+  plan.panel_chunk = ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
+  plan.phase_chunks = ceil_div(panels, plan.panel_chunk);
+  plan.tasks = parts * plan.phase_chunks;
+  return plan;
+}
+
+int64_t panel_conv_weight_size(const PanelConvPlan& plan) {
+  return plan.shape.oc * plan.shape.group_ic() * plan.shape.taps();
+}
+
+void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed) {
+  const PanelConvShape& s = plan.shape;
+  const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t p = 0; p < plan.phases; ++p) {
+      const Phase phase = find_phase(s, p);
+      for (int64_t oc = 0; oc < group_oc; ++oc) {
+        for (int64_t ic = 0; ic < group_ic; ++ic) {
+          const int64_t filter =
+              s.transposed ? (g * group_ic + ic) * group_oc + oc : (g * group_oc + oc) * group_ic + ic;
+          for (int64_t d = 0; d < phase.axis[0].taps; ++d) {
+            for (int64_t h = 0; h < phase.axis[1].taps; ++h) {
+              for (int64_t w = 0; w < phase.axis[2].taps; ++w) {
+                const int64_t kd = phase.axis[0].first_tap + d * phase.axis[0].tap_step;
+                const int64_t kh = phase.axis[1].first_tap + h * phase.axis[1].tap_step;
+                const int64_t kw = phase.axis[2].first_tap + w * phase.axis[2].tap_step;
+                *packed++ = weight[((filter * s.kernel[0] + kd) * s.kernel[1] + kh) * s.kernel[2] + kw];
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
+                    const PanelConvArgs& args, int64_t task_begin, int64_t task_end, int member) {
+  const PanelConvShape& s = plan.shape;
+  float* packed = args.workspace + member * plan.workspace_size;
+  float* finished = packed + plan.k_chunk * plan.vectors * plan.lanes;
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    const int64_t chunk = task % plan.phase_chunks;
+    const int64_t phase_index = task / plan.phase_chunks % plan.phases;
+    const int64_t group = task / (plan.phase_chunks * plan.phases) % s.groups;
+    const int64_t image = task / (plan.phase_chunks * plan.phases * s.groups);
+    const Phase phase = find_phase(s, phase_index);
+    const GemmPlan gemm = make_gemm(plan, phase);
+    const int64_t first_oc = group * s.group_oc();
+    const float* src = args.src + image * args.src_batch + group * s.group_ic() * args.src_channel;
+    float* dst = args.dst + image * args.dst_batch + first_oc * args.dst_channel;
+    const float* residual = args.residual;
+    if (residual) residual += image * args.residual_batch + first_oc * args.residual_channel;
+
+    GemmArgs gemm_args;
+    gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase_index);
+    gemm_args.a_row = gemm.shape.k;
+    if (args.bias) gemm_args.row_bias = args.bias + first_oc;
+    if (!s.transposed) {
+      gemm_args.residual = residual;
+      gemm_args.residual_row = args.residual_channel;
+    }
+    gemm_args.lo = s.transposed ? -kInfinity : args.lo;
+    gemm_args.hi = s.transposed ? kInfinity : args.hi;
+
+    const int64_t last = std::min((chunk + 1) * plan.panel_chunk, gemm.panels);
+    for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {
+      const IndexRange vectors = gemm_panel(gemm, p);
+      const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
+      const int64_t columns = std::min(width, gemm.shape.n - first);
+      const PanelGather gather(phase, first, columns);
+      gemm_args.c = s.transposed ? finished : dst;
+      gemm_args.c_row = s.transposed ? width : args.dst_channel;
+      BatchOffsets at;
+      if (s.transposed) at.c = -first;
+      const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
+      int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
+      do {
+        const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
+        for (float* row = packed; k < part.end; ++k, row += width) {
+          gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+          std::fill(row + columns, row + width, 0.0f);
+          for (int axis = 2; axis >= 0; --axis) {
+            if (++tap[axis] < phase.axis[axis].taps) break;
+            tap[axis] = 0;
+            if (axis == 0) ++channel;
+          }
+        }
+        block.run_rows(packed, width, 1.0f, {0, gemm.shape.m}, vectors, part);
+        k = part.end;
+      } while (k < gemm.shape.k);
+      if (s.transposed) scatter(plan, phase, args, gather, finished, width, dst, residual);
+    }
+  }
+}
+
+}  // namespace neo

@@ -1,0 +1,69 @@
+#pragma once
+
+// Convolution of any rank, stride, dilation, padding and number of groups, and its transpose, on plain layouts
+// (N C D H W): for every panel of output pixels the taps are gathered into a packed matrix, which GEMM multiplies by
+// the weights. A transposed convolution is cut into the phases of its stride, each an ordinary convolution of stride
+// one.
+
+#include <stdint.h>
+
+#include "routines/cpu/conv/direct_nchw.h"
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+// Axes are depth, height, width; ranks below three leave the leading ones at 1.
+struct PanelConvShape {
+  int64_t n = 1, groups = 1, ic = 1, oc = 1;
+  int64_t in[3] = {1, 1, 1};
+  int64_t out[3] = {1, 1, 1};
+  int64_t kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1};
+  int64_t pad[3] = {0, 0, 0};  // before the start; after the end: what `out` implies
+  int64_t dilation[3] = {1, 1, 1};
+  bool transposed = false;
+
+  int64_t group_ic() const { return ic / groups; }
+  int64_t group_oc() const { return oc / groups; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t in_size() const { return in[0] * in[1] * in[2]; }
+  int64_t out_size() const { return out[0] * out[1] * out[2]; }
+};
+
+struct PanelConvPlan {
+  PanelConvShape shape;
+  int64_t lanes = 0;
+  int64_t vectors = 4;  // per register block
+  int64_t k_chunk = 0;
+  int64_t phases = 0;
+  int64_t panel_chunk = 0;     // panels per task
+  int64_t phase_chunks = 0;    // tasks per phase, after the largest one
+  int64_t workspace_size = 0;  // floats per member of the team
+  int64_t tasks = 0;
+};
+
+struct PanelConvArgs {
+  const float* src = nullptr;
+  int64_t src_batch = 0, src_channel = 0;
+  const float* weight = nullptr;    // pack_panel_conv_weight
+  const float* bias = nullptr;      // oc floats, or null
+  const float* residual = nullptr;  // like dst, or null; may be dst
+  int64_t residual_batch = 0, residual_channel = 0;
+  float* dst = nullptr;
+  int64_t dst_batch = 0, dst_channel = 0;
+  float lo = 0.0f, hi = 0.0f;
+  float* workspace = nullptr;  // workspace_size floats for every member
+};
+
+const char* reject_panel_conv(const PanelConvShape& shape);
+PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const TileKernels& kernels);
+
+// `weight` is O I/g K... for a convolution, I O/g K... for a transposed one, as in ONNX. Packed: [group][phase] and
+// within, one row per output channel.
+int64_t panel_conv_weight_size(const PanelConvPlan& plan);
+void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed);
+
+void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
+                    const PanelConvArgs& args, int64_t task_begin, int64_t task_end, int member);
+
+}  // namespace neo

@@ -1,0 +1,120 @@
+#include "routines/cpu/gemm/gemm.h"
+
+#include "routines/cpu/gemm/gemm_block.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
+
+BatchOffsets find_batch(const GemmShape& shape, const GemmArgs& args, int64_t index) {
+  BatchOffsets at;
+  for (int i = kGemmBatchAxes - 1; i >= 0; --i) {
+    const int64_t position = index % shape.batch[i];
+    index /= shape.batch[i];
+    at.a += position * args.a_batch[i];
+    at.b += position * args.b_batch[i];
+    at.c += position * args.c_batch[i];
+    at.residual += position * args.residual_batch[i];
+  }
+  return at;
+}
+
+}  // namespace
+
+GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileKernels& kernels) {
+  GemmPlan plan;
+  plan.shape = s;
+  plan.schedule = schedule;
+  plan.lanes = kernels.lanes;
+  plan.vectors = ceil_div(s.n, plan.lanes);
+  plan.panels = ceil_div(plan.vectors, schedule.vectors);
+  // A copy of A, where it needs one, is cut along k as well; k = 0 still writes the bias.
+  plan.k_chunk = std::max<int64_t>(1, std::min(s.k, kChunk));
+  plan.workspace_size = (kTileRows + (schedule.packed_b ? 0 : schedule.vectors * plan.lanes)) * plan.k_chunk;
+
+  const int64_t batches = s.batches();
+  if (batches == 0 || s.m == 0 || s.n == 0) return plan;
+  // Reading B counts too: a few rows are bound by memory.
+  const int64_t cost = 2 * s.n * s.k * (s.m + 8) * batches;
+  const int64_t wanted = ceil_div(worthwhile_tasks(cost), batches);
+  const int64_t least_rows = schedule.packed_b ? 28 : 96;
+  const int64_t row_splits = std::clamp<int64_t>(s.m / least_rows, 1, wanted);
+  const int64_t panel_splits = std::clamp<int64_t>(ceil_div(wanted, row_splits), 1, plan.panels);
+  // Packing B again for every part of the rows costs more than it gains while there are panels to hand out.
+  const bool panels_first = !schedule.packed_b && plan.panels >= wanted;
+  plan.panel_chunk = ceil_div(plan.panels, panels_first ? wanted : panel_splits);
+  plan.panel_chunks = ceil_div(plan.panels, plan.panel_chunk);
+  plan.row_chunk = panels_first ? s.m : ceil_div(s.m, row_splits);
+  plan.row_chunks = ceil_div(s.m, plan.row_chunk);
+  plan.tasks = batches * plan.panel_chunks * plan.row_chunks;
+  return plan;
+}
+
+int64_t gemm_packed_size(const GemmPlan& plan) {
+  return plan.vectors * plan.lanes * plan.shape.k;
+}
+
+void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* b, int64_t row, int64_t column,
+                 float alpha, float* packed) {
+  const GemmShape& s = plan.shape;
+  for (int64_t p = 0; p < plan.panels; ++p) {
+    const IndexRange vectors = gemm_panel(plan, p);
+    const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
+    kernels.panel(b + first * column, row, column, s.k, std::min(width, s.n - first), vectors.size(), alpha, packed);
+    packed += s.k * width;
+  }
+}
+
+void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels, const GemmArgs& args,
+              int64_t task_begin, int64_t task_end, int member) {
+  const GemmShape& s = plan.shape;
+  float* a_scratch = args.workspace + member * plan.workspace_size;
+  float* b_scratch = a_scratch + kTileRows * plan.k_chunk;
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    // Tasks that share panels are neighbours.
+    const int64_t row_index = task % plan.row_chunks;
+    const int64_t panel_index = task / plan.row_chunks % plan.panel_chunks;
+    const IndexRange rows = {row_index * plan.row_chunk, std::min((row_index + 1) * plan.row_chunk, s.m)};
+    const IndexRange panels = {panel_index * plan.panel_chunk,
+                               std::min((panel_index + 1) * plan.panel_chunk, plan.panels)};
+    const GemmBlock block = {plan, kernels, args, find_batch(s, args, task / (plan.row_chunks * plan.panel_chunks)),
+                             a_scratch};
+    const bool whole_a = args.a_column == 1 || args.a_row == 1;
+    for (int64_t p = panels.begin; p < panels.end; ++p) {
+      const IndexRange vectors = gemm_panel(plan, p);
+      const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
+      const int64_t columns = std::min(width, s.n - first);
+      const bool packed = plan.schedule.packed_b;
+      // A few rows read B where it is.
+      const bool in_place = !packed && args.b_column == 1 && columns == width && rows.size() <= 4;
+      const int64_t step = packed && whole_a ? std::max<int64_t>(1, s.k) : plan.k_chunk;
+      int64_t k = 0;
+      do {
+        const IndexRange part = {k, std::min(k + step, s.k)};
+        const float* weight = nullptr;
+        int64_t weight_step = width;
+        float scale = 1.0f;
+        if (packed) {
+          weight = args.b + block.at.b + (first * s.k + part.begin * width);
+        } else {
+          const float* b = args.b + block.at.b + part.begin * args.b_row + first * args.b_column;
+          if (in_place) {
+            weight = b;
+            weight_step = args.b_row;
+            scale = args.alpha;
+          } else {
+            pack_kernels.panel(b, args.b_row, args.b_column, part.size(), columns, vectors.size(), args.alpha,
+                               b_scratch);
+            weight = b_scratch;
+          }
+        }
+        block.run_rows(weight, weight_step, scale, rows, vectors, part);
+        k = part.end;
+      } while (k < s.k);
+    }
+  }
+}
+
+}  // namespace neo

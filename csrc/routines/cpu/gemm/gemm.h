@@ -1,0 +1,78 @@
+#pragma once
+
+// C[m, n] = clamp(A[m, k] B[k, n] + bias), in float32, over broadcast batches. B is packed at compile time (weights) or
+// by the tasks themselves (activations). All strides are data, so transposed operands need no copy.
+
+#include <stdint.h>
+
+#include "routines/cpu/gemm/pack.h"
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+constexpr int kGemmBatchAxes = 6;
+
+struct GemmShape {
+  int64_t m = 0, n = 0, k = 0;
+  int64_t batch[kGemmBatchAxes] = {1, 1, 1, 1, 1, 1};
+
+  int64_t batches() const {
+    int64_t count = 1;
+    for (int64_t b : batch) count *= b;
+    return count;
+  }
+};
+
+struct GemmSchedule {
+  int64_t vectors = 4;   // vectors of columns per register block, 1 ... 4
+  int64_t rows = 0;      // rows per register block; 0: as many as the registers hold
+  bool packed_b = true;  // B was packed by pack_gemm_b; else the tasks pack it
+};
+
+struct GemmPlan {
+  GemmShape shape;
+  GemmSchedule schedule;
+  int64_t lanes = 0;
+  int64_t vectors = 0;                        // of all columns
+  int64_t panels = 0;                         // panel p has an even share of the vectors, the first ones more
+  int64_t k_chunk = 0;                        // k per pass over C, where the tasks pack B
+  int64_t row_chunk = 0, row_chunks = 0;      // rows per task
+  int64_t panel_chunk = 0, panel_chunks = 0;  // panels per task
+  int64_t workspace_size = 0;                 // floats per member of the team
+  int64_t tasks = 0;                          // fixed by shape and schedule
+};
+
+struct GemmArgs {
+  const float* a = nullptr;
+  int64_t a_row = 0, a_column = 1;
+  int64_t a_batch[kGemmBatchAxes] = {};
+  const float* b = nullptr;  // packed, or with these strides
+  int64_t b_row = 0, b_column = 1;
+  int64_t b_batch[kGemmBatchAxes] = {};  // of packed matrices: in elements of packed_b
+  float alpha = 1.0f;                    // times A B; only where the tasks pack B
+
+  const float* column_bias = nullptr;  // padded with zeros to whole vectors, or null
+  const float* row_bias = nullptr;     // m floats, or null
+  const float* residual = nullptr;     // beta * residual is added before the clamp; may be c
+  int64_t residual_row = 0, residual_column = 1;
+  int64_t residual_batch[kGemmBatchAxes] = {};
+  float beta = 1.0f;
+
+  float* c = nullptr;
+  int64_t c_row = 0;  // columns are contiguous
+  int64_t c_batch[kGemmBatchAxes] = {};
+  float lo = 0.0f, hi = 0.0f;
+  float* workspace = nullptr;  // workspace_size floats for every member
+};
+
+GemmPlan plan_gemm(const GemmShape& shape, const GemmSchedule& schedule, const TileKernels& kernels);
+
+// One packed matrix: [panel][k][columns of the panel].
+int64_t gemm_packed_size(const GemmPlan& plan);
+void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* b, int64_t row, int64_t column,
+                 float alpha, float* packed);
+
+void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels, const GemmArgs& args,
+              int64_t task_begin, int64_t task_end, int member);
+
+}  // namespace neo

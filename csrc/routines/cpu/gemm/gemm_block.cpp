@@ -1,0 +1,135 @@
+#include "routines/cpu/gemm/gemm_block.h"
+
+#include <limits>
+
+namespace neo {
+namespace {
+
+constexpr int64_t kMaxLanes = 16;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                         IndexRange k) const {
+  const int64_t limit = kernels.max_rows[vectors.size()];
+  const int64_t most = plan.schedule.rows > 0 ? std::min(plan.schedule.rows, limit) : limit;
+  const int64_t tiles = ceil_div(rows.size(), most);
+  for (int64_t i = 0; i < tiles; ++i) {
+    const IndexRange part = even_part(rows.size(), tiles, i);
+    run_tile(weight, weight_step, scale, {rows.begin + part.begin, rows.begin + part.end}, vectors, k);
+  }
+}
+
+void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                         IndexRange k) const {
+  const GemmShape& s = plan.shape;
+  const int64_t lanes = plan.lanes, width = vectors.size() * lanes, first = vectors.begin * lanes;
+  const int64_t columns = std::min(width, s.n - first), count = k.size();
+  const bool is_first = k.begin == 0, is_last = k.end == s.k;
+  Tile tile;
+  const TileTap tap;
+  tile.taps = &tap;
+  tile.tap_count = 1;
+  tile.block_size = tile.last_size = count;
+  tile.weight = weight;
+  tile.weight_step = weight_step;
+  const bool by_columns = set_source(tile, scale, rows, k);
+
+  alignas(64) float init[kTileRows * kTileVectors * kMaxLanes];
+  float* c = args.c + (at.c + rows.begin * args.c_row + first);
+  if (!is_first) {
+    tile.init = c;
+    tile.init_row = args.c_row;
+  } else {
+    if (args.column_bias) tile.bias = args.column_bias + first;
+    set_init(tile, init, rows, first, columns, width);
+  }
+  if (tile.init != init) {
+    for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = v * lanes;
+  }
+  for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * lanes;
+  tile.lo = is_last ? args.lo : -kInfinity;
+  tile.hi = is_last ? args.hi : kInfinity;
+  const TileKernel kernel = (by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()];
+  if (columns == width) {
+    tile.dst = c;
+    tile.dst_row = args.c_row;
+    kernel(tile);
+    return;
+  }
+  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
+  TileEdge edge;
+  edge.acc = acc;
+  edge.rows = rows.size();
+  edge.vectors = vectors.size();
+  edge.columns = columns;
+  edge.init = tile.init;
+  edge.init_row = tile.init_row;
+  std::copy_n(tile.init_vector, kTileVectors, edge.init_vector);
+  edge.dst = c;
+  edge.dst_row = args.c_row;
+  std::copy_n(tile.dst_vector, kTileVectors, edge.dst_vector);
+  edge.lo = tile.lo;
+  edge.hi = tile.hi;
+  tile.init = nullptr;
+  tile.dst = acc;
+  tile.dst_row = width;
+  tile.lo = -kInfinity;
+  tile.hi = kInfinity;
+  kernel(tile);
+  kernels.edge(edge);
+}
+
+bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {
+  const float* a = args.a + at.a + rows.begin * args.a_row + k.begin * args.a_column;
+  tile.src = a;
+  if (scale == 1.0f && args.a_column == 1) {
+    tile.step = args.a_row;
+    return false;
+  }
+  if (scale == 1.0f && args.a_row == 1) {
+    tile.step = args.a_column;
+    return true;
+  }
+  for (int64_t r = 0; r < rows.size(); ++r) {
+    for (int64_t i = 0; i < k.size(); ++i) {
+      a_scratch[r * k.size() + i] = scale * a[r * args.a_row + i * args.a_column];
+    }
+  }
+  tile.src = a_scratch;
+  tile.step = k.size();
+  return false;
+}
+
+void GemmBlock::set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns,
+                         int64_t width) const {
+  const float* residual = args.residual;
+  if (residual) residual += at.residual + rows.begin * args.residual_row + first * args.residual_column;
+  if (!residual && !args.row_bias) return;
+  if (residual && !args.row_bias && args.residual_column == 1 && args.beta == 1.0f) {
+    tile.init = residual;
+    tile.init_row = args.residual_row;
+    return;
+  }
+  tile.init = init;
+  if (!residual) {
+    // The same vector serves all vectors of a row.
+    tile.init_row = plan.lanes;
+    for (int64_t r = 0; r < rows.size(); ++r) {
+      std::fill_n(init + r * plan.lanes, plan.lanes, args.row_bias[rows.begin + r]);
+    }
+    return;
+  }
+  tile.init_row = width;
+  for (int64_t v = 0; v * plan.lanes < width; ++v) tile.init_vector[v] = v * plan.lanes;
+  for (int64_t r = 0; r < rows.size(); ++r) {
+    const float bias = args.row_bias ? args.row_bias[rows.begin + r] : 0.0f;
+    for (int64_t j = 0; j < width; ++j) {
+      init[r * width + j] =
+          j < columns ? bias + args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
+    }
+  }
+}
+
+}  // namespace neo

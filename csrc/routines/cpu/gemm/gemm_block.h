@@ -1,0 +1,46 @@
+#pragma once
+
+// The part of GEMM below the packing of B: one register block after another, over one panel of columns and one part of
+// k. Convolution by panels uses it with its own packing.
+
+#include <cstdint>
+
+#include "routines/cpu/gemm/gemm.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+
+// Where the matrices of one batch start.
+struct BatchOffsets {
+  int64_t a = 0, b = 0, c = 0, residual = 0;
+};
+
+struct GemmBlock {
+  const GemmPlan& plan;
+  const TileKernels& kernels;
+  const GemmArgs& args;
+  BatchOffsets at;
+  float* a_scratch;  // kTileRows * k_chunk floats, used where A needs a copy
+
+  // All rows of [rows.begin, rows.end), in register blocks. `weight` holds B's part of k in [k.begin, k.end) and of the
+  // vectors; `scale` multiplies A. The first part of k starts from bias and residual, later ones from C; the last
+  // clamps.
+  void run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                IndexRange k) const;
+
+ private:
+  void run_tile(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
+                IndexRange k) const;
+  // True where the tile reads A in column form.
+  bool set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const;
+  // What is added beside the bias of the columns: straight from memory, or gathered into `init` where that is not
+  // dense.
+  void set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns, int64_t width) const;
+};
+
+// The vectors of a panel.
+inline IndexRange gemm_panel(const GemmPlan& plan, int64_t panel) {
+  return even_part(plan.vectors, plan.panels, panel);
+}
+
+}  // namespace neo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace neo {
+
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+struct IndexRange {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+
+// Part i of the n parts that [0, count) is cut into, as even as can be, the larger ones first.
+inline IndexRange even_part(int64_t count, int64_t n, int64_t i) {
+  return {count / n * i + std::min(i, count % n), count / n * (i + 1) + std::min(i + 1, count % n)};
+}
+
+// How many tasks are worth starting for that many operations: a fixed number for a shape, whatever the team.
+inline int64_t worthwhile_tasks(int64_t flops) {
+  return std::clamp<int64_t>(flops / 1000000, 1, 48);
+}
+
+}  // namespace neo

@@ -1,0 +1,318 @@
+#include "routines/cpu/reduce/reduce.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t); void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
+                  void norm_tasks(const NormArgs&, int64_t, int64_t))
+
+namespace neo {
+namespace {
+
+constexpr int64_t kSerialElements = 8192;
+constexpr int64_t kElementsPerTask = 4096;
+
+// A run of neighbouring axes [first, last] that an operator works along.
+struct AxisRun {
+  int first = 0;
+  int last = 0;
+};
+
+ReduceShape shape_along(const Dims& dims, AxisRun run) {
+  ReduceShape s;
+  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+    const int64_t d = dims[static_cast<size_t>(i)];
+    (i < run.first ? s.outer : i <= run.last ? s.along : s.inner) *= d;
+  }
+  if (s.inner == 1) {
+    s.rows_per_task = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, s.along));
+    s.tasks = (s.outer + s.rows_per_task - 1) / s.rows_per_task;
+  } else {
+    s.tasks = s.outer * ((s.inner + kReduceColumns - 1) / kReduceColumns);
+  }
+  return s;
+}
+
+template <class Kernel, class Args>
+void run_tasks(Kernel kernel, const Args& args, Team& team) {
+  const ReduceShape& s = args.shape;
+  if (s.outer * s.along * s.inner <= kSerialElements) {
+    kernel(args, 0, s.tasks);
+    return;
+  }
+  team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
+}
+
+bool is_float_tensor(const Value* v) { return v && v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32; }
+
+std::optional<ReduceKind> kind_of(std::string_view op) {
+  static const std::map<std::string_view, ReduceKind> kinds = {
+      {"ReduceSum", ReduceKind::Sum}, {"ReduceMean", ReduceKind::Mean}, {"ReduceMax", ReduceKind::Max}, {"ReduceMin", ReduceKind::Min},
+      {"ReduceL1", ReduceKind::L1}, {"ReduceL2", ReduceKind::L2}, {"ReduceSumSquare", ReduceKind::SumSquare},
+      {"ReduceLogSum", ReduceKind::LogSum}, {"ReduceProd", ReduceKind::Prod}, {"ArgMax", ReduceKind::ArgMax}, {"ArgMin", ReduceKind::ArgMin},
+      {"GlobalAveragePool", ReduceKind::Mean}, {"GlobalMaxPool", ReduceKind::Max},
+  };
+  const auto it = kinds.find(op);
+  return it == kinds.end() ? std::nullopt : std::optional(it->second);
+}
+
+int normal(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+// The axes a reduction works along, where they are known and neighbours.
+std::optional<AxisRun> run_of(const Node& node) {
+  const int rank = node.inputs.front()->shape().rank();
+  if (rank == 0) return std::nullopt;
+  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool") return rank > 2 ? std::optional(AxisRun{2, rank - 1}) : std::nullopt;
+  if (node.op == "ArgMax" || node.op == "ArgMin") {
+    const int axis = normal(node.int_attr("axis", 0), rank);
+    return AxisRun{axis, axis};
+  }
+  std::vector<int> axes;
+  if (const Value* given = node.input(1)) {
+    if (!given->constant) return std::nullopt;
+    for (int64_t a : load_ints(*given->constant)) axes.push_back(normal(a, rank));
+  }
+  if (axes.empty()) {
+    if (node.int_attr("noop_with_empty_axes", 0) != 0) return std::nullopt;
+    return AxisRun{0, rank - 1};
+  }
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  if (axes.back() - axes.front() + 1 != static_cast<int>(axes.size())) return std::nullopt;
+  return AxisRun{axes.front(), axes.back()};
+}
+
+Candidate plain_candidate(const Workload& workload, const Target& target, const OpRegistry& ops, double efficiency) {
+  Candidate c;
+  for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
+  for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+  c.cost.time_us = roofline_us(workload.work(ops), target, efficiency);
+  return c;
+}
+
+class ReduceStep final : public KernelStep {
+ public:
+  ReduceStep(ReduceKind kind, AxisRun run, bool select_last, decltype(&scalar::reduce_tasks) kernel)
+      : kind_(kind), run_(run), select_last_(select_last), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(shape_along(args[0].dims, run_)); }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    ReduceArgs call;
+    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
+    call.kind = kind_;
+    call.select_last = select_last_;
+    call.src = reinterpret_cast<const float*>(args[0]);
+    call.dst = args[1];
+    run_tasks(kernel_, call, team);
+  }
+
+ private:
+  ReduceKind kind_;
+  AxisRun run_;
+  bool select_last_;
+  decltype(&scalar::reduce_tasks) kernel_;
+};
+
+class ReduceRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/reduce"; }
+  std::vector<std::string_view> roots() const override {
+    return {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
+            "ReduceProd", "ArgMax", "ArgMin", "GlobalAveragePool", "GlobalMaxPool"};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Node& node = workload.root();
+    if (!is_float_tensor(node.inputs.front())) return "the input is not a float32 tensor of known rank";
+    if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
+    const auto run = run_of(node);
+    if (!run) return "the axes are not known neighbours";
+    // An empty sum has a value of its own per kind, which the reference knows.
+    for (int i = run->first; i <= run->last; ++i) {
+      if (node.inputs.front()->shape()[i].range().lo < 1) return "the axis may be empty";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+    Candidate c = plain_candidate(workload, target, ops, 0.2);
+    for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    return std::make_unique<ReduceStep>(*kind_of(node.op), *run_of(node), node.int_attr("select_last_index", 0) != 0,
+                                        NEO_PICK_TIER(target.isa, reduce_tasks));
+  }
+};
+
+class SoftmaxStep final : public KernelStep {
+ public:
+  SoftmaxStep(int64_t axis, bool logarithm, decltype(&scalar::softmax_tasks) kernel) : axis_(axis), logarithm_(logarithm), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const int axis = normal(axis_, static_cast<int>(args[0].dims.size()));
+    return Prepared::of(shape_along(args[0].dims, {axis, axis}));
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    SoftmaxArgs call;
+    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
+    call.logarithm = logarithm_;
+    call.src = reinterpret_cast<const float*>(args[0]);
+    call.dst = reinterpret_cast<float*>(args[1]);
+    run_tasks(kernel_, call, team);
+  }
+
+ private:
+  int64_t axis_;
+  bool logarithm_;
+  decltype(&scalar::softmax_tasks) kernel_;
+};
+
+class SoftmaxRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/softmax"; }
+  std::vector<std::string_view> roots() const override { return {"Softmax", "LogSoftmax"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Value* input = workload.root().inputs.front();
+    if (!is_float_tensor(input) || input->shape().rank() == 0) return "the input is not a float32 tensor of known rank";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+    Candidate c = plain_candidate(workload, target, ops, 0.02);
+    c.in_place = 0;
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax", NEO_PICK_TIER(target.isa, softmax_tasks));
+  }
+};
+
+// Which part of the input one mean and variance are taken over, and how scale and bias lie along it.
+struct NormForm {
+  int64_t first_axis = 0;   // of the row
+  bool centred = true;
+  int64_t groups = 0;       // GroupNormalization; InstanceNormalization: one per channel
+  bool per_channel = false;
+  double epsilon = 1e-5;
+};
+
+struct NormPlan {
+  ReduceShape shape;
+  int64_t channels = 0;
+  int64_t span = 1;
+};
+
+class NormStep final : public KernelStep {
+ public:
+  NormStep(NormForm form, int scale, int bias, int outputs, decltype(&scalar::norm_tasks) kernel)
+      : form_(form), scale_(scale), bias_(bias), outputs_(outputs), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Dims& dims = args[0].dims;
+    const int rank = static_cast<int>(dims.size());
+    NormPlan plan;
+    if (!form_.per_channel) {
+      plan.shape = shape_along(dims, {normal(form_.first_axis, rank), rank - 1});
+      return Prepared::of(plan);
+    }
+    plan.channels = dims[1];
+    for (int i = 2; i < rank; ++i) plan.span *= dims[static_cast<size_t>(i)];
+    const int64_t groups = form_.groups > 0 ? form_.groups : dims[1];
+    plan.shape = shape_along({dims[0] * groups, dims[1] / std::max<int64_t>(1, groups) * plan.span}, {1, 1});
+    return Prepared::of(plan);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& plan = *reinterpret_cast<const NormPlan*>(prepared);
+    const auto floats = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<float*>(args[i]); };
+    NormArgs call;
+    call.shape = plan.shape;
+    call.centred = form_.centred;
+    call.epsilon = static_cast<float>(form_.epsilon);
+    call.src = floats(0);
+    call.scale = floats(scale_);
+    call.bias = floats(bias_);
+    call.channels = plan.channels;
+    call.span = plan.span;
+    const int first_output = 1 + (scale_ >= 0) + (bias_ >= 0);
+    call.dst = floats(first_output);
+    if (outputs_ > 1) call.mean = floats(first_output + 1);
+    if (outputs_ > 2) call.inverse_deviation = floats(first_output + 2);
+    run_tasks(kernel_, call, team);
+  }
+
+ private:
+  NormForm form_;
+  int scale_;
+  int bias_;
+  int outputs_;
+  decltype(&scalar::norm_tasks) kernel_;
+};
+
+class NormRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/norm"; }
+  std::vector<std::string_view> roots() const override {
+    return {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization"};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Node& node = workload.root();
+    for (const Value* v : workload.inputs) {
+      if (!is_float_tensor(v)) return "an input is not a float32 tensor of known rank";
+    }
+    const Shape& shape = node.inputs.front()->shape();
+    if (workload.inputs.size() != node.inputs.size()) return "an input is used twice or left out";
+    if (node.int_attr("stash_type", 1) != 1) return "the statistics are not float32";
+    const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
+    if (per_channel) return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
+    const int first = normal(node.int_attr("axis", -1), shape.rank());
+    Dim row = 1;
+    for (int i = first; i < shape.rank(); ++i) row = row * shape[i];
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      if (!(node.inputs[i]->shape().element_count() == row)) return "scale or bias is broadcast";
+    }
+    for (size_t i = 1; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i] && i + 1 < node.outputs.size()) return "an output in the middle is left out";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+    return {plain_candidate(workload, target, ops, 0.1)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    NormForm form;
+    form.first_axis = node.int_attr("axis", -1);
+    form.centred = node.op != "RMSNormalization";
+    form.per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
+    form.groups = node.int_attr("num_groups", 0);
+    form.epsilon = node.float_attr("epsilon", 1e-5);
+    const int inputs = static_cast<int>(node.inputs.size());
+    const int outputs = static_cast<int>(candidate.workload->outputs.size());
+    return std::make_unique<NormStep>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs, NEO_PICK_TIER(target.isa, norm_tasks));
+  }
+};
+
+}  // namespace
+
+void add_reduce_routines(RoutineTable& table) {
+  table.add(std::make_unique<ReduceRoutine>());
+  table.add(std::make_unique<SoftmaxRoutine>());
+  table.add(std::make_unique<NormRoutine>());
+}
+
+}  // namespace neo

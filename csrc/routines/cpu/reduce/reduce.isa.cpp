@@ -1,0 +1,304 @@
+#include "routines/cpu/reduce/reduce.h"
+
+#include <math.h>
+
+#include "simd/math.h"
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+NEO_INLINE F32 start_of(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::Max:
+    case ReduceKind::ArgMax: return broadcast(-INFINITY);
+    case ReduceKind::Min:
+    case ReduceKind::ArgMin: return broadcast(INFINITY);
+    case ReduceKind::Prod: return broadcast(1.0f);
+    default: return zero();
+  }
+}
+
+template <ReduceKind kind>
+NEO_INLINE F32 combine(F32 acc, F32 x) {
+  if constexpr (kind == ReduceKind::Max) return max_nan(acc, x);
+  if constexpr (kind == ReduceKind::Min) return min_nan(acc, x);
+  if constexpr (kind == ReduceKind::Prod) return acc * x;
+  if constexpr (kind == ReduceKind::L1) return acc + abs(x);
+  if constexpr (kind == ReduceKind::L2 || kind == ReduceKind::SumSquare) return fma(x, x, acc);
+  return acc + x;
+}
+
+// Combines two partial results.
+template <ReduceKind kind>
+NEO_INLINE F32 merge(F32 a, F32 b) {
+  if constexpr (kind == ReduceKind::Max) return max_nan(a, b);
+  if constexpr (kind == ReduceKind::Min) return min_nan(a, b);
+  if constexpr (kind == ReduceKind::Prod) return a * b;
+  return a + b;
+}
+
+template <ReduceKind kind>
+NEO_INLINE float across(F32 x) {
+  float lanes[kLanes];
+  store(lanes, x);
+  float r = lanes[0];
+  for (int i = 1; i < kLanes; ++i) {
+    if constexpr (kind == ReduceKind::Max) r = (r > lanes[i] || r != r) ? r : lanes[i];
+    else if constexpr (kind == ReduceKind::Min) r = (r < lanes[i] || r != r) ? r : lanes[i];
+    else if constexpr (kind == ReduceKind::Prod) r *= lanes[i];
+    else r += lanes[i];
+  }
+  return r;
+}
+
+NEO_INLINE float finish(ReduceKind kind, float r, int64_t along) {
+  switch (kind) {
+    case ReduceKind::Mean: return r / (float)along;
+    case ReduceKind::L2: return sqrtf(r);
+    case ReduceKind::LogSum: return logf(r);
+    default: return r;
+  }
+}
+
+template <ReduceKind kind>
+NEO_INLINE float reduce_row(const float* x, int64_t n) {
+  F32 a = start_of(kind), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = combine<kind>(a, load(x + i));
+    b = combine<kind>(b, load(x + i + kLanes));
+    c = combine<kind>(c, load(x + i + 2 * kLanes));
+    d = combine<kind>(d, load(x + i + 3 * kLanes));
+  }
+  for (; i + kLanes <= n; i += kLanes) a = combine<kind>(a, load(x + i));
+  if (i < n) {
+    float rest[kLanes];
+    store(rest, start_of(kind));
+    for (int64_t j = 0; j < n - i; ++j) rest[j] = x[i + j];
+    b = combine<kind>(b, load(rest));
+  }
+  return across<kind>(merge<kind>(merge<kind>(a, b), merge<kind>(c, d)));
+}
+
+// log(sum(exp(x))) with the maximum taken out.
+NEO_INLINE float log_sum_exp_row(const float* x, int64_t n) {
+  const float top = reduce_row<ReduceKind::Max>(x, n);
+  if (!(top > -INFINITY && top < INFINITY)) return top;
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += expf(x[i] - top);
+  return top + logf(sum);
+}
+
+NEO_INLINE float reduce_row_of(ReduceKind kind, const float* x, int64_t n) {
+  switch (kind) {
+    case ReduceKind::Max: return reduce_row<ReduceKind::Max>(x, n);
+    case ReduceKind::Min: return reduce_row<ReduceKind::Min>(x, n);
+    case ReduceKind::Prod: return reduce_row<ReduceKind::Prod>(x, n);
+    case ReduceKind::L1: return reduce_row<ReduceKind::L1>(x, n);
+    case ReduceKind::L2:
+    case ReduceKind::SumSquare: return reduce_row<ReduceKind::L2>(x, n);
+    case ReduceKind::LogSumExp: return log_sum_exp_row(x, n);
+    default: return reduce_row<ReduceKind::Sum>(x, n);
+  }
+}
+
+template <ReduceKind kind>
+NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, int64_t columns, float* out) {
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const int64_t n = columns - j < kLanes ? columns - j : kLanes;
+    F32 acc = start_of(kind);
+    if (n == kLanes) {
+      for (int64_t i = 0; i < along; ++i) acc = combine<kind>(acc, load(x + i * stride + j));
+    } else {
+      for (int64_t i = 0; i < along; ++i) acc = combine<kind>(acc, load_n(x + i * stride + j, n));
+    }
+    store_n(out + j, acc, n);
+  }
+}
+
+void arg_extreme(const ReduceArgs& args, const float* x, int64_t stride, int64_t* out) {
+  int64_t best = 0;
+  float value = x[0];
+  const bool largest = args.kind == ReduceKind::ArgMax;
+  for (int64_t i = 1; i < args.shape.along; ++i) {
+    const float y = x[i * stride];
+    const bool better = largest ? y > value : y < value;
+    if (better || (args.select_last && y == value)) {
+      best = i;
+      value = y;
+    }
+  }
+  *out = best;
+}
+
+}  // namespace
+
+void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  const bool arg = args.kind == ReduceKind::ArgMax || args.kind == ReduceKind::ArgMin;
+  for (int64_t task = begin; task < end; ++task) {
+    if (s.inner == 1) {
+      const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
+      for (int64_t row = task * s.rows_per_task; row < last; ++row) {
+        const float* x = args.src + row * s.along;
+        if (arg) arg_extreme(args, x, 1, (int64_t*)args.dst + row);
+        else ((float*)args.dst)[row] = finish(args.kind, reduce_row_of(args.kind, x, s.along), s.along);
+      }
+      continue;
+    }
+    const int64_t tiles = (s.inner + kReduceColumns - 1) / kReduceColumns;
+    const int64_t outer = task / tiles;
+    const int64_t first = task % tiles * kReduceColumns;
+    const int64_t columns = s.inner - first < kReduceColumns ? s.inner - first : kReduceColumns;
+    const float* x = args.src + outer * s.along * s.inner + first;
+    const int64_t at = outer * s.inner + first;
+    if (arg) {
+      for (int64_t j = 0; j < columns; ++j) arg_extreme(args, x + j, s.inner, (int64_t*)args.dst + at + j);
+      continue;
+    }
+    float* out = (float*)args.dst + at;
+    switch (args.kind) {
+      case ReduceKind::Max: reduce_columns<ReduceKind::Max>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::Min: reduce_columns<ReduceKind::Min>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::Prod: reduce_columns<ReduceKind::Prod>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::L1: reduce_columns<ReduceKind::L1>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::L2:
+      case ReduceKind::SumSquare: reduce_columns<ReduceKind::L2>(x, s.along, s.inner, columns, out); break;
+      default: reduce_columns<ReduceKind::Sum>(x, s.along, s.inner, columns, out); break;
+    }
+    for (int64_t j = 0; j < columns; ++j) out[j] = finish(args.kind, out[j], s.along);
+  }
+}
+
+namespace {
+
+void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
+  const F32 top = broadcast(reduce_row<ReduceKind::Max>(x, n));
+  F32 total = zero();
+  int64_t i = 0;
+  if (logarithm) {
+    for (; i + kLanes <= n; i += kLanes) total = total + exp(load(x + i) - top);
+    if (i < n) total = total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
+    const F32 shift = top + log(broadcast(reduce_add(total)));
+    for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(x + i) - shift);
+    if (i < n) store_n(y + i, load_n(x + i, n - i) - shift, n - i);
+    return;
+  }
+  for (; i + kLanes <= n; i += kLanes) {
+    const F32 e = exp(load(x + i) - top);
+    store(y + i, e);
+    total = total + e;
+  }
+  if (i < n) {
+    const F32 e = select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
+    store_n(y + i, e, n - i);
+    total = total + e;
+  }
+  const F32 sum = broadcast(reduce_add(total));
+  for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(y + i) / sum);
+  if (i < n) store_n(y + i, load_n(y + i, n - i) / sum, n - i);
+}
+
+void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, int64_t columns, bool logarithm) {
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const int64_t n = columns - j < kLanes ? columns - j : kLanes;
+    F32 top = broadcast(-INFINITY);
+    for (int64_t i = 0; i < along; ++i) top = max_nan(top, load_n(x + i * stride + j, n));
+    F32 total = zero();
+    for (int64_t i = 0; i < along; ++i) total = total + exp(load_n(x + i * stride + j, n) - top);
+    const F32 shift = top + log(total);
+    for (int64_t i = 0; i < along; ++i) {
+      const F32 v = load_n(x + i * stride + j, n);
+      store_n(y + i * stride + j, logarithm ? v - shift : exp(v - top) / total, n);
+    }
+  }
+}
+
+}  // namespace
+
+void softmax_tasks(const SoftmaxArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  for (int64_t task = begin; task < end; ++task) {
+    if (s.inner == 1) {
+      const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
+      for (int64_t row = task * s.rows_per_task; row < last; ++row) {
+        softmax_row(args.src + row * s.along, args.dst + row * s.along, s.along, args.logarithm);
+      }
+      continue;
+    }
+    const int64_t tiles = (s.inner + kReduceColumns - 1) / kReduceColumns;
+    const int64_t first = task % tiles * kReduceColumns;
+    const int64_t columns = s.inner - first < kReduceColumns ? s.inner - first : kReduceColumns;
+    const int64_t at = task / tiles * s.along * s.inner + first;
+    softmax_columns(args.src + at, args.dst + at, s.along, s.inner, columns, args.logarithm);
+  }
+}
+
+namespace {
+
+// Sum of (x - mean)^2, of four accumulators and a rest.
+NEO_INLINE float squares_about(const float* x, int64_t n, float mean) {
+  const F32 m = broadcast(mean);
+  F32 a = zero(), b = zero();
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    const F32 u = load(x + i) - m;
+    const F32 v = load(x + i + kLanes) - m;
+    a = fma(u, u, a);
+    b = fma(v, v, b);
+  }
+  float rest = 0;
+  for (; i < n; ++i) rest += (x[i] - mean) * (x[i] - mean);
+  return reduce_add(a + b) + rest;
+}
+
+// y = x * scale + shift over n elements.
+NEO_INLINE void affine(const float* x, float* y, int64_t n, float scale, float shift) {
+  const F32 s = broadcast(scale);
+  const F32 t = broadcast(shift);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(y + i, fma(load(x + i), s, t));
+  if (i < n) store_n(y + i, fma(load_n(x + i, n - i), s, t), n - i);
+}
+
+void norm_row(const NormArgs& args, int64_t row) {
+  const int64_t n = args.shape.along;
+  const float* x = args.src + row * n;
+  float* y = args.dst + row * n;
+  const float mean = args.centred ? reduce_row<ReduceKind::Sum>(x, n) / (float)n : 0.0f;
+  const float variance = squares_about(x, n, mean) / (float)n;
+  const float inverse = 1.0f / sqrtf(variance + args.epsilon);
+  if (args.mean) args.mean[row] = mean;
+  if (args.inverse_deviation) args.inverse_deviation[row] = inverse;
+  if (args.channels > 0) {
+    const int64_t channels_of_row = n / args.span;
+    for (int64_t c = 0; c < channels_of_row; ++c) {
+      const int64_t channel = (row * channels_of_row + c) % args.channels;
+      const float scale = inverse * (args.scale ? args.scale[channel] : 1.0f);
+      affine(x + c * args.span, y + c * args.span, args.span, scale, (args.bias ? args.bias[channel] : 0.0f) - mean * scale);
+    }
+    return;
+  }
+  const F32 m = broadcast(mean);
+  const F32 r = broadcast(inverse);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const int64_t k = n - i < kLanes ? n - i : kLanes;
+    F32 v = (load_n(x + i, k) - m) * r;
+    if (args.scale) v = v * load_n(args.scale + i, k);
+    if (args.bias) v = v + load_n(args.bias + i, k);
+    store_n(y + i, v, k);
+  }
+}
+
+}  // namespace
+
+void norm_tasks(const NormArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
+    for (int64_t row = task * s.rows_per_task; row < last; ++row) norm_row(args, row);
+  }
+}
+
+}  // namespace neo::NEO_ISA

@@ -1,0 +1,217 @@
+"""The command ``neo``: each subcommand does what the module does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neo import _native
+from neo.compile import compile as compile_model
+from neo.errors import Error, ModelError
+from neo.frontend.onnx import check_model
+from neo.module import Module
+from neo.report.table import render_table
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status (0: done, 1: an error that was printed, 2: wrong usage)."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    try:
+        return int(options.run(options) or 0)
+    except Error as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="neo", description="Compile a neural network for this machine, run it, look inside.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    def add(name: str, run: Callable[[argparse.Namespace], int | None], help_text: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help_text, description=help_text)
+        command.set_defaults(run=run)
+        return command
+
+    def add_model(command: argparse.ArgumentParser) -> None:
+        command.add_argument("model", help="an ONNX file")
+        command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+        command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
+        command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+
+    command = add("run", _run, "run a model on arrays from .npy or .npz files, or on random ones")
+    add_model(command)
+    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file")
+    command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
+    command = add("bench", _bench, "time a model on random inputs")
+    add_model(command)
+    command.add_argument("--seconds", type=float, default=2.0, help="how long to measure")
+    command = add("profile", _profile, "where the time goes, step by step")
+    add_model(command)
+    command.add_argument("--top", type=int, default=25, help="rows of the table")
+    command.add_argument("--json", metavar="FILE", help="write the profile as JSON")
+    command.add_argument("--timeline", metavar="FILE", help="draw a timeline (needs matplotlib)")
+    command = add("explain", _explain, "which routine runs each node, and why")
+    add_model(command)
+    command.add_argument("node", nargs="?", help="one node or value: all its options")
+    command.add_argument("--measure", action="store_true", help="measure the module beside the selection's total")
+    command = add("check", _check, "what of a model neo cannot run")
+    command.add_argument("model", help="an ONNX file")
+    command = add("info", _info, "a model's inputs, outputs and operators")
+    command.add_argument("model", help="an ONNX file")
+    add("routines", _routines, "every routine")
+    add("targets", _targets, "every target, and which run here")
+    add("knobs", _knobs, "every environment variable")
+    command = add("demo", _demo, "recognise digits with the network that comes with neo")
+    command.add_argument("--threads", type=int)
+    return parser
+
+
+def _sizes(options: argparse.Namespace) -> dict[str, int]:
+    sizes = {}
+    for item in options.shape:
+        name, _, size = item.partition("=")
+        if not size.isdigit():
+            msg = f"[cli] --shape must be SYMBOL=SIZE. Got {item!r}"
+            raise ModelError(msg)
+        sizes[name] = int(size)
+    return sizes
+
+
+def _compile(options: argparse.Namespace) -> Module:
+    return compile_model(options.model, target=options.target, threads=options.threads, shapes=_sizes(options))
+
+
+def _random_inputs(module: Module, sizes: dict[str, int], given: dict[str, Any] | None = None) -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    inputs: dict[str, Any] = dict(given or {})
+    for spec in module.inputs:
+        if spec.name in inputs:
+            continue
+        if spec.shape is None:
+            msg = f"[cli] an input of unknown rank must be given. Got none for {spec.name!r}\nHint: --input {spec.name}=FILE.npy"
+            raise ModelError(msg)
+        shape = [d if isinstance(d, int) else sizes.get(d, 1) for d in spec.shape]
+        if spec.dtype.startswith("float"):
+            inputs[spec.name] = random.standard_normal(shape).astype(spec.dtype)
+        elif spec.dtype == "bool":
+            inputs[spec.name] = random.random(shape) < 0.5
+        else:
+            inputs[spec.name] = random.integers(0, 2, shape).astype(spec.dtype)
+    return inputs
+
+
+def _run(options: argparse.Namespace) -> None:
+    module = _compile(options)
+    given = {}
+    for item in options.input:
+        name, _, path = item.partition("=")
+        try:
+            given[name] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} ({error})"
+            raise ModelError(msg) from error
+    outputs = module.run(_random_inputs(module, _sizes(options), given))
+    rows = []
+    for name, x in outputs.items():
+        x = np.asarray(x)
+        numeric = x.size and x.dtype.kind in "fiu"
+        rows.append((name, x.dtype, list(x.shape), f"{x.min():.6g}" if numeric else "", f"{x.max():.6g}" if numeric else ""))
+    print(render_table(("output", "dtype", "shape", "min", "max"), rows))
+    if options.output:
+        target = Path(options.output)
+        part = target.with_name(target.name + ".part.npz")
+        np.savez(part, **outputs)
+        part.replace(target)
+
+
+def _bench(options: argparse.Namespace) -> None:
+    module = _compile(options)
+    inputs = _random_inputs(module, _sizes(options))
+    module.run(inputs)
+    times = []
+    end = time.perf_counter() + options.seconds
+    while len(times) < 5 or time.perf_counter() < end:
+        start = time.perf_counter()
+        module.run(inputs)
+        times.append(time.perf_counter() - start)
+    q = np.quantile(times, [0.1, 0.5, 0.9]) * 1e3
+    print(f"{q[1]:.3f} ms median, {q[0]:.3f} to {q[2]:.3f} ms (10 to 90 %), {len(times)} calls, {module.threads} threads, {module.target}")
+
+
+def _profile(options: argparse.Namespace) -> None:
+    module = _compile(options)
+    profile = module.profile(_random_inputs(module, _sizes(options)))
+    print(profile.table(options.top))
+    if options.json:
+        profile.to_json(options.json)
+    if options.timeline:
+        profile.timeline().savefig(options.timeline, dpi=120)
+
+
+def _explain(options: argparse.Namespace) -> None:
+    module = _compile(options)
+    inputs = _random_inputs(module, _sizes(options)) if options.measure else None
+    print(module.explain(options.node, inputs))
+
+
+def _check(options: argparse.Namespace) -> int:
+    refusals = check_model(options.model)
+    if not refusals:
+        print("neo runs every node of this model")
+        return 0
+    print(render_table(("node", "op", "opset", "dtype", "reason"), [(r.node, r.op, r.opset, r.dtype, r.reason) for r in refusals]))
+    return 1
+
+
+def _info(options: argparse.Namespace) -> None:
+    import onnx
+
+    from neo.frontend.onnx.load import load_model
+
+    proto, _ = load_model(options.model)
+    opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in proto.opset_import)
+    print(f"{proto.graph.name or options.model}: opset {opsets}; made by {proto.producer_name or 'unknown'}")
+    for title, values in (("input", proto.graph.input), ("output", proto.graph.output)):
+        for v in values:
+            print(f"  {title} {v.name}: {onnx.helper.printable_type(v.type)}")
+    counts: dict[str, int] = {}
+    for node in proto.graph.node:
+        counts[node.op_type] = counts.get(node.op_type, 0) + 1
+    print(render_table(("op", "nodes"), sorted(counts.items(), key=lambda c: -c[1]), right=(1,)))
+
+
+def _routines(_: argparse.Namespace) -> None:
+    for name in _native.routine_names():
+        print(name)
+
+
+def _targets(_: argparse.Namespace) -> None:
+    rows = [(t["name"], t["architecture"], "yes" if t["runs_here"] else "no") for t in _native.targets()]
+    print(render_table(("target", "architecture", "runs here"), rows))
+    print(f"cpu is cpu:{_native.host_isa()} here, {_native.default_threads()} threads")
+
+
+def _knobs(_: argparse.Namespace) -> None:
+    rows = [(k["name"], k["type"], k["default"], k["value"], k["summary"]) for k in _native.knobs()]
+    print(render_table(("variable", "type", "default", "now", ""), rows))
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from neo.demo.show import show
+
+    show(threads=options.threads)

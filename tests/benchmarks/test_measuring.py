@@ -1,0 +1,182 @@
+"""The benchmarks' own arithmetic: sizes of models, limits, merging of tables, engines that fail."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks import results
+from benchmarks.limits import Limits
+from benchmarks.process import EngineError, EngineProcess
+from benchmarks.results import Cell, Row, Table
+from benchmarks.work import Product, Work, count_work
+
+
+def save_model(path: Path, nodes: list[Any], shape: list[Any], weights: dict[str, np.ndarray]) -> Path:
+    """Write a model with the float input ``x`` and the output ``y``."""
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def filled(*shape: int) -> np.ndarray:
+    return np.full(shape, 0.5, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("node", "shape", "weights", "macs"),
+    [
+        (helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4), [1, 3, 8, 10], {"w": filled(5, 3, 3, 3)}, 10800),
+        (
+            helper.make_node("Conv", ["x", "w"], ["y"], group=4, strides=[2, 2]),
+            [1, 4, 8, 8],
+            {"w": filled(4, 1, 2, 2)},
+            256,
+        ),
+        (helper.make_node("ConvTranspose", ["x", "w"], ["y"]), [1, 3, 4, 4], {"w": filled(3, 5, 2, 2)}, 960),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), [2, 6, 7], {"w": filled(7, 9)}, 756),
+        (helper.make_node("Gemm", ["x", "w"], ["y"], transA=1), [7, 6], {"w": filled(7, 9)}, 378),
+        (helper.make_node("Relu", ["x"], ["y"]), [7, 6], {}, 0),
+    ],
+    ids=["conv", "depthwise", "transposed", "batched product", "transposed gemm", "no product"],
+)
+def test_counts_multiply_adds(
+    tmp_path: Path, node: onnx.NodeProto, shape: list[int], weights: dict[str, np.ndarray], macs: int
+) -> None:
+    work = count_work(save_model(tmp_path / "m.onnx", [node], shape, weights), {})
+    assert work.complete
+    assert sum(product.macs for product in work.products) == macs
+    assert work.weight_bytes == (weights["w"].nbytes if weights else 0)
+
+
+def test_counts_every_step_of_a_recurrent_layer(tmp_path: Path) -> None:
+    weights = {"w": filled(2, 16, 3), "r": filled(2, 16, 4)}
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4, direction="bidirectional")
+    work = count_work(save_model(tmp_path / "m.onnx", [node], [5, 2, 3], weights), {})
+    assert sum(product.macs for product in work.products) == 5 * 2 * 2 * 16 * (3 + 4)
+
+
+def test_symbols_take_the_sizes_of_the_inputs(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    path = save_model(tmp_path / "m.onnx", [node], ["n", 7], {"w": filled(7, 9)})
+    assert count_work(path, {"x": filled(4, 7)}).gmac == pytest.approx(4 * 7 * 9 / 1e9)
+    assert not count_work(path, {}).complete
+
+
+def test_limit_is_the_slower_of_arithmetic_and_arrival() -> None:
+    limits = Limits(threads=1, gflops=100, gbytes=10)
+    light = Product("a", "Conv", macs=10**9, weight_bytes=10**6)
+    heavy = Product("b", "Gemm", macs=10**6, weight_bytes=10**8)
+    assert limits.direct_ms(Work((light,), True)) == pytest.approx(20)
+    assert limits.direct_ms(Work((light, heavy), True)) == pytest.approx(20 + 10)
+
+
+def cell(time: float, version: str = "engine 1") -> Cell:
+    return Cell(median_ms=time, low_ms=time * 0.9, high_ms=time * 1.1, best_ms=time * 0.8, rounds=3, version=version)
+
+
+def table(**rows: dict[str, Cell]) -> Table:
+    return Table("networks", 2, {"cpu": "one"}, rows={name: Row(gmac=1.0, cells=cells) for name, cells in rows.items()})
+
+
+def test_a_run_replaces_the_cells_that_it_measured(tmp_path: Path) -> None:
+    files = (tmp_path / "r.json", tmp_path / "r.md")
+    results.record(table(resnet18={"ort": cell(8), "neo": cell(10, "neo 1")}, vgg11={"ort": cell(30)}), *files)
+    results.record(table(resnet18={"neo": cell(4, "neo 1")}), *files)
+    rows = results.read_tables(files[0])["networks-2"].rows
+    assert rows["resnet18"].cells["ort"].median_ms == 8
+    assert rows["resnet18"].cells["neo"].median_ms == 4
+    assert rows["vgg11"].cells["ort"].median_ms == 30
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.json", "r.md"]
+
+
+def test_cells_of_another_version_or_machine_are_dropped(tmp_path: Path) -> None:
+    files = (tmp_path / "r.json", tmp_path / "r.md")
+    results.record(table(resnet18={"neo": cell(10, "neo 1")}, vgg11={"neo": cell(30, "neo 1")}), *files)
+    results.record(table(resnet18={"neo": cell(4, "neo 2")}), *files)
+    assert "neo" not in results.read_tables(files[0])["networks-2"].rows["vgg11"].cells
+    elsewhere = dataclasses.replace(table(vgg16={"neo": cell(9, "neo 2")}), environment={"cpu": "two"})
+    results.record(elsewhere, *files)
+    assert list(results.read_tables(files[0])["networks-2"].rows) == ["vgg16"]
+
+
+def test_the_page_shows_times_ratios_and_reasons() -> None:
+    text = results.render(
+        table(
+            resnet18={"neo": cell(4), "ort": cell(8), "ncnn": cell(5)},
+            vgg11={"neo": cell(40), "ort": cell(20), "ncnn": Cell(error="no such layer")},
+        )
+    )
+    lines = text.splitlines()
+    assert (
+        "| resnet18 | 1.00 | 4.00 ± 10% (3.20) | 8.00 ± 10% (6.40) | 5.00 ± 10% (4.00) | ncnn | 0.80 | 0.50 |  |"
+        in lines
+    )
+    assert "| vgg11 | 1.00 | 40.0 ± 10% (32.0) | 20.0 ± 10% (16.0) | failed | ort | 2.00 | 2.00 |  |" in lines
+    assert "- vgg11, ncnn: no such layer" in lines
+    assert "neo / onnxruntime, geometric mean of 2: 1.00; worst 2.00." in lines
+
+
+@pytest.fixture
+def relu(tmp_path: Path) -> dict[str, Any]:
+    """Describe a model of one Relu with its input."""
+    path = save_model(tmp_path / "relu.onnx", [helper.make_node("Relu", ["x"], ["y"])], [4], {})
+    np.savez(tmp_path / "inputs.npz", a0=np.array([-1, 2, -3, 4], dtype=np.float32))
+    return {
+        "name": "relu",
+        "path": str(path),
+        "inputs": str(tmp_path / "inputs.npz"),
+        "input_names": ["x"],
+        "threads": 1,
+        "cache": str(tmp_path),
+        "network": None,
+        "tflite": None,
+    }
+
+
+def test_an_engine_answers_from_its_own_process(tmp_path: Path, relu: dict[str, Any]) -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    engine = EngineProcess("ort", 1)
+    try:
+        assert engine.ask({"do": "version"}, 60)["version"].startswith("onnxruntime")
+        assert engine.ask({"do": "load", "task": relu}, 60)["load_ms"] > 0
+        engine.ask({"do": "outputs", "path": str(tmp_path / "out.npz")}, 60)
+        np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["a0"], [0, 2, 0, 4])
+        engine.hold()
+        with pytest.raises(EngineError, match="no answer to 'measure'"):
+            engine.ask({"do": "measure", "seconds": 0.01}, 0.3)
+        engine.release()
+    finally:
+        engine.close()
+
+
+def test_a_failing_engine_says_why_and_lives_on(relu: dict[str, Any]) -> None:
+    engine = EngineProcess("torch", 1)
+    try:
+        with pytest.raises(EngineError, match="no model is loaded"):
+            engine.ask({"do": "measure", "seconds": 0.01}, 60)
+        with pytest.raises(EngineError, match=r"no PyTorch source of this model|No module named 'torch'"):
+            engine.ask({"do": "load", "task": relu}, 60)
+    finally:
+        engine.close()
+
+
+def test_a_dead_engine_is_told_from_a_silent_one() -> None:
+    engine = EngineProcess("no-such-engine", 1, python="/bin/false")
+    try:
+        with pytest.raises(EngineError, match="ended with 1"):
+            engine.ask({"do": "load"}, 60)
+    finally:
+        engine.close()
