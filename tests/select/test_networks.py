@@ -18,6 +18,7 @@ INF = math.inf
 def force_search(monkeypatch):
     """Solve by branch and bound, with split buckets, what elimination alone would solve."""
     monkeypatch.setattr(solver, "ENOUGH", 0)
+    monkeypatch.setattr(solver, "MOST", 0)
     monkeypatch.setattr(solver, "LARGEST", 64)
     monkeypatch.setattr(solver, "TABLE_LIMIT", 64)
     small = functools.partial(search.branch_and_bound, table_limit=256)

@@ -21,6 +21,7 @@ def solve_both(request, monkeypatch):
     """`solve`, and `solve` with tables and levels so small that it must split buckets, search and widen."""
     if request.param == "forced search":
         monkeypatch.setattr(solver, "ENOUGH", 0)
+        monkeypatch.setattr(solver, "MOST", 0)
         monkeypatch.setattr(solver, "LARGEST", 12)
         monkeypatch.setattr(solver, "TABLE_LIMIT", 10)
         monkeypatch.setattr(search, "FIRST_WIDTH", 2)

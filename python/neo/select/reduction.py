@@ -267,10 +267,17 @@ class Reduction:
         return changed
 
     def _decider(self, v: int) -> tuple[int, Indices] | None:
-        """Find a neighbour each of whose choices allows one choice of v, and which."""
+        """Find a neighbour each of whose choices allows one choice of v, and which.
+
+        Where v has more neighbours than another one, only a neighbour that v decides in turn: else the edges that move
+        could make elimination harder.
+        """
+        few = len(self._neighbours[v]) <= 2
         for other in sorted(self._neighbours[v]):
             allowed = self._view(v, other)[0] < np.inf
-            if (np.count_nonzero(allowed, axis=0) == 1).all():
+            if not few and allowed.shape[0] != allowed.shape[1]:
+                continue
+            if (allowed.sum(axis=0) == 1).all() and (few or (allowed.sum(axis=1) == 1).all()):
                 return other, allowed.argmax(axis=0)
         return None
 

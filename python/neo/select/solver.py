@@ -23,7 +23,7 @@ from neo.select.elimination import (
 from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 from neo.select.reduction import Reduction
 
-# Joined tables of an exact elimination, in cells: up to ENOUGH nothing else is tried first.
+# Cells of an exact elimination: its largest table, all of them, and all up to which no other order is tried.
 ENOUGH = 1 << 21
 LARGEST = 1 << 22
 MOST = 1 << 25
@@ -138,7 +138,7 @@ class _Solver:
             if reduction.limited:
                 reduction.drop_beyond_limits()
             order = self._order("weight")
-            if not order.rest and order.cells <= ENOUGH:
+            if not order.rest and order.cells <= MOST:
                 choice = self._whole(self._partly(order), [])
                 if not reduction.limited or self.problem.is_feasible(choice):
                     return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
