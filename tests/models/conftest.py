@@ -49,5 +49,9 @@ def require(model: zoo.Model) -> zoo.Model:
 
 def each_model(condition: Callable[[zoo.Model], bool] = lambda model: True) -> pytest.MarkDecorator:
     """Return a mark that runs a test once for every model of the zoo that the condition holds for."""
-    chosen = [model for model in zoo.MODELS if condition(model)]
-    return pytest.mark.parametrize("model", chosen, ids=lambda model: model.name)
+    chosen = [
+        pytest.param(model, id=model.name, marks=[pytest.mark.slow] if model.slow else [])
+        for model in zoo.MODELS
+        if condition(model)
+    ]
+    return pytest.mark.parametrize("model", chosen)

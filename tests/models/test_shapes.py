@@ -31,6 +31,7 @@ def _resident_bytes() -> int:
     return int(pages) * 4096
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="/proc is absent")
 def test_memory_stays_flat_over_ten_thousand_shapes() -> None:
     model = require(zoo.BY_NAME["ppocr-cls"])

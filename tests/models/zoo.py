@@ -92,6 +92,11 @@ class Model:
         return self.kind in ("qdq", "qoperator")
 
     @property
+    def slow(self) -> bool:
+        """Return whether the weights take long to draw and to compile: more than 100 MB of them."""
+        return self.name in ("light-bvlc_alexnet", "light-vgg19", "light-zfnet512")
+
+    @property
     def dynamic(self) -> bool:
         """Return whether the cases differ in shape."""
         return any(len(set(item.shapes)) > 1 for item in self.inputs)
