@@ -107,6 +107,18 @@ Tensor Tensor::reshaped(Dims dims) const {
   return t;
 }
 
+Tensor copy_tensor(const Tensor& tensor) {
+  NEO_ASSERT(tensor.defined(), "copying no tensor");
+  if (tensor.is_splat()) return Tensor::splat(tensor.dtype(), tensor.dims(), tensor.splat_element());
+  Tensor copy(tensor.dtype(), tensor.dims());
+  if (tensor.dtype() == DType::String) {
+    std::copy_n(tensor.strings(), tensor.size(), copy.strings());
+  } else if (tensor.size() > 0) {
+    std::memcpy(copy.data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
+  }
+  return copy;
+}
+
 bool identical(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
   if (a.size() == 0) return true;
