@@ -106,7 +106,7 @@ class BlockBuilder {
       for (int axis = 0; axis < s.type.shape.rank(); ++axis) {
         const auto symbol = s.type.shape[axis].as_symbol();
         if (!symbol || (!sourced_.insert({static_cast<int>(i), axis}).second)) continue;
-        region().sources.push_back({symbol->name, static_cast<int>(i), axis});
+        region().sources.push_back({*symbol, static_cast<int>(i), axis});
         known_.insert(symbol->name);
       }
     }

@@ -13,9 +13,11 @@ int64_t now_ns() {
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
-  auto [it, fresh] = symbols.emplace(source.symbol, size);
-  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", source.symbol, "=", it->second, " before and ",
-            source.symbol, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
+  const auto& [name, range, hint] = source.symbol;
+  NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size, ", expected ",
+            range.lo, " to ", range.hi, " - at axis ", source.axis, " of \"", slot, "\"");
+  auto [it, fresh] = symbols.emplace(name, size);
+  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second, " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
 }
 
 }  // namespace
