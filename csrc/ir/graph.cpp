@@ -111,18 +111,6 @@ Node* Graph::insert_before(const Node* position, std::string_view op, std::vecto
   return nodes_.insert(at, std::move(node))->get();
 }
 
-<<<<<<< HEAD
-void Graph::rename(Value* value, std::string_view name) {
-  if (value->name == name) return;
-  if (Value* holder = find_value(name)) {
-    std::string other = unique_name(name);
-    by_name_.erase(holder->name);
-    holder->name = std::move(other);
-    by_name_[holder->name] = holder;
-  }
-  by_name_.erase(value->name);
-  value->name = std::string(name);
-=======
 void Graph::rename(Value* value, std::string_view new_name) {
   if (value->name == new_name) return;
   Value* holder = find_value(new_name);
@@ -134,7 +122,6 @@ void Graph::rename(Value* value, std::string_view new_name) {
     by_name_[holder->name] = holder;
   }
   value->name = new_name.empty() ? unique_name(new_name) : std::string(new_name);
->>>>>>> ir
   by_name_[value->name] = value;
 }
 
