@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import shlex
 import statistics
 import sys
@@ -149,7 +150,8 @@ class ModelRun:
 
 def _row(path: Path, feeds: dict[str, np.ndarray], limits: Limits | None) -> Row:
     """Return the row of a model before anything ran: its size and its limit, where the graph tells them."""
-    row = Row(measured=datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat())
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    row = Row(measured=today, load=os.getloadavg()[0])
     try:
         work = count_work(path, feeds)
     except Exception:
