@@ -230,7 +230,10 @@ std::vector<NamedActivation> direction_activations(const Node& node, const std::
   auto names = node.strings_attr("activations");
   if (names.empty()) names = fallback;
   // Lists may be written once for both directions.
-  if (names.size() == count) names.insert(names.end(), names.begin(), names.begin() + static_cast<int64_t>(count));
+  for (size_t i = 0; names.size() < 2 * count && i < count && i < names.size(); ++i) {
+    std::string again = names[i];
+    names.push_back(std::move(again));
+  }
   NEO_CHECK(names.size() == 2 * count, Model, node.op, "attribute activations must name ", count,
             " functions per direction. Got ", names.size(), " - at ", node.place());
   const auto alpha = node.floats_attr("activation_alpha");
