@@ -226,10 +226,19 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
+def _command(arguments: argparse.Namespace) -> str:
+    """Return the command that measures the same again, without the places of files on this machine."""
+    words = ["--suite", arguments.suite, "--engines", ",".join(arguments.engines)]
+    words += ["--models", arguments.models] if arguments.models else []
+    words += ["--threads", ",".join(map(str, arguments.threads))]
+    words += ["--rounds", str(arguments.rounds), "--slice", str(arguments.slice)]
+    return "python -m benchmarks.run " + shlex.join(words)
+
+
 def main() -> None:
     """Run the tables that the command line asks for."""
     arguments = parse()
-    command = "python -m benchmarks.run " + shlex.join(word for word in sys.argv[1:] if not word.startswith("/"))
+    command = _command(arguments)
     json_path = arguments.results.with_name(arguments.results.stem.lower() + ".json")
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

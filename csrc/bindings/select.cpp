@@ -35,6 +35,7 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       for (const auto& s : c.inputs) inputs.append(s ? py::object(py::str(s->to_string())) : py::object(py::none()));
       for (const auto& s : c.outputs) outputs.append(s.to_string());
       entry["nodes"] = nodes;
+      entry["workload"] = c.workload->text();
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;
     } else {
@@ -118,6 +119,13 @@ void bind_select(py::module_& m) {
       },
       py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none());
 
+  m.def(
+      "parse_workload",
+      [](const std::string& text) {
+        const ParsedWorkload parsed = parse_workload(text, standard_ops());
+        return py::make_tuple(parsed.workload.text(), std::shared_ptr<Graph>(parsed.graph->clone()));
+      },
+      py::arg("text"), "(the full form, a graph that computes it)");
   m.def("routine_names", [] {
     std::vector<std::string> names;
     for (const auto& r : standard_routines().all()) names.emplace_back(r->name());

@@ -230,9 +230,9 @@ std::vector<NamedActivation> direction_activations(const Node& node, const std::
   auto names = node.strings_attr("activations");
   if (names.empty()) names = fallback;
   // Lists may be written once for both directions.
-  for (size_t i = 0; names.size() < 2 * count && i < count && i < names.size(); ++i) {
-    std::string again = names[i];
-    names.push_back(std::move(again));
+  if (names.size() == count) {
+    const auto once = names;
+    names.insert(names.end(), once.begin(), once.end());
   }
   NEO_CHECK(names.size() == 2 * count, Model, node.op, "attribute activations must name ", count,
             " functions per direction. Got ", names.size(), " - at ", node.place());

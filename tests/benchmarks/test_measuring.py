@@ -145,6 +145,26 @@ def test_limits_of_this_machine_grow_with_threads() -> None:
     assert two.gflops > 1.2 * one.gflops
 
 
+def test_the_recorded_command_leaves_out_places_of_files() -> None:
+    from benchmarks import run
+
+    arguments = run.parse(["--engines", "ort,neo", "--threads", "2", "--models", "vgg11,resnet18", "--cache", "/tmp/x"])
+    assert [entry.name for entry in arguments.entries] == ["vgg11", "resnet18"]
+    assert run._command(arguments) == (
+        "python -m benchmarks.run --suite networks --engines ort,neo --models vgg11,resnet18 --threads 2 "
+        "--rounds 7 --slice 0.5"
+    )
+
+
+def test_an_unknown_engine_or_model_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import run
+
+    for words in (["--engines", "ort,nobody"], ["--models", "nobody"]):
+        with pytest.raises(SystemExit):
+            run.parse(words)
+        assert "'nobody'" in capsys.readouterr().err
+
+
 @pytest.fixture
 def relu(tmp_path: Path) -> dict[str, Any]:
     """Describe a model of one Relu with its input."""
