@@ -56,27 +56,8 @@ class Builder {
     return kUnknownTrips;
   }
 
-  static void collect_symbols(const Value* value, std::map<std::string, Symbol>& symbols) {
-    if (!value || !value->type.is_tensor() || !value->shape().has_rank()) return;
-    for (const Dim& d : value->shape().dims()) d.collect_symbols(symbols);
-  }
-
-  // Nodes whose results have sizes that nothing before them has.
-  static std::set<const Node*> nodes_that_define_sizes(const Graph& graph) {
-    std::map<std::string, Symbol> known;
-    for (const Value* v : graph.inputs) collect_symbols(v, known);
-    std::set<const Node*> defining;
-    for (const auto& node : graph.nodes()) {
-      const size_t before = known.size();
-      for (const Value* v : node->outputs) collect_symbols(v, known);
-      if (known.size() > before) defining.insert(node.get());
-    }
-    return defining;
-  }
-
   void add_choices(const Graph& graph) {
     const Graph::Users users = graph.users();
-    const std::set<const Node*> defining = nodes_that_define_sizes(graph);
     for (const auto& node : graph.nodes()) {
       SelectionProblem::NodeVariable& variable = at(*node);
       if (!node->bodies.empty()) {
@@ -85,11 +66,6 @@ class Builder {
       }
       for (const Routine* routine : routines_.for_root(node->op)) {
         for (Workload& workload : routine->matches(*node, users, graph)) {
-          if (!routine->gives_unknown_sizes() &&
-              std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const Node* n) { return defining.count(n) > 0; })) {
-            variable.rejections.push_back({routine, "the sizes of a result are only known once it has run"});
-            continue;
-          }
           if (auto reason = routine->rejects(workload, target_)) {
             variable.rejections.push_back({routine, *reason});
             continue;

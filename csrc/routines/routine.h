@@ -83,8 +83,6 @@ class Routine {
   virtual std::string_view name() const = 0;    // "cpu:float32/direct_nchwc"
   virtual std::vector<std::string_view> roots() const = 0;  // ops its workloads end in; empty: any op
 
-  // Whether its results may have sizes that are only known once it has run (NonZero). Such routines run on the host.
-  virtual bool gives_unknown_sizes() const { return false; }
   // Groups this routine could take that end in `root`. The default: the node alone.
   virtual std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const;
   // Why it cannot take this workload on this target; for the whole range of every symbol.

@@ -64,7 +64,6 @@ class ReferenceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/reference"; }
   std::vector<std::string_view> roots() const override { return {}; }
-  bool gives_unknown_sizes() const override { return true; }
 
   std::optional<std::string> rejects(const Workload&, const Target&) const override { return std::nullopt; }
 
