@@ -21,6 +21,9 @@ from benchmarks.peers import ENGINES
 from benchmarks.suites import SUITES
 
 JSON_PATH = Path(__file__).parent / "results.json"
+#: A load average this much above the number of threads means that other programs were running.
+BUSY_LOAD = 1.5
+
 PAGE_PATH = Path(__file__).parent / "RESULTS.md"
 
 
@@ -47,12 +50,13 @@ class Cell:
 
 @dataclass
 class Row:
-    """One model of a table."""
+    """One model of a table; ``load`` is the machine's load average when its measurement began."""
 
     gmac: float | None = None
     complete: bool = True
     limit_ms: float | None = None
     measured: str = ""
+    load: float = 0.0
     cells: dict[str, Cell] = field(default_factory=dict)
 
 
@@ -195,6 +199,9 @@ def render(table: Table) -> str:
         mean = geometric_mean(ratios)
         if mean is not None:
             lines += ["", f"neo / {engine}, geometric mean of {len(ratios)}: {mean:.2f}; worst {max(ratios):.2f}."]
+    disturbed = [name for name in names if table.rows[name].load > BUSY_LOAD + table.threads]
+    if disturbed:
+        lines += ["", f"Measured while other programs ran, so of little worth: {', '.join(disturbed)}."]
     if failures:
         lines += ["", "Failed:", ""] + [f"- {name}, {engine}: {error}" for name, engine, error in failures]
     versions = sorted({cell.version for row in table.rows.values() for cell in row.cells.values() if cell.version})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import shlex
 import statistics
 import sys
@@ -149,7 +150,8 @@ class ModelRun:
 
 def _row(path: Path, feeds: dict[str, np.ndarray], limits: Limits | None) -> Row:
     """Return the row of a model before anything ran: its size and its limit, where the graph tells them."""
-    row = Row(measured=datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat())
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    row = Row(measured=today, load=os.getloadavg()[0])
     try:
         work = count_work(path, feeds)
     except Exception:
@@ -224,10 +226,19 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
+def _command(arguments: argparse.Namespace) -> str:
+    """Return the command that measures the same again, without the places of files on this machine."""
+    words = ["--suite", arguments.suite, "--engines", ",".join(arguments.engines)]
+    words += ["--models", arguments.models] if arguments.models else []
+    words += ["--threads", ",".join(map(str, arguments.threads))]
+    words += ["--rounds", str(arguments.rounds), "--slice", str(arguments.slice)]
+    return "python -m benchmarks.run " + shlex.join(words)
+
+
 def main() -> None:
     """Run the tables that the command line asks for."""
     arguments = parse()
-    command = "python -m benchmarks.run " + shlex.join(word for word in sys.argv[1:] if not word.startswith("/"))
+    command = _command(arguments)
     json_path = arguments.results.with_name(arguments.results.stem.lower() + ".json")
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

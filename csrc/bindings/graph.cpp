@@ -14,7 +14,7 @@ Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem
   if (py::isinstance<py::str>(object)) {
     auto text = py::cast<std::string>(object);
     // "N in [1,64]": a symbol with its range.
-    Range range{0, kMaxExtent};
+    Range range{0, kMaxSymbol};
     if (const size_t at = text.rfind(" in ["); at != std::string::npos) {
       const size_t comma = text.find(',', at);
       range = {std::stoll(text.substr(at + 5)), std::stoll(text.substr(comma + 1))};

@@ -1,5 +1,7 @@
 #include <pybind11/functional.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "lower/lower.h"
@@ -35,6 +37,7 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       for (const auto& s : c.inputs) inputs.append(s ? py::object(py::str(s->to_string())) : py::object(py::none()));
       for (const auto& s : c.outputs) outputs.append(s.to_string());
       entry["nodes"] = nodes;
+      entry["workload"] = c.workload->text();
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;
     } else {
@@ -111,13 +114,25 @@ void bind_select(py::module_& m) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = Target::parse(target, threads);
         ProblemOptions options;
-        if (allow) options.allow = [&](const Node& node, const Candidate& c) { return allow(node.name, c.text()); };
+        if (allow) {
+          options.allow = [&](const Node&, const Candidate& c) {
+            const auto& nodes = c.workload->nodes;
+            return std::all_of(nodes.begin(), nodes.end(), [&](const Node* n) { return allow(n->name, c.text()); });
+          };
+        }
         bound->problem = build_problem(*graph, standard_ops(), standard_routines(), bound->target, options);
         bound->graph = std::move(graph);
         return bound;
       },
       py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none());
 
+  m.def(
+      "parse_workload",
+      [](const std::string& text) {
+        const ParsedWorkload parsed = parse_workload(text, standard_ops());
+        return py::make_tuple(parsed.workload.text(), std::shared_ptr<Graph>(parsed.graph->clone()));
+      },
+      py::arg("text"), "(the full form, a graph that computes it)");
   m.def("routine_names", [] {
     std::vector<std::string> names;
     for (const auto& r : standard_routines().all()) names.emplace_back(r->name());

@@ -37,7 +37,7 @@ struct Slot {
 
 // Where a symbol's value comes from when a region starts: the size of a slot that exists by then.
 struct SymbolSource {
-  std::string symbol;
+  Symbol symbol;
   int slot = 0;
   int axis = 0;
 };

@@ -14,6 +14,9 @@ namespace neo {
 // The largest size a dim or a tensor may have; everything above is refused as overflow.
 inline constexpr int64_t kMaxExtent = int64_t{1} << 46;
 
+// The largest value a symbol takes unless its range says otherwise; checked when a call binds its sizes.
+inline constexpr int64_t kMaxSymbol = 1'000'000'000;
+
 // A closed interval of integers.
 struct Range {
   int64_t lo = 0;
@@ -23,7 +26,7 @@ struct Range {
 // A named unknown size. Two symbols are the same when their names are.
 struct Symbol {
   std::string name;
-  Range range;       // what the size may be
+  Range range{0, kMaxSymbol};  // what the size may be
   int64_t hint = 0;  // the value that costs are taken at; 0: none given
 };
 
@@ -37,7 +40,7 @@ class Dim {
  public:
   Dim() = default;
   Dim(int64_t value) : constant_(value) {}  // NOLINT: integers are dims
-  static Dim symbol(std::string name, Range range = {}, int64_t hint = 0);
+  static Dim symbol(std::string name, Range range = {0, kMaxSymbol}, int64_t hint = 0);
 
   bool is_constant() const { return terms_ == nullptr; }
   int64_t value() const;  // a constant's; asserts otherwise

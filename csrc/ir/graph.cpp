@@ -111,16 +111,17 @@ Node* Graph::insert_before(const Node* position, std::string_view op, std::vecto
   return nodes_.insert(at, std::move(node))->get();
 }
 
-void Graph::rename(Value* value, std::string_view name) {
-  if (value->name == name) return;
-  if (Value* holder = find_value(name)) {
-    std::string other = unique_name(name);
+void Graph::rename(Value* value, std::string_view new_name) {
+  if (value->name == new_name) return;
+  Value* holder = find_value(new_name);
+  by_name_.erase(value->name);
+  if (holder) {
     by_name_.erase(holder->name);
-    holder->name = std::move(other);
+    by_name_[std::string(new_name)] = value;  // taken before the holder looks for a name of its own
+    holder->name = unique_name(new_name);
     by_name_[holder->name] = holder;
   }
-  by_name_.erase(value->name);
-  value->name = std::string(name);
+  value->name = new_name.empty() ? unique_name(new_name) : std::string(new_name);
   by_name_[value->name] = value;
 }
 
@@ -148,19 +149,15 @@ void Graph::replace_uses(Value* from, Value* to) {
   for (const auto& node : nodes_) std::replace(node->inputs.begin(), node->inputs.end(), from, to);
   if (!is_output(from)) return;
   const bool has_own_name = is_output(to) || std::find(inputs.begin(), inputs.end(), to) != inputs.end();
-  std::string output_name = from->name;
-  by_name_.erase(from->name);
-  from->name = unique_name(output_name + "_replaced");
-  by_name_[from->name] = from;
   if (has_own_name) {
+    const std::string output_name = from->name;
+    rename(from, output_name + "_replaced");
     Node* copy = add_node("Identity", {to}, {output_name});
     copy->outputs[0]->type = to->type;
     copy->outputs[0]->contents = to->contents;
     to = copy->outputs[0];
   } else {
-    by_name_.erase(to->name);
-    to->name = std::move(output_name);
-    by_name_[to->name] = to;
+    rename(to, from->name);
   }
   std::replace(outputs.begin(), outputs.end(), from, to);
 }

@@ -104,7 +104,7 @@ struct Node {
 // Names for sizes that appear while a graph is built; shared by a graph and its bodies.
 class SymbolTable {
  public:
-  Dim fresh(std::string_view stem, Range range = {});  // "stem", "stem_1", ...
+  Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol});  // "stem", "stem_1", ...
   void reserve(const std::string& name);               // fresh() will not give this name
 
  private:

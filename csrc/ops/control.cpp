@@ -68,6 +68,9 @@ class Outward {
  public:
   Outward(InferContext& ctx, std::string_view stem) : ctx_(ctx), stem_(stem), outer_(outer_symbols(ctx.node())) {}
 
+  // Symbols that stand for sizes outside already.
+  void add_outer(const std::set<std::string>& names) { outer_.insert(names.begin(), names.end()); }
+
   bool is_outer(const Dim& d) const {
     std::map<std::string, Symbol> symbols;
     d.collect_symbols(symbols);
@@ -104,6 +107,8 @@ class Join {
  public:
   enum class Sizes : uint8_t { Bounded, MayGrow };  // a size that differs lies between the two, or may go on changing
   Join(InferContext& ctx, std::string_view stem, Sizes sizes) : ctx_(ctx), stem_(stem), sizes_(sizes) {}
+
+  const std::set<std::string>& symbols() const { return made_; }
 
   Type operator()(const Type& a, const Type& b, const std::string& what) {
     if (a.kind != b.kind) refuse(a, b, what);
@@ -199,6 +204,7 @@ void infer_if(InferContext& ctx) {
     for (size_t i = 0; i < types.size(); ++i) {
       types[i] = join(types[i], others[i], str("output ", i, " of both branches"));
     }
+    outward.add_outer(join.symbols());
   }
   for (size_t i = 0; i < types.size(); ++i) {
     const Contents then_contents = contents_of(*node.body("then_branch").outputs[i]);

@@ -57,7 +57,7 @@ class InferContext {
   void set_contents(int i, std::vector<Dim> contents);
 
   // A size that is not known, named after `stem`. The node keeps its symbols, so inferring again gives the same ones.
-  Dim fresh(std::string_view stem, Range range = {});
+  Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol});
 
   // Each proves the condition, throws a Shape error when it cannot hold, or records a guard.
   void require_equal(const Dim& a, const Dim& b, std::string rule);

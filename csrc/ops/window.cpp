@@ -115,7 +115,7 @@ WindowSizes window_sizes(const ReferenceContext& ctx, const Window& window, cons
   return sizes;
 }
 
-Span valid_outputs(const WindowSizes& sizes, int axis, int64_t tap) {
+OutputRange valid_outputs(const WindowSizes& sizes, int axis, int64_t tap) {
   const auto i = static_cast<size_t>(axis);
   const int64_t stride = sizes.strides[i];
   // Output o reads input o * stride + offset.
@@ -130,28 +130,28 @@ void for_each_run(const WindowSizes& sizes, const Dims& tap,
                   const std::function<void(int64_t input, int64_t output, int64_t count)>& body) {
   const int rank = sizes.rank();
   if (rank == 0) return body(0, 0, 1);
-  std::vector<Span> spans;
+  std::vector<OutputRange> ranges;
   for (int axis = 0; axis < rank; ++axis) {
-    spans.push_back(valid_outputs(sizes, axis, tap[static_cast<size_t>(axis)]));
-    if (spans.back().begin == spans.back().end) return;
+    ranges.push_back(valid_outputs(sizes, axis, tap[static_cast<size_t>(axis)]));
+    if (ranges.back().begin == ranges.back().end) return;
   }
   Dims position;
-  for (const Span& span : spans) position.push_back(span.begin);
+  for (const OutputRange& range : ranges) position.push_back(range.begin);
   const int last = rank - 1;
   for (;;) {
     int64_t input = 0;
     int64_t output = 0;
-    for (size_t i = 0; i < spans.size(); ++i) {
+    for (size_t i = 0; i < ranges.size(); ++i) {
       input =
           input * sizes.input[i] + position[i] * sizes.strides[i] + tap[i] * sizes.dilations[i] - sizes.pads_begin[i];
       output = output * sizes.output[i] + position[i];
     }
-    body(input, output, spans.back().end - spans.back().begin);
+    body(input, output, ranges.back().end - ranges.back().begin);
     int axis = last - 1;
     for (; axis >= 0; --axis) {
       const auto i = static_cast<size_t>(axis);
-      if (++position[i] < spans[i].end) break;
-      position[i] = spans[i].begin;
+      if (++position[i] < ranges[i].end) break;
+      position[i] = ranges[i].begin;
     }
     if (axis < 0) return;
   }

@@ -49,12 +49,12 @@ struct WindowSizes {
 WindowSizes window_sizes(const ReferenceContext& ctx, const Window& window, const Dims& kernel, const Dims& input);
 
 // A range of positions on one axis.
-struct Span {
+struct OutputRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 // The output positions at which tap `tap` of the window lies inside the input.
-Span valid_outputs(const WindowSizes& sizes, int axis, int64_t tap);
+OutputRange valid_outputs(const WindowSizes& sizes, int axis, int64_t tap);
 
 // Calls body(input, output, count) for runs of elements along the last axis: tap `tap` of the window of the output
 // elements output, output + 1, ... lies on the input elements input, input + stride, ...

@@ -36,7 +36,10 @@ std::vector<const Routine*> RoutineTable::for_root(std::string_view op) const {
 const RoutineTable& standard_routines() {
   static const RoutineTable table = [] {
     RoutineTable t;
+    add_conv_routines(t);
+    add_gemm_routines(t);
     add_eltwise_routines(t);
+    add_pool_routines(t);
     add_reduce_routines(t);
     add_move_routines(t);
     add_reference_routines(t);

@@ -13,9 +13,11 @@ int64_t now_ns() {
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
-  auto [it, fresh] = symbols.emplace(source.symbol, size);
-  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", source.symbol, "=", it->second, " before and ",
-            source.symbol, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
+  const auto& [name, range, hint] = source.symbol;
+  NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size, ", expected ",
+            range.lo, " to ", range.hi, " - at axis ", source.axis, " of \"", slot, "\"");
+  auto [it, fresh] = symbols.emplace(name, size);
+  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second, " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
 }
 
 }  // namespace
@@ -57,7 +59,6 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
 std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
   NEO_ASSERT(arguments.size() == block_.arguments.size());
   symbols_ = outer;
-  for (HostValue& v : host_) v = {};
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
     host_[slot] = arguments[i];
@@ -75,6 +76,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
     if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
     results.push_back(std::move(value));
   }
+  for (HostValue& v : host_) v = {};
   return results;
 }
 
@@ -125,9 +127,10 @@ HostValue Frame::read(int index) const {
 void Frame::poll() {
   constexpr int kItems = 16;
   constexpr int64_t kIntervalNs = 50'000'000;
-  run_.items_until_poll = kItems;
   const int64_t now = now_ns();
-  if (now - run_.last_poll_ns < kIntervalNs) return;
+  const bool is_due = now - run_.last_poll_ns >= kIntervalNs;
+  run_.items_until_poll = is_due ? 1 : kItems;  // items that take long are polled between one by one
+  if (!is_due) return;
   run_.last_poll_ns = now;
   (*run_.poll)();
 }

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks import results
-from benchmarks.limits import Limits
+from benchmarks.limits import Limits, measure_limits
 from benchmarks.process import EngineError, EngineProcess
 from benchmarks.results import Cell, Row, Table
 from benchmarks.work import Product, Work, count_work
@@ -126,7 +126,43 @@ def test_the_page_shows_times_ratios_and_reasons() -> None:
     )
     assert "| vgg11 | 1.00 | 40.0 ± 10% (32.0) | 20.0 ± 10% (16.0) | failed | ort | 2.00 | 2.00 |  |" in lines
     assert "- vgg11, ncnn: no such layer" in lines
+    assert not any("other programs" in line for line in lines)
     assert "neo / onnxruntime, geometric mean of 2: 1.00; worst 2.00." in lines
+
+
+def test_the_page_names_what_was_disturbed() -> None:
+    busy = table(resnet18={"ort": cell(8)}, vgg11={"ort": cell(20)})
+    busy.rows["vgg11"].load = 9.0
+    assert "Measured while other programs ran, so of little worth: vgg11." in results.render(busy).splitlines()
+
+
+def test_limits_of_this_machine_grow_with_threads() -> None:
+    one, two = measure_limits(1), measure_limits(2)
+    if one is None or two is None:
+        pytest.skip("there is no C compiler")
+    assert one.gflops > 1
+    assert one.gbytes > 0.1
+    assert two.gflops > 1.2 * one.gflops
+
+
+def test_the_recorded_command_leaves_out_places_of_files() -> None:
+    from benchmarks import run
+
+    arguments = run.parse(["--engines", "ort,neo", "--threads", "2", "--models", "vgg11,resnet18", "--cache", "/tmp/x"])
+    assert [entry.name for entry in arguments.entries] == ["vgg11", "resnet18"]
+    assert run._command(arguments) == (
+        "python -m benchmarks.run --suite networks --engines ort,neo --models vgg11,resnet18 --threads 2 "
+        "--rounds 7 --slice 0.5"
+    )
+
+
+def test_an_unknown_engine_or_model_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import run
+
+    for words in (["--engines", "ort,nobody"], ["--models", "nobody"]):
+        with pytest.raises(SystemExit):
+            run.parse(words)
+        assert "'nobody'" in capsys.readouterr().err
 
 
 @pytest.fixture

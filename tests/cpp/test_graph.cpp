@@ -87,6 +87,16 @@ TEST(Graph, AnOutputThatBecomesAnInputIsCopied) {
   verify(s.graph);
 }
 
+TEST(Graph, RenamingTakesANameOver) {
+  Small s;
+  s.graph.rename(s.relu->outputs[0], "y");
+  EXPECT_EQ(s.relu->outputs[0]->name, "y");
+  EXPECT_EQ(s.add->outputs[0]->name, "y_1");
+  EXPECT_EQ(s.graph.find_value("y"), s.relu->outputs[0]);
+  EXPECT_EQ(s.graph.find_value("a"), nullptr);
+  verify(s.graph);
+}
+
 TEST(Graph, ErasingWhatIsReadIsABug) {
   Small s;
   EXPECT_NE(
@@ -189,6 +199,16 @@ TEST(Tensor, MemoryIsAlignedAndChecked) {
   EXPECT_THROW(Tensor(DType::Float32, {int64_t{1} << 40, int64_t{1} << 40}), Error);
   EXPECT_THROW(t.reshaped({4}), Error);
   EXPECT_EQ(t.reshaped({1, 3}).data(), t.data());
+}
+
+TEST(Tensor, ACopyHasMemoryOfItsOwn) {
+  const Tensor t(DType::String, {2});
+  t.strings()[1] = "text";
+  const Tensor copy = copy_tensor(t);
+  EXPECT_TRUE(identical(copy, t));
+  EXPECT_NE(copy.data(), t.data());
+  const float x = 2.5f;
+  EXPECT_TRUE(copy_tensor(Tensor::splat(DType::Float32, {3}, &x)).is_splat());
 }
 
 TEST(Tensor, StringsAreConstructed) {

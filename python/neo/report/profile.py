@@ -79,7 +79,12 @@ class Profile:
                 counts[key] = counts.get(key, 0) + 1
                 facts.setdefault(
                     key,
-                    {"flops": e["flops"], "bytes": e["bytes"], "estimate": e["estimate_us"], "start": (e["start_ns"] - begin) / 1e3},
+                    {
+                        "flops": e["flops"],
+                        "bytes": e["bytes"],
+                        "estimate": e["estimate_us"],
+                        "start": (e["start_ns"] - begin) / 1e3,
+                    },
                 )
             for key, total in sums.items():
                 times.setdefault(key, []).append(total)
@@ -106,11 +111,22 @@ class Profile:
         """Steps as text, the slowest first, at most `limit`."""
         ranked = sorted(self.steps, key=lambda s: -s.time_us)[:limit]
         rows = [
-            (s.node or "-", s.op, s.routine, f"{s.time_us:.1f}", f"{100 * s.time_us / max(self.total_us, 1e-9):.1f}", f"{s.gflops:.1f}", f"{s.gbps:.1f}")
+            (
+                s.node or "-",
+                s.op,
+                s.routine,
+                f"{s.time_us:.1f}",
+                f"{100 * s.time_us / max(self.total_us, 1e-9):.1f}",
+                f"{s.gflops:.1f}",
+                f"{s.gbps:.1f}",
+            )
             for s in ranked
         ]
         table = render_table(("node", "op", "routine", "us", "%", "GFLOP/s", "GB/s"), rows, right=(3, 4, 5, 6))
-        return f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {self.threads} threads; selection expected {self.estimate_us:.1f} us"
+        return (
+            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {self.threads} threads; "
+            f"selection expected {self.estimate_us:.1f} us"
+        )
 
     def __str__(self) -> str:
         return self.table()

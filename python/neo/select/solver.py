@@ -24,9 +24,9 @@ from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 from neo.select.reduction import Reduction
 
 # Cells of an exact elimination: its largest table, all of them, and all up to which no other order is tried.
-ENOUGH = 1 << 21
 LARGEST = 1 << 22
 MOST = 1 << 25
+ENOUGH = 1 << 21
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "passes/pass.h"
+
+namespace neo {
+namespace {
+
+bool is_reshape(const Node& node) {
+  return node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" || node.op == "Unsqueeze";
+}
+
+bool eliminate(Graph& graph) {
+  bool changed = false;
+  for (const auto& node : graph.nodes()) {
+    if (!is_reshape(*node)) continue;
+    Value* in = node->inputs.front();
+    Value* out = node->outputs.front();
+    if (!in->type.is_tensor() || !in->shape().has_rank() || !out->shape().has_rank()) continue;
+    if (in->shape() == out->shape() && !(graph.is_output(out) && (!in->producer || graph.is_output(in)))) {
+      graph.replace_uses(out, in);
+      changed = true;
+      continue;
+    }
+    // A reshape of a reshape reads the first one's input.
+    if (in->producer && is_reshape(*in->producer) && node->op == "Reshape") {
+      const Value* target = node->input(1);
+      // 0 in the target copies a size of the input, which would be another's.
+      const bool copies = !target || !target->contents ||
+                          std::any_of(target->contents->begin(), target->contents->end(), [](const Dim& d) { return d.range().lo <= 0; });
+      const bool fixed = target && target->constant && node->int_attr("allowzero", 0) == 0 && [&] {
+        const std::vector<int64_t> dims = load_ints(*target->constant);
+        return std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d != 0; });
+      }();
+      if (copies && !fixed) continue;
+      node->inputs.front() = in->producer->inputs.front();
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+// Reshapes to the same shape go; of reshapes in a row the last remains.
+bool eliminate_reshapes(Graph& graph, const PassContext& context) {
+  const bool changed = for_each_body(graph, [](Graph& g) { return eliminate(g); });
+  if (changed) remove_dead_nodes(graph, context);
+  return changed;
+}
+
+}  // namespace neo

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ops/window.h"
+#include "routines/cpu/conv/conv_shape.h"
+#include "routines/cpu/conv/panel_conv.h"
+#include "routines/cpu/epilogue.h"
+
+namespace neo {
+
+// What a convolution is apart from the sizes of batch and space. Spatial axes are depth, height, width; a tensor with
+// fewer has the last ones.
+struct ConvGeometry {
+  bool transposed = false;
+  int axes = 0;  // spatial
+  int64_t groups = 1, ic = 0, oc = 0;
+  int64_t kernel[3] = {1, 1, 1};
+  Window window;
+  bool pads_from_output = false;  // transposed: the padding is what the output leaves over
+  std::vector<int64_t> output_padding;
+
+  bool is_depthwise() const { return !transposed && groups > 1 && ic == groups && oc == groups; }
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  // The padding before the start of spatial axis `axis` of the tensor.
+  int64_t pad_begin(int axis, int64_t input, int64_t output) const;
+  // The padding depends on the sizes.
+  bool has_sized_pads() const;
+
+  ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes
+  PanelConvShape panel_shape(const Dims& x, const Dims& y) const;
+};
+
+// A group that begins with a Conv or ConvTranspose, as a routine sees it.
+struct ConvProblem {
+  ConvGeometry geometry;
+  const Value* x = nullptr;
+  const Value* weight = nullptr;
+  const Value* bias = nullptr;  // or null
+  const Value* y = nullptr;
+  Epilogue epilogue;
+
+  int rank() const { return geometry.axes + 2; }
+  // Sizes that costs are taken at, at least 1.
+  Dims x_hint() const;
+  Dims y_hint() const;
+  // Bytes of input, output and residual at the hint, with channels padded to blocks where those are blocked.
+  double traffic_bytes(int64_t x_block, int64_t y_block) const;
+};
+
+// None, with the reason, where no float32 routine takes it.
+std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why);
+
+// Why weights and bias cannot be packed at compile time; null where they can.
+const char* reject_run_time_weights(const ConvProblem& problem);
+
+}  // namespace neo

@@ -1,0 +1,75 @@
+#include "routines/cpu/conv/conv_routine.h"
+
+#include "base/check.h"
+#include "routines/families.h"
+
+namespace neo {
+
+std::vector<std::string_view> ConvRoutine::roots() const {
+  std::vector<std::string_view> roots = ops();
+  roots.insert(roots.end(), {"Add", "Relu", "Clip"});
+  return roots;
+}
+
+std::vector<Workload> ConvRoutine::matches(const Node& root, const Graph::Users& users, const Graph& graph) const {
+  return match_epilogues(root, ops(), users, graph);
+}
+
+std::optional<std::string> ConvRoutine::rejects(const Workload& workload, const Target& target) const {
+  if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::string why;
+  const auto problem = read_conv(workload, &why);
+  if (!problem) return why;
+  return rejects_problem(*problem, target);
+}
+
+Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block) {
+  const auto schema = [&](int64_t block) {
+    Schema s = Schema::plain(DType::Float32, problem.rank());
+    if (block > 1) s.layout = Layout::channel_blocked(problem.rank(), block);
+    return s;
+  };
+  Candidate c;
+  c.inputs.resize(workload.inputs.size());
+  const Value* residual = problem.epilogue.residual;
+  if (residual) {
+    const int index = workload.input_index(residual);
+    c.inputs[static_cast<size_t>(index)] = schema(y_block);
+    if (residual != problem.x) c.in_place = index;
+  }
+  c.inputs[static_cast<size_t>(workload.input_index(problem.x))] = schema(x_block);
+  c.outputs.push_back(schema(y_block));
+  return c;
+}
+
+ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& problem) {
+  ConvArguments a;
+  a.x = argument_of(candidate, problem.x);
+  a.weight = argument_of(candidate, problem.weight);
+  a.bias = argument_of(candidate, problem.bias);
+  a.residual = argument_of(candidate, problem.epilogue.residual);
+  a.y = 0;
+  for (const auto& schema : candidate.inputs) a.y += schema.has_value();
+  a.lo = problem.epilogue.lo;
+  a.hi = problem.epilogue.hi;
+  return a;
+}
+
+ConvStrides ConvStrides::of(const Arg& arg) {
+  const Dims physical = arg.layout.physical_dims(arg.dims);
+  int64_t dense = 1;
+  for (size_t i = physical.size(); i-- > 2;) {
+    NEO_ASSERT(physical[i] == 1 || arg.strides[i] == dense, "the pixels of a convolution's operand are not dense");
+    dense *= physical[i];
+  }
+  return {arg.strides[0], arg.strides[1]};
+}
+
+void add_conv_routines(RoutineTable& table) {
+  table.add(make_direct_nchwc_routine());
+  table.add(make_direct_nchw_routine());
+  table.add(make_depthwise_routine());
+  table.add(make_panel_conv_routine());
+}
+
+}  // namespace neo

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+
+#include "routines/cpu/conv/conv_problem.h"
+#include "routines/cpu/tasks.h"
+#include "routines/routine.h"
+
+namespace neo {
+
+// The routines of convolution, one per file.
+std::unique_ptr<Routine> make_direct_nchwc_routine();
+std::unique_ptr<Routine> make_direct_nchw_routine();
+std::unique_ptr<Routine> make_depthwise_routine();
+std::unique_ptr<Routine> make_panel_conv_routine();
+
+// What they share: groups that begin with a convolution and end in a residual and a clamp.
+class ConvRoutine : public Routine {
+ public:
+  std::vector<std::string_view> roots() const final;
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const final;
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const final;
+
+ protected:
+  virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
+  // rejects() once the problem is read and the target is a CPU.
+  virtual std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
+};
+
+// The schemas of a candidate: every operand left out but input and residual. An x_block or y_block of 1 is plain.
+Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block);
+
+// Where a step finds its operands, and the clamp.
+struct ConvArguments {
+  int x = -1, weight = -1, bias = -1, residual = -1, y = -1;
+  float lo = 0, hi = 0;
+
+  static ConvArguments of(const Candidate& candidate, const ConvProblem& problem);
+};
+
+// Strides of the batch and of the channels, or of their blocks.
+struct ConvStrides {
+  int64_t batch = 0;
+  int64_t channel = 0;
+
+  static ConvStrides of(const Arg& arg);  // asserts that pixels are dense
+};
+
+}  // namespace neo

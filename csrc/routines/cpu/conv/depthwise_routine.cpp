@@ -1,0 +1,115 @@
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/depthwise.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/tier.h"
+
+namespace neo {
+namespace {
+
+struct DepthwiseCall {
+  DepthwisePlan plan;
+  DepthwiseArgs args;
+  TaskSplit split;
+};
+
+// Its operations take longer than those of a product: the loads bound it.
+TaskSplit split_of(const DepthwisePlan& plan) {
+  return TaskSplit::of(plan.tasks, 4 * plan.shape.flops());
+}
+
+class DepthwiseStep final : public KernelStep {
+ public:
+  DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, const DepthwiseKernels& kernels)
+      : geometry_(problem.geometry), arguments_(arguments), kernels_(kernels) {
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes, kernels_.lanes);
+    weight_ = Tensor(DType::Float32, {depthwise_weight_size(plan)});
+    pack_depthwise_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    if (problem.bias) {
+      bias_ = Tensor(DType::Float32, {ceil_div(geometry_.oc, kernels_.lanes) * kernels_.lanes});
+      std::fill_n(bias_.as<float>(), bias_.size(), 0.0f);
+      std::copy_n(problem.bias->constant->as<float>(), geometry_.oc, bias_.as<float>());
+    }
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(arguments_.x)];
+    const Arg& y = args[static_cast<size_t>(arguments_.y)];
+    DepthwiseCall call;
+    call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes, kernels_.lanes);
+    call.split = split_of(call.plan);
+    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
+    call.args.src_batch = from.batch;
+    call.args.src_block = from.channel;
+    call.args.dst_batch = to.batch;
+    call.args.dst_block = to.channel;
+    if (arguments_.residual >= 0) {
+      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
+      call.args.residual_batch = residual.batch;
+      call.args.residual_block = residual.channel;
+    }
+    call.args.weight = weight_.as<float>();
+    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args.lo = arguments_.lo;
+    call.args.hi = arguments_.hi;
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
+    DepthwiseArgs a = call.args;
+    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
+    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
+    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) { kernels_.run(call.plan, a, begin, end); });
+  }
+
+ private:
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  const DepthwiseKernels& kernels_;
+  Tensor weight_, bias_;
+};
+
+class DepthwiseRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/depthwise_nchwc"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    constexpr double kEfficiency = 0.4;
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const int64_t lanes = target.lanes();
+    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const DepthwisePlan plan = plan_depthwise(shape, lanes, lanes);
+    const TaskSplit split = split_of(plan);
+    const int64_t weights = depthwise_weight_size(plan);
+    const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
+    Candidate c = conv_candidate(workload, problem, lanes, lanes);
+    c.cost.time_us =
+        tasks_us(flops, kEfficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(lanes, lanes), target);
+    c.cost.packed_bytes = weights * 4 + (problem.bias ? weights / shape.taps() * 4 : 0);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return std::make_unique<DepthwiseStep>(problem, ConvArguments::of(candidate, problem),
+                                           NEO_PICK_TIER(target.isa, depthwise_kernels)());
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
+    if (!problem.geometry.is_depthwise()) return "not one input and one output channel per group";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Routine> make_depthwise_routine() {
+  return std::make_unique<DepthwiseRoutine>();
+}
+
+}  // namespace neo

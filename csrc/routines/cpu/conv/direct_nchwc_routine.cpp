@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/direct_nchwc.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/tier.h"
+
+namespace neo {
+namespace {
+
+const TileKernels& tiles_of(const Target& target) {
+  return NEO_PICK_TIER(target.isa, tile_kernels)();
+}
+
+// The layout's block is the vector width, so that all routines of a target agree; a register block has several.
+DirectSchedule schedule_with(int64_t oc_vectors, int64_t reg_n, const Target& target) {
+  DirectSchedule s;
+  s.ic_bn = s.oc_bn = target.lanes();
+  s.oc_vectors = oc_vectors;
+  s.reg_n = reg_n;
+  return s;
+}
+
+double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {
+  const ConvShape& s = plan.shape;
+  const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
+  const int64_t line = plan.flat ? s.oh * s.ow : s.ow;
+  const double rows = static_cast<double>(line) / static_cast<double>(ceil_div(line, plan.schedule.reg_n));
+  const double per_output = static_cast<double>(s.group_ic() * s.taps());
+  const double panel_bytes = per_output * vectors * static_cast<double>(plan.lanes) * 4;
+  // Border taps of larger windows are gathered; few input channels make short loops; narrow blocks read pixels more
+  // often.
+  const auto block = static_cast<double>(std::min(plan.schedule.ic_bn, s.group_ic()));
+  const double efficiency = tile_efficiency(rows, vectors, panel_bytes, target) * (s.taps() > 1 ? 0.93 : 0.97) *
+                            (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+  const auto weights = static_cast<double>(direct_weight_size(plan));
+  const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
+  const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
+  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
+                  problem.traffic_bytes(plan.lanes, plan.lanes) + weights * 4, target);
+}
+
+struct DirectCall {
+  DirectPlan plan;
+  DirectArgs args;
+  TaskSplit split;
+};
+
+class DirectStep final : public KernelStep {
+ public:
+  DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
+             const TileKernels& kernels)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+    // Packing does not depend on batch and space.
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
+    weight_ = Tensor(DType::Float32, {direct_weight_size(plan)});
+    pack_direct_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    if (problem.bias) {
+      bias_ = Tensor(DType::Float32, {direct_bias_size(plan)});
+      pack_direct_bias(plan, problem.bias->constant->as<float>(), bias_.as<float>());
+    }
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(arguments_.x)];
+    const Arg& y = args[static_cast<size_t>(arguments_.y)];
+    const ConvShape shape = geometry_.shape(x.dims, y.dims);
+    const char* why = reject_direct(shape, schedule_, kernels_.lanes);
+    NEO_CHECK(!why, Unsupported, "Conv", "sizes must be in the range of cpu:float32/direct_nchwc. Got ",
+              to_string(x.dims), ": ", why);
+    DirectCall call;
+    call.plan = plan_direct(shape, schedule_, kernels_);
+    call.split = TaskSplit::of(call.plan.tasks, shape.flops());
+    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
+    call.args.src_batch = from.batch;
+    call.args.src_block = from.channel;
+    call.args.dst_batch = to.batch;
+    call.args.dst_block = to.channel;
+    if (arguments_.residual >= 0) {
+      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
+      call.args.residual_batch = residual.batch;
+      call.args.residual_block = residual.channel;
+    }
+    call.args.weight = weight_.as<float>();
+    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    call.args.lo = arguments_.lo;
+    call.args.hi = arguments_.hi;
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const DirectCall*>(prepared);
+    DirectArgs a = call.args;
+    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
+    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
+    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
+    run_tasks(team, call.split,
+              [&](int64_t begin, int64_t end, int) { run_direct(call.plan, kernels_, a, begin, end); });
+  }
+
+ private:
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  DirectSchedule schedule_;
+  const TileKernels& kernels_;
+  Tensor weight_, bias_;
+};
+
+// NCHW[x]c to NCHW[x]c with packed weights: NeoCPU section 3.1.1.
+class DirectRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/direct_nchwc"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    constexpr size_t kKept = 2;
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const TileKernels& kernels = tiles_of(target);
+    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    std::vector<Candidate> all;
+    for (int64_t oc_vectors : {4, 2, 3, 1}) {
+      const DirectSchedule schedule = schedule_with(oc_vectors, kernels.max_rows[oc_vectors], target);
+      const DirectPlan plan = plan_direct(shape, schedule, kernels);
+      if (oc_vectors > plan.group_vectors) continue;
+      Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
+      c.schedule = {{"ic_bn", schedule.ic_bn}, {"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};
+      c.cost.time_us = estimate_us(problem, plan, target);
+      c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
+      all.push_back(std::move(c));
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });
+    if (all.size() > kKept) all.resize(kKept);
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const DirectSchedule schedule =
+        schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
+    return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem), schedule, tiles_of(target));
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    if (problem.geometry.is_depthwise()) return "one input channel per group";
+    Dims smallest;
+    for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
+    const Dims ones(smallest.size(), 1);
+    ConvShape shape = problem.geometry.shape(ones, ones);
+    shape.iw = smallest.back();
+    if (problem.geometry.axes == 2) shape.ih = smallest[2];
+    if (const char* why = reject_direct(shape, schedule_with(1, 0, target), target.lanes())) return why;
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Routine> make_direct_nchwc_routine() {
+  return std::make_unique<DirectRoutine>();
+}
+
+}  // namespace neo

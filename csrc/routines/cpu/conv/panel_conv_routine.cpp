@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/panel_conv.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/tier.h"
+
+namespace neo {
+namespace {
+
+double flops_of(const PanelConvShape& s) {
+  return 2.0 * static_cast<double>(s.n * s.oc * s.group_ic()) * static_cast<double>(s.taps()) *
+         static_cast<double>(s.transposed ? s.in_size() : s.out_size());
+}
+
+TaskSplit split_of(const PanelConvPlan& plan) {
+  return TaskSplit::of(plan.tasks, static_cast<int64_t>(flops_of(plan.shape)), true);
+}
+
+struct PanelConvCall {
+  PanelConvPlan plan;
+  PanelConvArgs args;
+  TaskSplit split;
+};
+
+class PanelConvStep final : public KernelStep {
+ public:
+  PanelConvStep(const ConvProblem& problem, const ConvArguments& arguments, const TileKernels& kernels,
+                const RowKernels& row_kernels)
+      : geometry_(problem.geometry), arguments_(arguments), kernels_(kernels), row_kernels_(row_kernels) {
+    if (arguments_.weight >= 0) return;
+    // Packing depends on the padding, and that on the sizes only where they are known.
+    const PanelConvPlan plan = plan_panel_conv(geometry_.panel_shape(problem.x_hint(), problem.y_hint()), kernels_);
+    weight_ = Tensor(DType::Float32, {panel_conv_weight_size(plan)});
+    pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(arguments_.x)];
+    const Arg& y = args[static_cast<size_t>(arguments_.y)];
+    PanelConvCall call;
+    call.plan = plan_panel_conv(geometry_.panel_shape(x.dims, y.dims), kernels_);
+    call.split = split_of(call.plan);
+    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
+    call.args.src_batch = from.batch;
+    call.args.src_channel = from.channel;
+    call.args.dst_batch = to.batch;
+    call.args.dst_channel = to.channel;
+    if (arguments_.residual >= 0) {
+      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
+      call.args.residual_batch = residual.batch;
+      call.args.residual_channel = residual.channel;
+    }
+    if (weight_.defined()) call.args.weight = weight_.as<float>();
+    call.args.lo = arguments_.lo;
+    call.args.hi = arguments_.hi;
+    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const PanelConvCall*>(prepared);
+    const auto floats = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<float*>(args[i]); };
+    PanelConvArgs a = call.args;
+    a.src = floats(arguments_.x);
+    a.dst = floats(arguments_.y);
+    a.bias = floats(arguments_.bias);
+    a.residual = floats(arguments_.residual);
+    if (arguments_.weight >= 0) a.weight = floats(arguments_.weight);
+    a.workspace = reinterpret_cast<float*>(scratch);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      run_panel_conv(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
+    });
+  }
+
+ private:
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  const TileKernels& kernels_;
+  const RowKernels& row_kernels_;
+  Tensor weight_;  // transposed convolutions; others read the model's weights as they are
+};
+
+// Plain layouts, any rank and number of groups; and transposed convolution.
+class PanelConvRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/panel"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const PanelConvPlan plan = plan_panel_conv(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
+                                               NEO_PICK_TIER(target.isa, tile_kernels)());
+    const TaskSplit split = split_of(plan);
+    Candidate c = conv_candidate(workload, problem, 1, 1);
+    const auto give = [&](const Value* v) {
+      if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+    };
+    give(problem.bias);
+    if (problem.geometry.transposed) {
+      c.cost.packed_bytes = panel_conv_weight_size(plan) * 4;
+    } else {
+      give(problem.weight);
+    }
+    c.cost.time_us = estimate_us(problem, plan, split, target);
+    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return std::make_unique<PanelConvStep>(problem, ConvArguments::of(candidate, problem),
+                                           NEO_PICK_TIER(target.isa, tile_kernels)(),
+                                           NEO_PICK_TIER(target.isa, row_kernels)());
+  }
+
+ protected:
+  std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
+
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
+    const ConvGeometry& g = problem.geometry;
+    if (g.transposed && !problem.weight->constant) return "the weights are not constants";
+    if (g.transposed && g.has_sized_pads() && !(problem.x->shape().is_static() && problem.y->shape().is_static())) {
+      return "the padding depends on sizes that are not constants";
+    }
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    if (const char* why = reject_panel_conv(g.panel_shape(ones, ones))) return why;
+    return std::nullopt;
+  }
+
+ private:
+  static double estimate_us(const ConvProblem& problem, const PanelConvPlan& plan, const TaskSplit& split,
+                            const Target& target) {
+    // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each; and
+    // scattering an element of a transposed output.
+    constexpr double kRowCycles = 28;
+    constexpr double kRunCycles = 14;
+    constexpr double kScatterCycles = 2;
+    const PanelConvShape& s = plan.shape;
+    const double group_oc = static_cast<double>(s.group_oc());
+    const double vectors = std::min(static_cast<double>(plan.vectors),
+                                    static_cast<double>(ceil_div(std::max<int64_t>(1, s.out_size()), plan.lanes)));
+    const double rows = group_oc / static_cast<double>(ceil_div(s.group_oc(), 7));
+    const double ideal = group_oc * vectors / 2;
+    const double products =
+        static_cast<double>(s.group_ic() * s.taps()) / (s.transposed ? static_cast<double>(plan.phases) : 1);
+    const double width = vectors * static_cast<double>(plan.lanes);
+    const double runs =
+        1 + width / static_cast<double>(std::max<int64_t>(1, s.out[2] / (s.transposed ? s.stride[2] : 1)));
+    double spent = ideal / tile_efficiency(rows, vectors, 0, target) + kRowCycles + kRunCycles * runs;
+    if (s.transposed) {
+      spent += kScatterCycles * group_oc * width / std::max(1.0, products);
+    }
+    const double bytes = problem.traffic_bytes(1, 1) + static_cast<double>(panel_conv_weight_size(plan)) * 4;
+    return tasks_us(flops_of(s), 0.95 * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Routine> make_panel_conv_routine() {
+  return std::make_unique<PanelConvRoutine>();
+}
+
+}  // namespace neo

@@ -1,0 +1,95 @@
+#include "routines/cpu/epilogue.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph) {
+  const auto it = users.find(value);
+  return it != users.end() && it->second.size() == 1 && !graph.is_output(value);
+}
+
+bool has_clamp(const Node& node) {
+  return node.has_attr("clamp_min") || node.has_attr("clamp_max");
+}
+
+// A bound of a Clip; the fallback where it is left out, none where it is not known.
+std::optional<float> bound(const Node& clip, size_t input, float fallback) {
+  const Value* v = clip.input(input);
+  if (!v) return fallback;
+  if (!v->constant || v->constant->size() != 1) return std::nullopt;
+  return static_cast<float>(load_double(v->dtype(), v->constant->data()));
+}
+
+struct Bounds {
+  float lo, hi;
+};
+
+std::optional<Bounds> read_bounds(const Node& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (node.op == "Relu") return Bounds{0.0f, kInfinity};
+  if (node.op != "Clip") return std::nullopt;
+  const auto lo = bound(node, 1, -kInfinity), hi = bound(node, 2, kInfinity);
+  if (!lo || !hi || !(*lo <= *hi)) return std::nullopt;
+  return Bounds{*lo, *hi};
+}
+
+}  // namespace
+
+std::vector<Workload> match_epilogues(const Node& root, std::span<const std::string_view> ops,
+                                      const Graph::Users& users, const Graph& graph) {
+  const auto is_first = [&](const Node* node) {
+    return node && std::find(ops.begin(), ops.end(), node->op) != ops.end();
+  };
+  if (is_first(&root)) return {Workload::of(root)};
+  const Node* add = &root;
+  if (root.op != "Add") {
+    if (!read_bounds(root)) return {};
+    const Value* input = root.inputs.front();
+    add = input->producer;
+    if (!add || add->op != "Add" || !read_only_by_one(input, users, graph)) return {};
+  }
+  const Shape& shape = add->outputs.front()->shape();
+  if (!shape.has_rank()) return {};
+  std::vector<Workload> found;
+  for (size_t i = 0; i < 2; ++i) {
+    const Value* sum = add->inputs[i];
+    const Value* other = add->inputs[1 - i];
+    const Node* first = sum->producer;
+    if (!is_first(first) || has_clamp(*first) || !read_only_by_one(sum, users, graph)) continue;
+    if (!(sum->shape() == shape) || !(other->shape() == shape)) continue;
+    std::vector<const Node*> nodes = {first, add};
+    if (add != &root) nodes.push_back(&root);
+    found.push_back(Workload::of(std::move(nodes)));
+  }
+  return found;
+}
+
+Epilogue read_epilogue(const Workload& workload) {
+  const Node& first = *workload.nodes.front();
+  Epilogue epilogue;
+  epilogue.lo = static_cast<float>(first.float_attr("clamp_min", epilogue.lo));
+  epilogue.hi = static_cast<float>(first.float_attr("clamp_max", epilogue.hi));
+  if (workload.nodes.size() == 1) return epilogue;
+  const Node& add = *workload.nodes[1];
+  epilogue.residual = add.inputs[add.inputs[0] == first.outputs.front() ? 1 : 0];
+  if (workload.nodes.size() == 3) {
+    const auto bounds = read_bounds(workload.root());
+    NEO_ASSERT(bounds, "a group of another form ends in ", workload.root().place());
+    epilogue.lo = bounds->lo;
+    epilogue.hi = bounds->hi;
+  }
+  return epilogue;
+}
+
+int argument_of(const Candidate& candidate, const Value* value) {
+  const int index = value ? candidate.workload->input_index(value) : -1;
+  if (index < 0 || !candidate.inputs[static_cast<size_t>(index)]) return -1;
+  return static_cast<int>(std::count_if(candidate.inputs.begin(), candidate.inputs.begin() + index,
+                                        [](const auto& schema) { return schema.has_value(); }));
+}
+
+}  // namespace neo

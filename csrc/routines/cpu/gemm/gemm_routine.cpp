@@ -1,0 +1,228 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/cpu/gemm/gemm_problem.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+namespace neo {
+namespace {
+
+constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
+
+struct GemmKernels {
+  const TileKernels& tiles;
+  const PackKernels& pack;
+
+  static GemmKernels of(const Target& target) {
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)()};
+  }
+};
+
+int64_t operations(const GemmShape& s) {
+  // Reading B counts too: a few rows are bound by memory.
+  return 2 * s.n * s.k * (s.m + 8) * s.batches();
+}
+
+TaskSplit split_of(const GemmPlan& plan) {
+  return TaskSplit::of(plan.tasks, operations(plan.shape), true);
+}
+
+MatrixView view_of(const Arg& arg) {
+  return {arg.dims, arg.strides};
+}
+
+// The matrices of a constant B, one packed after the other.
+struct PackedB {
+  Tensor weight;
+  MatrixView view;  // batch strides in packed elements
+};
+
+PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels) {
+  PackedB packed;
+  packed.view = MatrixView::dense(problem.b->constant->dims());
+  const BMatrix b = b_matrix(problem.geometry, packed.view);
+  GemmShape shape;
+  shape.m = 1;
+  shape.n = b.n;
+  shape.k = b.k;
+  const GemmPlan plan = plan_gemm(shape, schedule, kernels.tiles);
+  const int64_t size = gemm_packed_size(plan);
+  const int64_t elements = b.k * b.n;
+  const int64_t matrices = elements == 0 ? 0 : problem.b->constant->size() / elements;
+  packed.weight = Tensor(DType::Float32, {matrices, size});
+  for (int64_t i = 0; i < matrices; ++i) {
+    pack_gemm_b(plan, kernels.pack, problem.b->constant->as<float>() + i * elements, b.row, b.column,
+                problem.geometry.alpha, packed.weight.as<float>() + i * size);
+  }
+  if (elements > 0) {
+    for (size_t i = 0; i + 2 < packed.view.dims.size(); ++i) {
+      packed.view.strides[i] = packed.view.strides[i] / elements * size;
+    }
+  }
+  return packed;
+}
+
+Tensor pack_bias(const GemmProblem& problem, int64_t lanes) {
+  const int64_t columns = problem.columns();
+  Tensor packed(DType::Float32, {ceil_div(columns, lanes) * lanes});
+  std::fill_n(packed.as<float>(), packed.size(), 0.0f);
+  const Tensor& bias = *problem.bias->constant;
+  for (int64_t i = 0; i < columns; ++i) {
+    packed.as<float>()[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
+  }
+  return packed;
+}
+
+struct GemmCall {
+  GemmPlan plan;
+  GemmArgs args;
+  TaskSplit split;
+};
+
+class GemmStep final : public KernelStep {
+ public:
+  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, GemmKernels kernels)
+      : geometry_(problem.geometry), schedule_(schedule), kernels_(kernels), lo_(problem.lo), hi_(problem.hi) {
+    a_ = argument_of(candidate, problem.a);
+    b_ = argument_of(candidate, problem.b);
+    residual_ = argument_of(candidate, problem.residual);
+    for (const auto& schema : candidate.inputs) c_ += schema.has_value();
+    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_);
+    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const auto arg = [&](int i) { return view_of(args[static_cast<size_t>(i)]); };
+    GemmCall call;
+    const MatrixView residual = residual_ >= 0 ? arg(residual_) : MatrixView{};
+    const GemmShape shape = geometry_.bind(arg(a_), b_ >= 0 ? arg(b_) : packed_.view, arg(c_),
+                                           residual_ >= 0 ? &residual : nullptr, call.args);
+    call.plan = plan_gemm(shape, schedule_, kernels_.tiles);
+    call.split = split_of(call.plan);
+    call.args.alpha = geometry_.alpha;
+    call.args.beta = geometry_.beta;
+    call.args.lo = lo_;
+    call.args.hi = hi_;
+    if (packed_.weight.defined()) call.args.b = packed_.weight.as<float>();
+    if (bias_.defined()) call.args.column_bias = bias_.as<float>();
+    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const GemmCall*>(prepared);
+    GemmArgs g = call.args;
+    g.a = reinterpret_cast<const float*>(args[a_]);
+    if (b_ >= 0) g.b = reinterpret_cast<const float*>(args[b_]);
+    if (residual_ >= 0) g.residual = reinterpret_cast<const float*>(args[residual_]);
+    g.c = reinterpret_cast<float*>(args[c_]);
+    g.workspace = reinterpret_cast<float*>(scratch);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      run_gemm(call.plan, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
+    });
+  }
+
+ private:
+  GemmGeometry geometry_;
+  GemmSchedule schedule_;
+  GemmKernels kernels_;
+  PackedB packed_;
+  Tensor bias_;
+  int a_ = -1, b_ = -1, residual_ = -1, c_ = 0;
+  float lo_, hi_;
+};
+
+double estimate_us(const GemmPlan& plan, const Target& target) {
+  const GemmShape& s = plan.shape;
+  const auto batches = static_cast<double>(s.batches());
+  const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
+  const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
+  const double rows = m / static_cast<double>(ceil_div(s.m, plan.schedule.rows));
+  const double panel_bytes = std::min(k, 256.0) * vectors * static_cast<double>(plan.lanes) * 4;
+  const double padded_n = static_cast<double>(plan.vectors * plan.lanes);
+  double efficiency = 0.9 * tile_efficiency(rows, vectors, panel_bytes, target);
+  if (!plan.schedule.packed_b && s.m > 4) {
+    // Packing an element of B takes about as long as four operations of a row.
+    efficiency *= m / (m + 4 * static_cast<double>(plan.row_chunks));
+  }
+  const TaskSplit split = split_of(plan);
+  return tasks_us(2 * m * padded_n * k * batches, efficiency, split.serial ? 1 : split.tasks,
+                  4 * batches * (m * k + k * n + m * n), target);
+}
+
+// C = clamp(alpha A B + bias + beta R) over broadcast batches, where R is a run-time bias or another tensor that is
+// added. A constant B is packed; everything else is read through its strides.
+class GemmRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/gemm"; }
+  std::vector<std::string_view> roots() const override {
+    return {"MatMul", "Gemm", "com.microsoft.FusedMatMul", "Add", "Relu", "Clip"};
+  }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    return match_epilogues(root, kOps, users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    std::string why;
+    if (!read_gemm(workload, &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const GemmProblem problem = *read_gemm(workload, nullptr);
+    const GemmKernels kernels = GemmKernels::of(target);
+    const GemmShape shape = problem.hint();
+    std::optional<Candidate> best;
+    for (int64_t vectors : {4, 3, 2, 1}) {
+      const GemmSchedule schedule{vectors, kernels.tiles.max_rows[vectors], problem.packs_b()};
+      const GemmPlan plan = plan_gemm(shape, schedule, kernels.tiles);
+      if (vectors > plan.vectors) continue;
+      const double time_us = estimate_us(plan, target);
+      if (best && best->cost.time_us <= time_us) continue;
+      Candidate c;
+      c.inputs.resize(workload.inputs.size());
+      for (const Value* v : {problem.a, problem.packs_b() ? nullptr : problem.b, problem.residual}) {
+        if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+      }
+      c.outputs.push_back(plain_schema(problem.c->type));
+      if (problem.residual && problem.residual->shape() == problem.c->shape() && problem.residual != problem.a &&
+          problem.residual != problem.b) {
+        c.in_place = workload.input_index(problem.residual);
+      }
+      c.schedule = {{"columns", vectors * plan.lanes}, {"rows", schedule.rows}};
+      c.cost.time_us = time_us;
+      const TaskSplit split = split_of(plan);
+      c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+      if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
+      best = std::move(c);
+    }
+    return {std::move(*best)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
+    const GemmSchedule schedule{candidate.schedule.at("columns") / target.lanes(), candidate.schedule.at("rows"),
+                                problem.packs_b()};
+    return std::make_unique<GemmStep>(candidate, problem, schedule, GemmKernels::of(target));
+  }
+
+ private:
+  static int64_t packed_bytes(const GemmProblem& problem, const GemmPlan& plan) {
+    const Shape& b = problem.b->shape();
+    int64_t matrices = 1;
+    for (int i = 0; i + 2 < b.rank(); ++i) matrices *= b[i].value();
+    return (matrices * gemm_packed_size(plan) + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
+  }
+};
+
+}  // namespace
+
+void add_gemm_routines(RoutineTable& table) {
+  table.add(std::make_unique<GemmRoutine>());
+}
+
+}  // namespace neo

@@ -1,0 +1,34 @@
+#include "routines/cpu/gemm/tile_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace neo {
+
+double tile_efficiency(double rows, double vectors, double panel_bytes, const Target& target) {
+  constexpr double kFmaLatency = 4;
+  constexpr double kL2BytesPerCycle = 32;
+  // Cycles of one k: two FMAs and two loads per cycle, and a chain of dependent FMAs per accumulator.
+  const double ideal = rows * vectors / 2;
+  double cycles = std::max({ideal, (rows + vectors) / 2, kFmaLatency});
+  if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
+    cycles = std::max(cycles, vectors * target.lanes() * 4 / kL2BytesPerCycle);
+  }
+  return ideal / cycles;
+}
+
+double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target) {
+  constexpr double kStepUs = 0.2;
+  constexpr double kForkUs = 1.5;
+  constexpr double kCacheBytes = 4e6;
+  double speedup = 1;
+  if (target.threads > 1 && tasks > 1) {
+    const auto count = static_cast<double>(tasks);
+    speedup = count / std::ceil(count / target.threads);
+  }
+  const double arithmetic_us = flops / (target.gflops_per_thread * std::max(efficiency, 0.01) * speedup * 1e3);
+  const double bandwidth = bytes > kCacheBytes ? target.memory_gbps : target.l2_gbps * speedup;
+  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(arithmetic_us, bytes / (bandwidth * 1e3));
+}
+
+}  // namespace neo

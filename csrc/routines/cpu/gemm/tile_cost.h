@@ -1,0 +1,16 @@
+#pragma once
+
+#include "routines/cpu/gemm/tile.h"
+#include "routines/target.h"
+
+namespace neo {
+
+// Share of the FMA peak that register blocks of this many rows and vectors reach while they sum; `panel_bytes` are the
+// weights that every block reads.
+double tile_efficiency(double rows, double vectors, double panel_bytes, const Target& target);
+
+// Microseconds of `flops` operations at `efficiency` of the peak, in tasks of equal size, that read and write `bytes`
+// once.
+double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target);
+
+}  // namespace neo
