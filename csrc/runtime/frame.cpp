@@ -93,6 +93,7 @@ void Frame::enter_region(size_t index) {
   auto& bound = bound_[index];
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
+  region_ = index;
 
   arenas_[index].reserve(binding_->arena_bytes);
   std::byte* arena = arenas_[index].data();
@@ -148,7 +149,7 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
-  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration});
+  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
 }
 
 void Frame::run_step(const StepItem& call, const Prepared& prepared) {
