@@ -230,7 +230,10 @@ std::vector<NamedActivation> direction_activations(const Node& node, const std::
   auto names = node.strings_attr("activations");
   if (names.empty()) names = fallback;
   // Lists may be written once for both directions.
-  if (names.size() == count) names.insert(names.end(), names.begin(), names.begin() + static_cast<int64_t>(count));
+  if (names.size() == count) {
+    const auto once = names;
+    names.insert(names.end(), once.begin(), once.end());
+  }
   NEO_CHECK(names.size() == 2 * count, Model, node.op, "attribute activations must name ", count,
             " functions per direction. Got ", names.size(), " - at ", node.place());
   const auto alpha = node.floats_attr("activation_alpha");

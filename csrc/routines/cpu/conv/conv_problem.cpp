@@ -134,9 +134,10 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why)
     if (!is_float_tensor(v)) return reject("an input is not a float32 tensor of known rank");
   }
   // The residual may be the input itself; any other operand has a role of its own.
-  size_t operands = p.bias ? 3 : 2;
-  if (p.epilogue.residual && p.epilogue.residual != p.x) ++operands;
-  if (workload.inputs.size() != operands) return reject("one value is two operands");
+  const Value* residual = p.epilogue.residual;
+  const bool shared = p.weight == p.x || (p.bias && (p.bias == p.x || p.bias == p.weight)) ||
+                      (residual && (residual == p.weight || residual == p.bias));
+  if (shared) return reject("one value is two operands");
   if (p.x->shape().rank() < 3 || p.x->shape().rank() > 5) return reject("not one, two or three spatial axes");
   if (!p.x->shape()[1].is_constant() || !p.y->shape()[1].is_constant()) return reject("the channels are not constants");
   if (!read_geometry(node, p.weight->shape(), p.geometry))

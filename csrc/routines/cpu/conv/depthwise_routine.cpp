@@ -76,7 +76,7 @@ class DepthwiseRoutine final : public ConvRoutine {
   std::string_view name() const override { return "cpu:float32/depthwise_nchwc"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    constexpr double kEfficiency = 0.25;
+    constexpr double kEfficiency = 0.4;
     const ConvProblem problem = *read_conv(workload, nullptr);
     const int64_t lanes = target.lanes();
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());

@@ -96,7 +96,7 @@ class FirstLayerRoutine final : public ConvRoutine {
   std::string_view name() const override { return "cpu:float32/direct_nchw"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    constexpr double kEfficiency = 0.8;
+    constexpr double kEfficiency = 0.9;
     const ConvProblem problem = *read_conv(workload, nullptr);
     const TileKernels& kernels = tiles_of(target);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());

@@ -129,9 +129,10 @@ class PanelConvRoutine final : public ConvRoutine {
  private:
   static double estimate_us(const ConvProblem& problem, const PanelConvPlan& plan, const TaskSplit& split,
                             const Target& target) {
-    // Gathering one row of a panel takes about as long as 12 cycles of arithmetic, of which every output channel of the
-    // group has one per vector pair; scattering a transposed output about two cycles per element.
-    constexpr double kGatherCycles = 12;
+    // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each; and
+    // scattering an element of a transposed output.
+    constexpr double kRowCycles = 28;
+    constexpr double kRunCycles = 14;
     constexpr double kScatterCycles = 2;
     const PanelConvShape& s = plan.shape;
     const double group_oc = static_cast<double>(s.group_oc());
@@ -141,12 +142,15 @@ class PanelConvRoutine final : public ConvRoutine {
     const double ideal = group_oc * vectors / 2;
     const double products =
         static_cast<double>(s.group_ic() * s.taps()) / (s.transposed ? static_cast<double>(plan.phases) : 1);
-    double spent = ideal / tile_efficiency(rows, vectors, 0, target) + kGatherCycles * vectors / 4;
+    const double width = vectors * static_cast<double>(plan.lanes);
+    const double runs =
+        1 + width / static_cast<double>(std::max<int64_t>(1, s.out[2] / (s.transposed ? s.stride[2] : 1)));
+    double spent = ideal / tile_efficiency(rows, vectors, 0, target) + kRowCycles + kRunCycles * runs;
     if (s.transposed) {
-      spent += kScatterCycles * group_oc * vectors * static_cast<double>(plan.lanes) / std::max(1.0, products);
+      spent += kScatterCycles * group_oc * width / std::max(1.0, products);
     }
     const double bytes = problem.traffic_bytes(1, 1) + static_cast<double>(panel_conv_weight_size(plan)) * 4;
-    return tasks_us(flops_of(s), 0.85 * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
+    return tasks_us(flops_of(s), 0.95 * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
   }
 };
 

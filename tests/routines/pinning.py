@@ -1,0 +1,77 @@
+"""Graphs of a few nodes, run by the routines a test names and compared with every operator's reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from neo import _native
+from neo.select import Problem, solve
+
+# Float kernels know no difference between these two.
+TIERS = [tier for tier in _native.host_tiers() if tier != "avx512_vnni"]
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+@dataclass
+class Pinned:
+    """A compiled graph and the routine of each of its steps."""
+
+    module: Any
+    routines: dict[str, str]
+
+    def __call__(self, *inputs: np.ndarray, threads: int = 1) -> np.ndarray:
+        """Run; the first output."""
+        module = self.module if threads == 1 else self.module.with_threads(threads)
+        return module.call(list(inputs))[0]
+
+
+def compile_pinned(graph: _native.Graph, tier: str, pins: Mapping[str, str], threads: int = 1) -> Pinned:
+    """Compile with the nodes in ``pins`` run by the routine named there, with or without a schedule."""
+
+    def allow(node: str, routine: str) -> bool:
+        pin = pins.get(node)
+        return pin is None or routine == pin or routine.split("{")[0] == pin
+
+    problem = _native.build_problem(graph, f"cpu:{tier}", threads, allow)
+    edges: dict[tuple[int, int], np.ndarray] = {}
+    for u, v, matrix in problem.edges:
+        edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix
+    solution = solve(Problem(problem.costs, edges, []))
+    module = problem.lower(list(solution.choice), float(solution.total), threads)
+    return Pinned(module, {step["node"]: step["routine"] for step in module.steps if step["op"] != "neo.Adapt"})
+
+
+def candidates(graph: _native.Graph, tier: str, node: str) -> list[dict[str, Any]]:
+    """Every candidate that executes a node."""
+    entry = _entry(graph, tier, node)
+    return [choice for choice in entry["choices"] if "routine" in choice]
+
+
+def rejections(graph: _native.Graph, tier: str, node: str) -> dict[str, str]:
+    """Why routines do not take a node."""
+    return dict(_entry(graph, tier, node)["rejections"])
+
+
+def _entry(graph: _native.Graph, tier: str, node: str) -> dict[str, Any]:
+    problem = _native.build_problem(graph, f"cpu:{tier}", 1)
+    return next(entry for entry in problem.nodes if entry["name"] == node)
+
+
+def assert_close(actual: np.ndarray, expected: np.ndarray, depth: int, where: object = "") -> None:
+    """Equal up to the rounding of sums of ``depth`` products of numbers of about 1."""
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape, where
+    if expected.size == 0:
+        return
+    tolerance = 4 * EPSILON * math.sqrt(depth) * max(1.0, float(np.abs(expected).max()))
+    error = float(np.abs(actual - expected).max())
+    assert error <= tolerance, f"{where}: error {error}, tolerance {tolerance}"
+
+
+def floats(random: np.random.Generator, dims: Sequence[int]) -> np.ndarray:
+    """Numbers between -1 and 1."""
+    return random.uniform(-1, 1, tuple(dims)).astype(np.float32)

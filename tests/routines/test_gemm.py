@@ -1,0 +1,216 @@
+"""Matrix products by the packed routine of every instruction set against the reference."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+
+GEMM = "cpu:float32/gemm"
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+class Case:
+    """One product, and what follows it, over operands that are inputs or constants."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.graph = _native.Graph()
+        self.inputs = []
+
+    def operand(self, name, dims, constant=False, symbols=None):
+        array = floats(self.random, dims)
+        if constant:
+            return self.graph.add_constant(name, array)
+        self.inputs.append(array)
+        return self.graph.add_input(name, "float32", symbols or list(dims))
+
+    def product(self, op, operands, attrs, tail=""):
+        value = self.graph.add_node(op, operands, ["product"], attrs, "product").outputs[0]
+        self.ends = "product"
+        if tail:
+            residual = self.operand("residual", value.shape)
+            pair = [value, residual] if self.random.random() < 0.5 else [residual, value]
+            value = self.graph.add_node("Add", pair, ["add"], {}, "add").outputs[0]
+            self.ends = "add"
+        if tail == "relu":
+            value = self.graph.add_node("Relu", [value], ["relu"], {}, "relu").outputs[0]
+            self.ends = "relu"
+        self.graph.outputs = [value]
+        return self
+
+    def check(self, tier, depth, threads=1):
+        pinned = compile_pinned(self.graph, tier, {self.ends: GEMM})
+        assert pinned.routines[self.ends].startswith(GEMM), pinned.routines
+        assert_close(pinned(*self.inputs, threads=threads), self.graph.evaluate(self.inputs)[0], depth, self.graph)
+        return pinned
+
+
+def clamp_of(random, tail):
+    return {} if tail else pick(random, [{}, {"clamp_min": 0.0}, {"clamp_min": -0.5, "clamp_max": 1.0}])
+
+
+def size(random):
+    return int(pick(random, [1, 2, int(random.integers(1, 20)), int(random.integers(1, 90)), 300]))
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(48))
+def test_matmul_agrees_with_the_reference(tier, seed):
+    case = Case(seed)
+    random = case.random
+    m, n, k = size(random), size(random), size(random)
+    batch = [int(random.integers(1, 4)) for _ in range(int(random.integers(0, 3)))] if m * n * k < 1e6 else []
+
+    def operand_dims(rows, columns):
+        part = [d if random.random() < 0.7 else 1 for d in batch]
+        return [*part[int(random.integers(0, len(part) + 1)) :], rows, columns]
+
+    a_dims, b_dims = operand_dims(m, k), operand_dims(k, n)
+    if random.random() < 0.1:
+        a_dims = [k]
+    elif random.random() < 0.1:
+        b_dims = [k]
+    constant = pick(random, ["b", "b", "a", ""])
+    tail = pick(random, ["", "", "add", "relu"])
+    operands = [case.operand("a", a_dims, constant == "a"), case.operand("b", b_dims, constant == "b")]
+    if len(b_dims) > 1 and random.random() < 0.5:
+        operands.append(case.operand("bias", [n], bool(tail) or random.random() < 0.5))
+    case.product("MatMul", operands, clamp_of(random, tail), tail).check(tier, k)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(48))
+def test_gemm_agrees_with_the_reference(tier, seed):
+    case = Case(100 + seed)
+    random = case.random
+    m, n, k = size(random), size(random), size(random)
+    trans_a, trans_b = (int(x) for x in random.integers(0, 2, 2))
+    constant = pick(random, ["b", "b", "a", ""])
+    operands = [
+        case.operand("a", [k, m] if trans_a else [m, k], constant == "a"),
+        case.operand("b", [n, k] if trans_b else [k, n], constant == "b"),
+    ]
+    c_dims = pick(random, [None, [], [1], [n], [1, n], [m, 1], [m, n], [1, 1]])
+    if c_dims is not None:
+        operands.append(case.operand("c", c_dims, random.random() < 0.6))
+    column = c_dims is None or (operands[2].constant is not None and c_dims not in ([m, 1], [m, n]))
+    tail = pick(random, ["", "add", "relu"]) if column and m > 1 else ""
+    attrs = {"transA": trans_a, "transB": trans_b, "alpha": pick(random, [1.0, 0.5]), "beta": pick(random, [1.0, -1.5])}
+    case.product("Gemm", operands, {**attrs, **clamp_of(random, tail)}, tail).check(tier, k)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(8))
+def test_fused_matmul_agrees_with_the_reference(tier, seed):
+    case = Case(200 + seed)
+    random = case.random
+    m, n, k = (int(x) for x in random.integers(1, 40, 3))
+    trans_a, trans_b = (int(x) for x in random.integers(0, 2, 2))
+    operands = [
+        case.operand("a", [2, 3, *([k, m] if trans_a else [m, k])]),
+        case.operand("b", [3, *([n, k] if trans_b else [k, n])], random.random() < 0.5),
+    ]
+    attrs = {"transA": trans_a, "transB": trans_b, "alpha": 0.125}
+    case.product("com.microsoft.FusedMatMul", operands, attrs).check(tier, k)
+
+
+@by_tier
+@pytest.mark.parametrize(
+    "dims", [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0]), ([0, 3, 5], [5, 7]), ([1, 3, 5], [0, 5, 7])]
+)
+def test_empty_operands(tier, dims):
+    for constant in (False, True):
+        case = Case(1)
+        operands = [case.operand("a", dims[0]), case.operand("b", dims[1], constant)]
+        case.product("MatMul", operands, {}).check(tier, 5)
+
+
+@by_tier
+@pytest.mark.parametrize("constant", [False, True])
+def test_sizes_may_be_symbols(tier, constant):
+    case = Case(2)
+    a = case.operand("a", [1, 4, 24], symbols=["N", "M", 24])
+    b = case.operand("b", [24, 19] if constant else [1, 24, 19], constant, None if constant else ["N", 24, 19])
+    case.product("MatMul", [a, b, case.operand("bias", [19], True)], {"clamp_min": -0.5})
+    pinned = compile_pinned(case.graph, tier, {"product": GEMM})
+    for batch, m in [(1, 4), (3, 1), (1, 1), (0, 4), (2, 33)]:
+        inputs = [floats(case.random, [batch, m, 24])]
+        if not constant:
+            inputs.append(floats(case.random, [batch, 24, 19]))
+        assert_close(pinned(*inputs), case.graph.evaluate(inputs)[0], 24, (batch, m))
+
+
+@by_tier
+@pytest.mark.parametrize(
+    ("a_dims", "b_dims", "constant"),
+    [
+        ([130, 200], [200, 150], True),
+        ([130, 200], [200, 150], False),
+        ([1, 700], [700, 1000], True),
+        ([1, 700], [700, 1000], False),
+        ([4, 64, 64], [4, 64, 64], False),
+        ([3, 40, 120], [120, 130], True),
+    ],
+)
+def test_the_same_bits_on_any_number_of_threads(tier, a_dims, b_dims, constant):
+    case = Case(3)
+    case.product("MatMul", [case.operand("a", a_dims), case.operand("b", b_dims, constant)], {}, "relu")
+    pinned = case.check(tier, a_dims[-1])
+    once = pinned(*case.inputs)
+    for threads in (2, 5):
+        assert np.array_equal(once, pinned(*case.inputs, threads=threads))
+
+
+@by_tier
+def test_the_left_operand_may_be_the_residual(tier):
+    case = Case(4)
+    x = case.operand("x", [20, 20])
+    a = case.graph.add_node("Relu", [x], ["a"], {}, "a").outputs[0]
+    product = case.graph.add_node("MatMul", [a, case.operand("b", [20, 20], True)], ["product"], {}, "product")
+    add = case.graph.add_node("Add", [a, product.outputs[0]], ["add"], {}, "add").outputs[0]
+    case.graph.outputs = [case.graph.add_node("Neg", [add], ["neg"], {}, "neg").outputs[0]]
+    pinned = compile_pinned(case.graph, tier, {"add": GEMM})
+    assert_close(pinned(*case.inputs), case.graph.evaluate(case.inputs)[0], 20)
+
+
+@by_tier
+def test_a_matrix_times_itself(tier):
+    case = Case(5)
+    a = case.operand("a", [37, 37])
+    case.product("MatMul", [a, a], {}).check(tier, 37)
+
+
+def test_a_constant_right_operand_is_packed_once():
+    case = Case(6)
+    case.product("MatMul", [case.operand("a", [5, 100]), case.operand("b", [100, 100], True)], {})
+    for tier in TIERS:
+        (candidate,) = (c for c in candidates(case.graph, tier, "product") if c["routine"].startswith(GEMM))
+        assert candidate["inputs"] == ["cpu:float32:AB", None]
+        assert candidate["packed_bytes"] >= 100 * 100 * 4
+
+
+@pytest.mark.parametrize(
+    ("attrs", "dtype", "reason"),
+    [
+        ({"transBatchA": 1}, "float32", "a batch axis lies inside"),
+        ({}, "float64", "an input is not a float32 tensor of known rank"),
+    ],
+)
+def test_rejections_give_their_reason(attrs, dtype, reason):
+    graph = _native.Graph()
+    operands = [graph.add_input(name, dtype, [4, 4, 4]) for name in "ab"]
+    graph.outputs = list(graph.add_node("com.microsoft.FusedMatMul", operands, ["y"], attrs, "product").outputs)
+    assert rejections(graph, TIERS[0], "product")[GEMM] == reason
+
+
+def test_two_addends_are_one_too_many():
+    case = Case(7)
+    operands = [case.operand(n, [6, 6]) for n in "abc"]
+    case.product("Gemm", operands, {}, "add")
+    assert rejections(case.graph, TIERS[0], "add")[GEMM] == "two tensors are added"
