@@ -191,7 +191,8 @@ class BlockBuilder {
       return;
     }
     switch (choice.candidate->kind) {
-      case Candidate::Kind::Step: emit_step(node, *choice.candidate); break;
+      case Candidate::Kind::Step:
+      case Candidate::Kind::Host: emit_step(node, *choice.candidate); break;
       case Candidate::Kind::View: emit_view(node, *choice.candidate); break;
       case Candidate::Kind::Assemble: emit_assemble(node, *choice.candidate); break;
     }
@@ -207,7 +208,7 @@ class BlockBuilder {
 
   void emit_step(const Node& node, const Candidate& candidate) {
     std::shared_ptr<const Step> step = candidate.routine->make(candidate, target_, ops_);
-    const bool host = step->kind() == Step::Kind::Host;
+    const bool host = candidate.kind == Candidate::Kind::Host;
     const Workload& workload = *candidate.workload;
     if (!host) {
       for (size_t i = 0; i < workload.inputs.size(); ++i) {
