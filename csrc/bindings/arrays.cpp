@@ -49,8 +49,10 @@ Tensor to_tensor(const py::handle& object) {
   const auto dtype = find_dtype(text);
   NEO_CHECK(dtype.has_value(), Type, "run", "an array's dtype must be known. Got ", text);
   const bool native = py::cast<bool>(array.dtype().attr("isnative"));
-  if (!(array.flags() & py::array::c_style) || !native) {
-    array = py::module_::import("numpy").attr("ascontiguousarray")(array, native ? array.dtype() : py::object(array.dtype().attr("newbyteorder")("=")));
+  constexpr int kDense = py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+  if ((array.flags() & kDense) != kDense || !native) {
+    const py::object wanted = native ? array.dtype() : py::object(array.dtype().attr("newbyteorder")("="));
+    array = py::module_::import("numpy").attr("array")(array, wanted, py::arg("order") = "C");
   }
   Dims dims(array.shape(), array.shape() + array.ndim());
   auto* holder = new py::object(array);

@@ -36,7 +36,15 @@ class CancelToken {
   bool cancelled_ = false;
 };
 
-int64_t at_hint_or(const Dim& dim) { return dim.is_constant() ? dim.value() : dim.hint(); }
+// The work of one execution; what its region did not know is taken at the hint.
+int64_t at_values(const Dim& work, const Binding& binding) {
+  return work
+      .substitute([&](const Symbol& symbol) -> std::optional<Dim> {
+        const auto it = binding.symbols.find(symbol.name);
+        return it == binding.symbols.end() ? std::nullopt : std::optional<Dim>(it->second);
+      })
+      .hint();
+}
 
 py::list call(Module& module, const py::list& inputs, CancelToken* token, std::vector<TraceEvent>* trace) {
   std::vector<HostValue> values;
@@ -66,8 +74,8 @@ void list_steps(const Block& block, int depth, py::list& out) {
       entry["op"] = item.op;
       entry["routine"] = item.routine;
       entry["estimate_us"] = item.estimate_us;
-      entry["flops"] = at_hint_or(item.flops);
-      entry["bytes"] = at_hint_or(item.bytes);
+      entry["flops"] = item.flops.hint();
+      entry["bytes"] = item.bytes.hint();
       entry["depth"] = depth;
       out.append(entry);
       if (const auto* branch = std::get_if<IfItem>(&item.what)) {
@@ -119,8 +127,8 @@ void bind_module(py::module_& m) {
               entry["end_ns"] = e.end_ns;
               entry["iteration"] = e.iteration;
               entry["estimate_us"] = e.item->estimate_us;
-              entry["flops"] = at_hint_or(e.item->flops);
-              entry["bytes"] = at_hint_or(e.item->bytes);
+              entry["flops"] = at_values(e.item->flops, *e.binding);
+              entry["bytes"] = at_values(e.item->bytes, *e.binding);
               events.append(entry);
             }
             return py::make_tuple(results, events);

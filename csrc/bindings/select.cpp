@@ -1,5 +1,7 @@
 #include <pybind11/functional.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "lower/lower.h"
@@ -112,7 +114,12 @@ void bind_select(py::module_& m) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = Target::parse(target, threads);
         ProblemOptions options;
-        if (allow) options.allow = [&](const Node& node, const Candidate& c) { return allow(node.name, c.text()); };
+        if (allow) {
+          options.allow = [&](const Node&, const Candidate& c) {
+            const auto& nodes = c.workload->nodes;
+            return std::all_of(nodes.begin(), nodes.end(), [&](const Node* n) { return allow(n->name, c.text()); });
+          };
+        }
         bound->problem = build_problem(*graph, standard_ops(), standard_routines(), bound->target, options);
         bound->graph = std::move(graph);
         return bound;

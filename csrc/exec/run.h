@@ -16,6 +16,7 @@ struct TraceEvent {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int iteration = -1;  // of the innermost loop
+  std::shared_ptr<const Binding> binding;  // of the item's region
 };
 
 // Everything one call owns: memory, cancel flag, trace. Used by one call at a time; kept and reused between calls.

@@ -191,7 +191,8 @@ class BlockBuilder {
       return;
     }
     switch (choice.candidate->kind) {
-      case Candidate::Kind::Step: emit_step(node, *choice.candidate); break;
+      case Candidate::Kind::Step:
+      case Candidate::Kind::Host: emit_step(node, *choice.candidate); break;
       case Candidate::Kind::View: emit_view(node, *choice.candidate); break;
       case Candidate::Kind::Assemble: emit_assemble(node, *choice.candidate); break;
     }
@@ -207,7 +208,7 @@ class BlockBuilder {
 
   void emit_step(const Node& node, const Candidate& candidate) {
     std::shared_ptr<const Step> step = candidate.routine->make(candidate, target_, ops_);
-    const bool host = step->kind() == Step::Kind::Host;
+    const bool host = candidate.kind == Candidate::Kind::Host;
     const Workload& workload = *candidate.workload;
     if (!host) {
       for (size_t i = 0; i < workload.inputs.size(); ++i) {
@@ -235,6 +236,7 @@ class BlockBuilder {
     const int index = add_slot(value, Slot::Storage::View, schema.layout);
     slot(index).base = base;
     slot(index).offset = offset;
+    has_views_.insert(base);
     held_[{&value, schema.to_string()}] = index;
     made_[&value] = {index, schema};
     return index;
@@ -248,7 +250,7 @@ class BlockBuilder {
     if (!candidate.inputs[i] || *candidate.inputs[i] != candidate.outputs.front() || input->is_constant() || reads_[input] != 1) return -1;
     const int index = held_.at({input, candidate.inputs[i]->to_string()});
     const auto region_written = written_in_.find(index);
-    if (slot(index).storage != Slot::Storage::Arena || region_written == written_in_.end()) return -1;
+    if (slot(index).storage != Slot::Storage::Arena || region_written == written_in_.end() || has_views_.count(index)) return -1;
     return region_written->second == block_->regions.size() ? index : -1;
   }
 
@@ -280,6 +282,7 @@ class BlockBuilder {
     std::vector<int> pieces;
     for (size_t i = 0; i < workload.inputs.size(); ++i) pieces.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
     const int whole = add_output(output, candidate.outputs.front(), false);
+    has_views_.insert(whole);
     for (size_t p = 0; p < candidate.offsets.size(); ++p) {
       // A Concat may name one input twice; `offsets` follows the node's inputs.
       const Value* value = node.inputs[p];
@@ -296,7 +299,7 @@ class BlockBuilder {
       slot(place).base = whole;
       slot(place).offset = candidate.offsets[p];
       Item item;
-      item.what = StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {piece}, {place}};
+      item.what = StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {pieces[i]}, {place}};
       describe(item, node, str("cpu:adapt/copy ", candidate.inputs[i]->to_string()), 0, {});
       item.bytes = value->shape().element_count() * Dim(2 * item_bytes(value->dtype()));
       emit_item(std::move(item));
@@ -398,6 +401,7 @@ class BlockBuilder {
   std::map<Key, int> held_;
   std::map<const Value*, std::pair<int, Schema>> made_;  // as its producer gave it
   std::map<int, size_t> written_in_;                     // by slot: number of regions when its writer was emitted
+  std::set<int> has_views_;                              // slots that others are parts of: never written in place
   std::set<std::pair<int, int>> sourced_;
 };
 

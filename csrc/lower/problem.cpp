@@ -56,6 +56,23 @@ class Builder {
     return kUnknownTrips;
   }
 
+  // Why only a host step can do this: its memory cannot be laid out before it runs.
+  static std::optional<std::string> open_size(const Workload& workload) {
+    const auto ranked = [](const Value* v) { return v->type.is_tensor() && v->shape().has_rank(); };
+    if (!std::all_of(workload.inputs.begin(), workload.inputs.end(), ranked)) return "the rank of an input is not known";
+    if (!std::all_of(workload.outputs.begin(), workload.outputs.end(), ranked)) return "the rank of the result is not known";
+    std::map<std::string, Symbol> used;
+    for (const Value* v : workload.outputs) {
+      for (const Dim& d : v->shape().dims()) d.collect_symbols(used);
+    }
+    for (const Node* node : workload.nodes) {
+      for (const Symbol& symbol : node->symbols) {
+        if (used.count(symbol.name)) return str("the size ", symbol.name, " is known only after it ran");
+      }
+    }
+    return std::nullopt;
+  }
+
   void add_choices(const Graph& graph) {
     const Graph::Users users = graph.users();
     for (const auto& node : graph.nodes()) {
@@ -71,7 +88,12 @@ class Builder {
             continue;
           }
           const auto shared = std::make_shared<const Workload>(std::move(workload));
+          const std::optional<std::string> open = open_size(*shared);
           for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
+            if (open && candidate.kind != Candidate::Kind::Host) {
+              variable.rejections.push_back({routine, *open});
+              break;
+            }
             candidate.routine = routine;
             candidate.workload = shared;
             if (options_.allow && !options_.allow(*node, candidate)) continue;

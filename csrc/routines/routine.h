@@ -59,7 +59,8 @@ class Routine;
 // One way to execute a workload: what it takes, gives and costs.
 struct Candidate {
   enum class Kind : uint8_t {
-    Step,      // make() gives a step
+    Step,      // make() gives a kernel step, whose sizes are known before it runs
+    Host,      // make() gives a host step: any kind of value, and sizes that it finds out itself
     View,      // the outputs are parts of input 0's memory: no step
     Assemble,  // the inputs are written straight into their places in the output: no step (Concat)
   };

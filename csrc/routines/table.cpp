@@ -39,8 +39,10 @@ const RoutineTable& standard_routines() {
     add_conv_routines(t);
     add_gemm_routines(t);
     add_eltwise_routines(t);
+    add_pool_routines(t);
     add_reduce_routines(t);
     add_move_routines(t);
+    add_recurrent_routines(t);
     add_reference_routines(t);
     return t;
   }();

@@ -59,7 +59,6 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
 std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
   NEO_ASSERT(arguments.size() == block_.arguments.size());
   symbols_ = outer;
-  for (HostValue& v : host_) v = {};
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
     host_[slot] = arguments[i];
@@ -77,6 +76,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
     if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
     results.push_back(std::move(value));
   }
+  for (HostValue& v : host_) v = {};
   return results;
 }
 
@@ -93,6 +93,7 @@ void Frame::enter_region(size_t index) {
   auto& bound = bound_[index];
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
+  region_ = index;
 
   arenas_[index].reserve(binding_->arena_bytes);
   std::byte* arena = arenas_[index].data();
@@ -127,9 +128,10 @@ HostValue Frame::read(int index) const {
 void Frame::poll() {
   constexpr int kItems = 16;
   constexpr int64_t kIntervalNs = 50'000'000;
-  run_.items_until_poll = kItems;
   const int64_t now = now_ns();
-  if (now - run_.last_poll_ns < kIntervalNs) return;
+  const bool is_due = now - run_.last_poll_ns >= kIntervalNs;
+  run_.items_until_poll = is_due ? 1 : kItems;  // items that take long are polled between one by one
+  if (!is_due) return;
   run_.last_poll_ns = now;
   (*run_.poll)();
 }
@@ -147,7 +149,7 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
-  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration});
+  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
 }
 
 void Frame::run_step(const StepItem& call, const Prepared& prepared) {

@@ -52,6 +52,7 @@ class Frame {
   std::vector<HostValue> host_;                      // arguments and owned values
   std::vector<std::shared_ptr<const Binding>> bound_;  // by region
   const Binding* binding_ = nullptr;                 // of the region that runs
+  size_t region_ = 0;                                // that region
   std::vector<Arena> arenas_;                        // by region
   Arena scratch_;
   std::vector<std::byte*> pointers_;

@@ -87,7 +87,7 @@ def _array(value: Any) -> Any:
 
 
 def run_case(case: Case, compile_model: Any) -> None:
-    """Compile with `compile_model(model_or_path)`, run every data set, compare; raises AssertionError where it differs."""
+    """Compile with `compile_model(model_or_path)`, run every data set and compare; AssertionError where it differs."""
     model, folder, sets = case.load()
     module = compile_model(model if folder is None else folder / "model.onnx")
     names = [t.name for t in module.inputs]

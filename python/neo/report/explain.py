@@ -107,7 +107,9 @@ class Explanation:
             others = [o for o in n.options if o.status == "slower" and o.time_us is not None]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {best.time_us:.2f}" if best else ""
-            rows.append((n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against))
+            rows.append(
+                (n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against)
+            )
         text = render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
         text += f"\nselection's total {self.estimate_us:.1f} us"
         if self.measured_us is not None:
@@ -122,7 +124,9 @@ def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
-            options.append(Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}"))
+            options.append(
+                Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}")
+            )
         elif c["absorbed_by"] is None:
             options.append(Option("block", status, None, "control flow: lowered to a block of the plan"))
         else:

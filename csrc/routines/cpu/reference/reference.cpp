@@ -71,6 +71,7 @@ class ReferenceRoutine final : public Routine {
                                     const OpRegistry& ops) const override {
     ops.get(workload.root().op);
     Candidate c;
+    c.kind = Candidate::Kind::Host;
     for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     Target alone = target;

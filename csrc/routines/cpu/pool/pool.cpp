@@ -1,0 +1,255 @@
+#include "routines/cpu/pool/pool.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/window.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void pool_tasks(const PoolArgs&, int64_t, int64_t);
+                  void pool_plain_tasks(const PoolArgs&, int64_t, int64_t);
+                  void global_pool_tasks(const GlobalPoolArgs&, int64_t, int64_t))
+
+namespace neo {
+namespace {
+
+constexpr int kMinRank = 3;
+constexpr int kMaxRank = 5;
+
+using PoolKernel = decltype(&scalar::pool_tasks);
+using GlobalPoolKernel = decltype(&scalar::global_pool_tasks);
+
+std::optional<std::string> rejects_input(const Workload& workload, const Target& target) {
+  if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  const Value* input = workload.root().inputs.front();
+  if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {
+    return "the input is not a float32 tensor of known rank";
+  }
+  const int rank = input->shape().rank();
+  if (rank < kMinRank || rank > kMaxRank) return "the input has not 1 to 3 spatial axes";
+  if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
+  return std::nullopt;
+}
+
+struct PoolCall {
+  PoolShape shape;
+  TaskSplit split;
+};
+
+class PoolStep final : public KernelStep {
+ public:
+  PoolStep(Window window, bool average, bool include_pad, bool blocked, PoolKernel kernel)
+      : window_(std::move(window)), average_(average), include_pad_(include_pad), blocked_(blocked), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& src = args[0];
+    const Arg& dst = args[1];
+    PoolCall call;
+    PoolShape& s = call.shape;
+    s.images = src.dims[0];
+    s.channels = src.dims[1];
+    const int64_t lanes = blocked_ ? src.layout.block_of(1) : 1;
+    s.planes = ceil_div(src.dims[1], lanes);
+    s.src_image = src.strides[0];
+    s.src_plane = src.strides[1];
+    s.dst_image = dst.strides[0];
+    s.dst_plane = dst.strides[1];
+    s.average = average_;
+    s.include_pad = include_pad_;
+    int64_t taps = 1;
+    const int rank = window_.rank();
+    for (int i = 0; i < rank; ++i) {
+      const auto at = static_cast<size_t>(i);
+      PoolAxis& a = s.axis[3 - rank + i];
+      a.input = src.dims[at + 2];
+      a.output = dst.dims[at + 2];
+      a.kernel = window_.kernel[at];
+      a.stride = window_.strides[at];
+      a.dilation = window_.dilations[at];
+      a.pad = window_pad_begin(window_, i, a.kernel, a.input);
+      a.padded = a.input + window_pad_total(window_, i, a.kernel, a.input);
+      a.src = src.strides[at + 2];
+      a.dst = dst.strides[at + 2];
+      taps *= a.kernel;
+    }
+    const PoolAxis& width = s.axis[2];
+    NEO_ASSERT((width.src == lanes || width.input <= 1) && (width.dst == lanes || width.output <= 1),
+               "rows of a pool are dense");
+    call.split = TaskSplit::of(s.rows(), s.rows() * width.output * lanes * taps, !blocked_);
+    return Prepared::of(call, call.split.workspaces * row_bytes(call));
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const PoolCall*>(prepared);
+    PoolArgs p;
+    p.shape = call.shape;
+    p.src = reinterpret_cast<const float*>(args[0]);
+    p.dst = reinterpret_cast<float*>(args[1]);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      PoolArgs mine = p;
+      if (!blocked_) mine.workspace = reinterpret_cast<float*>(scratch + workspace * row_bytes(call));
+      kernel_(mine, begin, end);
+    });
+  }
+
+ private:
+  static int64_t row_bytes(const PoolCall& call) { return ceil_div(call.shape.axis[2].input * 4, 64) * 64; }
+
+  Window window_;
+  bool average_;
+  bool include_pad_;
+  bool blocked_;
+  PoolKernel kernel_;
+};
+
+// MaxPool and AveragePool over channel blocks, or over the plain layout.
+class PoolRoutine final : public Routine {
+ public:
+  explicit PoolRoutine(bool blocked) : blocked_(blocked) {}
+  std::string_view name() const override { return blocked_ ? "cpu:float32/pool_nchwc" : "cpu:float32/pool_nchw"; }
+  std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (auto why = rejects_input(workload, target)) return why;
+    if (workload.outputs.size() > 1) return "the indices of the maxima are wanted";
+    if (!workload.root().output(0)) return "only the indices are wanted";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    Candidate c;
+    c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
+    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    if (blocked_) {
+      const Layout layout = Layout::channel_blocked(c.outputs.front().layout.rank(), target.lanes());
+      c.inputs.front()->layout = layout;
+      c.outputs.front().layout = layout;
+    }
+    c.cost.time_us = roofline_us(workload.work(ops), target, blocked_ ? 0.25 : 0.08);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    return std::make_unique<PoolStep>(
+        read_window(node, node.inputs.front()->shape().rank() - 2), node.op == "AveragePool",
+        node.int_attr("count_include_pad", 0) != 0, blocked_,
+        blocked_ ? NEO_PICK_TIER(target.isa, pool_tasks) : NEO_PICK_TIER(target.isa, pool_plain_tasks));
+  }
+
+ private:
+  bool blocked_;
+};
+
+struct GlobalPoolCall {
+  GlobalPoolArgs args;
+  TaskSplit split;
+};
+
+class GlobalPoolStep final : public KernelStep {
+ public:
+  GlobalPoolStep(bool average, GlobalPoolKernel kernel) : average_(average), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& src = args[0];
+    const Arg& dst = args[1];
+    GlobalPoolCall call;
+    GlobalPoolArgs& g = call.args;
+    const int64_t lanes = src.layout.block_of(1);
+    g.channels = src.dims[1];
+    g.planes = ceil_div(g.channels, lanes);
+    for (size_t i = 2; i < src.dims.size(); ++i) g.positions *= src.dims[i];
+    NEO_ASSERT(src.is_dense() && dst.is_dense(), "a global pool takes whole planes");
+    g.src_image = src.strides[0];
+    g.src_plane = src.strides[1];
+    g.blocked_dst = dst.layout.is_blocked();
+    g.dst_image = dst.strides[0];
+    g.dst_plane = g.blocked_dst ? dst.strides[1] : lanes;
+    g.average = average_;
+    const int64_t tasks = src.dims[0] * g.planes;
+    call.split = TaskSplit::of(tasks, tasks * g.positions * lanes * 4);
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const GlobalPoolCall*>(prepared);
+    GlobalPoolArgs g = call.args;
+    g.src = reinterpret_cast<const float*>(args[0]);
+    g.dst = reinterpret_cast<float*>(args[1]);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) { kernel_(g, begin, end); });
+  }
+
+ private:
+  bool average_;
+  GlobalPoolKernel kernel_;
+};
+
+// True where a reduction is over all spatial axes and nothing else.
+bool reduces_planes(const Node& node) {
+  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool") return true;
+  const int rank = node.inputs.front()->shape().rank();
+  const Value* given = node.input(1);
+  if (!given || !given->constant) return false;
+  std::vector<int64_t> axes = load_ints(*given->constant);
+  for (int64_t& axis : axes) axis = axis < 0 ? axis + rank : axis;
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return static_cast<int>(axes.size()) == rank - 2 && axes.front() == 2;
+}
+
+// Global pools, and the reductions that are ones, over channel blocks. The result is as plain as it is blocked.
+class GlobalPoolRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/global_pool_nchwc"; }
+  std::vector<std::string_view> roots() const override {
+    return {"GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax"};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (auto why = rejects_input(workload, target)) return why;
+    const Node& node = workload.root();
+    if (!reduces_planes(node)) return "it does not reduce all spatial axes and no other";
+    const Shape& shape = node.inputs.front()->shape();
+    for (int i = 2; i < shape.rank(); ++i) {
+      if (shape[i].range().lo < 1) return "a spatial axis may be empty";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    const Value* output = workload.outputs.front();
+    const int rank = workload.inputs.front()->shape().rank();
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    c.inputs.front() = plain_schema(workload.inputs.front()->type);
+    c.inputs.front()->layout = Layout::channel_blocked(rank, target.lanes());
+    c.outputs.push_back(plain_schema(output->type));
+    c.cost.time_us = roofline_us(workload.work(ops), target, 0.4);
+    std::vector<Candidate> all{c};
+    if (output->shape().rank() == rank) {
+      c.outputs.front().layout = c.inputs.front()->layout;
+      all.push_back(std::move(c));
+    }
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const std::string& op = candidate.workload->root().op;
+    return std::make_unique<GlobalPoolStep>(op == "GlobalAveragePool" || op == "ReduceMean",
+                                            NEO_PICK_TIER(target.isa, global_pool_tasks));
+  }
+};
+
+}  // namespace
+
+void add_pool_routines(RoutineTable& table) {
+  table.add(std::make_unique<PoolRoutine>(true));
+  table.add(std::make_unique<PoolRoutine>(false));
+  table.add(std::make_unique<GlobalPoolRoutine>());
+}
+
+}  // namespace neo

@@ -1,0 +1,260 @@
+#include "routines/cpu/pool/pool.h"
+
+#include <math.h>
+
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+constexpr int kPointsTogether = 4;
+
+// The taps of a window that lie on elements, and how many elements an average divides by.
+struct Taps {
+  int64_t begin, end, count;
+};
+
+NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+NEO_INLINE Taps taps_at(const PoolAxis& a, int64_t o, bool include_pad) {
+  const int64_t first = o * a.stride - a.pad;
+  // Taps whose position is below `limit`.
+  const auto below = [&](int64_t limit) NEO_LAMBDA {
+    const int64_t free = limit - first;
+    return free <= 0 ? 0 : smaller(a.kernel, (free + a.dilation - 1) / a.dilation);
+  };
+  Taps t;
+  t.begin = below(0);
+  t.end = below(a.input);
+  t.count = include_pad ? below(a.padded - a.pad) : t.end - t.begin;
+  return t;
+}
+
+// Outputs whose taps all lie on elements.
+struct Interior {
+  int64_t begin, end;
+};
+
+NEO_INLINE Interior interior_of(const PoolAxis& a) {
+  const int64_t last = a.input - 1 - (a.kernel - 1) * a.dilation + a.pad;
+  const int64_t begin = smaller(a.output, (a.pad + a.stride - 1) / a.stride);
+  const int64_t end = last < 0 ? begin : smaller(a.output, last / a.stride + 1);
+  return {begin, end < begin ? begin : end};
+}
+
+template <bool average>
+NEO_INLINE F32 combine(F32 acc, F32 x) {
+  return average ? acc + x : max(x, acc);
+}
+
+// The window rows of one output row, and where its elements begin.
+struct RowWindow {
+  const PoolShape& shape;
+  Taps depth, height;
+  const float* src;  // of tap (0, 0) of the first row and input position 0
+
+  NEO_INLINE const float* row(int64_t z, int64_t y) const {
+    return src + z * shape.axis[0].dilation * shape.axis[0].src + y * shape.axis[1].dilation * shape.axis[1].src;
+  }
+};
+
+struct RowTask {
+  int64_t image, plane, z, y;
+};
+
+NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
+  RowTask t;
+  t.y = task % s.axis[1].output;
+  task /= s.axis[1].output;
+  t.z = task % s.axis[0].output;
+  task /= s.axis[0].output;
+  t.plane = task % s.planes;
+  t.image = task / s.planes;
+  return t;
+}
+
+NEO_INLINE RowWindow row_window(const PoolArgs& args, const RowTask& t) {
+  const PoolShape& s = args.shape;
+  const float* plane = args.src + t.image * s.src_image + t.plane * s.src_plane;
+  return {s, taps_at(s.axis[0], t.z, s.include_pad), taps_at(s.axis[1], t.y, s.include_pad),
+          plane + (t.z * s.axis[0].stride - s.axis[0].pad) * s.axis[0].src +
+              (t.y * s.axis[1].stride - s.axis[1].pad) * s.axis[1].src};
+}
+
+// n neighbouring outputs that share their taps.
+template <bool average, int n>
+NEO_INLINE void points(const RowWindow& w, int64_t first_output, const Taps& taps, float* dst) {
+  const PoolAxis& a = w.shape.axis[2];
+  const int64_t first = (first_output * a.stride - a.pad) * a.src;
+  const int64_t next = a.stride * a.src, tap = a.dilation * a.src;
+  F32 acc[n];
+  const float* start = w.row(w.depth.begin, w.height.begin) + first + taps.begin * tap;
+  for (int i = 0; i < n; ++i) acc[i] = average ? zero() : load(start + i * next);
+  for (int64_t z = w.depth.begin; z < w.depth.end; ++z) {
+    for (int64_t y = w.height.begin; y < w.height.end; ++y) {
+      const float* p = w.row(z, y) + first + taps.begin * tap;
+      for (int64_t x = taps.begin; x < taps.end; ++x, p += tap) {
+        for (int i = 0; i < n; ++i) acc[i] = combine<average>(acc[i], load(p + i * next));
+      }
+    }
+  }
+  const F32 scale = broadcast(average ? 1.0f / (float)(w.depth.count * w.height.count * taps.count) : 1.0f);
+  for (int i = 0; i < n; ++i) store(dst + i * a.dst, average ? acc[i] * scale : acc[i]);
+}
+
+// What a window that covers no element gives; padding lanes are zero.
+NEO_INLINE F32 empty_window(bool average, int64_t lanes) {
+  if (average) return zero();
+  return select(lt(to_f32(iota_i32()), broadcast((float)lanes)), broadcast(-INFINITY), zero());
+}
+
+template <bool average>
+void pool_row(const PoolArgs& args, int64_t task) {
+  const PoolShape& s = args.shape;
+  const PoolAxis& a = s.axis[2];
+  const RowTask t = row_task(s, task);
+  const RowWindow w = row_window(args, t);
+  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
+  const bool empty = w.depth.begin >= w.depth.end || w.height.begin >= w.height.end;
+  const Interior interior = interior_of(a);
+  int64_t o = 0;
+  while (o < a.output) {
+    if (!empty && o >= interior.begin && o < interior.end) {
+      const Taps all = {0, a.kernel, a.kernel};
+      for (; o + kPointsTogether <= interior.end; o += kPointsTogether) {
+        points<average, kPointsTogether>(w, o, all, dst + o * a.dst);
+      }
+      for (; o < interior.end; ++o) points<average, 1>(w, o, all, dst + o * a.dst);
+      continue;
+    }
+    const Taps taps = taps_at(a, o, s.include_pad);
+    if (empty || taps.begin >= taps.end) {
+      store(dst + o * a.dst, empty_window(average, s.channels - t.plane * kLanes));
+    } else {
+      points<average, 1>(w, o, taps, dst + o * a.dst);
+    }
+    ++o;
+  }
+}
+
+// Plain layout: the rows below the window become one, then every window is a run of that one.
+template <bool average>
+void pool_plain_row(const PoolArgs& args, int64_t task) {
+  const PoolShape& s = args.shape;
+  const PoolAxis& a = s.axis[2];
+  const RowTask t = row_task(s, task);
+  const RowWindow w = row_window(args, t);
+  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
+  const float nothing = average ? 0.0f : -INFINITY;
+  if (w.depth.begin >= w.depth.end || w.height.begin >= w.height.end) {
+    for (int64_t o = 0; o < a.output; ++o) dst[o] = nothing;
+    return;
+  }
+  const float* row = w.row(w.depth.begin, w.height.begin);
+  if ((w.depth.end - w.depth.begin) * (w.height.end - w.height.begin) > 1) {
+    for (int64_t i = 0; i < a.input; i += kLanes) {
+      const int64_t n = smaller(kLanes, a.input - i);
+      F32 acc = average ? zero() : load_n(row + i, n);
+      for (int64_t z = w.depth.begin; z < w.depth.end; ++z) {
+        for (int64_t y = w.height.begin; y < w.height.end; ++y) acc = combine<average>(acc, load_n(w.row(z, y) + i, n));
+      }
+      store_n(args.workspace + i, acc, n);
+    }
+    row = args.workspace;
+  }
+  const float rows = (float)(w.depth.count * w.height.count);
+  const Interior interior = interior_of(a);
+  int64_t o = 0;
+  while (o < a.output) {
+    if (a.stride == 1 && o >= interior.begin && o + kLanes <= interior.end) {
+      const F32 scale = broadcast(average ? 1.0f / (rows * (float)a.kernel) : 1.0f);
+      for (; o + kLanes <= interior.end; o += kLanes) {
+        const float* p = row + o - a.pad;
+        F32 acc = average ? zero() : load(p);
+        for (int64_t x = 0; x < a.kernel; ++x) acc = combine<average>(acc, load(p + x * a.dilation));
+        store(dst + o, average ? acc * scale : acc);
+      }
+      continue;
+    }
+    const bool inside = o >= interior.begin && o < interior.end;
+    const Taps taps = inside ? Taps{0, a.kernel, a.kernel} : taps_at(a, o, s.include_pad);
+    if (taps.begin >= taps.end) {
+      dst[o++] = nothing;
+      continue;
+    }
+    const float* p = row + o * a.stride - a.pad;
+    float acc = average ? 0.0f : p[taps.begin * a.dilation];
+    for (int64_t x = taps.begin; x < taps.end; ++x) {
+      const float v = p[x * a.dilation];
+      acc = average ? acc + v : v > acc ? v : acc;
+    }
+    dst[o++] = average ? acc * (1.0f / (rows * (float)taps.count)) : acc;
+  }
+}
+
+// Sums in groups, so that the error grows with the logarithm of their number rather than with it.
+F32 sum_positions(const float* src, int64_t positions) {
+  constexpr int64_t kGroup = 64;
+  F32 total = zero();
+  for (int64_t first = 0; first < positions; first += kGroup) {
+    const int64_t last = smaller(first + kGroup, positions);
+    F32 a = zero(), b = zero(), c = zero(), d = zero();
+    int64_t i = first;
+    for (; i + 4 <= last; i += 4) {
+      const float* p = src + i * kLanes;
+      a = a + load(p);
+      b = b + load(p + kLanes);
+      c = c + load(p + 2 * kLanes);
+      d = d + load(p + 3 * kLanes);
+    }
+    for (; i < last; ++i) a = a + load(src + i * kLanes);
+    total = total + ((a + b) + (c + d));
+  }
+  return total;
+}
+
+F32 max_of_positions(const float* src, int64_t positions) {
+  F32 a = load(src), b = a;
+  int64_t i = 0;
+  for (; i + 2 <= positions; i += 2) {
+    a = max(load(src + i * kLanes), a);
+    b = max(load(src + (i + 1) * kLanes), b);
+  }
+  if (i < positions) a = max(load(src + i * kLanes), a);
+  return max(b, a);
+}
+
+}  // namespace
+
+void pool_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
+  for (int64_t task = begin; task < end; ++task) {
+    if (args.shape.average)
+      pool_row<true>(args, task);
+    else
+      pool_row<false>(args, task);
+  }
+}
+
+void pool_plain_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
+  for (int64_t task = begin; task < end; ++task) {
+    if (args.shape.average)
+      pool_plain_row<true>(args, task);
+    else
+      pool_plain_row<false>(args, task);
+  }
+}
+
+void global_pool_tasks(const GlobalPoolArgs& args, int64_t begin, int64_t end) {
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t image = task / args.planes, plane = task % args.planes;
+    const float* src = args.src + image * args.src_image + plane * args.src_plane;
+    float* dst = args.dst + image * args.dst_image + plane * args.dst_plane;
+    const F32 y = args.average ? sum_positions(src, args.positions) / broadcast((float)args.positions)
+                               : max_of_positions(src, args.positions);
+    store_n(dst, y, args.blocked_dst ? kLanes : smaller(kLanes, args.channels - plane * kLanes));
+  }
+}
+
+}  // namespace neo::NEO_ISA
