@@ -28,14 +28,15 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
   Tensor out(weights.dtype(), dims);
   // ConvTranspose holds its groups along axis 0: channel = group * along + index.
   const int64_t per_group = node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
-  const int64_t width = item_bytes(weights.dtype());
-  const auto* from = static_cast<const std::byte*>(weights.data());
-  auto* to = static_cast<std::byte*>(out.data());
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    int64_t channel = i / inner % along;
-    if (node.op == "ConvTranspose") channel += i / per_group * along;
-    store_double(weights.dtype(), to + i * width, load_double(weights.dtype(), from + i * width) * scale[static_cast<size_t>(channel)]);
+  const std::vector<double> numbers = load_doubles(weights);
+  std::vector<double> scaled(numbers.size());
+  // Runs of elements of one channel.
+  for (int64_t run = 0; run * inner < weights.size(); ++run) {
+    int64_t channel = run % along;
+    if (node.op == "ConvTranspose") channel += run * inner / per_group * along;
+    for (int64_t i = run * inner; i < (run + 1) * inner; ++i) scaled[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i)] * scale[static_cast<size_t>(channel)];
   }
+  store_doubles(out, scaled);
   return out;
 }
 

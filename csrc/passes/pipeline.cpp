@@ -19,6 +19,7 @@ std::span<const Pass> standard_pipeline() {
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
+      {"split_sums", split_sums},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
       {"recognize_normalizations", recognize_normalizations},

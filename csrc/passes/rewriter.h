@@ -34,6 +34,8 @@ class Rewriter {
   Value* add_scalar(std::string_view name, DType dtype, double number);
   // A node before `position`, named after it, of one output; types are inferred.
   Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {});
+  // A node before `node` with its operator, name and number of outputs.
+  std::vector<Value*> insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs);
   // Inputs beyond the last become null.
   void set_input(Node* node, size_t index, Value* value);
   // Readers of `from`, graph outputs included, read `to`, which takes over the name where this rewriter made it.
@@ -43,6 +45,8 @@ class Rewriter {
   bool finish();
 
  private:
+  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs, const std::vector<std::string>& names,
+                                    Attrs attrs);
   void drop_read(Value* value, const Node* node, int index);
   void retire_if_unread(Node* node);
 
