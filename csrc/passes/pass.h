@@ -28,6 +28,7 @@ std::span<const Pass> standard_pipeline();
 // Told after each pass: printing, timing and verifying hang on here.
 using PassObserver = std::function<void(const Pass&, const Graph&, bool changed)>;
 
+// In order, again and again until none of them changes anything (or a bound, which only a loop of passes would reach).
 void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& context, const PassObserver& observer = {});
 
 // The standard context: evaluation by the ops' references.
@@ -49,7 +50,7 @@ bool chain_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);
-bool recognize_attention(Graph& graph, const PassContext& context);
+bool recognize_pools(Graph& graph, const PassContext& context);
 
 // For passes that work on one graph: applies `run` to the graph and to every body inside it.
 bool for_each_body(Graph& graph, const std::function<bool(Graph&)>& run);
