@@ -18,7 +18,7 @@ inline constexpr int64_t kMaxExtent = int64_t{1} << 46;
 inline constexpr int64_t kMaxSymbol = 1'000'000'000;
 
 // What costs take a size to be of which nothing is said.
-inline constexpr int64_t kDefaultHint = 32;
+inline constexpr int64_t kDefaultHint = 512;
 
 // A closed interval of integers.
 struct Range {
