@@ -53,9 +53,10 @@ std::string str(const Args&... args) {
 }  // namespace neo
 
 // The one way to raise: NEO_CHECK(x > 0, Shape, "Conv", "group must be positive. Got ", g, ", expected >= 1").
-#define NEO_CHECK(condition, kind, where, ...) \
-  do {                                         \
-    if (!(condition)) [[unlikely]] ::neo::fail(::neo::ErrorKind::kind, where, ::neo::str(__VA_ARGS__)); \
+#define NEO_CHECK(condition, kind, where, ...)                             \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]]                                         \
+      ::neo::fail(::neo::ErrorKind::kind, where, ::neo::str(__VA_ARGS__)); \
   } while (0)
 
 // For what only a bug in neo can break.

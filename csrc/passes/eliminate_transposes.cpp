@@ -8,8 +8,8 @@
 namespace neo {
 namespace {
 
-// Elements that transposes of a graph move; those that keep the order of all axes of more than one element move none, and what two
-// nodes would compute alike counts once.
+// Elements that transposes of a graph move; those that keep the order of all axes of more than one element move none,
+// and what two nodes would compute alike counts once.
 int64_t moved_elements(const Graph& graph) {
   int64_t total = 0;
   std::set<std::pair<const Value*, std::vector<int64_t>>> seen;
@@ -34,7 +34,8 @@ int64_t moved_elements(const Graph& graph) {
 }
 
 bool is_transposing(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) { return node->op == "Transpose"; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const auto& node) { return node->op == "Transpose"; });
 }
 
 // Transposes that move nothing go, neighbours become one.
@@ -73,8 +74,8 @@ bool eliminate(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Transposes that move nothing go, neighbours become one, and where fewer elements move in the end, all others sink through
-// elementwise operators, Concat, Split, Slice, Pad, Squeeze and reductions until they meet their inverses.
+// Transposes that move nothing go, neighbours become one, and where fewer elements move in the end, all others sink
+// through elementwise operators, Concat, Split, Slice, Pad, Squeeze and reductions until they meet their inverses.
 bool eliminate_transposes(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return eliminate(g, context); });
 }

@@ -21,7 +21,8 @@ Value* unchanged(const Node& node) {
   if (!sum && !product) return nullptr;
   const bool ordered = node.op == "Sub" || node.op == "Div";
   for (size_t side = 0; side < (ordered ? 1 : 2); ++side) {
-    if (uniform(node.inputs[1 - side]) == (sum ? 0.0 : 1.0) && node.inputs[side]->type == out->type) return node.inputs[side];
+    if (uniform(node.inputs[1 - side]) == (sum ? 0.0 : 1.0) && node.inputs[side]->type == out->type)
+      return node.inputs[side];
   }
   return nullptr;
 }

@@ -51,8 +51,8 @@ std::vector<Value*> Rewriter::insert_like(const Node& node, std::vector<Value*> 
   return insert_before(&node, node.op, std::move(inputs), names, std::move(attrs));
 }
 
-std::vector<Value*> Rewriter::insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs, const std::vector<std::string>& names,
-                                            Attrs attrs) {
+std::vector<Value*> Rewriter::insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                            const std::vector<std::string>& names, Attrs attrs) {
   Node* node = graph_.insert_before(position, op, std::move(inputs), names, std::move(attrs), position->name);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     if (node->inputs[i]) users_[node->inputs[i]].emplace_back(node, static_cast<int>(i));

@@ -9,8 +9,8 @@
 
 namespace neo {
 
-// A graph while a pass rewrites it. Who reads what is right after every change; a node that nobody reads any more is retired at
-// once, so that it counts as no reader, and removed by finish().
+// A graph while a pass rewrites it. Who reads what is right after every change; a node that nobody reads any more is
+// retired at once, so that it counts as no reader, and removed by finish().
 class Rewriter {
  public:
   Rewriter(Graph& graph, const PassContext& context);
@@ -45,8 +45,8 @@ class Rewriter {
   bool finish();
 
  private:
-  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs, const std::vector<std::string>& names,
-                                    Attrs attrs);
+  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                    const std::vector<std::string>& names, Attrs attrs);
   void drop_read(Value* value, const Node* node, int index);
   void retire_if_unread(Node* node);
 

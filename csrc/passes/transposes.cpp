@@ -22,7 +22,9 @@ std::optional<Turned> as_turned(const Value* value) {
   return perm ? std::optional(Turned{node->inputs.front(), *perm}) : std::nullopt;
 }
 
-bool is_identity(const Permutation& perm) { return std::is_sorted(perm.begin(), perm.end()); }
+bool is_identity(const Permutation& perm) {
+  return std::is_sorted(perm.begin(), perm.end());
+}
 
 Permutation inverse(const Permutation& perm) {
   Permutation inverted(perm.size());
@@ -35,7 +37,9 @@ Value* turn(Rewriter& rewriter, const Node& position, Value* value, const Permut
   return is_identity(perm) ? value : rewriter.insert(&position, "Transpose", {value}, {{"perm", perm}});
 }
 
-int64_t from_end(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
+int64_t from_end(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
 
 // A constant of at most as many axes, turned back.
 Value* turn_constant(Rewriter& rewriter, const Value& constant, const Permutation& perm) {
@@ -53,10 +57,11 @@ Value* turn_constant(Rewriter& rewriter, const Value& constant, const Permutatio
   return rewriter.add_constant(constant.name, rewriter.context().evaluate(transpose, operands).front().tensor);
 }
 
-// Whether an operation on untransposed values can take an operand: what is transposed alike, one element, a constant, and what is
-// so much smaller than the result that it may be transposed itself.
+// Whether an operation on untransposed values can take an operand: what is transposed alike, one element, a constant,
+// and what is so much smaller than the result that it may be transposed itself.
 bool can_turn_back(const Node& node, const Value* value, const Permutation& perm) {
-  if (!value->type.is_tensor() || !value->shape().has_rank() || value->shape().rank() > static_cast<int>(perm.size())) return false;
+  if (!value->type.is_tensor() || !value->shape().has_rank() || value->shape().rank() > static_cast<int>(perm.size()))
+    return false;
   if (const auto turned = as_turned(value)) return turned->perm == perm;
   if (value->shape().element_count().is(1) || value->constant) return true;
   const Shape& out = node.outputs.front()->shape();
@@ -93,7 +98,8 @@ bool sink_through_operands(Rewriter& rewriter, Node& node, Attrs attrs) {
   for (const Value* v : node.inputs) {
     if (v && !can_turn_back(node, v, first->perm)) return false;
   }
-  if (node.op == "Concat") attrs["axis"] = first->perm[static_cast<size_t>(from_end(node.int_attr("axis", 0), first->perm.size()))];
+  if (node.op == "Concat")
+    attrs["axis"] = first->perm[static_cast<size_t>(from_end(node.int_attr("axis", 0), first->perm.size()))];
   std::vector<Value*> inputs;
   for (Value* v : node.inputs) inputs.push_back(v ? turn_back(rewriter, node, v, first->perm) : nullptr);
   Value* result = rewriter.insert(&node, node.op, std::move(inputs), std::move(attrs));
@@ -113,10 +119,12 @@ bool sink_through_linear(Rewriter& rewriter, Node& node, const Turned& x) {
   if (node.int_attr("block_size", 0) != 0) return false;
   Attrs attrs = node.attrs;
   if (!node.inputs[1]->shape().has_rank()) return false;
-  if (!node.inputs[1]->shape().element_count().is(1)) attrs["axis"] = x.perm[static_cast<size_t>(from_end(node.int_attr("axis", 1), x.perm.size()))];
+  if (!node.inputs[1]->shape().element_count().is(1))
+    attrs["axis"] = x.perm[static_cast<size_t>(from_end(node.int_attr("axis", 1), x.perm.size()))];
   std::vector<Value*> inputs = node.inputs;
   inputs[0] = x.x;
-  rewriter.replace(node.outputs.front(), turn(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), std::move(attrs)), x.perm));
+  rewriter.replace(node.outputs.front(),
+                   turn(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), std::move(attrs)), x.perm));
   return true;
 }
 
@@ -132,7 +140,8 @@ bool sink_through_pad(Rewriter& rewriter, Node& node, const Turned& x) {
   std::vector<Value*> inputs = node.inputs;
   inputs[0] = x.x;
   inputs[1] = add_ints(rewriter, *node.inputs[1], turned);
-  rewriter.replace(node.outputs.front(), turn(rewriter, node, rewriter.insert(&node, "Pad", std::move(inputs), node.attrs), x.perm));
+  rewriter.replace(node.outputs.front(),
+                   turn(rewriter, node, rewriter.insert(&node, "Pad", std::move(inputs), node.attrs), x.perm));
   return true;
 }
 
@@ -157,7 +166,8 @@ bool sink_through_axes(Rewriter& rewriter, Node& node, const Turned& x, bool kee
   std::vector<Value*> inputs = node.inputs;
   inputs[0] = x.x;
   inputs[1] = add_ints(rewriter, *node.inputs[1], *axes);
-  rewriter.replace(node.outputs.front(), turn(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), node.attrs), perm));
+  rewriter.replace(node.outputs.front(),
+                   turn(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), node.attrs), perm));
   return true;
 }
 
@@ -176,7 +186,8 @@ bool sink_through_slice(Rewriter& rewriter, Node& node, const Turned& x) {
   inputs.resize(std::max<size_t>(4, inputs.size()), nullptr);
   inputs[0] = x.x;
   inputs[3] = add_ints(rewriter, *node.inputs[1], axes);
-  rewriter.replace(node.outputs.front(), turn(rewriter, node, rewriter.insert(&node, "Slice", std::move(inputs), node.attrs), x.perm));
+  rewriter.replace(node.outputs.front(),
+                   turn(rewriter, node, rewriter.insert(&node, "Slice", std::move(inputs), node.attrs), x.perm));
   return true;
 }
 
@@ -193,8 +204,9 @@ bool sink_through_split(Rewriter& rewriter, Node& node, const Turned& x) {
 }
 
 bool is_reduction(const Node& node) {
-  static constexpr std::string_view kOps[] = {"ReduceMean", "ReduceSum", "ReduceMax",       "ReduceMin",    "ReduceProd",
-                                              "ReduceL1",   "ReduceL2",  "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+  static constexpr std::string_view kOps[] = {"ReduceMean",   "ReduceSum",      "ReduceMax", "ReduceMin",
+                                              "ReduceProd",   "ReduceL1",       "ReduceL2",  "ReduceSumSquare",
+                                              "ReduceLogSum", "ReduceLogSumExp"};
   return std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
@@ -239,7 +251,8 @@ bool sink_transposes(Rewriter& rewriter, Node& node) {
   if (node.outputs.size() != 1 || !node.outputs.front()) return false;
   if (node.op == "Concat") return sink_through_concat(rewriter, node);
   const Op* op = rewriter.context().ops.find(node.op);
-  if (op && op->layout == LayoutClass::Oblivious && !op->random) return sink_through_operands(rewriter, node, node.attrs);
+  if (op && op->layout == LayoutClass::Oblivious && !op->random)
+    return sink_through_operands(rewriter, node, node.attrs);
   if (!x) return false;
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return sink_through_linear(rewriter, node, *x);
   if (node.op == "Pad") return sink_through_pad(rewriter, node, *x);
