@@ -9,7 +9,8 @@
 namespace neo::python {
 namespace {
 
-Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem) {
+// A first axis is most likely a batch of one.
+Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem, bool is_first) {
   if (object.is_none()) return symbols.fresh(stem);
   if (py::isinstance<py::str>(object)) {
     auto text = py::cast<std::string>(object);
@@ -21,7 +22,7 @@ Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem
       text.resize(at);
     }
     symbols.reserve(text);
-    return Dim::symbol(text, range);
+    return Dim::symbol(text, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
   }
   return Dim(py::cast<int64_t>(object));
 }
@@ -79,7 +80,7 @@ Type to_type(const std::string& dtype, const py::object& dims, SymbolTable& symb
   if (!element) return Type::parse(dtype);
   if (dims.is_none()) return Type::tensor(*element, Shape());
   std::vector<Dim> sizes;
-  for (const py::handle d : dims) sizes.push_back(to_dim(d, symbols, stem));
+  for (const py::handle d : dims) sizes.push_back(to_dim(d, symbols, stem, sizes.empty()));
   return Type::tensor(*element, Shape(std::move(sizes)));
 }
 

@@ -149,8 +149,8 @@ TEST(Dim, ProofsAreThreeValued) {
 
 TEST(Dim, HintsComeFromSymbolsOrTheLowerEnd) {
   EXPECT_EQ((P + 1).hint(), 9);
-  EXPECT_EQ(N.hint(), 1);
-  EXPECT_EQ(Dim::symbol("K", {5, 9}).hint(), 5);
+  EXPECT_EQ(N.hint(), kDefaultHint);
+  EXPECT_EQ(Dim::symbol("K", {5, 9}).hint(), 9);
 }
 
 TEST(Dim, SubstitutionSimplifiesAgain) {
