@@ -1,7 +1,7 @@
 """Which ONNX operators are rewritten on import, and by what.
 
-An operator that is not here is taken over as it is: same name, inputs and attributes (those of the newest opset are neo's
-own). versions.py says from which version on.
+An operator that is not here is taken over as it is: same name, inputs and attributes (those of the newest opset are
+neo's own). versions.py says from which version on.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ _CONVERTERS: dict[tuple[str, str], list[tuple[int, int, Converter]]] = {}
 _FOREVER = 1 << 30
 
 
-def register(
-    *ops: str, since: int = 1, until: int = _FOREVER, domain: str = ""
-) -> Callable[[Converter], Converter]:
+def register(*ops: str, since: int = 1, until: int = _FOREVER, domain: str = "") -> Callable[[Converter], Converter]:
     """Declare the converter of operators for models of opset `since` up to, not including, `until`."""
 
     def add(converter: Converter) -> Converter:
