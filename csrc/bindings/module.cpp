@@ -96,7 +96,8 @@ void bind_module(py::module_& m) {
       .def("cancel", &CancelToken::cancel)
       .def_property_readonly("cancelled", &CancelToken::is_cancelled);
 
-  py::class_<Module, std::shared_ptr<Module>>(m, "Module", "A plan ready to be called, from any number of threads at once.")
+  py::class_<Module, std::shared_ptr<Module>>(m, "Module",
+                                              "A plan ready to be called, from any number of threads at once.")
       .def_property_readonly("input_names", [](const Module& module) { return module.plan().input_names; })
       .def_property_readonly("output_names", [](const Module& module) { return module.plan().output_names; })
       .def_property_readonly("threads", &Module::threads)
@@ -110,7 +111,10 @@ void bind_module(py::module_& m) {
                                return steps;
                              })
       .def(
-          "call", [](Module& module, const py::list& inputs, CancelToken* token) { return call(module, inputs, token, nullptr); },
+          "call",
+          [](Module& module, const py::list& inputs, CancelToken* token) {
+            return call(module, inputs, token, nullptr);
+          },
           py::arg("inputs"), py::arg("token") = py::none())
       .def(
           "trace",
@@ -135,7 +139,10 @@ void bind_module(py::module_& m) {
           },
           py::arg("inputs"), "(results, events in order of their end)")
       .def(
-          "with_threads", [](const Module& module, int threads, bool oversubscribe) { return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe)); },
+          "with_threads",
+          [](const Module& module, int threads, bool oversubscribe) {
+            return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe));
+          },
           py::arg("threads"), py::arg("oversubscribe") = true);
 }
 

@@ -26,7 +26,10 @@ def value(name, shape, dtype=TensorProto.FLOAT):
 def two_by_two():
     """(a, b) of [N, 3] to their sum and their difference."""
     return build(
-        [helper.make_node("Add", ["a", "b"], ["sum"], "adds"), helper.make_node("Sub", ["a", "b"], ["rest"], "subtracts")],
+        [
+            helper.make_node("Add", ["a", "b"], ["sum"], "adds"),
+            helper.make_node("Sub", ["a", "b"], ["rest"], "subtracts"),
+        ],
         [value("a", ["N", 3]), value("b", ["N", 3])],
         [value("sum", ["N", 3]), value("rest", ["N", 3])],
     )

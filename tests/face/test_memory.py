@@ -1,6 +1,7 @@
 """Memory stays flat, whatever shapes come."""
 
 import gc
+import os
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,8 @@ def test_memory_is_flat_over_ten_thousand_random_shapes(digits, images):
         module(images[:n])
     gc.collect()
     assert module._native.kept_bytes == kept
-    assert resident_bytes() - before < 8 << 20
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # it keeps freed memory for a while
+        assert resident_bytes() - before < 8 << 20
 
 
 def test_bindings_are_kept_for_a_bounded_number_of_shapes(pair):

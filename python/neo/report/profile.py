@@ -51,7 +51,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Event:
-    """One execution of a step: its index in `Profile.steps`, and when it began and ended, in us from the call's start."""
+    """One execution of a step: its index in `Profile.steps`; begin and end in microseconds from the call's start."""
 
     step: int
     start_us: float
@@ -147,7 +147,7 @@ class Profile:
         return text
 
     def timeline(self) -> Figure:
-        """One call over time: a row per step, a colour per operator; at most 60 steps, the slowest. Needs matplotlib."""
+        """One call over time: a row per step, a colour per operator; the slowest 60 steps. Needs matplotlib."""
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
 

@@ -20,9 +20,7 @@ _CONVERTERS: dict[tuple[str, str], list[tuple[int, int, Converter]]] = {}
 _FOREVER = 1 << 30
 
 
-def register(
-    *ops: str, since: int = 1, until: int = _FOREVER, domain: str = ""
-) -> Callable[[Converter], Converter]:
+def register(*ops: str, since: int = 1, until: int = _FOREVER, domain: str = "") -> Callable[[Converter], Converter]:
     """Declare the converter of operators for models of opset `since` up to, not including, `until`."""
 
     def add(converter: Converter) -> Converter:

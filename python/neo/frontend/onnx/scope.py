@@ -15,7 +15,8 @@ __all__ = ["Scope"]
 class Scope:
     """The values a graph's nodes may name.
 
-    A body sees the names of the graphs around it. An outer constant becomes a constant of the body; any other outer value
+    A body sees the names of the graphs around it. An outer constant becomes a constant of the body; any other
+    outer value
     becomes an input of the body and is recorded in `captured`, to be handed in by the node that holds the body.
 
     A name in `missing` is defined, but nobody knows its value: the node that makes it was refused.
