@@ -79,7 +79,12 @@ def test_space_and_depth(op, tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)
         block = int(random.integers(1, 5))
-        dims = [int(random.integers(0, 3)), int(random.integers(1, 6)), int(random.integers(1, 9)), int(random.integers(1, 9))]
+        dims = [
+            int(random.integers(0, 3)),
+            int(random.integers(1, 6)),
+            int(random.integers(1, 9)),
+            int(random.integers(1, 9)),
+        ]
         if op == "DepthToSpace":
             dims[1] *= block * block
         else:
@@ -97,7 +102,9 @@ def test_tile(tier):
         rank = int(random.integers(1, 5))
         dims = [pick(random, SIZES[:6]) for _ in range(rank)]
         repeats = random.integers(0 if seed == 0 else 1, 4, rank).astype(np.int64)
-        Move("Tile", elements(random, pick(random, DTYPES), dims), [repeats], symbols=bool(random.integers(2))).check(tier)
+        Move("Tile", elements(random, pick(random, DTYPES), dims), [repeats], symbols=bool(random.integers(2))).check(
+            tier
+        )
 
 
 @by_tier

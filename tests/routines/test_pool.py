@@ -115,7 +115,11 @@ def test_whole_planes(op, keepdims, tier):
     for seed in range(CASES // 2):
         random = np.random.default_rng(seed)
         rank = pick(random, [1, 2, 2, 3])
-        dims = [int(random.integers(0, 4)), pick(random, CHANNELS), *(pick(random, [1, 2, 5, 7, 19]) for _ in range(rank))]
+        dims = [
+            int(random.integers(0, 4)),
+            pick(random, CHANNELS),
+            *(pick(random, [1, 2, 5, 7, 19]) for _ in range(rank)),
+        ]
         attrs = {} if op.startswith("Global") else {"axes": list(range(2, rank + 2)), "keepdims": keepdims}
         graph = pool_graph(op, dims, attrs)
         x = floats(random, dims)

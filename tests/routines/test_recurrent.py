@@ -21,8 +21,22 @@ def pick(random, options):
 class Layer:
     """One recurrent node "layer" with random weights."""
 
-    def __init__(self, random, op, steps, batch, inputs, hidden, *, direction="forward", attrs=None, outputs=None,
-                 states=True, bias=True, symbols=False):
+    def __init__(
+        self,
+        random,
+        op,
+        steps,
+        batch,
+        inputs,
+        hidden,
+        *,
+        direction="forward",
+        attrs=None,
+        outputs=None,
+        states=True,
+        bias=True,
+        symbols=False,
+    ):
         self.graph = _native.Graph()
         directions = 2 if direction == "bidirectional" else 1
         attrs = {"hidden_size": hidden, "direction": direction, **(attrs or {})}
@@ -76,10 +90,18 @@ def test_gives_what_the_reference_gives(op, tier):
         outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
         wanted = int(random.integers(1, 2 ** len(outputs)))
         Layer(
-            random, op, int(random.integers(1, 7)), pick(random, [1, 1, 2, 3, 5, 13]), pick(random, [1, 3, 10, 17]),
-            pick(random, [1, 4, 7, 16, 19]), direction=pick(random, ["forward", "reverse", "bidirectional"]),
-            attrs=attrs_of(random, op), outputs=[o if wanted >> i & 1 else "" for i, o in enumerate(outputs)],
-            states=bool(random.integers(2)), bias=bool(random.integers(2)), symbols=bool(random.integers(2)),
+            random,
+            op,
+            int(random.integers(1, 7)),
+            pick(random, [1, 1, 2, 3, 5, 13]),
+            pick(random, [1, 3, 10, 17]),
+            pick(random, [1, 4, 7, 16, 19]),
+            direction=pick(random, ["forward", "reverse", "bidirectional"]),
+            attrs=attrs_of(random, op),
+            outputs=[o if wanted >> i & 1 else "" for i, o in enumerate(outputs)],
+            states=bool(random.integers(2)),
+            bias=bool(random.integers(2)),
+            symbols=bool(random.integers(2)),
         ).check(tier)
 
 

@@ -83,7 +83,11 @@ def test_positions_of_extremes(op, tier):
         random = np.random.default_rng(seed)
         dims = [pick(random, SIZES[:6]) for _ in range(int(random.integers(1, 4)))]
         x = random.integers(0, 3, dims).astype(np.float32)
-        attrs = {"axis": int(random.integers(-x.ndim, x.ndim)), "select_last_index": seed % 2, "keepdims": seed // 2 % 2}
+        attrs = {
+            "axis": int(random.integers(-x.ndim, x.ndim)),
+            "select_last_index": seed % 2,
+            "keepdims": seed // 2 % 2,
+        }
         check(build(op, x, attrs=attrs), tier, REDUCE, x, 1, True)
 
 
@@ -136,7 +140,11 @@ def test_channel_norms(op, tier):
         random = np.random.default_rng(seed)
         groups = pick(random, [1, 2, 3])
         channels = groups * pick(random, [1, 2, 5])
-        dims = [int(random.integers(1, 4)), channels, *(pick(random, SIZES[1:8]) for _ in range(int(random.integers(1, 3))))]
+        dims = [
+            int(random.integers(1, 4)),
+            channels,
+            *(pick(random, SIZES[1:8]) for _ in range(int(random.integers(1, 3)))),
+        ]
         x = floats(random, dims)
         operands = [floats(random, [channels]) for _ in range(2)]
         attrs = {"epsilon": 1e-3, **({"num_groups": groups} if op == "GroupNormalization" else {})}

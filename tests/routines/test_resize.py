@@ -50,7 +50,11 @@ def test_gives_what_the_reference_gives(mode, routine, tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)
         rank = pick(random, [3, 4, 4, 4, 5])
-        dims = [int(random.integers(0 if seed == 0 else 1, 3)), pick(random, [1, 3, 8, 17]), *random.integers(1, 12, rank - 2)]
+        dims = [
+            int(random.integers(0 if seed == 0 else 1, 3)),
+            pick(random, [1, 3, 8, 17]),
+            *random.integers(1, 12, rank - 2),
+        ]
         dims = [int(d) for d in dims]
         attrs = {"mode": mode, "coordinate_transformation_mode": pick(random, COORDINATES)}
         if mode == "nearest":
@@ -87,7 +91,9 @@ def test_large_enough_for_a_team(mode, routine, tier):
 def test_an_element_without_weight_does_not_count(routine, tier):
     x = np.full((1, 3, 4, 4), np.inf, np.float32)
     x[:, :, ::2, ::2] = 1
-    graph = resize_graph([1, 3, 4, 4], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, sizes=[1, 3, 2, 2])
+    graph = resize_graph(
+        [1, 3, 4, 4], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, sizes=[1, 3, 2, 2]
+    )
     check(graph, tier, routine, x, True)
 
 
