@@ -38,7 +38,9 @@ def spatial(random, rank):
         attrs["dilations"].append(dilation)
     auto_pad = pick(random, ["NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
     if auto_pad == "VALID":
-        sizes = [max(s, (k - 1) * d + 1) for s, k, d in zip(sizes, attrs["kernel_shape"], attrs["dilations"], strict=True)]
+        sizes = [
+            max(s, (k - 1) * d + 1) for s, k, d in zip(sizes, attrs["kernel_shape"], attrs["dilations"], strict=True)
+        ]
     if auto_pad == "NOTSET":
         attrs["pads"] = begin + end
     else:
@@ -200,7 +202,9 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
 
 
 @by_tier
-@pytest.mark.parametrize(("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)])
+@pytest.mark.parametrize(
+    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+)
 @pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_LOWER"])
 def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
     case = Case(7)
@@ -218,7 +222,9 @@ def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
 
 @by_tier
 @pytest.mark.parametrize("batch", [0, 3])
-@pytest.mark.parametrize(("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)])
+@pytest.mark.parametrize(
+    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+)
 def test_any_batch(tier, batch, routine, channels, groups):
     case = Case(8)
     case.build([batch, channels, 6, 5], [20, channels // groups, 3, 3], {"group": groups}, "add")
@@ -344,8 +350,18 @@ def test_blocks_are_vectors():
 @pytest.mark.parametrize(
     ("x_dims", "w_dims", "attrs", "expected"),
     [
-        ([1, 40, 9, 9], [8, 40, 3, 3], {}, {FIRST: "more than 16 input channels", DEPTHWISE: "not one input and one output"}),
-        ([1, 8, 9, 9], [8, 1, 3, 3], {"group": 8}, {DIRECT: "one input channel per group", FIRST: "more than one group"}),
+        (
+            [1, 40, 9, 9],
+            [8, 40, 3, 3],
+            {},
+            {FIRST: "more than 16 input channels", DEPTHWISE: "not one input and one output"},
+        ),
+        (
+            [1, 8, 9, 9],
+            [8, 1, 3, 3],
+            {"group": 8},
+            {DIRECT: "one input channel per group", FIRST: "more than one group"},
+        ),
         ([1, 4, 9, 9, 9], [8, 4, 3, 3, 3], {}, {r: "more than two spatial axes" for r in (DIRECT, FIRST, DEPTHWISE)}),
         ([1, 6, 9, 9], [10, 3, 3, 3], {"group": 2}, {DIRECT: "grouped output channels must fill whole blocks"}),
     ],

@@ -123,7 +123,9 @@ def test_fused_matmul_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
-@pytest.mark.parametrize("dims", [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0]), ([0, 3, 5], [5, 7]), ([2, 3, 5], [0, 5, 7])])
+@pytest.mark.parametrize(
+    "dims", [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0]), ([0, 3, 5], [5, 7]), ([2, 3, 5], [0, 5, 7])]
+)
 def test_empty_operands(tier, dims):
     if dims[0] == [2, 3, 5]:
         dims = ([1, 3, 5], [0, 5, 7])
