@@ -20,11 +20,9 @@ void infer_scales(InferContext& ctx, int scale_input, int zero_input) {
   const int64_t block = ctx.node().int_attr("block_size", 0);
   ctx.check(block >= 0, str("attribute block_size must not be negative. Got ", block));
   if (ctx.has_input(zero_input) && ctx.ranked(zero_input)) {
-    const Shape& zero = ctx.shape(zero_input);
-    ctx.check_rank(zero_input, scale.rank());
-    for (int i = 0; i < scale.rank(); ++i) {
-      ctx.require_equal(zero[i], scale[i], "scale and zero point must have one shape");
-    }
+    // A scalar may also be written as a vector of one.
+    ctx.require_equal(ctx.shape(zero_input).element_count(), scale.element_count(),
+                      "scale and zero point must have one shape");
   }
   if (block == 0) {
     ctx.check(scale.rank() <= 1,

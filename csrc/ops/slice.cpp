@@ -88,6 +88,16 @@ void reference_concat(ReferenceContext& ctx) {
 
 // Split
 
+// Parts of one size, of which the last are smaller or empty where it does not divide the axis.
+std::vector<int64_t> even_parts(int64_t size, int parts) {
+  const int64_t chunk = (size + parts - 1) / parts;
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; static_cast<int>(sizes.size()) < parts; at += chunk) {
+    sizes.push_back(std::clamp<int64_t>(size - at, 0, chunk));
+  }
+  return sizes;
+}
+
 void infer_split(InferContext& ctx) {
   const int parts = ctx.output_count();
   if (!ctx.ranked(0)) {
@@ -111,11 +121,14 @@ void infer_split(InferContext& ctx) {
   } else {
     const int64_t count = ctx.node().int_attr("num_outputs", parts);
     ctx.check(count == parts, str("num_outputs must be the number of outputs. Got ", count, ", expected ", parts));
-    const Dim chunk = ceildiv(size, Dim(parts));
-    const Dim last = size - chunk * Dim(parts - 1);
-    ctx.require_less_equal(0, last, "the axis must be long enough for the number of parts");
-    sizes.assign(static_cast<size_t>(parts), chunk);
-    sizes.back() = last;
+    if (size.is_constant()) {
+      for (const int64_t part : even_parts(size.value(), parts)) sizes.push_back(part);
+    } else {
+      const Dim chunk = ceildiv(size, Dim(parts));
+      sizes.assign(static_cast<size_t>(parts), chunk);
+      sizes.back() = size - chunk * Dim(parts - 1);
+      ctx.require_less_equal(0, sizes.back(), "the axis must be long enough for the number of parts");
+    }
   }
   const auto contents = ctx.shape(0).rank() == 1 ? shape_contents(ctx, 0) : std::nullopt;
   size_t offset = 0;
@@ -145,9 +158,7 @@ void reference_split(ReferenceContext& ctx) {
     ctx.check(static_cast<int>(sizes.size()) == parts,
               str("split must have one size per output. Got ", sizes.size(), ", expected ", parts));
   } else {
-    const int64_t chunk = (size + parts - 1) / parts;
-    sizes.assign(static_cast<size_t>(parts), chunk);
-    sizes.back() = size - chunk * (parts - 1);
+    sizes = even_parts(size, parts);
   }
   ctx.check(
       std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == size &&

@@ -8,10 +8,37 @@ namespace {
 
 constexpr size_t kIdleRuns = 4;
 
+// Cancels a run while the call that it was taken for lasts, and never the next call's.
+class RunningCall {
+ public:
+  explicit RunningCall(Run* run) : run_(run) {}
+
+  void cancel() {
+    std::lock_guard lock(mutex_);
+    if (run_) run_->cancel();
+  }
+  void finish() {
+    std::lock_guard lock(mutex_);
+    run_ = nullptr;
+  }
+
+  struct End {
+    RunningCall& call;
+    ~End() { call.finish(); }
+  };
+
+ private:
+  std::mutex mutex_;
+  Run* run_;
+};
+
 }  // namespace
 
 Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe)
-    : plan_(std::move(plan)), bindings_(std::make_shared<BindingCache>()), threads_(threads), oversubscribe_(oversubscribe) {
+    : plan_(std::move(plan)),
+      bindings_(std::make_shared<BindingCache>()),
+      threads_(threads),
+      oversubscribe_(oversubscribe) {
   NEO_CHECK(threads >= 1, Model, "compile", "threads must be positive. Got ", threads, ", expected 1 or more");
 }
 
@@ -50,13 +77,12 @@ std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const Cal
   // A run that was cancelled or threw is not used again.
   std::shared_ptr<Run> run = take_run();
   run->set_trace(options.trace);
-  if (options.started) {
-    options.started([weak = std::weak_ptr<Run>(run)] {
-      if (auto live = weak.lock()) live->cancel();
-    });
-  }
+  const auto running = std::make_shared<RunningCall>(run.get());
+  const RunningCall::End end{*running};
+  if (options.started) options.started([running] { running->cancel(); });
   const auto team = process_thread_pool().lease(threads_, oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No);
   std::vector<HostValue> results = run->call(inputs, *team, options.poll);
+  running->finish();
   if (!run->is_cancelled()) give_back(std::move(run));
   return results;
 }

@@ -6,6 +6,38 @@
 namespace neo {
 namespace {
 
+// A plan trusts its arguments' kinds, dtypes, ranks and fixed sizes. Symbols are checked where they are bound.
+void check_value(const HostValue& value, const Type& type, const std::string& input) {
+  switch (type.kind) {
+    case Type::Kind::Optional:
+      if (value.kind != HostValue::Kind::Empty) check_value(value, *type.element, input);
+      return;
+    case Type::Kind::Sequence:
+      NEO_CHECK(value.kind == HostValue::Kind::Sequence, Type, "run", "an input of type ", type.to_string(),
+                " must be a list. Got ", value.kind == HostValue::Kind::Empty ? "None" : "an array", " - at input '",
+                input, "'");
+      for (const HostValue& item : value.items) check_value(item, *type.element, input);
+      return;
+    case Type::Kind::Tensor:
+      break;
+  }
+  NEO_CHECK(value.kind == HostValue::Kind::Tensor, Type, "run", "an input of type ", type.to_string(),
+            " must be an array. Got ", value.kind == HostValue::Kind::Empty ? "None" : "a list", " - at input '", input,
+            "'");
+  const Tensor& tensor = value.tensor;
+  NEO_CHECK(type.dtype == DType::Undefined || tensor.dtype() == type.dtype, Type, "run",
+            "dtype must be the input's. Got ", name(tensor.dtype()), ", expected ", name(type.dtype), " - at input '",
+            input, "'");
+  if (!type.shape.has_rank()) return;
+  bool fits = static_cast<size_t>(type.shape.rank()) == tensor.dims().size();
+  for (int i = 0; fits && i < type.shape.rank(); ++i) {
+    const Dim& size = type.shape[i];
+    fits = !size.is_constant() || size.value() == tensor.dims()[static_cast<size_t>(i)];
+  }
+  NEO_CHECK(fits, Shape, "run", "shape must be the input's. Got ", to_string(tensor.dims()), ", expected ",
+            type.shape.to_string(), " - at input '", input, "'");
+}
+
 class PlanRun final : public Run {
  public:
   PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings) : plan_(std::move(plan)) {
@@ -13,10 +45,16 @@ class PlanRun final : public Run {
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
 
-  std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team, const std::function<void()>* poll) override {
+  std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
+                              const std::function<void()>* poll) override {
     state_.team = &team;
     state_.poll = poll;
     state_.iteration = -1;
+    const Block& root = *plan_->root;
+    NEO_ASSERT(inputs.size() == root.arguments.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_value(inputs[i], root.slots[static_cast<size_t>(root.arguments[i])].type, plan_->input_names[i]);
+    }
     std::vector<HostValue> results = frame_->call(inputs, {});
     // The caller may write to what it gets: nothing of the plan's or of its own inputs.
     for (size_t i = 0; i < results.size(); ++i) {

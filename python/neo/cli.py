@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from neo import _native
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.frontend.onnx import check_model
-from neo.module import Module
+from neo.module import Module, Tensor
 from neo.report.table import render_table
 
 __all__ = ["main"]
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="neo", description="Compile a neural network for this machine, run it, look inside.")
+    parser = argparse.ArgumentParser(
+        prog="neo", description="Compile a neural network for this machine, run it, look inside."
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     def add(name: str, run: Callable[[argparse.Namespace], int | None], help_text: str) -> argparse.ArgumentParser:
@@ -103,16 +106,29 @@ def _random_inputs(module: Module, sizes: dict[str, int], given: dict[str, Any] 
         if spec.name in inputs:
             continue
         if spec.shape is None:
-            msg = f"[cli] an input of unknown rank must be given. Got none for {spec.name!r}\nHint: --input {spec.name}=FILE.npy"
+            msg = (
+                f"[cli] an input of unknown rank must be given. Got none for {spec.name!r}\n"
+                f"Hint: --input {spec.name}=FILE.npy"
+            )
             raise ModelError(msg)
         shape = [d if isinstance(d, int) else sizes.get(d, 1) for d in spec.shape]
-        if spec.dtype.startswith("float"):
-            inputs[spec.name] = random.standard_normal(shape).astype(spec.dtype)
-        elif spec.dtype == "bool":
-            inputs[spec.name] = random.random(shape) < 0.5
-        else:
-            inputs[spec.name] = random.integers(0, 2, shape).astype(spec.dtype)
+        inputs[spec.name] = _random_array(random, spec, shape)
     return inputs
+
+
+def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    if spec.dtype in ("float64", "float32", "float16", "complex64", "complex128"):
+        return random.standard_normal(shape).astype(spec.dtype)
+    if spec.dtype == "string":
+        return np.full(shape, "neo", object)
+    try:
+        return random.integers(0, 2, shape).astype(spec.dtype)
+    except TypeError as error:
+        msg = (
+            f"[cli] an input of dtype {spec.dtype} must be given. Got none for {spec.name!r}\n"
+            f"Hint: --input {spec.name}=FILE.npy"
+        )
+        raise ModelError(msg) from error
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -130,7 +146,9 @@ def _run(options: argparse.Namespace) -> None:
     for name, x in outputs.items():
         x = np.asarray(x)
         numeric = x.size and x.dtype.kind in "fiu"
-        rows.append((name, x.dtype, list(x.shape), f"{x.min():.6g}" if numeric else "", f"{x.max():.6g}" if numeric else ""))
+        rows.append(
+            (name, x.dtype, list(x.shape), f"{x.min():.6g}" if numeric else "", f"{x.max():.6g}" if numeric else "")
+        )
     print(render_table(("output", "dtype", "shape", "min", "max"), rows))
     if options.output:
         target = Path(options.output)
@@ -143,14 +161,17 @@ def _bench(options: argparse.Namespace) -> None:
     module = _compile(options)
     inputs = _random_inputs(module, _sizes(options))
     module.run(inputs)
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + options.seconds
     while len(times) < 5 or time.perf_counter() < end:
         start = time.perf_counter()
         module.run(inputs)
         times.append(time.perf_counter() - start)
     q = np.quantile(times, [0.1, 0.5, 0.9]) * 1e3
-    print(f"{q[1]:.3f} ms median, {q[0]:.3f} to {q[2]:.3f} ms (10 to 90 %), {len(times)} calls, {module.threads} threads, {module.target}")
+    print(
+        f"{q[1]:.3f} ms median, {q[0]:.3f} to {q[2]:.3f} ms (10 to 90 %), "
+        f"{len(times)} calls, {module.threads} threads, {module.target}"
+    )
 
 
 def _profile(options: argparse.Namespace) -> None:
@@ -174,7 +195,11 @@ def _check(options: argparse.Namespace) -> int:
     if not refusals:
         print("neo runs every node of this model")
         return 0
-    print(render_table(("node", "op", "opset", "dtype", "reason"), [(r.node, r.op, r.opset, r.dtype, r.reason) for r in refusals]))
+    print(
+        render_table(
+            ("node", "op", "opset", "dtype", "reason"), [(r.node, r.op, r.opset, r.dtype, r.reason) for r in refusals]
+        )
+    )
     return 1
 
 
@@ -189,10 +214,8 @@ def _info(options: argparse.Namespace) -> None:
     for title, values in (("input", proto.graph.input), ("output", proto.graph.output)):
         for v in values:
             print(f"  {title} {v.name}: {onnx.helper.printable_type(v.type)}")
-    counts: dict[str, int] = {}
-    for node in proto.graph.node:
-        counts[node.op_type] = counts.get(node.op_type, 0) + 1
-    print(render_table(("op", "nodes"), sorted(counts.items(), key=lambda c: -c[1]), right=(1,)))
+    counts = Counter(node.op_type for node in proto.graph.node)
+    print(render_table(("op", "nodes"), counts.most_common(), right=(1,)))
 
 
 def _routines(_: argparse.Namespace) -> None:

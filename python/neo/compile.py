@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neo import _native
-from neo.errors import ModelError
+from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.frontend.onnx import import_model
 from neo.module import Module, Tensor
 from neo.select import Problem, Resource, solve
@@ -46,7 +46,8 @@ def compile(  # noqa: A001  (the name users expect)
     memory : int, optional
         Bytes that packed weights may take.
     routines : mapping of str to str or list of str, optional
-        Pins: a node name or pattern to the routines it may use, by name or pattern (``{"conv*": "cpu:float32/direct*"}``).
+        Pins: a node name or pattern to the routines it may use, by name or pattern:
+        ``{"conv*": "cpu:float32/direct*"}``.
     shapes : mapping of str to int or (int, int), optional
         Symbols of the model to a size, or to the range it may take.
 
@@ -61,6 +62,9 @@ def compile(  # noqa: A001  (the name users expect)
     neo.ModelError
         The model or an argument is malformed.
     """
+    if not isinstance(target, str):
+        msg = f"[compile] target must be a name. Got {target!r}, expected a str"
+        raise DTypeError(msg)
     _native.check_target(target)
     if threads is None:
         threads = _native.default_threads()
@@ -71,13 +75,17 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default' or 'strict'"
         raise ModelError(msg)
 
+    if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
+        msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
+        raise ModelError(msg)
+
     graph = import_model(model, shapes=shapes)
     inputs = [_tensor(v) for v in graph.inputs]
     outputs = [_tensor(v) for v in graph.outputs]
     kinds = {v.name: v.kind for v in graph.inputs}
     graph = _native.run_passes(graph)
 
-    problem = _native.build_problem(graph, target, threads, _pins(routines))
+    problem = _build_problem(graph, target, threads, routines)
     arrays = _arrays(problem, accuracy, memory)
     solution = solve(arrays)
     native = problem.lower(list(solution.choice), float(solution.total), threads)
@@ -96,19 +104,77 @@ def _arrays(problem: _native.Problem, accuracy: str | None, memory: int | None) 
     return Problem(problem.costs, edges, resources)
 
 
-def _pins(routines: Mapping[str, str | Sequence[str]] | None) -> Callable[[str, str], bool] | None:
+def _build_problem(
+    graph: _native.Graph, target: str, threads: int, routines: Mapping[str, str | Sequence[str]] | None
+) -> _native.Problem:
     if not routines:
-        return None
-    pins = {node: [allowed] if isinstance(allowed, str) else list(allowed) for node, allowed in routines.items()}
+        return _native.build_problem(graph, target, threads)
+    pins = _Pins(routines, list(_node_names(graph)))
+    try:
+        return _native.build_problem(graph, target, threads, pins.allow)
+    except UnsupportedError:
+        pins.complain_where_nothing_is_left()
+        raise
 
-    def allow(node: str, routine: str) -> bool:
-        for pattern, allowed in pins.items():
+
+def _node_names(graph: _native.Graph) -> Iterator[str]:
+    for node in graph.nodes:
+        yield node.name
+        for body in node.bodies.values():
+            yield from _node_names(body)
+
+
+class _Pins:
+    """Which routines the user allows for which nodes; every pattern must mean something."""
+
+    def __init__(self, routines: Mapping[str, str | Sequence[str]], nodes: Sequence[str]) -> None:
+        if not isinstance(routines, Mapping):
+            msg = (
+                "[compile] routines must be a mapping of nodes to routines. "
+                f"Got {type(routines).__name__}, expected a dict"
+            )
+            raise DTypeError(msg)
+        self._pins = {node: [r] if isinstance(r, str) else list(r) for node, r in routines.items()}
+        self._offered: dict[str, list[str]] = {}
+        self._left: set[str] = set()
+        known = _native.routine_names()
+        for pattern, allowed in self._pins.items():
+            if not any(fnmatch.fnmatchcase(node, pattern) for node in nodes):
+                listed = ", ".join(repr(n) for n in [n for n in nodes if n][:8])
+                msg = (
+                    f"[compile] a pin must match a node of the compiled graph. Got {pattern!r}, "
+                    f"expected one of {listed}"
+                )
+                raise ModelError(msg)
+            for routine in allowed:
+                bare = routine.split("@")[0].split("{")[0]
+                if not any(fnmatch.fnmatchcase(name, bare) for name in known):
+                    msg = (
+                        f"[compile] a pin must match a routine. Got {routine!r} for {pattern!r}, "
+                        f"expected one of {', '.join(known)}"
+                    )
+                    raise ModelError(msg)
+
+    def allow(self, node: str, routine: str) -> bool:
+        """Whether a node may be run by a routine, given as its whole text."""
+        for pattern, allowed in self._pins.items():
             if fnmatch.fnmatchcase(node, pattern):
-                bare = routine.split("{")[0]
-                return any(fnmatch.fnmatchcase(bare, a) or fnmatch.fnmatchcase(routine, a) for a in allowed)
+                self._offered.setdefault(node, []).append(routine)
+                without_schedule = routine.split("{")[0]
+                forms = (routine, without_schedule, without_schedule.split("@")[0])
+                if any(fnmatch.fnmatchcase(form, a) for form in forms for a in allowed):
+                    self._left.add(node)
+                    return True
+                return False
         return True
 
-    return allow
+    def complain_where_nothing_is_left(self) -> None:
+        """Raise for the first pinned node that had routines but keeps none."""
+        for node, offered in self._offered.items():
+            if node not in self._left:
+                names = ", ".join(sorted({o.split("{")[0] for o in offered}))
+                msg = f"[compile] a pin must leave the node a routine. Got none for {node!r}, expected one of {names}"
+                raise ModelError(msg)
 
 
 def _tensor(value: _native.Value) -> Tensor:

@@ -1,7 +1,7 @@
 """The errors neo raises on purpose.
 
-Each is a :class:`Error` of one of three kinds: the model or the call is wrong, the environment lacks something, or neo has a
-bug. Each also derives from the built-in class one would expect. Messages read
+Each is a :class:`Error` of one of three kinds: the model or the call is wrong, the environment lacks something, or
+neo has a bug. Each also derives from the built-in class one would expect. Messages read
 ``[op] rule. Got <values>, expected <values> - at <place>``, with a ``Hint:`` line where there is one (docs/errors.md).
 """
 

@@ -59,7 +59,9 @@ class Module:
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
-        self._dtypes = [np.dtype(t.dtype) if kinds[t.name] == "tensor" and t.dtype in _NUMPY else None for t in self._inputs]
+        self._dtypes = [
+            np.dtype(t.dtype) if kinds[t.name] == "tensor" and t.dtype in _NUMPY else None for t in self._inputs
+        ]
         self._kinds = [kinds[t.name] for t in self._inputs]
         self._kinds_by_name = dict(kinds)
         self._problem = problem
@@ -128,7 +130,9 @@ class Module:
         """
         with self._lock:
             if self._executor is None:
-                self._executor = ThreadPoolExecutor(max_workers=_native.default_threads(), thread_name_prefix="neo-call")
+                self._executor = ThreadPoolExecutor(
+                    max_workers=_native.default_threads(), thread_name_prefix="neo-call"
+                )
         token = _native.CancelToken()
         arranged = self._arrange(inputs)
         future = _CallFuture(token)
@@ -141,7 +145,7 @@ class Module:
             return
         try:
             results = self._native.call(arranged, token)
-        except BaseException as error:  # noqa: BLE001  (handed to whoever waits)
+        except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(self._name(results))
@@ -153,9 +157,12 @@ class Module:
         return {t.name: x for t, x in zip(self._outputs, results, strict=True)}
 
     def _arrange(self, inputs: Mapping[str, Any]) -> list[Any]:
+        if not isinstance(inputs, Mapping):
+            msg = f"[run] inputs must be a mapping of names to arrays. Got {type(inputs).__name__}, expected a dict"
+            raise DTypeError(msg)
         if len(inputs) != len(self._inputs) or any(name not in self._by_name for name in inputs):
             self._complain_about_names(inputs)
-        return [self._check(i, inputs[t.name]) for i, t in enumerate(self._inputs)]
+        return [self._check(i, inputs.get(t.name)) for i, t in enumerate(self._inputs)]
 
     def _complain_about_names(self, inputs: Mapping[str, Any]) -> None:
         expected = ", ".join(repr(t.name) for t in self._inputs)
@@ -163,7 +170,9 @@ class Module:
         if unknown:
             msg = f"[run] input names must be the model's. Got {', '.join(map(repr, unknown))}, expected {expected}"
             raise ModelError(msg)
-        missing = [t.name for t in self._inputs if t.name not in inputs and self._kinds[self._by_name[t.name]] != "optional"]
+        missing = [
+            t.name for t in self._inputs if t.name not in inputs and self._kinds[self._by_name[t.name]] != "optional"
+        ]
         if missing:
             msg = f"[run] every input must be given. Got none for {', '.join(map(repr, missing))}, expected {expected}"
             raise ModelError(msg)
@@ -173,16 +182,14 @@ class Module:
         expected = self._dtypes[index]
         if self._kinds[index] != "tensor":
             return x
-        array = x if isinstance(x, np.ndarray) else np.asarray(_from_dlpack(x))
-        if expected is not None and array.dtype != expected:
-            if array.dtype.kind in "iuf" and not isinstance(x, np.ndarray) and not hasattr(x, "dtype"):
-                array = array.astype(expected)  # plain Python numbers take the input's dtype
-            else:
-                msg = f"[run] dtype must be the input's. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
-                raise DTypeError(msg)
-        elif expected is None and spec.dtype == "string" and array.dtype.kind not in "OUS":
-            msg = f"[run] dtype must be the input's. Got {array.dtype}, expected string - at input {spec.name!r}"
-            raise DTypeError(msg)
+        array = x if isinstance(x, np.ndarray) else _as_array(x, spec)
+        if expected is None:
+            if spec.dtype == "string" and array.dtype.kind not in "OUS":
+                raise _dtype_error(array, spec)
+        elif array.dtype != expected and array.dtype.newbyteorder("=") != expected:
+            if hasattr(x, "dtype") or hasattr(x, "__dlpack__"):
+                raise _dtype_error(array, spec)
+            array = _number_array(array, expected, spec)
         shape = spec.shape
         if shape is not None:
             fits = len(shape) == array.ndim and all(
@@ -249,6 +256,13 @@ class Module:
         """What runs, in order."""
         return [Step(**s) for s in self._native.steps]
 
+    def __reduce__(self) -> Any:
+        msg = (
+            "[module] a module belongs to its process. Got pickle or copy, expected a call\n"
+            "Hint: send the model, and compile it there."
+        )
+        raise DTypeError(msg)
+
     def __iter__(self) -> Iterator[Any]:
         msg = "[module] a module is called, not iterated"
         raise DTypeError(msg)
@@ -277,11 +291,39 @@ class _CallFuture(Future[dict[str, Any]]):
 
 
 _NUMPY = frozenset(
-    "float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool complex64 complex128".split()
-)
+    f"{kind}{bits}"
+    for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
+    for bits in sizes
+) | {"bool", "complex64", "complex128"}
 
 
-def _from_dlpack(x: Any) -> Any:
-    if hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
-        return x
-    return np.from_dlpack(x)
+def _as_array(x: Any, spec: Tensor) -> np.ndarray[Any, Any]:
+    """What gives an array: a list, a number, ``__array__``, the buffer protocol or DLPack."""
+    try:
+        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+            return np.from_dlpack(x)
+        return np.asarray(x)
+    except Exception as error:
+        kind = type(x).__name__
+        msg = f"[run] an input must give an array. Got {kind} ({error}), expected {spec} - at input {spec.name!r}"
+        raise DTypeError(msg) from error
+
+
+def _number_array(array: np.ndarray[Any, Any], expected: np.dtype[Any], spec: Tensor) -> np.ndarray[Any, Any]:
+    """Plain Python numbers take the input's dtype where it holds their values; floats are rounded."""
+    if array.dtype.kind not in "biufc" or (expected.kind == "b" and array.size):
+        raise _dtype_error(array, spec)
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = array.astype(expected)
+    if expected.kind in "iu" and not np.array_equal(converted, array):
+        msg = f"[run] values must fit the dtype. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
+        raise DTypeError(msg)
+    if array.dtype.kind == "c" and expected.kind != "c":
+        raise _dtype_error(array, spec)
+    return converted
+
+
+def _dtype_error(array: np.ndarray[Any, Any], spec: Tensor) -> DTypeError:
+    return DTypeError(
+        f"[run] dtype must be the input's. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
+    )

@@ -362,7 +362,7 @@ def test_blocks_are_vectors():
             {"group": 8},
             {DIRECT: "one input channel per group", FIRST: "more than one group"},
         ),
-        ([1, 4, 9, 9, 9], [8, 4, 3, 3, 3], {}, {r: "more than two spatial axes" for r in (DIRECT, FIRST, DEPTHWISE)}),
+        ([1, 4, 9, 9, 9], [8, 4, 3, 3, 3], {}, dict.fromkeys((DIRECT, FIRST, DEPTHWISE), "more than two spatial axes")),
         ([1, 6, 9, 9], [10, 3, 3, 3], {"group": 2}, {DIRECT: "grouped output channels must fill whole blocks"}),
     ],
 )

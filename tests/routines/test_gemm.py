@@ -80,9 +80,7 @@ def test_matmul_agrees_with_the_reference(tier, seed):
     tail = pick(random, ["", "", "add", "relu"])
     operands = [case.operand("a", a_dims, constant == "a"), case.operand("b", b_dims, constant == "b")]
     if len(b_dims) > 1 and random.random() < 0.5:
-        operands.append(case.operand("bias", [n], bool(tail) and constant == "b" or random.random() < 0.5))
-    if tail and len(operands) == 3 and (constant != "b" or operands[2].constant is None):
-        tail = ""
+        operands.append(case.operand("bias", [n], bool(tail) or random.random() < 0.5))
     case.product("MatMul", operands, clamp_of(random, tail), tail).check(tier, k)
 
 
@@ -124,11 +122,9 @@ def test_fused_matmul_agrees_with_the_reference(tier, seed):
 
 @by_tier
 @pytest.mark.parametrize(
-    "dims", [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0]), ([0, 3, 5], [5, 7]), ([2, 3, 5], [0, 5, 7])]
+    "dims", [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0]), ([0, 3, 5], [5, 7]), ([1, 3, 5], [0, 5, 7])]
 )
 def test_empty_operands(tier, dims):
-    if dims[0] == [2, 3, 5]:
-        dims = ([1, 3, 5], [0, 5, 7])
     for constant in (False, True):
         case = Case(1)
         operands = [case.operand("a", dims[0]), case.operand("b", dims[1], constant)]

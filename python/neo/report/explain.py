@@ -93,12 +93,16 @@ class Explanation:
                 continue
             explained.append(_explain(node, choice))
         if wanted is not None and not explained:
-            names = ", ".join(repr(n["name"]) for n in nodes[:8] if n["name"])
-            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {names}, ..."
+            names = [repr(n["name"]) for n in nodes if n["name"]]
+            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
             raise ModelError(msg)
         return cls(tuple(explained), estimate_us, measured_us)
 
     def __str__(self) -> str:
+        return f"{self._nodes_text()}\n{self._totals()}"
+
+    def _nodes_text(self) -> str:
         if len(self.nodes) == 1:
             return str(self.nodes[0])
         rows = []
@@ -107,12 +111,14 @@ class Explanation:
             others = [o for o in n.options if o.status == "slower" and o.time_us is not None]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {best.time_us:.2f}" if best else ""
-            rows.append((n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against))
-        text = render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
-        text += f"\nselection's total {self.estimate_us:.1f} us"
-        if self.measured_us is not None:
-            text += f"; measured {self.measured_us:.1f} us"
-        return text
+            rows.append(
+                (n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against)
+            )
+        return render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
+
+    def _totals(self) -> str:
+        measured = "" if self.measured_us is None else f"; measured {self.measured_us:.1f} us"
+        return f"selection's total {self.estimate_us:.1f} us{measured}"
 
 
 def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
@@ -122,7 +128,9 @@ def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
-            options.append(Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}"))
+            options.append(
+                Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}")
+            )
         elif c["absorbed_by"] is None:
             options.append(Option("block", status, None, "control flow: lowered to a block of the plan"))
         else:

@@ -13,6 +13,8 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, rig
     widths = [max([len(h), *(len(r[i]) for r in cells)]) for i, h in enumerate(header)]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+        return "  ".join(
+            c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
 
     return "\n".join([line(list(header)), "  ".join("-" * w for w in widths), *(line(r) for r in cells)])
