@@ -305,7 +305,7 @@ class CopyRoutine final : public Routine {
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const Workload& workload = *candidate.workload;
     const Node& node = workload.root();
-    if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, permutation_of(node));
+    if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));
     if (node.op == "Slice") return std::make_unique<SliceStep>(target, *slice_ranges(node));
     if (node.op == "Expand") return std::make_unique<ExpandStep>(target);
     if (node.op == "Tile") return std::make_unique<TileStep>(target);

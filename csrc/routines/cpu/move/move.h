@@ -17,7 +17,7 @@ inline bool makes_sizes(const Node& node) {
 }
 
 // The permutation of a Transpose.
-std::vector<int64_t> permutation_of(const Node& node);
+std::vector<int64_t> transpose_axes(const Node& node);
 
 // The attribute "axis", counted from the front.
 int normalized_axis(const Node& node, int rank);
