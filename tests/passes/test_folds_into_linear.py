@@ -127,4 +127,3 @@ def test_clamps(body: str, clamp: str) -> None:
 )
 def test_clamps_that_stay(body: str) -> None:
     assert_keeps(CONV.format(body=body), "fold_clamps")
-
