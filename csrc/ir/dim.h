@@ -30,7 +30,7 @@ struct Range {
 struct Symbol {
   std::string name;
   Range range{0, kMaxSymbol};  // what the size may be
-  int64_t hint = 0;  // the value that costs are taken at; 0: none given
+  int64_t hint = 0;            // the value that costs are taken at; 0: none given
 };
 
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;

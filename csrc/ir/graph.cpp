@@ -111,17 +111,18 @@ Node* Graph::insert_before(const Node* position, std::string_view op, std::vecto
   return nodes_.insert(at, std::move(node))->get();
 }
 
-void Graph::rename(Value* value, std::string_view new_name) {
-  if (value->name == new_name) return;
+void Graph::rename(Value* value, std::string_view wanted) {
+  if (value->name == wanted) return;
+  const std::string new_name(wanted);  // `wanted` may be the holder's own, which changes below
   Value* holder = find_value(new_name);
   by_name_.erase(value->name);
   if (holder) {
     by_name_.erase(holder->name);
-    by_name_[std::string(new_name)] = value;  // taken before the holder looks for a name of its own
+    by_name_[new_name] = value;  // taken before the holder looks for a name of its own
     holder->name = unique_name(new_name);
     by_name_[holder->name] = holder;
   }
-  value->name = new_name.empty() ? unique_name(new_name) : std::string(new_name);
+  value->name = new_name.empty() ? unique_name(new_name) : new_name;
   by_name_[value->name] = value;
 }
 

@@ -8,6 +8,7 @@ namespace neo {
 
 void add_comparison_ops(OpRegistry& ops);    // comparison.cpp, of elementwise: comparisons, logic, bits, Where
 void add_cast_ops(OpRegistry& ops);          // cast.cpp, of elementwise: Cast, CastLike, BitCast
+void add_determinant_ops(OpRegistry& ops);   // determinant.cpp, of matmul: Det
 void add_special_conv_ops(OpRegistry& ops);  // special_conv.cpp, of conv: DeformConv, CausalConvWithState
 void add_layer_norm_ops(OpRegistry& ops);    // layer_norm.cpp, of norm: LayerNormalization and its kin
 void add_softmax_ops(OpRegistry& ops);       // softmax.cpp, of reduce: Softmax, LogSoftmax, Hardmax

@@ -28,7 +28,8 @@ bool eliminate(Graph& graph) {
       const Value* target = node->input(1);
       // 0 in the target copies a size of the input, which would be another's.
       const bool copies = !target || !target->contents ||
-                          std::any_of(target->contents->begin(), target->contents->end(), [](const Dim& d) { return d.range().lo <= 0; });
+                          std::any_of(target->contents->begin(), target->contents->end(),
+                                      [](const Dim& d) { return d.range().lo <= 0; });
       const bool fixed = target && target->constant && node->int_attr("allowzero", 0) == 0 && [&] {
         const std::vector<int64_t> dims = load_ints(*target->constant);
         return std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d != 0; });

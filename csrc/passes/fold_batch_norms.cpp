@@ -57,7 +57,8 @@ bool fold(Graph& graph, const PassContext& context) {
       store_doubles(scale, affine->scale);
       store_doubles(shift, affine->shift);
       Value* scaled = rewriter.insert(node, "Mul", {input, rewriter.add_constant(output->name + ".scale", scale)});
-      rewriter.replace(output, rewriter.insert(node, "Add", {scaled, rewriter.add_constant(output->name + ".shift", shift)}));
+      rewriter.replace(output,
+                       rewriter.insert(node, "Add", {scaled, rewriter.add_constant(output->name + ".shift", shift)}));
     }
   }
   return rewriter.finish();
@@ -65,7 +66,8 @@ bool fold(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Inference-time BatchNormalization goes into the weights of the node before it, or becomes a multiplication and an addition.
+// Inference-time BatchNormalization goes into the weights of the node before it, or becomes a multiplication and an
+// addition.
 bool fold_batch_norms(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
 }

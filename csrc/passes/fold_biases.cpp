@@ -45,8 +45,8 @@ bool fold(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Additions of constants and multiplications by constants per channel go into the bias and the weights of the Conv, Gemm or MatMul
-// before them.
+// Additions of constants and multiplications by constants per channel go into the bias and the weights of the Conv,
+// Gemm or MatMul before them.
 bool fold_biases(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
 }

@@ -6,7 +6,8 @@ namespace neo {
 namespace {
 
 bool takes_clamp(const Node& node) {
-  return (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm" || node.op == "MatMul") && is_float(node.outputs.front()->dtype());
+  return (node.op == "Conv" || node.op == "ConvTranspose" || node.op == "Gemm" || node.op == "MatMul") &&
+         is_float(node.outputs.front()->dtype());
 }
 
 bool fold(Graph& graph, const PassContext& context) {
@@ -18,7 +19,8 @@ bool fold(Graph& graph, const PassContext& context) {
     Value* input = node->inputs.front();
     Node* producer = input->producer;
     if (!producer || !takes_clamp(*producer) || rewriter.only_reader(input) != node) continue;
-    const Bounds both = within({producer->float_attr("clamp_min", -kInfinity), producer->float_attr("clamp_max", kInfinity)}, *outer);
+    const Bounds both =
+        within({producer->float_attr("clamp_min", -kInfinity), producer->float_attr("clamp_max", kInfinity)}, *outer);
     if (both.lo > -kInfinity) producer->attrs.insert_or_assign("clamp_min", both.lo);
     if (both.hi < kInfinity) producer->attrs.insert_or_assign("clamp_max", both.hi);
     rewriter.replace(node->outputs.front(), input);

@@ -16,7 +16,9 @@ struct ConstantPad {
 std::optional<ConstantPad> as_pad(const Node& node) {
   const Value* x = node.inputs.front();
   const Value* pads = node.input(1);
-  if (node.string_attr("mode", "constant") != "constant" || !x->shape().has_rank() || !is_float(x->dtype()) || !pads->constant) return std::nullopt;
+  if (node.string_attr("mode", "constant") != "constant" || !x->shape().has_rank() || !is_float(x->dtype()) ||
+      !pads->constant)
+    return std::nullopt;
   ConstantPad pad;
   if (const Value* value = node.input(2)) {
     if (!value->constant || value->constant->size() > 1) return std::nullopt;
@@ -31,7 +33,8 @@ std::optional<ConstantPad> as_pad(const Node& node) {
     for (int axis = 0; axis < rank; ++axis) axes.push_back(axis);
   }
   const std::vector<int64_t> sizes = load_ints(*pads->constant);
-  if (sizes.size() != 2 * axes.size() || std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) return std::nullopt;
+  if (sizes.size() != 2 * axes.size() || std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; }))
+    return std::nullopt;
   pad.begins.resize(static_cast<size_t>(rank));
   pad.ends.resize(static_cast<size_t>(rank));
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -78,10 +81,14 @@ std::optional<std::vector<int64_t>> joint_pads(const Node& reader, const Constan
     return pad.value == 0 && counts && windows_meet_input(kernel, pads) ? std::optional(pads) : std::nullopt;
   }
   const std::vector<int64_t> dilations = reader.ints_attr("dilations");
-  if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; }) || !windows_meet_input(kernel, pads)) return std::nullopt;
+  if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; }) ||
+      !windows_meet_input(kernel, pads))
+    return std::nullopt;
   // A maximum does not see what no element is below.
   const bool is_lowest = pad.value <= std::numeric_limits<float>::lowest();
-  return is_lowest || (pad.value == 0 && is_never_negative(reader.inputs.front()->producer->inputs.front())) ? std::optional(pads) : std::nullopt;
+  return is_lowest || (pad.value == 0 && is_never_negative(reader.inputs.front()->producer->inputs.front()))
+             ? std::optional(pads)
+             : std::nullopt;
 }
 
 bool fold(Graph& graph, const PassContext& context) {
@@ -103,8 +110,8 @@ bool fold(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Constant padding of the spatial axes becomes that of the convolution or pool behind it: zeros before Conv, zeros before an
-// AveragePool that counts them, and before MaxPool what is no larger than any element.
+// Constant padding of the spatial axes becomes that of the convolution or pool behind it: zeros before Conv, zeros
+// before an AveragePool that counts them, and before MaxPool what is no larger than any element.
 bool fold_pads(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
 }

@@ -7,7 +7,9 @@
 namespace neo {
 namespace {
 
-bool is_float_constant(const Value* v) { return v && v->constant && is_float(v->dtype()); }
+bool is_float_constant(const Value* v) {
+  return v && v->constant && is_float(v->dtype());
+}
 
 // Axis of the weights that runs over output channels, and how many channels one step of it stands for.
 int weight_axis(const Node& node) {
@@ -27,15 +29,18 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
   const int64_t along = dims[static_cast<size_t>(axis)];
   Tensor out(weights.dtype(), dims);
   // ConvTranspose holds its groups along axis 0: channel = group * along + index.
-  const int64_t per_group = node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
-  const int64_t width = item_bytes(weights.dtype());
-  const auto* from = static_cast<const std::byte*>(weights.data());
-  auto* to = static_cast<std::byte*>(out.data());
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    int64_t channel = i / inner % along;
-    if (node.op == "ConvTranspose") channel += i / per_group * along;
-    store_double(weights.dtype(), to + i * width, load_double(weights.dtype(), from + i * width) * scale[static_cast<size_t>(channel)]);
+  const int64_t per_group =
+      node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
+  const std::vector<double> numbers = load_doubles(weights);
+  std::vector<double> scaled(numbers.size());
+  // Runs of elements of one channel.
+  for (int64_t run = 0; run * inner < weights.size(); ++run) {
+    int64_t channel = run % along;
+    if (node.op == "ConvTranspose") channel += run * inner / per_group * along;
+    for (int64_t i = run * inner; i < (run + 1) * inner; ++i)
+      scaled[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i)] * scale[static_cast<size_t>(channel)];
   }
+  store_doubles(out, scaled);
   return out;
 }
 
@@ -45,7 +50,8 @@ std::optional<LinearNode> as_linear(Node& node) {
   LinearNode linear{&node, 2, 0, 0};
   const bool is_conv = node.op == "Conv" || node.op == "ConvTranspose";
   if (!is_conv && node.op != "Gemm" && node.op != "MatMul") return std::nullopt;
-  if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static()) return std::nullopt;
+  if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static())
+    return std::nullopt;
   if (node.has_attr("clamp_min") || node.has_attr("clamp_max")) return std::nullopt;
   const Value* out = node.outputs.front();
   if (!out->shape().has_rank()) return std::nullopt;
@@ -62,7 +68,8 @@ std::optional<LinearNode> as_linear(Node& node) {
   }
   if (const Value* bias = node.input(2)) {
     if (!is_float_constant(bias) || (node.op == "Gemm" && node.float_attr("beta", 1) != 1)) return std::nullopt;
-    if (!per_channel(*bias, is_conv ? 1 : out->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels)) return std::nullopt;
+    if (!per_channel(*bias, is_conv ? 1 : out->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels))
+      return std::nullopt;
   }
   return linear;
 }
@@ -71,7 +78,8 @@ std::vector<double> bias_of(const LinearNode& linear) {
   const Value* bias = linear.node->input(linear.bias_input);
   const bool is_conv = linear.node->op == "Conv" || linear.node->op == "ConvTranspose";
   if (!bias) return std::vector<double>(static_cast<size_t>(linear.channels), 0.0);
-  return *per_channel(*bias, is_conv ? 1 : linear.node->outputs.front()->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels);
+  return *per_channel(*bias, is_conv ? 1 : linear.node->outputs.front()->shape().rank(),
+                      is_conv ? 0 : linear.channel_axis, linear.channels);
 }
 
 void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& bias) {
@@ -83,7 +91,8 @@ void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<do
 }
 
 void set_weights(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale) {
-  rewriter.set_input(linear.node, 1, rewriter.add_constant(linear.node->inputs[1]->name, scaled_weights(linear, scale)));
+  rewriter.set_input(linear.node, 1,
+                     rewriter.add_constant(linear.node->inputs[1]->name, scaled_weights(linear, scale)));
 }
 
 std::optional<std::vector<double>> per_channel(const Value& constant, int rank, int channel_axis, int64_t channels) {

@@ -12,8 +12,8 @@ namespace neo {
 struct LinearNode {
   Node* node = nullptr;
   size_t bias_input = 2;
-  int64_t channels = 0;   // output channels; the length of the bias
-  int channel_axis = 0;   // of the output
+  int64_t channels = 0;  // output channels; the length of the bias
+  int channel_axis = 0;  // of the output
 };
 
 // The node, when its weights are a float constant of known shape and its bias, if any, a constant vector.

@@ -37,13 +37,15 @@ void quantize(Rewriter& rewriter, Node& node, Value* real, Value* scale, Value* 
 // An activation's codes with one constant scale at inputs i, i + 1, i + 2.
 bool is_activation(const Node& node, size_t i) {
   const Value* codes = node.input(i);
-  return codes && is_byte(codes->dtype()) && codes->shape().has_rank() && read_grid(codes->dtype(), node.input(i + 1), node.input(i + 2));
+  return codes && is_byte(codes->dtype()) && codes->shape().has_rank() &&
+         read_grid(codes->dtype(), node.input(i + 1), node.input(i + 2));
 }
 
 // A scale and zero point of the result, whose codes are bytes.
 bool is_result(const Node& node, size_t scale) {
   const Value* out = node.outputs.front();
-  return is_byte(out->dtype()) && out->shape().has_rank() && read_grid(out->dtype(), node.input(scale), node.input(scale + 1));
+  return is_byte(out->dtype()) && out->shape().has_rank() &&
+         read_grid(out->dtype(), node.input(scale), node.input(scale + 1));
 }
 
 Value* activation(Rewriter& rewriter, const Node& node, size_t i) {
@@ -85,7 +87,8 @@ bool rewrite_conv(Rewriter& rewriter, Node& node) {
   if (!w || !fits_channels(node, 8, 4)) return false;
   std::vector<Value*> inputs{activation(rewriter, node, 0), w};
   if (node.input(8)) inputs.push_back(real_bias(rewriter, node, 8, 1, 4, 1));
-  quantize(rewriter, node, rewriter.insert(&node, "Conv", std::move(inputs), node.attrs), node.inputs[6], node.input(7));
+  quantize(rewriter, node, rewriter.insert(&node, "Conv", std::move(inputs), node.attrs), node.inputs[6],
+           node.input(7));
   return true;
 }
 
@@ -94,7 +97,8 @@ bool rewrite_matmul(Rewriter& rewriter, Node& node) {
   Value* b = weights(rewriter, node, 3, -1);
   if (!b && is_activation(node, 3)) b = activation(rewriter, node, 3);
   if (!b) return false;
-  quantize(rewriter, node, rewriter.insert(&node, "MatMul", {activation(rewriter, node, 0), b}), node.inputs[6], node.input(7));
+  quantize(rewriter, node, rewriter.insert(&node, "MatMul", {activation(rewriter, node, 0), b}), node.inputs[6],
+           node.input(7));
   return true;
 }
 
@@ -119,19 +123,25 @@ bool rewrite_binary(Rewriter& rewriter, Node& node) {
   // Constants are dequantized too: fold_constants computes that.
   if (!is_activation(node, 0) || !is_activation(node, 3) || !is_result(node, 6)) return false;
   const std::string_view op = node.op == "com.microsoft.QLinearAdd" ? "Add" : "Mul";
-  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0), activation(rewriter, node, 3)}), node.inputs[6], node.input(7));
+  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0), activation(rewriter, node, 3)}),
+           node.inputs[6], node.input(7));
   return true;
 }
 
 bool rewrite_unary(Rewriter& rewriter, Node& node, std::string_view op, Attrs attrs) {
   if (!is_activation(node, 0) || !is_result(node, 3)) return false;
-  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0)}, std::move(attrs)), node.inputs[3], node.input(4));
+  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0)}, std::move(attrs)),
+           node.inputs[3], node.input(4));
   return true;
 }
 
-bool rewrite_sigmoid(Rewriter& rewriter, Node& node) { return rewrite_unary(rewriter, node, "Sigmoid", {}); }
+bool rewrite_sigmoid(Rewriter& rewriter, Node& node) {
+  return rewrite_unary(rewriter, node, "Sigmoid", {});
+}
 
-bool rewrite_leaky_relu(Rewriter& rewriter, Node& node) { return rewrite_unary(rewriter, node, "LeakyRelu", {{"alpha", node.float_attr("alpha", 0.01)}}); }
+bool rewrite_leaky_relu(Rewriter& rewriter, Node& node) {
+  return rewrite_unary(rewriter, node, "LeakyRelu", {{"alpha", node.float_attr("alpha", 0.01)}});
+}
 
 bool rewrite_softmax(Rewriter& rewriter, Node& node) {
   const int64_t axis = node.int_attr("axis", -1);
@@ -161,7 +171,8 @@ bool rewrite_concat(Rewriter& rewriter, Node& node) {
     same = same && read_grid(node.inputs[i]->dtype(), node.inputs[i + 1], node.input(i + 2)) == grid;
   }
   std::vector<Value*> parts;
-  for (size_t i = 2; i < node.inputs.size(); i += 3) parts.push_back(same ? node.inputs[i] : activation(rewriter, node, i));
+  for (size_t i = 2; i < node.inputs.size(); i += 3)
+    parts.push_back(same ? node.inputs[i] : activation(rewriter, node, i));
   Value* joined = rewriter.insert(&node, "Concat", std::move(parts), {{"axis", node.int_attr("axis", 0)}});
   if (same) {
     rewriter.replace(node.outputs.front(), joined);
@@ -178,32 +189,41 @@ double largest_sum(const Tensor& weights, int axis) {
   for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
   const std::vector<double> numbers = load_doubles(weights);
   std::vector<double> sums(static_cast<size_t>(dims[static_cast<size_t>(axis)]), 0);
-  for (size_t i = 0; i < numbers.size(); ++i) sums[i / static_cast<size_t>(inner) % sums.size()] += std::abs(numbers[i]);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    sums[i / static_cast<size_t>(inner) % sums.size()] += std::abs(numbers[i]);
   return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
 }
 
-// ConvInteger and MatMulInteger count in int32; in float32 where no sum can leave the whole numbers that are exact there.
+// ConvInteger and MatMulInteger count in int32; in float32 where no sum can leave the whole numbers that are exact
+// there.
 bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   const bool is_conv = node.op == "ConvInteger";
   Value* x = node.inputs[0];
   const Value* codes = node.inputs[1];
   Value* zero = node.input(2);
   const Value* w_zero = node.input(3);
-  if (!is_byte(x->dtype()) || !x->shape().has_rank() || !codes->constant || !is_byte(codes->dtype()) || codes->constant->rank() < 2) return false;
-  if ((w_zero && !w_zero->constant) || (zero && !(zero->shape().has_rank() && zero->shape().element_count().is(1)))) return false;
+  if (!is_byte(x->dtype()) || !x->shape().has_rank() || !codes->constant || !is_byte(codes->dtype()) ||
+      codes->constant->rank() < 2)
+    return false;
+  if ((w_zero && !w_zero->constant) || (zero && !(zero->shape().has_rank() && zero->shape().element_count().is(1))))
+    return false;
   const int axis = is_conv ? 0 : codes->constant->rank() - 1;
   if (w_zero && w_zero->constant->rank() > 1) return false;
-  const auto whole = dequantized(*codes->constant, Tensor::from<float>(DType::Float32, {}, std::vector<float>{1}), w_zero ? &*w_zero->constant : nullptr, axis);
+  const auto whole = dequantized(*codes->constant, Tensor::from<float>(DType::Float32, {}, std::vector<float>{1}),
+                                 w_zero ? &*w_zero->constant : nullptr, axis);
   if (!whole || 255 * largest_sum(*whole, axis) >= kExactSum) return false;
   Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
   Value* real = dequantize(rewriter, node, x, scale, zero);
-  Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul", {real, rewriter.add_constant(codes->name + ".whole", *whole)}, node.attrs);
+  Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul",
+                                   {real, rewriter.add_constant(codes->name + ".whole", *whole)}, node.attrs);
   Value* out = node.outputs.front();
   // What turns the counts to float32 at once reads them as they are.
   for (Node* reader : rewriter.readers(out)) {
-    if (reader->op == "Cast" && reader->outputs.front()->dtype() == DType::Float32) rewriter.replace(reader->outputs.front(), product);
+    if (reader->op == "Cast" && reader->outputs.front()->dtype() == DType::Float32)
+      rewriter.replace(reader->outputs.front(), product);
   }
-  if (!rewriter.is_retired(&node)) rewriter.replace(out, rewriter.insert(&node, "Cast", {product}, {{"to", int64_t{6}}}));
+  if (!rewriter.is_retired(&node))
+    rewriter.replace(out, rewriter.insert(&node, "Cast", {product}, {{"to", int64_t{6}}}));
   return true;
 }
 
@@ -213,7 +233,9 @@ bool rewrite_matmul_to_float(Rewriter& rewriter, Node& node) {
   const Value* scale = node.inputs[3];
   const Value* zero = node.input(5);
   const auto is_one = [](const Value* v) { return !v || (v->shape().has_rank() && v->shape().element_count().is(1)); };
-  if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || !is_one(node.input(4)) || node.outputs.front()->dtype() != DType::Float32) return false;
+  if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || !is_one(node.input(4)) ||
+      node.outputs.front()->dtype() != DType::Float32)
+    return false;
   if (!codes->constant || !scale->constant || (zero && !zero->constant)) return false;
   const auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, -1);
   if (!real) return false;
@@ -289,8 +311,8 @@ bool normalize(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Operators on quantized codes become DequantizeLinear, the float operator and QuantizeLinear, within one step of the result; and
-// a QuantizeLinear with its DequantizeLinear goes where its input lies on its grid already.
+// Operators on quantized codes become DequantizeLinear, the float operator and QuantizeLinear, within one step of the
+// result; and a QuantizeLinear with its DequantizeLinear goes where its input lies on its grid already.
 bool normalize_quantization(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return normalize(g, context); });
 }

@@ -50,7 +50,8 @@ Node* made_by(const Value* value, std::string_view op) {
 std::optional<double> uniform(const Value* value) {
   if (!value || !value->constant || (!is_float(value->dtype()) && !is_integer(value->dtype()))) return std::nullopt;
   const Tensor& tensor = *value->constant;
-  if (tensor.is_splat()) return tensor.size() > 0 ? std::optional(load_double(tensor.dtype(), tensor.splat_element())) : std::nullopt;
+  if (tensor.is_splat())
+    return tensor.size() > 0 ? std::optional(load_double(tensor.dtype(), tensor.splat_element())) : std::nullopt;
   if (tensor.size() < 1 || tensor.size() > kMaxUniform) return std::nullopt;
   const std::vector<double> numbers = load_doubles(tensor);
   const bool same = std::all_of(numbers.begin(), numbers.end(), [&](double x) { return x == numbers.front(); });
@@ -93,7 +94,8 @@ std::optional<Shifted> as_shifted(const Value* value) {
 
 std::optional<Bounds> bounds_of(const Node& node) {
   Bounds bounds{-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-  if (node.outputs.size() != 1 || !node.outputs.front() || !is_float(node.outputs.front()->dtype())) return std::nullopt;
+  if (node.outputs.size() != 1 || !node.outputs.front() || !is_float(node.outputs.front()->dtype()))
+    return std::nullopt;
   if (node.op == "Relu") {
     bounds.lo = 0;
     return bounds;

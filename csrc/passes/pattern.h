@@ -20,8 +20,8 @@ std::optional<double> uniform(const Value* value);
 // Equal up to the digits that exporters round constants to.
 bool is_near(double a, double b);
 
-// A value as number * product of factors / product of divisors, read through Mul, Div, Neg, Reciprocal and Pow by a whole number,
-// as far as nobody else reads the parts.
+// A value as number * product of factors / product of divisors, read through Mul, Div, Neg, Reciprocal and Pow by a
+// whole number, as far as nobody else reads the parts.
 struct Product {
   double number = 1;
   std::vector<Value*> factors;

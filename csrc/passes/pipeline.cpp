@@ -10,8 +10,9 @@ constexpr int kMaxRounds = 6;
 
 }  // namespace
 
-// What an exporter wrote, to what neo's routines take. Order matters: constants and shapes first, so that the rest sees numbers;
-// recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until nothing changes.
+// What an exporter wrote, to what neo's routines take. Order matters: constants and shapes first, so that the rest sees
+// numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until
+// nothing changes.
 std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"fold_constants", fold_constants},
@@ -19,6 +20,7 @@ std::span<const Pass> standard_pipeline() {
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
+      {"split_sums", split_sums},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
       {"recognize_normalizations", recognize_normalizations},
@@ -55,7 +57,8 @@ void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& c
 }
 
 PassContext reference_context(const OpRegistry& ops) {
-  return {ops, [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); }};
+  return {ops,
+          [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); }};
 }
 
 }  // namespace neo

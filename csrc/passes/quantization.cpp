@@ -23,7 +23,9 @@ class GridFinder {
   std::optional<Grid> find(const Value* value) {
     const Node* node = value->producer;
     if (!node || node->outputs.empty() || node->outputs.front() != value) return std::nullopt;
-    if (node->op == "DequantizeLinear") return node->int_attr("block_size", 0) == 0 ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2)) : std::nullopt;
+    if (node->op == "DequantizeLinear")
+      return node->int_attr("block_size", 0) == 0 ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2))
+                                                  : std::nullopt;
     if (node->op == "Concat") {
       auto grid = of(node->inputs.front());
       for (const Value* part : node->inputs) {
@@ -31,9 +33,9 @@ class GridFinder {
       }
       return grid;
     }
-    static constexpr std::string_view kMoves[] = {"MaxPool", "Reshape",   "Flatten", "Squeeze", "Unsqueeze",    "Transpose",
-                                                  "Slice",   "Expand",    "Gather",  "Tile",    "DepthToSpace", "SpaceToDepth",
-                                                  "Relu",    "ReduceMax", "GlobalMaxPool"};
+    static constexpr std::string_view kMoves[] = {
+        "MaxPool", "Reshape", "Flatten",      "Squeeze",      "Unsqueeze", "Transpose", "Slice",        "Expand",
+        "Gather",  "Tile",    "DepthToSpace", "SpaceToDepth", "Relu",      "ReduceMax", "GlobalMaxPool"};
     // The number 0 lies on every grid.
     if (std::find(std::begin(kMoves), std::end(kMoves), node->op) != std::end(kMoves)) return of(node->inputs.front());
     return std::nullopt;
@@ -42,14 +44,19 @@ class GridFinder {
   std::unordered_map<const Value*, std::optional<Grid>> known_;
 };
 
-bool is_one_scale(const Node& node) { return node.int_attr("block_size", 0) == 0; }
+bool is_one_scale(const Node& node) {
+  return node.int_attr("block_size", 0) == 0;
+}
 
 }  // namespace
 
-bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
+bool is_byte(DType dtype) {
+  return dtype == DType::Int8 || dtype == DType::UInt8;
+}
 
 std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero) {
-  if (!is_byte(dtype) || !scale || !scale->constant || scale->dtype() != DType::Float32 || scale->constant->size() != 1) return std::nullopt;
+  if (!is_byte(dtype) || !scale || !scale->constant || scale->dtype() != DType::Float32 || scale->constant->size() != 1)
+    return std::nullopt;
   if (zero && (!zero->constant || zero->constant->size() != 1)) return std::nullopt;
   Grid grid{dtype, load_double(DType::Float32, scale->constant->data()), 0};
   if (zero) grid.zero = load_double(zero->dtype(), zero->constant->data());
@@ -97,7 +104,9 @@ bool drop_requantization(Rewriter& rewriter) {
       if (!source || !is_one_scale(*source)) continue;
       const auto grid = read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2));
       const auto before = read_grid(source->outputs.front()->dtype(), source->input(1), source->input(2));
-      if (!grid || grid != before || grids.of(source->inputs[0]) != grid || source->inputs[0]->dtype() != node->outputs.front()->dtype()) continue;
+      if (!grid || grid != before || grids.of(source->inputs[0]) != grid ||
+          source->inputs[0]->dtype() != node->outputs.front()->dtype())
+        continue;
       rewriter.replace(node->outputs.front(), source->inputs[0]);
       changed = true;
     }

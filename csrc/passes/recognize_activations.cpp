@@ -11,14 +11,17 @@ constexpr double kSqrtHalf = 0.70710678118654752;
 constexpr double kSqrtTwoOverPi = 0.79788456080286536;
 constexpr double kGeluCubic = 0.044715;
 
-// An operator that computes a node from one value. The operands of Clip and PRelu are among the attributes until it is made.
+// An operator that computes a node from one value. The operands of Clip and PRelu are among the attributes until it is
+// made.
 struct Found {
   std::string_view op;
   Value* x = nullptr;
   Attrs attrs = {};
 };
 
-Found swish(Value* x, double alpha) { return {"Swish", x, alpha == 1 ? Attrs{} : Attrs{{"alpha", alpha}}}; }
+Found swish(Value* x, double alpha) {
+  return {"Swish", x, alpha == 1 ? Attrs{} : Attrs{{"alpha", alpha}}};
+}
 
 // sqrt(2 / pi) * (x + 0.044715 * x^3), or the same with x taken out.
 bool is_gelu_polynomial(const Rewriter& rewriter, Value* value, Value* x) {
@@ -33,7 +36,9 @@ bool is_gelu_polynomial(const Rewriter& rewriter, Value* value, Value* x) {
   if (product.factors.size() != 2) return false;
   for (size_t side = 0; side < 2; ++side) {
     const auto sum = as_shifted(product.factors[1 - side]);
-    if (product.factors[side] == x && sum && is_near(sum->number, 1) && as_product(rewriter, sum->value).is(kGeluCubic, {x, x})) return true;
+    if (product.factors[side] == x && sum && is_near(sum->number, 1) &&
+        as_product(rewriter, sum->value).is(kGeluCubic, {x, x}))
+      return true;
   }
   return false;
 }
@@ -48,7 +53,8 @@ std::optional<Found> match_gelu(const Rewriter& rewriter, double number, Value* 
     if (as_product(rewriter, erf->inputs[0]).is(kSqrtHalf, {x})) return Found{"Gelu", x};
   }
   if (const Node* tanh = made_by(inner.factors[0], "Tanh")) {
-    if (is_gelu_polynomial(rewriter, tanh->inputs[0], x)) return Found{"Gelu", x, {{"approximate", std::string("tanh")}}};
+    if (is_gelu_polynomial(rewriter, tanh->inputs[0], x))
+      return Found{"Gelu", x, {{"approximate", std::string("tanh")}}};
   }
   return std::nullopt;
 }
@@ -76,7 +82,8 @@ std::optional<Found> match_gated(const Rewriter& rewriter, double number, Value*
       if (inner.divisors.empty() && inner.factors == std::vector<Value*>{x}) return swish(x, inner.number);
     }
     const Node* hard = made_by(gate, "HardSigmoid");
-    if (hard && hard->inputs[0] == x && is_near(hard->float_attr("alpha", 0.2), 1.0 / 6) && is_near(hard->float_attr("beta", 0.5), 0.5)) {
+    if (hard && hard->inputs[0] == x && is_near(hard->float_attr("alpha", 0.2), 1.0 / 6) &&
+        is_near(hard->float_attr("beta", 0.5), 0.5)) {
       return Found{"HardSwish", x};
     }
     if (const Node* tanh = made_by(gate, "Tanh")) {
@@ -85,7 +92,8 @@ std::optional<Found> match_gated(const Rewriter& rewriter, double number, Value*
     }
   }
   if (const auto ramp = as_ramp(gate)) {
-    if (ramp->x == x && is_near(ramp->shift, 3) && is_near(ramp->top, 6) && is_near(number, 1.0 / 6)) return Found{"HardSwish", x};
+    if (ramp->x == x && is_near(ramp->shift, 3) && is_near(ramp->top, 6) && is_near(number, 1.0 / 6))
+      return Found{"HardSwish", x};
   }
   return match_gelu(rewriter, number, x, gate);
 }
@@ -113,7 +121,8 @@ std::optional<Found> match_product(const Rewriter& rewriter, const Node& root) {
   }
   if (product.factors.size() != 2) return std::nullopt;
   for (size_t side = 0; side < 2; ++side) {
-    if (auto found = match_gated(rewriter, product.number, product.factors[side], product.factors[1 - side])) return found;
+    if (auto found = match_gated(rewriter, product.number, product.factors[side], product.factors[1 - side]))
+      return found;
   }
   return std::nullopt;
 }
@@ -161,7 +170,8 @@ std::optional<Found> match_leaky_relu(const Rewriter& rewriter, const Node& root
   for (size_t side = 0; side < 2; ++side) {
     Value* x = root.inputs[side];
     const Product other = as_product(rewriter, root.inputs[1 - side]);
-    const bool leaks = other.divisors.empty() && other.factors == std::vector<Value*>{x} && other.number > 0 && other.number < 1;
+    const bool leaks =
+        other.divisors.empty() && other.factors == std::vector<Value*>{x} && other.number > 0 && other.number < 1;
     if (leaks) return Found{"LeakyRelu", x, {{"alpha", other.number}}};
   }
   return std::nullopt;
@@ -203,7 +213,8 @@ std::optional<Found> match_hard_sigmoid(const Rewriter& rewriter, const Node& ro
   const auto sum = as_shifted(input);
   if (!sum || rewriter.uses(input) != 1) return std::nullopt;
   const Product product = as_product(rewriter, sum->value);
-  if (product.factors.size() != 1 || !product.divisors.empty() || product.number == 1 || product.number <= 0) return std::nullopt;
+  if (product.factors.size() != 1 || !product.divisors.empty() || product.number == 1 || product.number <= 0)
+    return std::nullopt;
   Value* x = product.factors[0];
   if (x->producer && rewriter.uses(x) == 1 && as_linear(*x->producer)) return std::nullopt;
   return Found{"HardSigmoid", x, {{"alpha", product.number}, {"beta", sum->number}}};
@@ -257,8 +268,8 @@ bool recognize(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Activations that exporters write out in parts become one node: Sigmoid, HardSigmoid, Swish, HardSwish, Mish, Gelu by erf and by
-// tanh, Softplus, PRelu, LeakyRelu, and clamps.
+// Activations that exporters write out in parts become one node: Sigmoid, HardSigmoid, Swish, HardSwish, Mish, Gelu by
+// erf and by tanh, Softplus, PRelu, LeakyRelu, and clamps.
 bool recognize_activations(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return recognize(g, context); });
 }

@@ -10,7 +10,7 @@ namespace {
 // (x - mean) / sqrt(variance + epsilon) over some axes, or without the mean.
 struct Statistics {
   Value* x = nullptr;
-  Value* mean = nullptr;      // null: not subtracted
+  Value* mean = nullptr;  // null: not subtracted
   std::vector<int64_t> axes;
   double epsilon = 0;
 };
@@ -33,7 +33,8 @@ std::optional<Centred> as_centred(const Value* value, const std::vector<int64_t>
   if (!sub) return std::nullopt;
   for (size_t side = 0; side < 2; ++side) {
     const Node* mean = made_by(sub->inputs[1 - side], "ReduceMean");
-    if (mean && mean->inputs[0] == sub->inputs[side] && reduced_axes(*mean, true) == axes) return Centred{sub->inputs[side], sub->inputs[1 - side]};
+    if (mean && mean->inputs[0] == sub->inputs[side] && reduced_axes(*mean, true) == axes)
+      return Centred{sub->inputs[side], sub->inputs[1 - side]};
   }
   return std::nullopt;
 }
@@ -138,7 +139,8 @@ std::optional<Normalization> match_affine(const Rewriter& rewriter, Value* kept,
   if (!sub || !sub->inputs[0]->constant) return std::nullopt;
   Product product = as_product(rewriter, kept);
   const Product mean = as_product(rewriter, sub->inputs[1]);
-  if (product.factors.size() != 2 || mean.factors.size() != 2 || !product.divisors.empty() || !mean.divisors.empty() || product.number != mean.number) {
+  if (product.factors.size() != 2 || mean.factors.size() != 2 || !product.divisors.empty() || !mean.divisors.empty() ||
+      product.number != mean.number) {
     return std::nullopt;
   }
   for (size_t side = 0; side < 2; ++side) {
@@ -151,7 +153,9 @@ std::optional<Normalization> match_affine(const Rewriter& rewriter, Value* kept,
     // The inverse deviation itself is a factor where nothing scales it.
     if (as_inverse(s)) whole = {1, {s}, {}};
     const auto scaled = as_scaled(whole);
-    if (!scaled || !scaled->others.empty() || scaled->statistics.x != x || scaled->statistics.mean != subtracted || !subtracted) continue;
+    if (!scaled || !scaled->others.empty() || scaled->statistics.x != x || scaled->statistics.mean != subtracted ||
+        !subtracted)
+      continue;
     return Normalization{scaled->statistics, true, product.number * scaled->number, scaled->gamma, sub->inputs[0]};
   }
   return std::nullopt;
@@ -207,7 +211,9 @@ Value* make_row_norm(Rewriter& rewriter, const Node& root, const Normalization& 
   const auto count = static_cast<int>(found.statistics.axes.size());
   Dims row;
   for (int i = 0; i < count; ++i) {
-    if (found.statistics.axes[static_cast<size_t>(i)] != rank - count + i || !x->shape()[rank - count + i].is_constant()) return nullptr;
+    if (found.statistics.axes[static_cast<size_t>(i)] != rank - count + i ||
+        !x->shape()[rank - count + i].is_constant())
+      return nullptr;
     row.push_back(x->shape()[rank - count + i].value());
   }
   constexpr int64_t kMaxRow = int64_t{1} << 22;
@@ -219,7 +225,8 @@ Value* make_row_norm(Rewriter& rewriter, const Node& root, const Normalization& 
   std::vector<Value*> inputs{x, rewriter.add_constant(name + ".scale", *gamma)};
   if (beta && found.centred) inputs.push_back(rewriter.add_constant(name + ".bias", *beta));
   const Attrs attrs{{"axis", int64_t{-count}}, {"epsilon", found.statistics.epsilon}};
-  Value* normal = rewriter.insert(&root, found.centred ? "LayerNormalization" : "RMSNormalization", std::move(inputs), attrs);
+  Value* normal =
+      rewriter.insert(&root, found.centred ? "LayerNormalization" : "RMSNormalization", std::move(inputs), attrs);
   if (!beta || found.centred) return normal;
   return rewriter.insert(&root, "Add", {normal, rewriter.add_constant(name + ".bias", *beta)});
 }
@@ -228,7 +235,9 @@ Value* make_row_norm(Rewriter& rewriter, const Node& root, const Normalization& 
 Value* make_instance_norm(Rewriter& rewriter, const Node& root, const Normalization& found) {
   Value* x = found.statistics.x;
   const int rank = x->shape().rank();
-  if (!found.centred || rank < 3 || static_cast<int>(found.statistics.axes.size()) != rank - 2 || found.statistics.axes.front() != 2) return nullptr;
+  if (!found.centred || rank < 3 || static_cast<int>(found.statistics.axes.size()) != rank - 2 ||
+      found.statistics.axes.front() != 2)
+    return nullptr;
   if (!x->shape()[1].is_constant()) return nullptr;
   const int64_t channels = x->shape()[1].value();
   std::vector<double> scale(static_cast<size_t>(channels), 1);
@@ -245,8 +254,10 @@ Value* make_instance_norm(Rewriter& rewriter, const Node& root, const Normalizat
   Tensor biases(x->dtype(), {channels});
   store_doubles(scales, scale);
   store_doubles(biases, bias);
-  return rewriter.insert(&root, "InstanceNormalization", {x, rewriter.add_constant(name + ".scale", scales), rewriter.add_constant(name + ".bias", biases)},
-                         {{"epsilon", found.statistics.epsilon}});
+  return rewriter.insert(
+      &root, "InstanceNormalization",
+      {x, rewriter.add_constant(name + ".scale", scales), rewriter.add_constant(name + ".bias", biases)},
+      {{"epsilon", found.statistics.epsilon}});
 }
 
 // sqrt(sum(x^2)), sum(x^2)
@@ -286,7 +297,9 @@ bool recognize(Graph& graph, const PassContext& context) {
     Node* node = *it;
     if (rewriter.is_retired(node) || node->outputs.empty() || !node->outputs.front()) continue;
     Value* out = node->outputs.front();
-    if (!out->type.is_tensor() || out->dtype() != DType::Float32 || !out->shape().has_rank() || split_skip_norm(rewriter, *node)) continue;
+    if (!out->type.is_tensor() || out->dtype() != DType::Float32 || !out->shape().has_rank() ||
+        split_skip_norm(rewriter, *node))
+      continue;
     if (Value* sum = make_square_sum(rewriter, *node)) {
       rewriter.replace(out, sum);
       continue;
@@ -302,8 +315,8 @@ bool recognize(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// Normalizations that exporters write out in parts become LayerNormalization, RMSNormalization or InstanceNormalization; square
-// sums and their roots become ReduceSumSquare and ReduceL2.
+// Normalizations that exporters write out in parts become LayerNormalization, RMSNormalization or
+// InstanceNormalization; square sums and their roots become ReduceSumSquare and ReduceL2.
 bool recognize_normalizations(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return recognize(g, context); });
 }

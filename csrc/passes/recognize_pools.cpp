@@ -20,11 +20,13 @@ bool covers_plane(const Node& node) {
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") return false;
   if (!shape.has_rank() || static_cast<int>(kernel.size()) + 2 != shape.rank() || node.output(1)) return false;
   for (size_t i = 0; i < kernel.size(); ++i) {
-    if (!shape[static_cast<int>(i) + 2].is(kernel[i]) || !node.outputs.front()->shape()[static_cast<int>(i) + 2].is(1)) return false;
+    if (!shape[static_cast<int>(i) + 2].is(kernel[i]) || !node.outputs.front()->shape()[static_cast<int>(i) + 2].is(1))
+      return false;
   }
   const auto is_one = [](int64_t d) { return d == 1; };
   const std::vector<int64_t> dilations = node.ints_attr("dilations");
-  return std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; }) && std::all_of(dilations.begin(), dilations.end(), is_one);
+  return std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; }) &&
+         std::all_of(dilations.begin(), dilations.end(), is_one);
 }
 
 bool recognize(Graph& graph, const PassContext& context) {
@@ -47,7 +49,8 @@ bool recognize(Graph& graph, const PassContext& context) {
     if (rank < 4 || !axes || *axes != spatial_axes(rank)) continue;
     Value* pooled = rewriter.insert(node, op, {x});
     if (!keepdims) {
-      Value* squeezed = rewriter.add_constant(y->name + ".axes", Tensor::from<int64_t>(DType::Int64, {rank - 2}, *axes));
+      Value* squeezed =
+          rewriter.add_constant(y->name + ".axes", Tensor::from<int64_t>(DType::Int64, {rank - 2}, *axes));
       pooled = rewriter.insert(node, "Squeeze", {pooled, squeezed});
     }
     rewriter.replace(y, pooled);

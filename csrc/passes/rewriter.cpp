@@ -42,14 +42,25 @@ Value* Rewriter::add_scalar(std::string_view name, DType dtype, double number) {
 
 Value* Rewriter::insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs) {
   const std::string name = position->outputs.front() ? position->outputs.front()->name : std::string(op);
-  Node* node = graph_.insert_before(position, op, std::move(inputs), {name}, std::move(attrs), position->name);
+  return insert_before(position, op, std::move(inputs), {name}, std::move(attrs)).front();
+}
+
+std::vector<Value*> Rewriter::insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs) {
+  std::vector<std::string> names;
+  for (const Value* v : node.outputs) names.push_back(v ? v->name : "");
+  return insert_before(&node, node.op, std::move(inputs), names, std::move(attrs));
+}
+
+std::vector<Value*> Rewriter::insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                            const std::vector<std::string>& names, Attrs attrs) {
+  Node* node = graph_.insert_before(position, op, std::move(inputs), names, std::move(attrs), position->name);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     if (node->inputs[i]) users_[node->inputs[i]].emplace_back(node, static_cast<int>(i));
   }
   infer_node(*node, context_.ops, *graph_.symbols());
-  made_.insert(node->outputs.front());
+  made_.insert(node->outputs.begin(), node->outputs.end());
   changed_ = true;
-  return node->outputs.front();
+  return node->outputs;
 }
 
 void Rewriter::set_input(Node* node, size_t index, Value* value) {

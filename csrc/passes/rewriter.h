@@ -9,8 +9,8 @@
 
 namespace neo {
 
-// A graph while a pass rewrites it. Who reads what is right after every change; a node that nobody reads any more is retired at
-// once, so that it counts as no reader, and removed by finish().
+// A graph while a pass rewrites it. Who reads what is right after every change; a node that nobody reads any more is
+// retired at once, so that it counts as no reader, and removed by finish().
 class Rewriter {
  public:
   Rewriter(Graph& graph, const PassContext& context);
@@ -34,6 +34,8 @@ class Rewriter {
   Value* add_scalar(std::string_view name, DType dtype, double number);
   // A node before `position`, named after it, of one output; types are inferred.
   Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {});
+  // A node before `node` with its operator, name and number of outputs.
+  std::vector<Value*> insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs);
   // Inputs beyond the last become null.
   void set_input(Node* node, size_t index, Value* value);
   // Readers of `from`, graph outputs included, read `to`, which takes over the name where this rewriter made it.
@@ -43,6 +45,8 @@ class Rewriter {
   bool finish();
 
  private:
+  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                    const std::vector<std::string>& names, Attrs attrs);
   void drop_read(Value* value, const Node* node, int index);
   void retire_if_unread(Node* node);
 

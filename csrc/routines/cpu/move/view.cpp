@@ -16,7 +16,7 @@ bool is_reshape(std::string_view op) {
 bool keeps_order(const Node& node) {
   const Shape& shape = node.inputs.front()->shape();
   std::vector<int64_t> kept;
-  for (int64_t axis : permutation_of(node)) {
+  for (int64_t axis : transpose_axes(node)) {
     if (!shape[static_cast<int>(axis)].is(1)) kept.push_back(axis);
   }
   return std::is_sorted(kept.begin(), kept.end());
@@ -55,6 +55,7 @@ class ViewRoutine final : public Routine {
       if (!is_ranked_tensor(v)) return "the rank of the result is not known";
     }
     if (input->is_constant()) return "the input is a constant";
+    if (makes_sizes(node)) return "the size of the result is only known when it runs";
     if (node.op == "Transpose" && !keeps_order(node)) return "axes of more than one element move";
     if (is_reshape(node.op)) return std::nullopt;
     const auto ranges = slice_ranges(node);
@@ -169,7 +170,7 @@ void add_view_routines(RoutineTable& table) {
   table.add(std::make_unique<AssembleRoutine>());
 }
 
-std::vector<int64_t> permutation_of(const Node& node) {
+std::vector<int64_t> transpose_axes(const Node& node) {
   const int rank = node.inputs.front()->shape().rank();
   std::vector<int64_t> reversed;
   for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);

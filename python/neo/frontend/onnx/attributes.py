@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from neo.errors import ModelError
-from neo.frontend.onnx.types import dtype_name, type_text
+from neo.frontend.onnx.types import check_names, dtype_name, type_text
 
 __all__ = ["MAX_ELEMENTS", "attribute_value", "dense_array", "tensor_array"]
 
@@ -64,6 +64,8 @@ def _element_count(dims: Any, place: str) -> int:
 
 
 def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
+    for entry in tensor.external_data:
+        check_names(entry.key, entry.value)
     facts = {entry.key: entry.value for entry in tensor.external_data}
     location = facts.get("location", "")
     if folder is None:

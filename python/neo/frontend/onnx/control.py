@@ -9,6 +9,7 @@ import onnx
 
 from neo.errors import ModelError, UnsupportedError
 from neo.frontend.onnx.scope import Scope
+from neo.frontend.onnx.types import check_names
 
 if TYPE_CHECKING:
     from neo import _native
@@ -62,15 +63,32 @@ def _repeat(
     if not importer.fill_body(body, body_proto, _inside(context, place, "body")):
         return []
     attrs["num_captured"] = len(body.captured)
+    first = 2 if node.op_type == "Loop" else 0
+    opened = _wrap_optionals(body.graph, inputs[first:], first // 2)
+    names = [f"{name}.optional" if i in opened and name else name for i, name in enumerate(node.output)]
     made = scope.graph.add_node(
-        node.op_type,
-        [*inputs, *body.captured.values()],
-        list(node.output),
-        attrs,
-        node.name,
-        {"body": body.graph},
+        node.op_type, [*inputs, *body.captured.values()], names, attrs, node.name, {"body": body.graph}
     )
-    return list(made.outputs)
+    results = list(made.outputs)
+    for i in opened:
+        if i < len(results) and results[i] is not None:
+            get = scope.graph.add_node("OptionalGetElement", [results[i]], [node.output[i]], {}, node.name)
+            results[i] = get.outputs[0]
+    return results
+
+
+def _wrap_optionals(body: _native.Graph, carried: Sequence[_native.Value | None], first: int) -> list[int]:
+    """Carry an optional where a body turns an optional into what it holds; the positions of such carried values."""
+    outputs = list(body.outputs)
+    opened = []
+    for i, value in enumerate(carried):
+        at = first + i
+        if value is None or value.kind != "optional" or at >= len(outputs) or outputs[at].kind == "optional":
+            continue
+        outputs[at] = body.add_node("Optional", [outputs[at]], [f"{outputs[at].name}.optional"], {}, "").outputs[0]
+        opened.append(i)
+    body.outputs = outputs
+    return opened
 
 
 def _if(
@@ -127,7 +145,9 @@ def _body(attributes: Mapping[str, onnx.AttributeProto], name: str, place: str) 
     if name not in attributes or attributes[name].type != onnx.AttributeProto.GRAPH:
         msg = f"[import] control flow must have its body. Got no {name} - at {place}"
         raise ModelError(msg)
-    return attributes[name].g
+    body = attributes[name].g
+    check_names(body.name, *(value.name for value in body.input))
+    return body
 
 
 def _check_arity(

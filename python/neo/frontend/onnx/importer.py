@@ -20,7 +20,7 @@ from neo.frontend.onnx.order import body_graphs, names_read, node_order
 from neo.frontend.onnx.registry import find_converter
 from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
-from neo.frontend.onnx.types import dims_of, dtype_name, type_text
+from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
 from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version
 
 __all__ = ["Context", "Importer", "Refusal"]
@@ -82,12 +82,13 @@ class Importer:
         except RecursionError as error:
             msg = f"[import] bodies and functions may nest {_MAX_DEPTH} deep. Got more"
             raise ModelError(msg) from error
-        except UnicodeDecodeError as error:
-            msg = f"[import] names must be UTF-8. Got {error.object[:40]!r}"
-            raise ModelError(msg) from error
 
     def _run(self) -> _native.Graph:
         proto = self._model.graph
+        check_names(proto.name, *(o.domain for o in self._model.opset_import))
+        for function in self._model.functions:
+            check_names(function.domain, function.name, *function.input, *function.output)
+            check_names(*(o.domain for o in function.opset_import))
         graph = _native.Graph()
         graph.name = proto.name
         scope = Scope(graph)
@@ -95,6 +96,7 @@ class Importer:
         self._add_initializers(scope, proto)
         seen = set()
         for value in proto.input:
+            check_names(value.name)
             if value.name in seen or not value.name:
                 msg = f"[import] an input must have a name of its own. Got {value.name!r}"
                 raise ModelError(msg)
@@ -162,6 +164,7 @@ class Importer:
     def _results(self, scope: Scope, proto: onnx.GraphProto) -> list[_native.Value]:
         values = []
         for output in proto.output:
+            check_names(output.name)
             value = scope.find(output.name)
             if value is not None:
                 values.append(value)
@@ -172,6 +175,7 @@ class Importer:
 
     def _add_initializers(self, scope: Scope, proto: onnx.GraphProto) -> None:
         for tensor in proto.initializer:
+            check_names(tensor.name)
             if not tensor.name:
                 msg = "[import] an initializer must have a name. Got none"
                 raise ModelError(msg)
@@ -179,6 +183,7 @@ class Importer:
             scope.define(tensor.name, scope.graph.add_constant(tensor.name, array), "initializers")
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
+            check_names(name)
             array = dense_array(sparse, self._folder, f"sparse initializer {name!r}")
             scope.define(name, scope.graph.add_constant(name, array), "sparse initializers")
 
@@ -196,6 +201,8 @@ class Importer:
     def convert_nodes(self, scope: Scope, nodes: Sequence[onnx.NodeProto], context: Context) -> None:
         """Convert the nodes of one graph or function."""
         self._check_depth(scope.depth)
+        for node in nodes:
+            check_names(node.name, node.op_type, node.domain, *node.input, *node.output)
         for index in node_order(nodes, scope.values):
             self._convert_node(scope, nodes[index], context, index)
 
@@ -305,7 +312,7 @@ class Importer:
             The opset has no such operator, or a version nobody has looked at.
         """
         converter = find_converter(domain, op, opset)
-        if converter is not None or domain not in KNOWN_DOMAINS:
+        if converter is not None or domain not in KNOWN_DOMAINS or (domain == "" and op in control.OPERATORS):
             return converter
         schema = find_schema(domain, op, opset)
         if schema is None:
@@ -326,6 +333,7 @@ class Importer:
             actual = context.attributes.get(a.ref_attr_name) if a.ref_attr_name else a
             if actual is None:
                 continue
+            check_names(a.name, a.ref_attr_name)
             if a.name in attributes:
                 msg = f"[import] an attribute must be given once. Got {a.name!r} twice"
                 raise ModelError(msg)

@@ -13,10 +13,24 @@ from neo.errors import ModelError
 if TYPE_CHECKING:
     from neo import _native
 
-__all__ = ["dims_of", "dtype_name", "numpy_dtype", "type_proto", "type_text"]
+__all__ = ["check_names", "dims_of", "dtype_name", "numpy_dtype", "type_proto", "type_text"]
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
+
+
+def check_names(*names: object) -> None:
+    """Refuse names that are not UTF-8, which protobuf hands out as bytes.
+
+    Raises
+    ------
+    neo.ModelError
+        One of them is not text.
+    """
+    for name in names:
+        if not isinstance(name, str):
+            msg = f"[import] names must be UTF-8. Got {name!r}"
+            raise ModelError(msg)
 
 
 def dtype_name(elem_type: int, place: str) -> str:
@@ -53,7 +67,8 @@ def dims_of(tensor: onnx.TypeProto.Tensor, place: str) -> list[int | str | None]
                 raise ModelError(msg)
             dims.append(d.dim_value)
         else:
-            dims.append(d.dim_param if d.HasField("dim_param") and d.dim_param else None)
+            check_names(d.dim_param)
+            dims.append(d.dim_param or None)
     return dims
 
 
