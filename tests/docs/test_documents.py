@@ -32,7 +32,7 @@ def test_the_readme_names_every_command():
 
 def test_every_class_of_errors_is_documented_with_its_bases():
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+Error)` \| ([^|]*) \|", text, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+Error)` \|([^|]*)\|", text, re.MULTILINE))
     classes = {n: getattr(neo, n) for n in neo.__all__ if n.endswith("Error") and n != "Error"}
     assert set(rows) == set(classes)
     for name, bases in rows.items():

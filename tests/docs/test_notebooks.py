@@ -1,8 +1,10 @@
 """The notebooks run from top to bottom, and show what they promise."""
 
 import base64
+import os
 from pathlib import Path
 
+import neo
 import pytest
 
 pytest.importorskip("ipykernel")
@@ -41,7 +43,8 @@ def test_a_notebook_is_kept_without_outputs(name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_notebook_runs_and_draws_its_pictures(name, tmp_path):
     notebook = nbformat.read(FOLDER / name, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(env={**os.environ, "PYTHONPATH": str(Path(neo.__file__).resolve().parents[1])})
     drawn = list(pictures(notebook))
     assert len(drawn) == PICTURES[name]
     for number, picture in enumerate(drawn):
