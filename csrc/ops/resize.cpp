@@ -1,3 +1,5 @@
+#include "ops/resize.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -194,17 +196,6 @@ void infer_resize(InferContext& ctx) {
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
 }
 
-// How one axis is resized.
-struct AxisResize {
-  int axis = 0;
-  int64_t input = 0;
-  int64_t output = 0;
-  double scale = 1;
-  double width = 0;  // the output's size before it was rounded to an integer
-  double begin = 0;  // of the region
-  double end = 1;
-};
-
 double original_position(const ResizeAttrs& attrs, const AxisResize& a, double x) {
   const auto last = static_cast<double>(a.input - 1);
   switch (attrs.coordinates) {
@@ -226,13 +217,6 @@ double original_position(const ResizeAttrs& attrs, const AxisResize& a, double x
   }
   return 0;
 }
-
-// The input elements that make one output element; positions beyond the ends repeat the ends.
-struct Taps {
-  bool outside = false;  // takes the extrapolation value
-  std::vector<int64_t> positions;
-  std::vector<double> weights;
-};
 
 double cubic_weight(double a, double x) {
   x = std::abs(x);
@@ -256,13 +240,13 @@ int64_t nearest_position(Rounding rounding, double x) {
   return 0;
 }
 
-std::vector<Taps> axis_taps(const ResizeAttrs& attrs, const AxisResize& a) {
-  std::vector<Taps> all(static_cast<size_t>(a.output));
+std::vector<ResizeTaps> axis_taps(const ResizeAttrs& attrs, const AxisResize& a) {
+  std::vector<ResizeTaps> all(static_cast<size_t>(a.output));
   const double squeeze = attrs.antialias ? std::min(a.scale, 1.0) : 1.0;
   const int64_t reach = attrs.interpolation == Interpolation::Linear ? 1 : 2;
   const auto first = static_cast<int64_t>(std::floor(-static_cast<double>(reach) / squeeze) + 1);
   for (size_t o = 0; o < all.size(); ++o) {
-    Taps& taps = all[o];
+    ResizeTaps& taps = all[o];
     const double x = original_position(attrs, a, static_cast<double>(o));
     if (attrs.coordinates == Coordinates::Crop && (x < 0 || x > static_cast<double>(a.input - 1))) {
       taps.outside = true;
@@ -398,7 +382,7 @@ std::vector<double> resize_axis(const ResizeAttrs& attrs, const AxisResize& a, c
   std::vector<double> y(static_cast<size_t>(outer * a.output * inner), 0.0);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t j = 0; j < a.output; ++j) {
-      const Taps& tap = taps[static_cast<size_t>(j)];
+      const ResizeTaps& tap = taps[static_cast<size_t>(j)];
       double* to = y.data() + (o * a.output + j) * inner;
       if (tap.outside) {
         std::fill(to, to + inner, attrs.extrapolation);
@@ -456,6 +440,10 @@ Work work_resize(const Node& node) {
 }
 
 }  // namespace
+
+std::vector<ResizeTaps> resize_taps(const Node& node, const AxisResize& axis) {
+  return axis_taps(ResizeAttrs(node), axis);
+}
 
 void add_resize_ops(OpRegistry& ops) {
   ops.add({.name = "Resize",

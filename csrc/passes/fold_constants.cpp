@@ -11,7 +11,6 @@ constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
 
 bool is_foldable(const Node& node, const OpRegistry& ops) {
   const Op* op = ops.find(node.op);
-  // The binding says what neo.Dims holds.
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
   int64_t input_bytes = 0;
   for (const Value* v : node.inputs) {

@@ -1,8 +1,13 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
+#include "routines/cpu/move/transpose.h"
+#include "routines/cpu/tier.h"
 #include "routines/routine.h"
+
+NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&))
 
 namespace neo {
 namespace {
@@ -27,6 +32,12 @@ struct Transform {
   int lane_axis = -1;     // index into axis[] of the block
   int64_t extent = 0;     // logical size of the blocked axis
   bool pads = false;      // the destination has the block
+  // planes > 0: 4-byte elements between the plain layout and blocks of one axis, both sides dense. A plane is `span`
+  // positions behind one block of the axis.
+  int64_t planes = 0;
+  int64_t blocks = 0;
+  int64_t block = 0;
+  int64_t span = 0;
 };
 
 template <class T>
@@ -82,6 +93,46 @@ int outer_position(const Layout& layout, int axis) {
   return -1;
 }
 
+// Where one side is plain and the other differs from it in one block alone.
+bool plan_planes(const Arg& from, const Arg& to, Transform& t) {
+  if (t.item_bytes != 4 || !from.is_dense() || !to.is_dense() || from.layout.is_blocked() == to.layout.is_blocked())
+    return false;
+  const Layout& blocked = to.layout.is_blocked() ? to.layout : from.layout;
+  const auto& order = blocked.order();
+  if (!std::is_sorted(order.begin(), order.end()) || (to.layout.is_blocked() ? from : to).layout.order() != order)
+    return false;
+  const Layout::Block block = blocked.blocks().front();
+  int64_t outer = 1;
+  t.span = 1;
+  for (int i = 0; i < to.layout.rank(); ++i) {
+    if (i != block.axis) (i < block.axis ? outer : t.span) *= to.dims[static_cast<size_t>(i)];
+  }
+  if (t.span == 1) return false;
+  t.block = block.size;
+  t.extent = to.dims[static_cast<size_t>(block.axis)];
+  t.blocks = (t.extent + t.block - 1) / t.block;
+  t.planes = outer * t.blocks;
+  t.pads = to.layout.is_blocked();
+  return t.planes > 0;
+}
+
+// Plane `index` of a transform that has planes.
+TransposePlane plane_of(const Transform& t, int64_t index, const std::byte* from, std::byte* to) {
+  const int64_t block = index % t.blocks;
+  const int64_t lanes = std::min(t.block, t.extent - block * t.block);
+  const int64_t plain = (index / t.blocks * t.extent + block * t.block) * t.span;
+  const int64_t blocked = index * t.block * t.span;
+  TransposePlane p;
+  p.src = reinterpret_cast<const float*>(from) + (t.pads ? plain : blocked);
+  p.dst = reinterpret_cast<float*>(to) + (t.pads ? blocked : plain);
+  p.src_row = t.pads ? t.span : t.block;
+  p.dst_row = t.pads ? t.block : t.span;
+  p.rows = t.pads ? lanes : t.span;
+  p.columns = t.pads ? t.span : lanes;
+  p.padded_rows = t.pads ? t.block : t.span;
+  return p;
+}
+
 Transform plan_transform(const Arg& from, const Arg& to) {
   Transform t;
   t.item_bytes = item_bytes(to.dtype);
@@ -90,6 +141,7 @@ Transform plan_transform(const Arg& from, const Arg& to) {
     t.axes = 1;
     return t;
   }
+  if (plan_planes(from, to, t)) return t;
   const Layout& blocked = to.layout.is_blocked() ? to.layout : from.layout;
   const int64_t block = blocked.is_blocked() ? blocked.blocks().front().size : 1;
   const int blocked_axis = blocked.is_blocked() ? blocked.blocks().front().axis : -1;
@@ -130,12 +182,26 @@ bool convertible(const Schema& from, const Schema& to) {
   return from.layout.blocks().size() <= 1 && to.layout.blocks().size() <= 1;
 }
 
+using TransposeKernel = void (*)(const TransposePlane&);
+
 class AdaptStep final : public KernelStep {
  public:
+  explicit AdaptStep(TransposeKernel transpose) : transpose_(transpose) {}
   Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(plan_transform(args[0], args[1])); }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& t = *reinterpret_cast<const Transform*>(prepared);
+    if (t.planes > 0) {
+      const auto planes = [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) transpose_(plane_of(t, i, args[0], args[1]));
+      };
+      constexpr int64_t kSerialElements = 16384;
+      if (t.planes * t.block * t.span <= kSerialElements)
+        planes(0, t.planes, 0);
+      else
+        team.parallel_for(t.planes, planes);
+      return;
+    }
     if (t.bytes > 0) {
       constexpr int64_t kChunk = 1 << 16;
       team.parallel_for((t.bytes + kChunk - 1) / kChunk, [&](int64_t begin, int64_t end, int) {
@@ -163,6 +229,9 @@ class AdaptStep final : public KernelStep {
       }
     });
   }
+
+ private:
+  TransposeKernel transpose_;
 };
 
 }  // namespace
@@ -173,13 +242,13 @@ double adapt_time_us(const Type& type, const Schema& from, const Schema& to, con
     return std::numeric_limits<double>::infinity();
   Work work;
   work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
-  return roofline_us(work, target, 1) * 2;
+  return roofline_us(work, target, 1) * 1.5;
 }
 
-std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target&) {
+std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
   NEO_ASSERT(convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ",
              to.to_string());
-  return std::make_unique<AdaptStep>();
+  return std::make_unique<AdaptStep>(NEO_PICK_TIER(target.isa, transpose_plane));
 }
 
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to) {
@@ -187,7 +256,7 @@ Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to
   Tensor out(tensor.dtype(), to.layout.physical_dims(dims));
   const Arg source{tensor.dtype(), from.layout, dims, dense_strides(from.layout.physical_dims(dims)), true};
   const Arg target{tensor.dtype(), to.layout, dims, dense_strides(to.layout.physical_dims(dims)), true};
-  const AdaptStep step;
+  const AdaptStep step(NEO_PICK_TIER(host_isa(), transpose_plane));
   const Prepared prepared = step.prepare(std::vector<Arg>{source, target});
   std::byte* const args[] = {static_cast<std::byte*>(tensor.data()), static_cast<std::byte*>(out.data())};
   SerialTeam team;

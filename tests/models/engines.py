@@ -59,9 +59,8 @@ def steps_of(model: zoo.Model) -> dict[str, float]:
 def steps_apart(model: zoo.Model) -> float:
     """Return how many output steps onnxruntime's fused and plain modes are apart, at least 1.
 
-    A value within rounding of a tie goes either way, and a deep network makes many steps of one: both answers
-    follow the
-    text. What a whole network must keep to is therefore what onnxruntime keeps to itself.
+    A value within rounding of a tie goes either way, and a deep network makes many steps of one: both answers follow
+    the text. What a whole network must keep to is therefore what onnxruntime keeps to itself.
     """
     if model.kind != "qdq":
         return 1.0

@@ -40,7 +40,7 @@ def run(op: str, *inputs: Any, outputs: int = 1, **attrs: Any) -> Any:
 
 
 def infer(op: str, *inputs: Any, outputs: int = 1, **attrs: Any) -> Any:
-    """The output types; an input is a type as text, an array for a constant, or a list of sizes computed from symbols."""
+    """The output types; an input is a type as text, an array for a constant, or a list of sizes from symbols."""
     graph = _native.Graph()
     values = []
     for i, x in enumerate(inputs):

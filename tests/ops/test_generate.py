@@ -40,7 +40,7 @@ def test_dtype_attributes_are_numbers_or_names():
     x = np.zeros((2, 3), np.float32)
     assert run("EyeLike", x, dtype=7, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
     assert run("EyeLike", x, dtype="float64").dtype == np.float64
-    with pytest.raises(ModelError, match="TensorProto data type. Got 99"):
+    with pytest.raises(ModelError, match=r"TensorProto data type\. Got 99"):
         run("EyeLike", x, dtype=99)
 
 

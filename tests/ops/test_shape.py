@@ -29,7 +29,7 @@ def test_reshape_solves_sizes(source, target, expected):
 
 
 def test_reshape_refuses_what_does_not_divide():
-    with pytest.raises(ShapeError, match="as many elements.*12 by 5"):
+    with pytest.raises(ShapeError, match=r"as many elements.*12 by 5"):
         infer("Reshape", "float32[3,4]", ints(5, -1))
     with pytest.raises(ModelError, match="at most one size may be -1"):
         infer("Reshape", "float32[3,4]", ints(-1, -1))

@@ -127,6 +127,13 @@ def test_whole_planes(op, keepdims, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
+def test_planes_without_elements(op, tier):
+    graph = pool_graph(op, [2, 5, 0, 3], {}, symbols=True)
+    check(graph, tier, GLOBAL, np.zeros((2, 5, 0, 3), np.float32), 1, True)
+
+
+@by_tier
 def test_pools_pass_blocks_on(tier):
     """Two pools and a global one in a row give the same as the references; padding lanes never reach a result."""
     graph = _native.Graph()

@@ -1,314 +1,288 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
+#include "routines/cpu/move/copy_step.h"
 #include "routines/cpu/move/move.h"
 
 namespace neo {
 namespace {
 
-constexpr int kMaxAxes = 10;
-constexpr int kMaxParts = 64;
-
-// One strided copy: for every index, dst[sum i*to] = src[sum i*from]. Axes are merged where both sides allow.
-struct Part {
-  int axes = 0;
-  int64_t size[kMaxAxes];
-  int64_t from[kMaxAxes];  // strides in elements; 0 repeats
-  int64_t to[kMaxAxes];
-  int64_t source = 0;       // argument it reads
-  int64_t target = 0;       // argument it writes
-  int64_t from_offset = 0;  // elements
-  int64_t to_offset = 0;
-};
-
-struct CopyPlan {
-  int64_t width = 4;  // bytes of an element
-  int64_t parts = 0;
-  Part part[kMaxParts];
-};
-
-void merge_axes(Part& p) {
-  int kept = 0;
-  for (int i = 0; i < p.axes; ++i) {
-    if (p.size[i] == 1) continue;
-    if (kept > 0 && p.from[kept - 1] == p.from[i] * p.size[i] && p.to[kept - 1] == p.to[i] * p.size[i]) {
-      p.size[kept - 1] *= p.size[i];
-      p.from[kept - 1] = p.from[i];
-      p.to[kept - 1] = p.to[i];
-      continue;
-    }
-    p.size[kept] = p.size[i];
-    p.from[kept] = p.from[i];
-    p.to[kept] = p.to[i];
-    ++kept;
-  }
-  if (kept == 0) {
-    p.size[0] = 1;
-    p.from[0] = p.to[0] = 1;
-    kept = 1;
-  }
-  p.axes = kept;
-}
-
-// The last two axes, in tiles so that both sides stay in cache lines.
-template <class T>
-void copy_plane(const Part& p, const T* from, T* to, int64_t begin, int64_t end) {
-  const int inner = p.axes - 1;
-  const int outer = p.axes - 2;
-  const int64_t fi = p.from[inner], ti = p.to[inner], fo = p.from[outer], td = p.to[outer];
-  const int64_t columns = p.size[inner];
-  if (fi == 1 && ti == 1) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(to + i * td, from + i * fo, static_cast<size_t>(columns) * sizeof(T));
-    return;
-  }
-  constexpr int64_t kTile = 16;
-  for (int64_t i0 = begin; i0 < end; i0 += kTile) {
-    const int64_t i1 = std::min(end, i0 + kTile);
-    for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
-      const int64_t j1 = std::min(columns, j0 + kTile);
-      for (int64_t i = i0; i < i1; ++i) {
-        for (int64_t j = j0; j < j1; ++j) to[i * td + j * ti] = from[i * fo + j * fi];
-      }
-    }
-  }
-}
-
-template <class T>
-void copy_part(const Part& p, const std::byte* source, std::byte* target, Team& team) {
-  const T* from = reinterpret_cast<const T*>(source) + p.from_offset;
-  T* to = reinterpret_cast<T*>(target) + p.to_offset;
-  if (p.axes == 1) {
-    constexpr int64_t kChunk = 1 << 14;
-    team.parallel_for((p.size[0] + kChunk - 1) / kChunk, [&](int64_t begin, int64_t end, int) {
-      const int64_t last = std::min(p.size[0], end * kChunk);
-      if (p.from[0] == 1 && p.to[0] == 1) {
-        std::memcpy(to + begin * kChunk, from + begin * kChunk, static_cast<size_t>(last - begin * kChunk) * sizeof(T));
-        return;
-      }
-      for (int64_t i = begin * kChunk; i < last; ++i) to[i * p.to[0]] = from[i * p.from[0]];
-    });
-    return;
-  }
-  // Tasks: rows of the last plane in blocks, over all outer axes.
-  constexpr int64_t kRows = 64;
-  const int outer = p.axes - 2;
-  const int64_t row_blocks = (p.size[outer] + kRows - 1) / kRows;
-  int64_t planes = 1;
-  for (int i = 0; i < outer; ++i) planes *= p.size[i];
-  team.parallel_for(planes * row_blocks, [&](int64_t begin, int64_t end, int) {
-    for (int64_t task = begin; task < end; ++task) {
-      int64_t rest = task / row_blocks;
-      const int64_t first = task % row_blocks * kRows;
-      int64_t f = 0;
-      int64_t t = 0;
-      for (int i = outer - 1; i >= 0; --i) {
-        const int64_t index = rest % p.size[i];
-        rest /= p.size[i];
-        f += index * p.from[i];
-        t += index * p.to[i];
-      }
-      copy_plane<T>(p, from + f, to + t, first, std::min(p.size[outer], first + kRows));
-    }
-  });
-}
-
-class CopyStep : public KernelStep {
- public:
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    const auto& plan = *reinterpret_cast<const CopyPlan*>(prepared);
-    for (int64_t i = 0; i < plan.parts; ++i) {
-      const Part& p = plan.part[i];
-      const std::byte* source = args[p.source];
-      std::byte* target = args[p.target];
-      switch (plan.width) {
-        case 1:
-          copy_part<uint8_t>(p, source, target, team);
-          break;
-        case 2:
-          copy_part<uint16_t>(p, source, target, team);
-          break;
-        case 4:
-          copy_part<uint32_t>(p, source, target, team);
-          break;
-        case 8:
-          copy_part<uint64_t>(p, source, target, team);
-          break;
-        default:
-          copy_part<Wide>(p, source, target, team);
-          break;
-      }
-    }
-  }
-
- private:
-  struct Wide {
-    uint64_t low, high;
-  };
-};
-
-// A plan without the parts that are not used, and without parts of no element.
-Prepared pack(CopyPlan& plan) {
-  int64_t kept = 0;
-  for (int64_t i = 0; i < plan.parts; ++i) {
-    Part& p = plan.part[i];
-    if (std::any_of(p.size, p.size + p.axes, [](int64_t s) { return s == 0; })) continue;
-    merge_axes(p);
-    if (kept != i) plan.part[kept] = p;
-    ++kept;
-  }
-  plan.parts = kept;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&plan);
-  const size_t size = offsetof(CopyPlan, part) + static_cast<size_t>(kept) * sizeof(Part);
-  return {std::vector<std::byte>(bytes, bytes + size), 0};
-}
-
-std::unique_ptr<CopyPlan> new_plan(DType dtype) {
-  auto plan = std::make_unique<CopyPlan>();
-  plan->width = item_bytes(dtype);
-  return plan;
-}
-
 class TransposeStep final : public CopyStep {
  public:
-  explicit TransposeStep(std::vector<int64_t> permutation) : permutation_(std::move(permutation)) {}
-  Prepared prepare(std::span<const Arg> args) const override {
-    auto plan = new_plan(args[0].dtype);
-    plan->parts = 1;
-    Part& p = plan->part[0];
-    p.axes = static_cast<int>(permutation_.size());
-    p.target = 1;
-    for (int i = 0; i < p.axes; ++i) {
-      const auto axis = static_cast<size_t>(permutation_[static_cast<size_t>(i)]);
-      p.size[i] = args[0].dims[axis];
-      p.from[i] = args[0].strides[axis];
-      p.to[i] = args[1].strides[static_cast<size_t>(i)];
-    }
-    return pack(*plan);
-  }
+  TransposeStep(const Target& target, std::vector<int64_t> permutation)
+      : CopyStep(target), permutation_(std::move(permutation)) {}
 
  private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    CopyPart& p = plan.part[plan.parts++];
+    p.target = 1;
+    for (size_t i = 0; i < permutation_.size(); ++i) {
+      const auto axis = static_cast<size_t>(permutation_[i]);
+      p.add_axis(args[0].dims[axis], args[0].strides[axis], args[1].strides[i]);
+    }
+  }
+
   std::vector<int64_t> permutation_;
 };
 
+// All axes of `box`, read and written through two arguments of that many axes.
+void add_axes(CopyPart& p, const Dims& box, const Arg& from, const Arg& to) {
+  for (size_t i = 0; i < box.size(); ++i) p.add_axis(box[i], from.strides[i], to.strides[i]);
+}
+
 class SliceStep final : public CopyStep {
  public:
-  explicit SliceStep(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
-  Prepared prepare(std::span<const Arg> args) const override {
-    auto plan = new_plan(args[0].dtype);
-    plan->parts = 1;
-    Part& p = plan->part[0];
-    p.axes = static_cast<int>(args[0].dims.size());
+  SliceStep(const Target& target, std::vector<SliceRange> ranges) : CopyStep(target), ranges_(std::move(ranges)) {}
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    CopyPart& p = plan.part[plan.parts++];
     p.target = 1;
-    for (int i = 0; i < p.axes; ++i) {
-      p.size[i] = args[1].dims[static_cast<size_t>(i)];
-      p.from[i] = args[0].strides[static_cast<size_t>(i)];
-      p.to[i] = args[1].strides[static_cast<size_t>(i)];
-    }
+    add_axes(p, args[1].dims, args[0], args[1]);
     for (const SliceRange& r : ranges_) {
       p.from_offset += r.start * p.from[r.axis];
       p.from[r.axis] *= r.step;
     }
-    return pack(*plan);
   }
 
- private:
   std::vector<SliceRange> ranges_;
 };
 
 class SplitStep final : public CopyStep {
  public:
-  SplitStep(int axis, std::vector<int64_t> starts) : axis_(axis), starts_(std::move(starts)) {}
-  Prepared prepare(std::span<const Arg> args) const override {
-    auto plan = new_plan(args[0].dtype);
-    for (size_t i = 1; i < args.size(); ++i) {
-      Part& p = plan->part[plan->parts++];
-      p.axes = static_cast<int>(args[0].dims.size());
-      p.target = static_cast<int64_t>(i);
-      for (int a = 0; a < p.axes; ++a) {
-        p.size[a] = args[i].dims[static_cast<size_t>(a)];
-        p.from[a] = args[0].strides[static_cast<size_t>(a)];
-        p.to[a] = args[i].strides[static_cast<size_t>(a)];
-      }
-      p.from_offset = starts_[i - 1] * args[0].strides[static_cast<size_t>(axis_)];
-    }
-    return pack(*plan);
-  }
+  SplitStep(const Target& target, int axis, std::vector<int64_t> starts)
+      : CopyStep(target), axis_(axis), starts_(std::move(starts)) {}
 
  private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    for (size_t i = 1; i < args.size(); ++i) {
+      CopyPart& p = plan.part[plan.parts++];
+      p.target = static_cast<int64_t>(i);
+      add_axes(p, args[i].dims, args[0], args[i]);
+      p.from_offset = starts_[i - 1] * args[0].strides[static_cast<size_t>(axis_)];
+    }
+  }
+
   int axis_;
   std::vector<int64_t> starts_;
 };
 
 class ConcatStep final : public CopyStep {
  public:
-  ConcatStep(int axis, std::vector<int> arguments) : axis_(axis), arguments_(std::move(arguments)) {}
-  Prepared prepare(std::span<const Arg> args) const override {
+  ConcatStep(const Target& target, int axis, std::vector<int> arguments)
+      : CopyStep(target), axis_(axis), arguments_(std::move(arguments)) {}
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
     const Arg& out = args.back();
-    auto plan = new_plan(out.dtype);
+    const auto axis = static_cast<size_t>(axis_);
     int64_t start = 0;
     for (int argument : arguments_) {
       const Arg& in = args[static_cast<size_t>(argument)];
-      Part& p = plan->part[plan->parts++];
-      p.axes = static_cast<int>(out.dims.size());
+      CopyPart& p = plan.part[plan.parts++];
       p.source = argument;
       p.target = static_cast<int64_t>(args.size()) - 1;
-      for (int a = 0; a < p.axes; ++a) {
-        p.size[a] = in.dims[static_cast<size_t>(a)];
-        p.from[a] = in.strides[static_cast<size_t>(a)];
-        p.to[a] = out.strides[static_cast<size_t>(a)];
-      }
-      p.to_offset = start * out.strides[static_cast<size_t>(axis_)];
-      start += in.dims[static_cast<size_t>(axis_)];
+      add_axes(p, in.dims, in, out);
+      p.to_offset = start * out.strides[axis];
+      start += in.dims[axis];
     }
-    return pack(*plan);
   }
 
- private:
   int axis_;
   std::vector<int> arguments_;
 };
 
 class ExpandStep final : public CopyStep {
  public:
-  Prepared prepare(std::span<const Arg> args) const override {
-    auto plan = new_plan(args[0].dtype);
-    plan->parts = 1;
-    Part& p = plan->part[0];
-    p.axes = static_cast<int>(args[1].dims.size());
+  using CopyStep::CopyStep;
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    CopyPart& p = plan.part[plan.parts++];
     p.target = 1;
-    const int missing = p.axes - static_cast<int>(args[0].dims.size());
-    for (int i = 0; i < p.axes; ++i) {
-      p.size[i] = args[1].dims[static_cast<size_t>(i)];
-      p.to[i] = args[1].strides[static_cast<size_t>(i)];
-      const bool repeats = i < missing || args[0].dims[static_cast<size_t>(i - missing)] == 1;
-      p.from[i] = repeats ? 0 : args[0].strides[static_cast<size_t>(i - missing)];
+    const size_t axes = args[1].dims.size();
+    const size_t missing = axes - args[0].dims.size();
+    for (size_t i = 0; i < axes; ++i) {
+      const bool repeats = i < missing || args[0].dims[i - missing] == 1;
+      p.add_axis(args[1].dims[i], repeats ? 0 : args[0].strides[i - missing], args[1].strides[i]);
     }
-    return pack(*plan);
   }
 };
+
+// Every axis as (repeat, element).
+class TileStep final : public CopyStep {
+ public:
+  using CopyStep::CopyStep;
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    CopyPart& p = plan.part[plan.parts++];
+    p.target = 1;
+    for (size_t i = 0; i < args[0].dims.size(); ++i) {
+      const int64_t size = args[0].dims[i];
+      const int64_t repeats = size == 0 ? 0 : args[1].dims[i] / size;
+      p.add_axis(repeats, 0, args[1].strides[i] * size);
+      p.add_axis(size, args[0].strides[i], args[1].strides[i]);
+    }
+  }
+};
+
+// DepthToSpace and SpaceToDepth: blocks of block x block elements of a plane on one side, channels on the other.
+class BlockStep final : public CopyStep {
+ public:
+  BlockStep(const Target& target, const Node& node)
+      : CopyStep(target),
+        block_(node.int_attr("blocksize", 1)),
+        depth_first_(node.string_attr("mode", "DCR") == "DCR"),
+        to_space_(node.op == "DepthToSpace") {}
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    const Arg& deep = args[to_space_ ? 0 : 1];
+    const Arg& wide = args[to_space_ ? 1 : 0];
+    const int64_t depth = wide.dims[1];
+    const int64_t channel = deep.strides[1] * (depth_first_ ? 1 : block_ * block_);
+    const int64_t inside = deep.strides[1] * (depth_first_ ? depth : 1);
+    CopyPart& p = plan.part[plan.parts++];
+    p.target = 1;
+    const auto add = [&](int64_t count, int64_t deep_stride, int64_t wide_stride) {
+      p.add_axis(count, to_space_ ? deep_stride : wide_stride, to_space_ ? wide_stride : deep_stride);
+    };
+    const auto add_rows = [&] { add(deep.dims[2], deep.strides[2], wide.strides[2] * block_); };
+    const auto add_inside = [&] {
+      add(block_, block_ * inside, wide.strides[2]);
+      add(block_, inside, wide.strides[3]);
+    };
+    add(deep.dims[0], deep.strides[0], wide.strides[0]);
+    add(depth, channel, wide.strides[1]);
+    // The innermost axis is the destination's.
+    if (to_space_) {
+      add_rows();
+      add(block_, block_ * inside, wide.strides[2]);
+      add(deep.dims[3], deep.strides[3], wide.strides[3] * block_);
+      add(block_, inside, wide.strides[3]);
+    } else {
+      add_inside();
+      add_rows();
+      add(deep.dims[3], deep.strides[3], wide.strides[3] * block_);
+    }
+  }
+
+  int64_t block_;
+  bool depth_first_;
+  bool to_space_;
+};
+
+// The element a fill repeats; zero where the node names none.
+std::array<std::byte, 16> element_of(const Tensor* tensor) {
+  std::array<std::byte, 16> element = {};
+  if (tensor) std::memcpy(element.data(), tensor->data(), static_cast<size_t>(item_bytes(tensor->dtype())));
+  return element;
+}
+
+// The pads before every axis, where all are known.
+std::optional<std::vector<int64_t>> pads_begin(const Node& node) {
+  const int rank = node.inputs.front()->shape().rank();
+  const Value* pads = node.input(1);
+  if (!pads || !pads->constant) return std::nullopt;
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (const Value* given = node.input(3)) {
+    if (!given->constant) return std::nullopt;
+    axes = load_ints(*given->constant);
+  }
+  const auto all = load_ints(*pads->constant);
+  std::vector<int64_t> begin(static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) begin[static_cast<size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = all[i];
+  return begin;
+}
+
+// Negative pads crop.
+class PadStep final : public CopyStep {
+ public:
+  PadStep(const Target& target, std::vector<int64_t> begin, std::array<std::byte, 16> element)
+      : CopyStep(target), begin_(std::move(begin)), element_(element) {}
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    const Arg& in = args[0];
+    const Arg& out = args[1];
+    NEO_ASSERT(out.is_dense(), "a padded tensor is filled as a whole");
+    CopyPart& p = plan.part[plan.parts++];
+    p.target = 1;
+    bool all = true;
+    for (size_t i = 0; i < in.dims.size(); ++i) {
+      const int64_t first = std::max<int64_t>(0, -begin_[i]);
+      const int64_t to = std::max<int64_t>(0, begin_[i]);
+      const int64_t count = std::max<int64_t>(0, std::min(in.dims[i] - first, out.dims[i] - to));
+      p.from_offset += first * in.strides[i];
+      p.to_offset += to * out.strides[i];
+      p.add_axis(count, in.strides[i], out.strides[i]);
+      all = all && count == out.dims[i];
+    }
+    if (all) return;
+    plan.filled = 1;
+    plan.fill_count = element_count(out.dims);
+    plan.fill_element = element_;
+  }
+
+  std::vector<int64_t> begin_;
+  std::array<std::byte, 16> element_;
+};
+
+// ConstantOfShape.
+class FillStep final : public CopyStep {
+ public:
+  FillStep(const Target& target, std::array<std::byte, 16> element) : CopyStep(target), element_(element) {}
+
+ private:
+  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    NEO_ASSERT(args.back().is_dense(), "a constant is filled as a whole");
+    plan.filled = static_cast<int64_t>(args.size()) - 1;
+    plan.fill_count = element_count(args.back().dims);
+    plan.fill_element = element_;
+  }
+
+  std::array<std::byte, 16> element_;
+};
+
+std::optional<std::string> rejects_pad(const Node& node) {
+  if (node.string_attr("mode", "constant") != "constant") return "the mode is not constant";
+  if (!pads_begin(node)) return "the pads are not known";
+  const Value* element = node.input(2);
+  if (element && (!element->constant || element->constant->size() != 1)) return "the padding is not a constant";
+  return std::nullopt;
+}
 
 // Movement by strided copies, any dtype of a fixed size.
 class CopyRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/copy"; }
-  std::vector<std::string_view> roots() const override { return {"Transpose", "Slice", "Split", "Concat", "Expand"}; }
+  std::vector<std::string_view> roots() const override {
+    return {"Transpose", "Slice",        "Split",        "Concat", "Expand",
+            "Tile",      "DepthToSpace", "SpaceToDepth", "Pad",    "ConstantOfShape"};
+  }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     const auto fits = [](const Value* v) {
-      return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kMaxAxes &&
+      return v->type.is_tensor() && v->shape().has_rank() && v->shape().rank() <= kCopyAxes &&
              v->dtype() != DType::String;
     };
-    if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
     for (const Value* v : workload.outputs) {
       if (!fits(v)) return "the result is not a tensor of known rank and fixed element size";
     }
+    if (makes_sizes(node)) return "the size of the result is only known when it runs";
+    if (node.op == "ConstantOfShape") return std::nullopt;
+    if (!fits(node.inputs.front())) return "the input is not a tensor of known rank and fixed element size";
     if (node.op == "Concat" && !std::all_of(node.inputs.begin(), node.inputs.end(), fits))
       return "an input has no known rank";
-    if (std::max(node.inputs.size(), node.outputs.size()) > kMaxParts) return "too many parts";
+    if (std::max(node.inputs.size(), node.outputs.size()) > kCopyParts) return "too many parts";
     if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
+    if (node.op == "Tile" && 2 * node.inputs.front()->shape().rank() > kCopyAxes) return "too many axes";
+    if (node.op == "Pad") return rejects_pad(node);
     return std::nullopt;
   }
 
@@ -317,23 +291,36 @@ class CopyRoutine final : public Routine {
     Candidate c;
     Work work;
     for (const Value* v : workload.inputs) {
-      const bool read = v == node.inputs.front() || node.op == "Concat";
+      const bool read = node.op == "Concat" || (v == node.inputs.front() && node.op != "ConstantOfShape");
       c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     for (const Value* v : workload.outputs) {
       c.outputs.push_back(plain_schema(v->type));
       work.bytes = work.bytes + v->shape().element_count() * Dim(2 * item_bytes(v->dtype()));
     }
-    c.cost.time_us = roofline_us(work, target, 1) * (node.op == "Transpose" ? 3 : 1);
+    c.cost.time_us = roofline_us(work, target, 1) * (node.op == "Transpose" ? 2 : 1);
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const Workload& workload = *candidate.workload;
     const Node& node = workload.root();
-    if (node.op == "Transpose") return std::make_unique<TransposeStep>(transpose_axes(node));
-    if (node.op == "Slice") return std::make_unique<SliceStep>(*slice_ranges(node));
-    if (node.op == "Expand") return std::make_unique<ExpandStep>();
+    if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));
+    if (node.op == "Slice") return std::make_unique<SliceStep>(target, *slice_ranges(node));
+    if (node.op == "Expand") return std::make_unique<ExpandStep>(target);
+    if (node.op == "Tile") return std::make_unique<TileStep>(target);
+    if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") return std::make_unique<BlockStep>(target, node);
+    if (node.op == "ConstantOfShape") return std::make_unique<FillStep>(target, element_of(node.tensor_attr("value")));
+    if (node.op == "Pad") {
+      const Value* element = node.input(2);
+      return std::make_unique<PadStep>(target, *pads_begin(node), element_of(element ? &*element->constant : nullptr));
+    }
+    return make_parts(workload, target);
+  }
+
+ private:
+  static std::unique_ptr<Step> make_parts(const Workload& workload, const Target& target) {
+    const Node& node = workload.root();
     const int axis = normalized_axis(node, node.inputs.front()->shape().rank());
     if (node.op == "Split") {
       std::vector<int64_t> starts;
@@ -341,11 +328,11 @@ class CopyRoutine final : public Routine {
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i]) starts.push_back(ranges[i].start);
       }
-      return std::make_unique<SplitStep>(axis, std::move(starts));
+      return std::make_unique<SplitStep>(target, axis, std::move(starts));
     }
     std::vector<int> arguments;
     for (const Value* v : node.inputs) arguments.push_back(workload.input_index(v));
-    return std::make_unique<ConcatStep>(axis, std::move(arguments));
+    return std::make_unique<ConcatStep>(target, axis, std::move(arguments));
   }
 };
 
@@ -358,6 +345,7 @@ void add_copy_routines(RoutineTable& table) {
 void add_move_routines(RoutineTable& table) {
   add_view_routines(table);
   add_copy_routines(table);
+  add_gather_routines(table);
 }
 
 }  // namespace neo

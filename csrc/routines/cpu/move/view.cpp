@@ -55,6 +55,7 @@ class ViewRoutine final : public Routine {
       if (!is_ranked_tensor(v)) return "the rank of the result is not known";
     }
     if (input->is_constant()) return "the input is a constant";
+    if (makes_sizes(node)) return "the size of the result is only known when it runs";
     if (node.op == "Transpose" && !keeps_order(node)) return "axes of more than one element move";
     if (is_reshape(node.op)) return std::nullopt;
     const auto ranges = slice_ranges(node);

@@ -212,10 +212,6 @@ class GlobalPoolRoutine final : public Routine {
     if (auto why = rejects_input(workload, target)) return why;
     const Node& node = workload.root();
     if (!reduces_planes(node)) return "it does not reduce all spatial axes and no other";
-    const Shape& shape = node.inputs.front()->shape();
-    for (int i = 2; i < shape.rank(); ++i) {
-      if (shape[i].range().lo < 1) return "a spatial axis may be empty";
-    }
     return std::nullopt;
   }
 

@@ -104,10 +104,9 @@ NEO_INLINE void points(const RowWindow& w, int64_t first_output, const Taps& tap
   for (int i = 0; i < n; ++i) store(dst + i * a.dst, average ? acc[i] * scale : acc[i]);
 }
 
-// What a window that covers no element gives; padding lanes are zero.
-NEO_INLINE F32 empty_window(bool average, int64_t lanes) {
-  if (average) return zero();
-  return select(lt(to_f32(iota_i32()), broadcast((float)lanes)), broadcast(-INFINITY), zero());
+// One number in the channels of a block that exist; padding lanes are zero.
+NEO_INLINE F32 fill_channels(float x, int64_t channels) {
+  return select(lt(to_f32(iota_i32()), broadcast((float)channels)), broadcast(x), zero());
 }
 
 template <bool average>
@@ -131,7 +130,7 @@ void pool_row(const PoolArgs& args, int64_t task) {
     }
     const Taps taps = taps_at(a, o, s.include_pad);
     if (empty || taps.begin >= taps.end) {
-      store(dst + o * a.dst, empty_window(average, s.channels - t.plane * kLanes));
+      store(dst + o * a.dst, fill_channels(average ? 0.0f : -INFINITY, s.channels - t.plane * kLanes));
     } else {
       points<average, 1>(w, o, taps, dst + o * a.dst);
     }
@@ -251,9 +250,16 @@ void global_pool_tasks(const GlobalPoolArgs& args, int64_t begin, int64_t end) {
     const int64_t image = task / args.planes, plane = task % args.planes;
     const float* src = args.src + image * args.src_image + plane * args.src_plane;
     float* dst = args.dst + image * args.dst_image + plane * args.dst_plane;
-    const F32 y = args.average ? sum_positions(src, args.positions) / broadcast((float)args.positions)
-                               : max_of_positions(src, args.positions);
-    store_n(dst, y, args.blocked_dst ? kLanes : smaller(kLanes, args.channels - plane * kLanes));
+    const int64_t lanes = smaller(kLanes, args.channels - plane * kLanes);
+    F32 y;
+    if (args.positions == 0) {
+      y = fill_channels(args.average ? NAN : -INFINITY, lanes);
+    } else if (args.average) {
+      y = sum_positions(src, args.positions) / broadcast((float)args.positions);
+    } else {
+      y = max_of_positions(src, args.positions);
+    }
+    store_n(dst, y, args.blocked_dst ? kLanes : lanes);
   }
 }
 

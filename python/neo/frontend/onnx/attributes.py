@@ -16,7 +16,7 @@ __all__ = ["MAX_ELEMENTS", "attribute_value", "dense_array", "tensor_array"]
 
 MAX_ELEMENTS = 1 << 46
 
-_PACKED = {
+_PACKED: dict[int, int] = {
     onnx.TensorProto.INT4: 2,
     onnx.TensorProto.UINT4: 2,
     onnx.TensorProto.FLOAT4E2M1: 2,
@@ -167,7 +167,10 @@ def attribute_value(attribute: onnx.AttributeProto, folder: Path | None, place: 
         return int(attribute.i)
     if kind == onnx.AttributeProto.TYPE_PROTO:
         return type_text(attribute.tp, where)
-    msg = f"[import] an attribute must be a number, a string, a tensor, a type or a graph. Got {attribute.name!r} - at {place}"
+    msg = (
+        "[import] an attribute must be a number, a string, a tensor, a type or a graph. "
+        f"Got {attribute.name!r} - at {place}"
+    )
     raise ModelError(msg)
 
 

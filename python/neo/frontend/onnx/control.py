@@ -179,7 +179,10 @@ def _scan_types(inputs: Sequence[_native.Value | None], attrs: Mapping[str, Any]
         raise ModelError(msg)
     axes = list(attrs.get("scan_input_axes", [0] * scanned))
     if len(axes) != scanned:
-        msg = f"[Scan] scan_input_axes must have one entry per scanned input. Got {len(axes)}, expected {scanned} - at {place}"
+        msg = (
+            "[Scan] scan_input_axes must have one entry per scanned input. "
+            f"Got {len(axes)}, expected {scanned} - at {place}"
+        )
         raise ModelError(msg)
     states = len(inputs) - scanned
     types = [v.type if v is not None else _ANY for v in inputs[:states]]
@@ -191,7 +194,10 @@ def _slice_type(value: _native.Value | None, axis: int, place: str) -> str:
         return _ANY if value is None else f"{value.dtype}[*]"
     dims = list(value.shape)
     if not -len(dims) <= axis < len(dims):
-        msg = f"[Scan] an axis must be one of the input's. Got {axis}, expected {-len(dims)} to {len(dims) - 1} - at {place}"
+        msg = (
+            "[Scan] an axis must be one of the input's. "
+            f"Got {axis}, expected {-len(dims)} to {len(dims) - 1} - at {place}"
+        )
         raise ModelError(msg)
     del dims[axis]
     return f"{value.dtype}[{','.join(str(d) for d in dims)}]"

@@ -30,7 +30,7 @@ def _binary(call: Call) -> Results:
 @register("Cast", until=6)
 def _cast(call: Call) -> Results:
     name = str(call.attrs["to"]).upper()
-    if name not in onnx.TensorProto.DataType.keys():
+    if name not in dict(onnx.TensorProto.DataType.items()):
         msg = f"[Cast] attribute 'to' must name a type. Got {name!r}"
         raise ModelError(msg)
     return call.finish("Cast", [call.need(0)], {"to": onnx.TensorProto.DataType.Value(name)})

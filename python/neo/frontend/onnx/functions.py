@@ -24,7 +24,8 @@ def schema_function(
     if schema is None:
         return None
     if schema.has_function:
-        return schema.function_body
+        body: onnx.FunctionProto = schema.function_body
+        return body
     if not schema.has_context_dependent_function:
         return None
     types = [(type_proto(v) if v is not None else onnx.TypeProto()).SerializeToString() for v in inputs]

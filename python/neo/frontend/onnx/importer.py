@@ -118,7 +118,8 @@ class Importer:
             newest = KNOWN_DOMAINS.get(domain)
             if version < 1 or (newest is not None and version > newest):
                 msg = (
-                    f"[import] opset must be known. Got {version} of {domain or 'ai.onnx'}, expected 1 to {newest or 'any'}"
+                    "[import] opset must be known. "
+                    f"Got {version} of {domain or 'ai.onnx'}, expected 1 to {newest or 'any'}"
                     "\nHint: a newer onnx package may know more."
                 )
                 raise ModelError(msg)
@@ -407,7 +408,10 @@ class Importer:
         for name in function.output:
             value = inner.find(name)
             if value is None and not inner.is_missing(name) and name not in absent:
-                msg = f"[import] an output must be defined. Got {name!r}, which no node of the function makes - at {place}"
+                msg = (
+                    "[import] an output must be defined. "
+                    f"Got {name!r}, which no node of the function makes - at {place}"
+                )
                 raise ModelError(msg)
             results.append(value)
         return results

@@ -1,7 +1,7 @@
 """Which ONNX operators are rewritten on import, and by what.
 
-An operator that is not here is taken over as it is: same name, inputs and attributes (those of the newest opset are neo's
-own). versions.py says from which version on.
+An operator that is not here is taken over as it is: same name, inputs and attributes (those of the newest opset are
+neo's own). versions.py says from which version on.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ __all__ = ["Scope"]
 class Scope:
     """The values a graph's nodes may name.
 
-    A body sees the names of the graphs around it. An outer constant becomes a constant of the body; any other
-    outer value
-    becomes an input of the body and is recorded in `captured`, to be handed in by the node that holds the body.
+    A body sees the names of the graphs around it. An outer constant becomes a constant of the body; any other outer
+    value becomes an input of the body and is recorded in `captured`, to be handed in by the node that holds the body.
 
     A name in `missing` is defined, but nobody knows its value: the node that makes it was refused.
     """
@@ -28,7 +27,7 @@ class Scope:
         self.values: dict[str, _native.Value] = {}
         self.captured: dict[str, _native.Value] = {}
         self.missing: set[str] = set()
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
 
     def define(self, name: str, value: _native.Value | None, place: str) -> None:
         """Bind a name, None to a value that is missing; a graph binds each once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import onnx
 
@@ -16,8 +17,11 @@ _WITHOUT_MEANING = frozenset({"consumed_inputs"})
 
 
 @lru_cache(maxsize=4096)
-def find_schema(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
-    """The schema of an operator in an opset; None where the opset has no such operator."""
+def find_schema(domain: str, op: str, opset: int) -> Any:
+    """The onnx.defs.OpSchema of an operator in an opset; None where the opset has no such operator.
+
+    Untyped, because onnx's stub of OpSchema lacks members that it has.
+    """
     try:
         return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:
@@ -25,7 +29,7 @@ def find_schema(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def check_signature(
-    schema: onnx.defs.OpSchema, node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], place: str
+    schema: Any, node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], place: str
 ) -> None:
     """Compare a node with its schema.
 
@@ -46,7 +50,10 @@ def check_signature(
             count -= 1
         if not least <= len(names) or count > most:
             expected = least if least == most else f"at least {least}" if most > 1 << 30 else f"{least} to {most}"
-            msg = f"[{op}] the number of {what} must be the operator's. Got {len(names)}, expected {expected} - at {place}"
+            msg = (
+                f"[{op}] the number of {what} must be the operator's. "
+                f"Got {len(names)}, expected {expected} - at {place}"
+            )
             raise ModelError(msg)
     for name, attribute in attributes.items():
         known = schema.attributes.get(name)

@@ -100,9 +100,8 @@ def type_proto(value: _native.Value) -> onnx.TypeProto:
         wrappers.append(wrapper)
         text = text[:-1]
     shape = value.shape if not wrappers else None
-    proto = onnx.helper.make_tensor_type_proto(
-        _element_type(text.partition("[")[0]), None if shape is None else list(shape)
-    )
+    dims = None if shape is None else list(shape)
+    proto = onnx.helper.make_tensor_type_proto(_element_type(text.partition("[")[0]), dims)
     for wrapper in reversed(wrappers):
         outer = onnx.TypeProto()
         inner = outer.sequence_type.elem_type if wrapper == "seq" else outer.optional_type.elem_type

@@ -1,9 +1,8 @@
 """Which versions of each ONNX operator mean what neo's operator of the same name means.
 
-Reviewed against the history of ONNX's schemas. A version between the two numbers is taken over as it is; an older
-one has a
-converter (registry.py) or is refused, and so is a newer one, until somebody has looked at it. Operators that are not listed
-are functions that ONNX defines by other operators, or are refused.
+Reviewed against the history of ONNX's schemas. A version between the two numbers is taken over as it is; an older one
+has a converter (registry.py) or is refused, and so is a newer one, until somebody has looked at it. Operators that are
+not listed are functions that ONNX defines by other operators, or are refused.
 """
 
 from __future__ import annotations

@@ -1,0 +1,198 @@
+#include "routines/cpu/move/copy_step.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "base/check.h"
+#include "routines/cpu/tier.h"
+
+NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&))
+
+namespace neo {
+namespace {
+
+using TransposeKernel = void (*)(const TransposePlane&);
+
+struct Wide {
+  uint64_t low, high;
+};
+
+// Joins neighbouring axes where both sides allow; where neither side is contiguous along the last axis of the other,
+// brings the axis that is contiguous in the source beside the one that is so in the destination.
+void order_axes(CopyPart& p) {
+  int kept = 0;
+  for (int i = 0; i < p.axes; ++i) {
+    if (p.size[i] == 1) continue;
+    if (kept > 0 && p.from[kept - 1] == p.from[i] * p.size[i] && p.to[kept - 1] == p.to[i] * p.size[i]) {
+      p.size[kept - 1] *= p.size[i];
+      p.from[kept - 1] = p.from[i];
+      p.to[kept - 1] = p.to[i];
+      continue;
+    }
+    p.size[kept] = p.size[i];
+    p.from[kept] = p.from[i];
+    p.to[kept] = p.to[i];
+    ++kept;
+  }
+  p.axes = kept;
+  if (kept == 0) p.add_axis(1, 1, 1);
+  if (p.axes < 3 || p.from[p.axes - 1] == 1 || p.to[p.axes - 1] != 1) return;
+  const auto* contiguous = std::find(p.from, p.from + p.axes, 1);
+  const auto i = contiguous - p.from;
+  if (i >= p.axes - 2) return;
+  for (int64_t* list : {p.size, p.from, p.to}) std::rotate(list + i, list + i + 1, list + p.axes - 1);
+}
+
+// Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
+template <class T>
+void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, TransposeKernel transpose) {
+  const int inner = p.axes - 1;
+  const int outer = p.axes - 2;
+  const int64_t fi = p.from[inner], ti = p.to[inner], fo = p.from[outer], td = p.to[outer];
+  const int64_t columns = p.size[inner];
+  if (fi == 1 && ti == 1) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(to + i * td, from + i * fo, static_cast<size_t>(columns) * sizeof(T));
+    }
+    return;
+  }
+  if (sizeof(T) == 4 && fo == 1 && ti == 1) {
+    TransposePlane plane;
+    plane.src = reinterpret_cast<const float*>(from + begin);
+    plane.src_row = fi;
+    plane.dst = reinterpret_cast<float*>(to + begin * td);
+    plane.dst_row = td;
+    plane.rows = plane.padded_rows = columns;
+    plane.columns = end - begin;
+    transpose(plane);
+    return;
+  }
+  constexpr int64_t kTile = 16;
+  for (int64_t i0 = begin; i0 < end; i0 += kTile) {
+    const int64_t i1 = std::min(end, i0 + kTile);
+    for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
+      const int64_t j1 = std::min(columns, j0 + kTile);
+      for (int64_t i = i0; i < i1; ++i) {
+        for (int64_t j = j0; j < j1; ++j) to[i * td + j * ti] = from[i * fo + j * fi];
+      }
+    }
+  }
+}
+
+// f(begin, end, member) over tasks that move `elements` together; few elements are not worth waking a team.
+template <class F>
+void run_parts(Team& team, int64_t tasks, int64_t elements, F&& f) {
+  constexpr int64_t kSerialElements = 16384;
+  if (elements <= kSerialElements)
+    f(int64_t{0}, tasks, 0);
+  else
+    team.parallel_for(tasks, f);
+}
+
+template <class T>
+void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, TransposeKernel transpose, Team& team) {
+  const T* from = reinterpret_cast<const T*>(source) + p.from_offset;
+  T* to = reinterpret_cast<T*>(target) + p.to_offset;
+  if (p.axes == 1) {
+    constexpr int64_t kChunk = 1 << 14;
+    run_parts(team, (p.size[0] + kChunk - 1) / kChunk, p.size[0], [&](int64_t begin, int64_t end, int) {
+      const int64_t last = std::min(p.size[0], end * kChunk);
+      if (p.from[0] == 1 && p.to[0] == 1) {
+        std::memcpy(to + begin * kChunk, from + begin * kChunk, static_cast<size_t>(last - begin * kChunk) * sizeof(T));
+        return;
+      }
+      for (int64_t i = begin * kChunk; i < last; ++i) to[i * p.to[0]] = from[i * p.from[0]];
+    });
+    return;
+  }
+  // Tasks: rows of the last plane in blocks, over all outer axes.
+  constexpr int64_t kRows = 64;
+  const int outer = p.axes - 2;
+  const int64_t row_blocks = (p.size[outer] + kRows - 1) / kRows;
+  int64_t planes = 1;
+  for (int i = 0; i < outer; ++i) planes *= p.size[i];
+  run_parts(team, planes * row_blocks, planes * p.size[outer] * p.size[outer + 1],
+            [&](int64_t begin, int64_t end, int) {
+              for (int64_t task = begin; task < end; ++task) {
+                int64_t rest = task / row_blocks;
+                const int64_t first = task % row_blocks * kRows;
+                int64_t f = 0;
+                int64_t t = 0;
+                for (int i = outer - 1; i >= 0; --i) {
+                  const int64_t index = rest % p.size[i];
+                  rest /= p.size[i];
+                  f += index * p.from[i];
+                  t += index * p.to[i];
+                }
+                copy_plane<T>(p, from + f, to + t, first, std::min(p.size[outer], first + kRows), transpose);
+              }
+            });
+}
+
+template <class T>
+void run_plan(const CopyPlan& plan, std::byte* const* args, TransposeKernel transpose, Team& team) {
+  if (plan.filled >= 0) {
+    T element;
+    std::memcpy(&element, plan.fill_element.data(), sizeof element);
+    T* to = reinterpret_cast<T*>(args[plan.filled]);
+    constexpr int64_t kChunk = 1 << 14;
+    run_parts(team, (plan.fill_count + kChunk - 1) / kChunk, plan.fill_count, [&](int64_t begin, int64_t end, int) {
+      std::fill(to + begin * kChunk, to + std::min(plan.fill_count, end * kChunk), element);
+    });
+  }
+  for (int64_t i = 0; i < plan.parts; ++i) {
+    const CopyPart& p = plan.part[i];
+    copy_part<T>(p, args[p.source], args[p.target], transpose, team);
+  }
+}
+
+}  // namespace
+
+void CopyPart::add_axis(int64_t count, int64_t from_stride, int64_t to_stride) {
+  NEO_ASSERT(axes < kCopyAxes, "a copy has at most ", kCopyAxes, " axes");
+  size[axes] = count;
+  from[axes] = from_stride;
+  to[axes] = to_stride;
+  ++axes;
+}
+
+CopyStep::CopyStep(const Target& target) : transpose_(NEO_PICK_TIER(target.isa, transpose_plane)) {}
+
+Prepared CopyStep::prepare(std::span<const Arg> args) const {
+  const auto made = std::make_unique<CopyPlan>();
+  made->width = item_bytes(args.back().dtype);
+  plan(args, *made);
+  // Parts of no element go.
+  int64_t kept = 0;
+  for (int64_t i = 0; i < made->parts; ++i) {
+    CopyPart& p = made->part[i];
+    if (std::any_of(p.size, p.size + p.axes, [](int64_t s) { return s == 0; })) continue;
+    order_axes(p);
+    if (kept != i) made->part[kept] = p;
+    ++kept;
+  }
+  made->parts = kept;
+  const auto* bytes = reinterpret_cast<const std::byte*>(made.get());
+  return {
+      std::vector<std::byte>(bytes, bytes + offsetof(CopyPlan, part) + static_cast<size_t>(kept) * sizeof(CopyPart)),
+      0};
+}
+
+void CopyStep::run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const {
+  const auto& plan = *reinterpret_cast<const CopyPlan*>(prepared);
+  switch (plan.width) {
+    case 1:
+      return run_plan<uint8_t>(plan, args, transpose_, team);
+    case 2:
+      return run_plan<uint16_t>(plan, args, transpose_, team);
+    case 4:
+      return run_plan<uint32_t>(plan, args, transpose_, team);
+    case 8:
+      return run_plan<uint64_t>(plan, args, transpose_, team);
+    default:
+      return run_plan<Wide>(plan, args, transpose_, team);
+  }
+}
+
+}  // namespace neo

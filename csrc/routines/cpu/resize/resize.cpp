@@ -1,0 +1,261 @@
+#include "routines/cpu/resize/resize.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "ops/resize.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void resize_tasks(const ResizeArgs&, int64_t, int64_t);
+                  void resize_blocked_tasks(const ResizeArgs&, int64_t, int64_t))
+
+namespace neo {
+namespace {
+
+using ResizeKernel = decltype(&scalar::resize_tasks);
+
+// The attribute "axes", counted from the front; all where it is absent.
+std::vector<int> axes_of(const Node& node, int rank) {
+  std::vector<int> axes;
+  if (node.has_attr("axes")) {
+    for (int64_t axis : node.ints_attr("axes")) axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+    return axes;
+  }
+  for (int i = 0; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+bool is_given(const Value* v) {
+  return v && !(v->constant && v->constant->size() == 0);
+}
+
+// The factor of an axis, where the node gives factors rather than sizes.
+std::optional<double> factor_of(const Node& node, int axis) {
+  if (is_given(node.input(3))) return std::nullopt;
+  const auto axes = axes_of(node, node.inputs.front()->shape().rank());
+  const auto it = std::find(axes.begin(), axes.end(), axis);
+  if (it == axes.end()) return std::nullopt;
+  return load_doubles(*node.input(2)->constant)[static_cast<size_t>(it - axes.begin())];
+}
+
+// True where an axis is certain to stay as it is.
+bool keeps_axis(const Node& node, int axis) {
+  const auto factor = factor_of(node, axis);
+  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
+}
+
+// A table as it lies behind a call in the prepared bytes; offsets in bytes.
+struct TablePlace {
+  int64_t taps = 1;
+  int64_t position = 0;
+  int64_t weight = 0;
+};
+
+struct ResizeCall {
+  int64_t planes = 1;
+  int64_t input_rows = 1, input_columns = 1;
+  int64_t rows = 1, columns = 1;
+  int64_t row_bytes = 0;  // of a workspace
+  TablePlace row, column;
+  TaskSplit split;
+};
+
+// One axis of a resize as numbers: [tap][output].
+struct TapTable {
+  int64_t taps = 1;
+  std::vector<int32_t> position;
+  std::vector<float> weight;
+};
+
+TapTable identity_table(int64_t size) {
+  TapTable table;
+  for (int64_t i = 0; i < size; ++i) table.position.push_back(static_cast<int32_t>(i));
+  table.weight.assign(static_cast<size_t>(size), 1.0f);
+  return table;
+}
+
+TapTable table_of(const Node& node, std::optional<double> factor, int64_t input, int64_t output) {
+  NEO_CHECK(output == 0 || (input > 0 && input <= INT32_MAX), Shape, node.op,
+            "an empty axis cannot grow. Got a size of ", input, ", expected 1 to ", INT32_MAX, " - at ", node.place());
+  AxisResize a;
+  a.input = input;
+  a.output = output;
+  a.scale = factor ? *factor : static_cast<double>(output) / static_cast<double>(input);
+  a.width = a.scale * static_cast<double>(input);
+  if (input == output && a.scale == 1) return identity_table(output);
+  const auto taps = resize_taps(node, a);
+  TapTable table;
+  for (const ResizeTaps& t : taps) table.taps = std::max(table.taps, static_cast<int64_t>(t.positions.size()));
+  const auto count = static_cast<size_t>(table.taps * output);
+  table.position.assign(count, 0);
+  table.weight.assign(count, 0.0f);
+  for (int64_t o = 0; o < output; ++o) {
+    const ResizeTaps& t = taps[static_cast<size_t>(o)];
+    for (size_t k = 0; k < t.positions.size(); ++k) {
+      const size_t at = k * static_cast<size_t>(output) + static_cast<size_t>(o);
+      table.position[at] = static_cast<int32_t>(t.positions[k]);
+      table.weight[at] = static_cast<float>(t.weights[k]);
+    }
+  }
+  return table;
+}
+
+TablePlace append(std::vector<std::byte>& bytes, const TapTable& table) {
+  TablePlace place;
+  place.taps = table.taps;
+  const auto add = [&](const auto& list) {
+    const size_t at = bytes.size();
+    bytes.resize(at + list.size() * 4);
+    if (!list.empty()) std::memcpy(bytes.data() + at, list.data(), list.size() * 4);
+    return static_cast<int64_t>(at);
+  };
+  place.position = add(table.position);
+  place.weight = add(table.weight);
+  return place;
+}
+
+class ResizeStep final : public KernelStep {
+ public:
+  ResizeStep(const Node& node, bool blocked, ResizeKernel kernel) : blocked_(blocked), kernel_(kernel) {
+    attributes_.op = node.op;
+    attributes_.name = node.name.empty() ? node.outputs.front()->name : node.name;
+    attributes_.attrs = node.attrs;
+    rank_ = node.inputs.front()->shape().rank();
+    for (int axis = first_axis(rank_, blocked); axis < rank_; ++axis) factors_.push_back(factor_of(node, axis));
+  }
+
+  // The first of the axes that are resized: the last two, of which a blocked tensor of rank 3 has only one.
+  static int first_axis(int rank, bool blocked) { return std::max(blocked ? 2 : 0, rank - 2); }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& src = args[0];
+    const Arg& dst = args[1];
+    NEO_ASSERT(src.is_dense() && dst.is_dense(), "a resize takes whole planes");
+    const int64_t lanes = src.layout.block_of(1 < rank_ ? 1 : 0);
+    const int first = first_axis(rank_, blocked_);
+    ResizeCall call;
+    for (int i = 0; i < first; ++i)
+      call.planes *= i == 1 ? ceil_div(src.dims[1], lanes) : src.dims[static_cast<size_t>(i)];
+    TapTable row = identity_table(1);
+    if (first + 1 < rank_) {
+      call.input_rows = src.dims[static_cast<size_t>(first)];
+      call.rows = dst.dims[static_cast<size_t>(first)];
+      row = table_of(attributes_, factors_.front(), call.input_rows, call.rows);
+    }
+    call.input_columns = src.dims.back();
+    call.columns = dst.dims.back();
+    const TapTable column = table_of(attributes_, factors_.back(), call.input_columns, call.columns);
+    call.row_bytes = ceil_div(call.input_columns * lanes * 4, 64) * 64;
+    const int64_t tasks = call.planes * call.rows;
+    call.split =
+        TaskSplit::of(tasks, tasks * lanes * (row.taps * call.input_columns + column.taps * call.columns), true);
+    Prepared prepared = Prepared::of(call, call.split.workspaces * call.row_bytes);
+    call.row = append(prepared.bytes, row);
+    call.column = append(prepared.bytes, column);
+    std::memcpy(prepared.bytes.data(), &call, sizeof call);
+    return prepared;
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const ResizeCall*>(prepared);
+    ResizeArgs r;
+    r.planes = call.planes;
+    r.input_rows = call.input_rows;
+    r.input_columns = call.input_columns;
+    r.rows = call.rows;
+    r.columns = call.columns;
+    r.row = table_at(prepared, call.row, call.rows);
+    r.column = table_at(prepared, call.column, call.columns);
+    r.src = reinterpret_cast<const float*>(args[0]);
+    r.dst = reinterpret_cast<float*>(args[1]);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      ResizeArgs mine = r;
+      mine.workspace = reinterpret_cast<float*>(scratch + workspace * call.row_bytes);
+      kernel_(mine, begin, end);
+    });
+  }
+
+ private:
+  static ResizeTable table_at(const std::byte* prepared, const TablePlace& place, int64_t outputs) {
+    return {place.taps, 1, outputs, reinterpret_cast<const int32_t*>(prepared + place.position),
+            reinterpret_cast<const float*>(prepared + place.weight)};
+  }
+
+  Node attributes_;  // without inputs and outputs
+  int rank_ = 0;
+  std::vector<std::optional<double>> factors_;  // of the axes that are resized
+  bool blocked_;
+  ResizeKernel kernel_;
+};
+
+// Resize of the last two axes over the plain layout, or over channel blocks.
+class ResizeRoutine final : public Routine {
+ public:
+  explicit ResizeRoutine(bool blocked) : blocked_(blocked) {}
+  std::string_view name() const override { return blocked_ ? "cpu:float32/resize_nchwc" : "cpu:float32/resize_nchw"; }
+  std::vector<std::string_view> roots() const override { return {"Resize"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    const Node& node = workload.root();
+    const Value* input = node.inputs.front();
+    if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {
+      return "the input is not a float32 tensor of known rank";
+    }
+    if (!node.symbols.empty()) return "the size of the result is only known when it runs";
+    const Shape& shape = input->shape();
+    const int rank = shape.rank();
+    if (rank < 1 || (blocked_ && (rank < 3 || rank > 5))) return "the rank is another";
+    const bool by_size = is_given(node.input(3));
+    if (!by_size && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
+    if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
+      return "a region is cropped";
+    if (node.string_attr("keep_aspect_ratio_policy", "stretch") != "stretch") return "the aspect ratio is kept";
+    if (node.int_attr("antialias", 0) != 0 && node.string_attr("mode", "nearest") == "nearest") {
+      return "nearest neighbours are smoothed";
+    }
+    for (int i = 0; i < rank; ++i) {
+      if (i < ResizeStep::first_axis(rank, blocked_) && !keeps_axis(node, i))
+        return "another axis than the last two is resized";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    const Value* input = workload.root().inputs.front();
+    Candidate c;
+    for (const Value* v : workload.inputs) {
+      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
+    }
+    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    if (blocked_) {
+      const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
+      c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
+      c.outputs.front().layout = layout;
+    }
+    c.cost.time_us = roofline_us(workload.work(ops), target, blocked_ ? 0.25 : 0.06) * (blocked_ ? 1 : 1.5);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    return std::make_unique<ResizeStep>(
+        candidate.workload->root(), blocked_,
+        blocked_ ? NEO_PICK_TIER(target.isa, resize_blocked_tasks) : NEO_PICK_TIER(target.isa, resize_tasks));
+  }
+
+ private:
+  bool blocked_;
+};
+
+}  // namespace
+
+void add_resize_routines(RoutineTable& table) {
+  table.add(std::make_unique<ResizeRoutine>(true));
+  table.add(std::make_unique<ResizeRoutine>(false));
+}
+
+}  // namespace neo

@@ -1,0 +1,153 @@
+"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, eliminate_reshapes and chain_concats."""
+
+import pytest
+
+from tests.passes.rewriting import after, assert_keeps, lines_of, ops_of
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = Identity(x)",
+        "t = Dropout(x)",
+        "t = Cast(x) {to=1}",
+        "t = Sum(x)",
+        "t = Mul(x, one)",
+        "t = Div(x, one)",
+        "t = Add(zero, x)",
+        "t = Sub(x, zero)",
+    ],
+)
+def test_identities(body: str) -> None:
+    text = f"""graph "g" (x: float32[2,3]) -> (y) {{
+      constant one = float32[] {{1.0}}
+      constant zero = float32[3] {{0.0, 0.0, 0.0}}
+      {body}
+      y = Relu(t)
+    }}"""
+    assert lines_of(after(text, "remove_identities")) == ["y = Relu(x)"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["t = Cast(x) {to=11}", "t = Div(one, x)", "t = Sub(zero, x)", "t = Mul(x, zero)", "t = Add(x, grown)"],
+)
+def test_what_only_looks_like_an_identity(body: str) -> None:
+    text = f"""graph "g" (x: float32[2,3]) -> (t) {{
+      constant one = float32[] {{1.0}}
+      constant zero = float32[3] {{0.0, 0.0, 0.0}}
+      constant grown = float32[4,1,1] splat 0.0
+      {body}
+    }}"""
+    assert_keeps(text, "remove_identities")
+
+
+def test_an_input_handed_out_stays_a_copy() -> None:
+    assert_keeps('graph "g" (x: float32[2]) -> (y) {\n y = Identity(x)\n}', "remove_identities")
+
+
+def test_two_outputs_of_one_value() -> None:
+    text = 'graph "g" (x: float32[2]) -> (y, z) {\n y = Relu(x)\n z = Identity(y)\n}'
+    assert_keeps(text, "remove_identities")
+
+
+def test_dead_nodes() -> None:
+    text = """graph "g" (x: float32[2]) -> (y) {
+      constant c = float32[2] {1.0, 2.0}
+      a = Exp(x)
+      b = Add(a, c)
+      y = Relu(x)
+    }"""
+    result = after(text, "remove_dead_nodes")
+    assert str(result).count("constant") == 0
+    assert lines_of(result) == ["y = Relu(x)"]
+
+
+def test_optional_results_that_nobody_reads() -> None:
+    text = """graph "g" (x: float32[1,2,4,4]) -> (y) {
+      t, i = MaxPool(x) {kernel_shape=[2, 2]}
+      y, m = Dropout(t)
+    }"""
+    result = after(text, "remove_dead_nodes", "remove_identities")
+    assert lines_of(result) == ["y = MaxPool(x) {kernel_shape=[2, 2]}"]
+
+
+def test_parts_of_a_split_stay() -> None:
+    text = 'graph "g" (x: float32[4]) -> (a) {\n a, b = Split(x) {axis=0, num_outputs=2}\n}'
+    assert_keeps(text, "remove_dead_nodes")
+
+
+def test_common_nodes_become_one() -> None:
+    text = """graph "g" (x: float32[2]) -> (y) {
+      constant c = float32[] {0.5}
+      constant d = float32[] {0.5}
+      a = Mul(x, c)
+      b = Mul(x, d)
+      y = Add(a, b)
+    }"""
+    assert lines_of(after(text, "merge_common_nodes")) == ["a = Mul(x, c)", "y = Add(a, a)"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = LeakyRelu(x) {alpha=0.1} \n b = LeakyRelu(x) {alpha=0.2}",
+        "a = Exp(x) \n b = Neg(x)",
+        "n = Neg(x) \n a = Sub(x, n) \n b = Sub(n, x)",
+    ],
+    ids=["attributes", "operators", "order"],
+)
+def test_other_nodes_stay_apart(body: str) -> None:
+    assert_keeps(f'graph "g" (x: float32[2]) -> (y) {{\n {body} \n y = Add(a, b)\n}}', "merge_common_nodes")
+
+
+def test_sums_are_split() -> None:
+    text = 'graph "g" (x: float32[2,3], z: float32[3], w: float32[2,1]) -> (y) {\n y = Sum(x, z, w)\n}'
+    assert lines_of(after(text, "split_sums")) == ["y_1 = Add(x, z)", "y = Add(y_1, w)"]
+
+
+def test_reshapes_in_a_row() -> None:
+    text = """graph "g" (x: float32[2,3,4]) -> (y) {
+      constant s = int64[2] {6, 4}
+      constant t = int64[1] {24}
+      a = Reshape(x, s)
+      y = Reshape(a, t)
+    }"""
+    assert lines_of(after(text, "eliminate_reshapes")) == ["y = Reshape(x, t)"]
+
+
+def test_reshapes_to_the_same_shape() -> None:
+    text = """graph "g" (x: float32[2,3]) -> (y) {
+      constant s = int64[2] {2, -1}
+      a = Reshape(x, s)
+      y = Relu(a)
+    }"""
+    assert lines_of(after(text, "eliminate_reshapes")) == ["y = Relu(x)"]
+
+
+def test_a_target_that_copies_a_size_stays() -> None:
+    text = """graph "g" (x: float32[2,3,4]) -> (y) {
+      constant s = int64[2] {6, 4}
+      constant t = int64[2] {0, 4}
+      a = Reshape(x, s)
+      y = Reshape(a, t)
+    }"""
+    assert ops_of(after(text, "eliminate_reshapes")) == ["Reshape", "Reshape"]
+
+
+def test_concats_of_everything_before() -> None:
+    text = """graph "g" (x: float32[1,2], z: float32[1,3], w: float32[1,4]) -> (y) {
+      a = Concat(x, z) {axis=1}
+      b = Concat(x, z, w) {axis=1}
+      c = Concat(a, w) {axis=1}
+      y = Add(b, c)
+    }"""
+    assert lines_of(after(text, "chain_concats"))[1] == "b = Concat(a, w) {axis=1}"
+
+
+def test_concats_on_another_axis_stay() -> None:
+    text = """graph "g" (x: float32[2,2], z: float32[2,2], w: float32[2,4]) -> (a, b) {
+      a = Concat(x, z) {axis=0}
+      b = Concat(x, z, w) {axis=1}
+    }"""
+    assert_keeps(text, "chain_concats")

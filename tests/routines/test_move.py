@@ -1,0 +1,211 @@
+"""Movement by strided copies, fills and transposed planes against the references."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, compile_pinned, rejections
+
+COPY = "cpu/copy"
+GATHER = "cpu/gather"
+CASES = 12
+DTYPES = [np.float32, np.int32, np.int64, np.uint8, np.float16, np.bool_, np.complex128]
+SIZES = [1, 2, 3, 5, 8, 16, 17, 31, 33]
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+def elements(random, dtype, dims):
+    """Every bit pattern a dtype may have; copies keep NaN payloads."""
+    if dtype is np.bool_:
+        return random.integers(0, 2, dims).astype(np.bool_)
+    size = int(np.prod(dims)) * np.dtype(dtype).itemsize
+    return np.frombuffer(random.bytes(size), dtype).reshape(dims)
+
+
+class Move:
+    """A graph of one node "move" over one input."""
+
+    def __init__(self, op, x, operands=(), attrs=None, outputs=("y",), symbols=False):
+        self.graph = _native.Graph()
+        self.x = x
+        dims = [f"d{i}" for i in range(x.ndim)] if symbols else list(x.shape)
+        values = [self.graph.add_input("x", x.dtype.name, dims)]
+        for i, operand in enumerate(operands):
+            values.append(None if operand is None else self.graph.add_constant(f"k{i}", operand))
+        node = self.graph.add_node(op, values, list(outputs), attrs or {}, "move")
+        self.graph.outputs = node.outputs
+
+    def check(self, tier, routine=COPY):
+        pinned = compile_pinned(self.graph, tier, {"move": routine})
+        assert pinned.routines["move"] == routine
+        expected = self.graph.evaluate([self.x])
+        for threads in (1, 2, 5):
+            actual = pinned.module.with_threads(threads).call([self.x])
+            for a, e in zip(actual, expected, strict=True):
+                assert a.dtype == e.dtype
+                assert a.shape == e.shape, str(self.graph)
+                assert a.tobytes() == e.tobytes(), str(self.graph)
+
+
+@by_tier
+def test_transpose(tier):
+    random = np.random.default_rng(1)
+    for rank in (2, 3, 4):
+        for permutation in itertools.permutations(range(rank)):
+            dims = [pick(random, SIZES) for _ in range(rank)]
+            x = elements(random, pick(random, [np.float32, np.float32, *DTYPES]), dims)
+            Move("Transpose", x, attrs={"perm": list(permutation)}, symbols=bool(random.integers(2))).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("dims", [[130, 259], [3, 65, 129], [2, 33, 7, 19]])
+def test_transpose_large_enough_for_a_team(dims, tier):
+    x = elements(np.random.default_rng(2), np.float32, dims)
+    Move("Transpose", x, attrs={"perm": [*range(len(dims) - 2), len(dims) - 1, len(dims) - 2]}).check(tier)
+    Move("Transpose", x, attrs={"perm": list(reversed(range(len(dims))))}).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["DepthToSpace", "SpaceToDepth"])
+def test_space_and_depth(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        block = int(random.integers(1, 5))
+        dims = [
+            int(random.integers(0, 3)),
+            int(random.integers(1, 6)),
+            int(random.integers(1, 9)),
+            int(random.integers(1, 9)),
+        ]
+        if op == "DepthToSpace":
+            dims[1] *= block * block
+        else:
+            dims[2:] = [d * block for d in dims[2:]]
+        attrs = {"blocksize": block}
+        if op == "DepthToSpace":
+            attrs["mode"] = pick(random, ["DCR", "CRD"])
+        Move(op, elements(random, pick(random, DTYPES), dims), attrs=attrs).check(tier)
+
+
+@by_tier
+def test_tile(tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 5))
+        dims = [pick(random, SIZES[:6]) for _ in range(rank)]
+        repeats = random.integers(0 if seed == 0 else 1, 4, rank).astype(np.int64)
+        Move("Tile", elements(random, pick(random, DTYPES), dims), [repeats], symbols=bool(random.integers(2))).check(
+            tier
+        )
+
+
+@by_tier
+def test_pad(tier):
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 5))
+        dims = [int(random.integers(3, 20)) for _ in range(rank)]
+        pads = random.integers(-1, 4, 2 * rank).astype(np.int64)
+        dtype = pick(random, [np.float32, np.int64, np.uint8, np.float16])
+        operands = [pads]
+        if seed % 2:
+            operands.append(np.asarray(7, dtype))
+        if seed % 3 == 0:
+            axes = random.permutation(rank)[: int(random.integers(1, rank + 1))].astype(np.int64)
+            operands = [pads[: 2 * len(axes)], operands[1] if len(operands) > 1 else None, axes - rank * (seed % 2)]
+        Move("Pad", elements(random, dtype, dims), operands, symbols=bool(random.integers(2))).check(tier)
+
+
+@by_tier
+def test_pad_nothing_and_everything(tier):
+    x = elements(np.random.default_rng(3), np.float32, [4, 6])
+    Move("Pad", x, [np.zeros(4, np.int64)]).check(tier)
+    Move("Pad", x, [np.array([-4, 0, 2, 0], np.int64)]).check(tier)
+    Move("Pad", np.zeros((0, 6), np.float32), [np.array([1, 0, 2, 0], np.int64)]).check(tier)
+
+
+@by_tier
+def test_gather(tier):
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 5))
+        dims = [pick(random, SIZES) for _ in range(rank)]
+        axis = int(random.integers(-rank, rank))
+        size = dims[axis]
+        shape = [int(n) for n in random.integers(0 if seed == 0 else 1, 5, int(random.integers(0, 3)))]
+        indices = random.integers(-size, size, shape).astype(pick(random, [np.int32, np.int64]))
+        Move("Gather", elements(random, pick(random, DTYPES), dims), [indices], {"axis": axis}).check(tier, GATHER)
+
+
+@by_tier
+def test_constant_of_shape(tier):
+    for value in (np.array([2.5], np.float32), np.array([-3], np.int64), np.array([1.5], ml_dtypes.bfloat16)):
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", ["n", 3])
+        shape = graph.add_node("Shape", [x], ["s"], {}, "shape").outputs[0]
+        graph.outputs = graph.add_node("ConstantOfShape", [shape], ["y"], {"value": value}, "move").outputs
+        pinned = compile_pinned(graph, tier, {"move": COPY})
+        assert pinned.routines["move"] == COPY
+        for n in (0, 1, 40000):
+            data = np.zeros((n, 3), np.float32)
+            np.testing.assert_array_equal(pinned(data), graph.evaluate([data])[0])
+
+
+@by_tier
+def test_concat_split_slice_and_expand(tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(2, 5))
+        dims = [pick(random, SIZES[1:]) for _ in range(rank)]
+        axis = int(random.integers(rank))
+        x = elements(random, pick(random, DTYPES), dims)
+        first = int(random.integers(0, dims[axis] + 1))
+        parts = np.array([first, dims[axis] - first], np.int64)
+        Move("Split", x, [parts], {"axis": axis}, ("a", "b")).check(tier)
+        step = pick(random, [1, 2, -1, -2])
+        bounds = [[0], [dims[axis]]] if step > 0 else [[-1], [-dims[axis] - 1]]
+        Move("Slice", x, [np.array(b, np.int64) for b in (*bounds, [axis], [step])]).check(tier)
+        Move("Expand", x.take([0], axis), [np.array([2, *dims], np.int64)]).check(tier)
+        graph = _native.Graph()
+        values = [graph.add_input(name, x.dtype.name, dims) for name in "ab"]
+        graph.outputs = graph.add_node("Concat", [*values, values[0]], ["y"], {"axis": axis}, "move").outputs
+        other = elements(random, x.dtype.type, dims)
+        pinned = compile_pinned(graph, tier, {"move": COPY})
+        assert pinned(x, other).tobytes() == graph.evaluate([x, other])[0].tobytes()
+
+
+@by_tier
+@pytest.mark.parametrize("spatial", [[1], [2], [7], [16], [5, 9], [1, 1], [13, 14], [2, 3, 5]])
+def test_channel_blocks_and_back(spatial, tier):
+    """A pool takes and gives channel blocks; a window of one element leaves only the two conversions."""
+    for channels in (1, 3, 4, 7, 8, 15, 16, 17, 35):
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", ["n", channels, *spatial])
+        graph.outputs = graph.add_node("MaxPool", [x], ["y"], {"kernel_shape": [1] * len(spatial)}, "pool").outputs
+        pinned = compile_pinned(graph, tier, {"pool": "cpu:float32/pool_nchwc"})
+        for batch in (0, 1, 3):
+            data = np.random.default_rng(channels).uniform(-1, 1, (batch, channels, *spatial)).astype(np.float32)
+            for threads in (1, 5):
+                np.testing.assert_array_equal(pinned(data, threads=threads), data)
+
+
+def test_says_why_it_declines():
+    x = np.zeros((4, 5), np.float32)
+    graph = Move("Pad", x, [np.ones(4, np.int64)], {"mode": "reflect"}).graph
+    assert rejections(graph, TIERS[0], "move")[COPY] == "the mode is not constant"
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("i", "int64", [3])]
+    graph.outputs = graph.add_node("Gather", operands, ["y"], {}, "move").outputs
+    assert rejections(graph, TIERS[0], "move")[GATHER] == "the indices are not known to lie inside the axis"
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("r", "int64", [2])]
+    graph.outputs = graph.add_node("Tile", operands, ["y"], {}, "move").outputs
+    assert rejections(graph, TIERS[0], "move")[COPY] == "the size of the result is only known when it runs"

@@ -1,0 +1,157 @@
+"""Reductions, softmax and normalisations of every instruction set against the reference."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+
+REDUCE = "cpu:float32/reduce"
+SOFTMAX = "cpu:float32/softmax"
+NORM = "cpu:float32/norm"
+SUMS = ["ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceProd"]
+PICKS = ["ReduceMax", "ReduceMin"]
+CASES = 12
+SIZES = [1, 2, 3, 7, 8, 16, 17, 31, 65, 67]
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+def build(op, x, operands=(), attrs=None, symbols=False):
+    graph = _native.Graph()
+    dims = [f"d{i}" for i in range(x.ndim)] if symbols else list(x.shape)
+    values = [graph.add_input("x", "float32", dims)]
+    values += [graph.add_constant(f"k{i}", o) for i, o in enumerate(operands)]
+    graph.outputs = graph.add_node(op, values, ["y"], attrs or {}, "node").outputs
+    return graph
+
+
+def check(graph, tier, routine, x, depth, exact=False):
+    pinned = compile_pinned(graph, tier, {"node": routine})
+    assert pinned.routines["node"] == routine
+    expected = graph.evaluate([x])[0]
+    actual = pinned(x)
+    if exact:
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        assert_close(actual, expected, depth, str(graph))
+    for threads in (2, 5):
+        np.testing.assert_array_equal(pinned(x, threads=threads), actual)
+
+
+def run_of_axes(random, rank):
+    first = int(random.integers(rank))
+    return list(range(first, int(random.integers(first, rank)) + 1))
+
+
+@by_tier
+@pytest.mark.parametrize("op", SUMS + PICKS)
+def test_reductions(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 5))
+        dims = [pick(random, SIZES[: 10 if rank < 3 else 6]) for _ in range(rank)]
+        axes = run_of_axes(random, rank)
+        x = floats(random, dims)
+        if op == "ReduceLogSum":
+            x = np.abs(x) + np.float32(0.5)
+        if op == "ReduceProd":
+            x = np.exp2(x / 16).astype(np.float32)
+        keep = int(random.integers(2))
+        operands = [] if len(axes) == rank and seed % 2 else [np.array(axes, np.int64) - rank * (seed % 2)]
+        depth = int(np.prod([dims[a] for a in axes]))
+        symbols = bool(random.integers(2))
+        check(build(op, x, operands, {"keepdims": keep}, symbols), tier, REDUCE, x, depth, op in PICKS)
+
+
+@by_tier
+@pytest.mark.parametrize("op", SUMS + PICKS)
+def test_reductions_of_nothing(op, tier):
+    x = np.zeros((3, 0, 5), np.float32)
+    for axes in ([1], [1, 2], [2]):
+        check(build(op, x, [np.array(axes, np.int64)], symbols=True), tier, REDUCE, x, 1, True)
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_positions_of_extremes(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, SIZES[:6]) for _ in range(int(random.integers(1, 4)))]
+        x = random.integers(0, 3, dims).astype(np.float32)
+        attrs = {
+            "axis": int(random.integers(-x.ndim, x.ndim)),
+            "select_last_index": seed % 2,
+            "keepdims": seed // 2 % 2,
+        }
+        check(build(op, x, attrs=attrs), tier, REDUCE, x, 1, True)
+
+
+@by_tier
+@pytest.mark.parametrize("shape", [[40, 1000], [1000, 40], [8, 130, 65]])
+def test_reductions_large_enough_for_a_team(shape, tier):
+    x = floats(np.random.default_rng(1), shape)
+    for axis in range(len(shape)):
+        check(build("ReduceSum", x, [np.array([axis], np.int64)]), tier, REDUCE, x, shape[axis])
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_softmax(op, tier):
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, SIZES) for _ in range(int(random.integers(1, 4)))]
+        x = (floats(random, dims) * np.float32(pick(random, [1, 20, 90]))).astype(np.float32)
+        axis = int(random.integers(-x.ndim, x.ndim))
+        check(build(op, x, attrs={"axis": axis}, symbols=bool(random.integers(2))), tier, SOFTMAX, x, dims[axis])
+
+
+@by_tier
+def test_softmax_of_large_numbers_and_of_nothing(tier):
+    x = np.array([[3e38, -3e38, 0], [88, 89, 90]], np.float32)
+    check(build("Softmax", x), tier, SOFTMAX, x, 3)
+    x = np.zeros((2, 0, 3), np.float32)
+    check(build("Softmax", x, attrs={"axis": 1}), tier, SOFTMAX, x, 1, True)
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization"])
+def test_layer_norms(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, SIZES[1:]) for _ in range(int(random.integers(1, 4)))]
+        axis = int(random.integers(-len(dims), 0))
+        row = dims[axis:]
+        x = floats(random, dims)
+        operands = [floats(random, row)]
+        if op == "LayerNormalization" and seed % 2:
+            operands.append(floats(random, row))
+        check(build(op, x, operands, {"axis": axis, "epsilon": 1e-3}), tier, NORM, x, int(np.prod(row)))
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["InstanceNormalization", "GroupNormalization"])
+def test_channel_norms(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        groups = pick(random, [1, 2, 3])
+        channels = groups * pick(random, [1, 2, 5])
+        dims = [
+            int(random.integers(1, 4)),
+            channels,
+            *(pick(random, SIZES[1:8]) for _ in range(int(random.integers(1, 3)))),
+        ]
+        x = floats(random, dims)
+        operands = [floats(random, [channels]) for _ in range(2)]
+        attrs = {"epsilon": 1e-3, **({"num_groups": groups} if op == "GroupNormalization" else {})}
+        check(build(op, x, operands, attrs), tier, NORM, x, int(np.prod(dims[1:])))
+
+
+def test_says_why_it_declines():
+    x = np.zeros((2, 3, 4), np.float32)
+    graph = build("ReduceSum", x, [np.array([0, 2], np.int64)])
+    assert rejections(graph, TIERS[0], "node")[REDUCE] == "the axes are not known neighbours"

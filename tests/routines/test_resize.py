@@ -1,0 +1,114 @@
+"""Resize of the last two axes by every instruction set against the reference."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+
+BLOCKED = "cpu:float32/resize_nchwc"
+PLAIN = "cpu:float32/resize_nchw"
+CASES = 30
+COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
+ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN])
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
+    operands = [x, None, None if scales is None else graph.add_constant("scales", np.asarray(scales, np.float32))]
+    if sizes is not None:
+        operands.append(graph.add_constant("sizes", np.asarray(sizes, np.int64)))
+    graph.outputs = graph.add_node("Resize", operands, ["y"], attrs, "resize").outputs
+    return graph
+
+
+def check(graph, tier, routine, x, exact):
+    pinned = compile_pinned(graph, tier, {"resize": routine})
+    assert pinned.routines["resize"] == routine
+    expected = graph.evaluate([x])[0]
+    actual = pinned(x)
+    if exact:
+        np.testing.assert_array_equal(actual, expected, str(graph))
+    else:
+        assert_close(actual, expected, 32, str(graph))
+    for threads in (2, 5):
+        np.testing.assert_array_equal(pinned(x, threads=threads), actual)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_gives_what_the_reference_gives(mode, routine, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = pick(random, [3, 4, 4, 4, 5])
+        dims = [
+            int(random.integers(0 if seed == 0 else 1, 3)),
+            pick(random, [1, 3, 8, 17]),
+            *random.integers(1, 12, rank - 2),
+        ]
+        dims = [int(d) for d in dims]
+        attrs = {"mode": mode, "coordinate_transformation_mode": pick(random, COORDINATES)}
+        if mode == "nearest":
+            attrs["nearest_mode"] = pick(random, ROUNDINGS)
+        else:
+            attrs["antialias"] = int(random.integers(2))
+            attrs["exclude_outside"] = int(random.integers(2))
+        if mode == "cubic":
+            attrs["cubic_coeff_a"] = pick(random, [-0.75, -0.5])
+        moved = min(2, rank - 2)
+        graph_of = {"symbols": bool(random.integers(2))}
+        whole = [1.0] * (rank - moved)
+        factors = [pick(random, [0.5, 0.7, 1.0, 1.5, 2.0, 3.0]) for _ in range(moved)]
+        sizes = [int(n) for n in random.integers(1, 25, moved)]
+        if seed % 3 == 0:
+            graph = resize_graph(dims, attrs, scales=[*whole, *factors], **graph_of)
+        elif seed % 3 == 1:
+            graph = resize_graph(dims, {**attrs, "axes": list(range(rank - moved, rank))}, sizes=sizes, **graph_of)
+        else:
+            graph = resize_graph(dims, attrs, sizes=[*dims[: rank - moved], *sizes])
+        check(graph, tier, routine, floats(random, dims), mode == "nearest")
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_large_enough_for_a_team(mode, routine, tier):
+    graph = resize_graph([2, 20, 33, 41], {"mode": mode}, scales=[1, 1, 2, 2])
+    check(graph, tier, routine, floats(np.random.default_rng(1), [2, 20, 33, 41]), mode == "nearest")
+
+
+@by_tier
+@by_routine
+def test_an_element_without_weight_does_not_count(routine, tier):
+    x = np.full((1, 3, 4, 4), np.inf, np.float32)
+    x[:, :, ::2, ::2] = 1
+    graph = resize_graph(
+        [1, 3, 4, 4], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, sizes=[1, 3, 2, 2]
+    )
+    check(graph, tier, routine, x, True)
+
+
+@pytest.mark.parametrize(
+    ("attrs", "reason"),
+    [
+        ({"coordinate_transformation_mode": "tf_crop_and_resize"}, "a region is cropped"),
+        ({"keep_aspect_ratio_policy": "not_larger"}, "the aspect ratio is kept"),
+    ],
+)
+def test_says_why_it_declines(attrs, reason):
+    graph = resize_graph([1, 3, 4, 4], attrs, sizes=[1, 3, 8, 8])
+    assert rejections(graph, TIERS[0], "resize")[PLAIN] == reason
+
+
+def test_declines_when_channels_are_resized():
+    graph = resize_graph([1, 3, 4, 4], {}, sizes=[1, 6, 8, 8])
+    assert rejections(graph, TIERS[0], "resize")[BLOCKED] == "another axis than the last two is resized"
