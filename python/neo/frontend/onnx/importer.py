@@ -63,7 +63,7 @@ class Importer:
         self._model = model
         self._folder = folder
         self._shapes = _checked_shapes(shapes)
-        self._functions = {(_domain(f.domain), f.name): f for f in model.functions}
+        self._functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
         self._ops = frozenset(_native.op_names())
         self._symbols: dict[str, str] = {}
         self._count = 0
@@ -87,7 +87,7 @@ class Importer:
         proto = self._model.graph
         check_names(proto.name, *(o.domain for o in self._model.opset_import))
         for function in self._model.functions:
-            check_names(function.domain, function.name, *function.input, *function.output)
+            check_names(function.domain, function.name, function.overload, *function.input, *function.output)
             check_names(*(o.domain for o in function.opset_import))
         graph = _native.Graph()
         graph.name = proto.name
@@ -202,7 +202,7 @@ class Importer:
         """Convert the nodes of one graph or function."""
         self._check_depth(scope.depth)
         for node in nodes:
-            check_names(node.name, node.op_type, node.domain, *node.input, *node.output)
+            check_names(node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
         for index in node_order(nodes, scope.values):
             self._convert_node(scope, nodes[index], context, index)
 
@@ -266,7 +266,7 @@ class Importer:
         """Report what would be refused of a node whose inputs nobody knows."""
         self._check_depth(depth)
         domain = _domain(node.domain)
-        function = self._functions.get((domain, node.op_type))
+        function = self._functions.get((domain, node.op_type, node.overload))
         if function is not None:
             inner = Context(_opsets_of(function), {}, place)
             for i, n in enumerate(function.node):
@@ -355,7 +355,7 @@ class Importer:
         domain = _domain(node.domain)
         op = node.op_type
         attributes = self.attributes_of(node, context)
-        function = self._functions.get((domain, op))
+        function = self._functions.get((domain, op, node.overload))
         if function is not None:
             return self._inline(scope, function, inputs, attributes, _opsets_of(function), place)
         opset = self._opset(domain, context, place)
