@@ -104,7 +104,9 @@ def test_bodies_see_the_values_around_them() -> None:
 
 
 def test_one_name_is_one_size() -> None:
-    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", size]) for n, size in (("a", 3), ("b", None))]
+    infos = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, ["batch", size]) for n, size in (("a", 3), ("b", None))
+    ]
     model = model_of([helper.make_node("Concat", ["a", "b"], ["y"], axis=1)], infos, ["y"])
     graph = import_model(model)
     assert graph.inputs[0].shape == ("batch", 3)
