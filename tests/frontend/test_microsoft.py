@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from .models import model_of, node_model, value_info
 
@@ -261,3 +261,11 @@ def test_others_are_refused_by_name(op: str) -> None:
     model, _ = node_model(op, [ROWS], {}, opset=17, domain=DOMAIN)
     with pytest.raises(neo.UnsupportedError, match=rf"com\.microsoft\.{op} .*neo has no such operator"):
         neo.compile(model)
+
+
+def test_simplified_layer_normalization_of_onnx_domain() -> None:
+    model, arrays = node_model(
+        "SimplifiedLayerNormalization", [ROWS, normal(8)], {"axis": -1, "epsilon": 1e-5}, opset=17
+    )
+    [want] = peer(declared(model, [TensorProto.FLOAT]), arrays)
+    np.testing.assert_allclose(next(iter(neo.compile(model).run(arrays).values())), want, rtol=1e-5, atol=1e-5)

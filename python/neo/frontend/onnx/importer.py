@@ -26,7 +26,7 @@ from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_versi
 __all__ = ["Context", "Importer", "Refusal"]
 
 _MAX_DEPTH = 64
-_MAX_NODES = 1_000_000
+_MAX_NODES = 250_000
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
