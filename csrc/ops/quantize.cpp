@@ -74,11 +74,17 @@ std::vector<double> zero_points(const ReferenceContext& ctx, int input, int64_t 
   return zeros;
 }
 
+// The element type an attribute names; the fallback where it is absent or ONNX's number for none.
+DType optional_dtype(const Node& node, std::string_view key, DType fallback) {
+  const auto found = node.attrs.find(key);
+  const int64_t* number = found == node.attrs.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return number && *number == 0 ? fallback : dtype_attr(node, key, fallback);
+}
+
 // QuantizeLinear
 
 DType quantized_dtype(DType zero_point, const Node& node) {
-  if (zero_point != DType::Undefined) return zero_point;
-  return node.int_attr("output_dtype", 0) == 0 ? DType::UInt8 : dtype_attr(node, "output_dtype", DType::UInt8);
+  return zero_point != DType::Undefined ? zero_point : optional_dtype(node, "output_dtype", DType::UInt8);
 }
 
 bool is_quantized(DType dtype) {
@@ -92,18 +98,16 @@ void infer_quantize(InferContext& ctx) {
   const DType zero = ctx.has_input(2) ? ctx.dtype(2) : DType::Undefined;
   const DType dtype = quantized_dtype(zero, ctx.node());
   ctx.check(is_quantized(dtype), str("the quantized type must be an integer or a small float. Got ", name(dtype)));
-  if (ctx.has_input(2) && ctx.node().int_attr("output_dtype", 0) != 0) {
-    ctx.check(dtype_attr(ctx.node(), "output_dtype", dtype) == zero,
-              str("output_dtype must be the type of the zero point. Got another than ", name(zero)));
-  }
+  const DType asked = optional_dtype(ctx.node(), "output_dtype", dtype);
+  ctx.check(asked == dtype,
+            str("output_dtype must be the type of the zero point. Got ", name(asked), " and ", name(dtype)));
   infer_scales(ctx, 1, 2);
   ctx.set_output(0, dtype, ctx.shape(0));
 }
 
 void reference_quantize(ReferenceContext& ctx) {
   const DType dtype = quantized_dtype(ctx.has_input(2) ? ctx.input(2).dtype() : DType::Undefined, ctx.node());
-  DType precision = ctx.input(1).dtype();
-  if (ctx.node().int_attr("precision", 0) != 0) precision = dtype_attr(ctx.node(), "precision", precision);
+  DType precision = optional_dtype(ctx.node(), "precision", ctx.input(1).dtype());
   if (precision == DType::Float8E8M0) precision = DType::Float32;
   if (is_integer(precision)) precision = DType::Float64;
   auto x = ctx.doubles(0);
@@ -124,8 +128,7 @@ void reference_quantize(ReferenceContext& ctx) {
 // DequantizeLinear
 
 DType dequantized_dtype(DType scale, const Node& node) {
-  if (node.int_attr("output_dtype", 0) != 0) return dtype_attr(node, "output_dtype", scale);
-  return scale == DType::Float8E8M0 ? DType::Float32 : scale;
+  return optional_dtype(node, "output_dtype", scale == DType::Float8E8M0 ? DType::Float32 : scale);
 }
 
 void infer_dequantize(InferContext& ctx) {

@@ -95,33 +95,26 @@ Shape unknown_reduced_shape(InferContext& ctx) {
   return Shape(fresh_dims(ctx, rank - static_cast<int>(*listed), "reduced"));
 }
 
-// ReduceProd and the like of the elements of a shape.
+std::optional<Dim> fold_sizes(std::string_view op, const Dim& a, const Dim& b) {
+  if (op == "ReduceProd") return a * b;
+  if (op == "ReduceSum") return a + b;
+  if (op == "ReduceMax") return larger(a, b);
+  if (op == "ReduceMin") return smaller(a, b);
+  return std::nullopt;
+}
+
+// The product, sum or bound of the elements of a shape.
 void infer_reduced_contents(InferContext& ctx) {
   const auto contents = shape_contents(ctx, 0);
-  if (!contents || ctx.shape(0).rank() != 1 || ctx.dtype(0) != DType::Int64 || contents->empty()) return;
   const std::string_view op = ctx.node().op;
+  if (!contents || ctx.dtype(0) != DType::Int64 || contents->empty() || !fold_sizes(op, 1, 1)) return;
   Dim result = contents->front();
   try {
-    for (size_t i = 1; i < contents->size(); ++i) {
-      const Dim& dim = (*contents)[i];
-      if (op == "ReduceProd") {
-        result = result * dim;
-      } else if (op == "ReduceSum") {
-        result = result + dim;
-      } else if (op == "ReduceMax") {
-        result = larger(result, dim);
-      } else if (op == "ReduceMin") {
-        result = smaller(result, dim);
-      } else {
-        return;
-      }
-    }
+    for (size_t i = 1; i < contents->size(); ++i) result = *fold_sizes(op, result, (*contents)[i]);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Shape) throw;
     return;  // too large for a size, but fine for an integer that wraps
   }
-  if (contents->size() == 1 && op != "ReduceProd" && op != "ReduceSum" && op != "ReduceMax" && op != "ReduceMin")
-    return;
   ctx.set_contents(0, {result});
 }
 
