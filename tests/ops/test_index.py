@@ -84,5 +84,7 @@ def test_nms_keeps_overlap_equal_to_the_threshold():
 def test_nms_removes_scores_below_the_threshold_only():
     boxes = np.array([[[0, 0, 1, 1], [2, 2, 3, 3]]], np.float32)
     scores = np.array([[[0.5, 0.25]]], np.float32)
-    got = run("NonMaxSuppression", boxes, scores, np.array([5]), np.array([0.5], np.float32), np.array([0.5], np.float32))
+    got = run(
+        "NonMaxSuppression", boxes, scores, np.array([5]), np.array([0.5], np.float32), np.array([0.5], np.float32)
+    )
     np.testing.assert_array_equal(got, [[0, 0, 0]])

@@ -20,7 +20,9 @@ ONE_TREE = {
 
 
 def test_label_encoder_takes_the_last_of_equal_keys():
-    got = run(ML + "LabelEncoder", np.array(["a", "b", "c"], object), keys_strings=["a", "b", "a"], values_int64s=[1, 2, 3])
+    got = run(
+        ML + "LabelEncoder", np.array(["a", "b", "c"], object), keys_strings=["a", "b", "a"], values_int64s=[1, 2, 3]
+    )
     assert got.tolist() == [3, 2, -1]
 
 
@@ -117,7 +119,9 @@ def test_hostile_trees_are_refused():
         run(ML + "TreeEnsembleRegressor", X, **{**ONE_TREE, "nodes_values": [0.0]}, **votes)
 
 
-@pytest.mark.parametrize(("norm", "want"), [("MAX", [2, -4]), ("L1", [1 / 3, -2 / 3]), ("L2", [1 / 5**0.5, -2 / 5**0.5])])
+@pytest.mark.parametrize(
+    ("norm", "want"), [("MAX", [2, -4]), ("L1", [1 / 3, -2 / 3]), ("L2", [1 / 5**0.5, -2 / 5**0.5])]
+)
 def test_normalizer(norm, want):
     if norm == "MAX":
         want = [1, -2]

@@ -18,12 +18,18 @@ def test_transforms_agree_with_numpy(length):
     n = np.array(length)
     axis = np.array(1)
     np.testing.assert_allclose(run("DFT", x[..., None], n, axis), pairs(np.fft.fft(x, length, 1)), atol=1e-12)
-    np.testing.assert_allclose(run("DFT", x[..., None], n, axis, onesided=1), pairs(np.fft.rfft(x, length, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        run("DFT", x[..., None], n, axis, onesided=1), pairs(np.fft.rfft(x, length, 1)), atol=1e-12
+    )
     z = pairs(np.fft.fft(x, axis=1))
-    np.testing.assert_allclose(run("DFT", z, n, axis, inverse=1), pairs(np.fft.ifft(np.fft.fft(x, axis=1), length, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        run("DFT", z, n, axis, inverse=1), pairs(np.fft.ifft(np.fft.fft(x, axis=1), length, 1)), atol=1e-12
+    )
     half = np.fft.rfft(x, axis=1)
     got = run("DFT", pairs(half), n, axis, inverse=1, onesided=1)
-    np.testing.assert_allclose(got[..., 0], np.fft.irfft(half, length, 1) if length > 1 else half.real[:, :1], atol=1e-12)
+    np.testing.assert_allclose(
+        got[..., 0], np.fft.irfft(half, length, 1) if length > 1 else half.real[:, :1], atol=1e-12
+    )
 
 
 def test_sizes_of_transforms():

@@ -49,7 +49,9 @@ def test_match_takes_linear_time():
     assert not matches("(a*)*" * 5 + "b", "a" * 2000)
 
 
-@pytest.mark.parametrize("pattern", ["(", ")", "[a", "*a", "a**", "a{2,1}", "a{1001}", r"\q", "(?=a)", "(?<!a)", "(?z)", "[b-a]", "\\"])
+@pytest.mark.parametrize(
+    "pattern", ["(", ")", "[a", "*a", "a**", "a{2,1}", "a{1001}", r"\q", "(?=a)", "(?<!a)", "(?z)", "[b-a]", "\\"]
+)
 def test_malformed_patterns_are_refused(pattern):
     with pytest.raises(ModelError, match="Regex"):
         matches(pattern, "")
