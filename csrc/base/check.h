@@ -40,12 +40,23 @@ std::string str(const Args&... args) {
 // "rule. Got <values>, expected <values> - at <place>", and where we know one a last line "Hint: ...".
 [[noreturn]] void fail(ErrorKind kind, std::string_view where, const std::string& text);
 
+// The same error again.
+[[noreturn]] inline void fail_again(const Error& error) {
+  throw Error(error);
+}
+
+// The same error with " - at <place>" behind its message.
+[[noreturn]] inline void fail_at(const Error& error, const std::string& place) {
+  throw Error(error.kind(), error.what() + (" - at " + place));
+}
+
 }  // namespace neo
 
 // The one way to raise: NEO_CHECK(x > 0, Shape, "Conv", "group must be positive. Got ", g, ", expected >= 1").
-#define NEO_CHECK(condition, kind, where, ...) \
-  do {                                         \
-    if (!(condition)) [[unlikely]] ::neo::fail(::neo::ErrorKind::kind, where, ::neo::str(__VA_ARGS__)); \
+#define NEO_CHECK(condition, kind, where, ...)                             \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]]                                         \
+      ::neo::fail(::neo::ErrorKind::kind, where, ::neo::str(__VA_ARGS__)); \
   } while (0)
 
 // For what only a bug in neo can break.

@@ -8,7 +8,8 @@ namespace {
 py::dtype numpy_dtype(DType dtype) {
   const std::string text(name(dtype));
   switch (dtype) {
-    case DType::String: return py::dtype("O");
+    case DType::String:
+      return py::dtype("O");
     case DType::BFloat16:
     case DType::Float8E4M3FN:
     case DType::Float8E4M3FNUZ:
@@ -19,8 +20,10 @@ py::dtype numpy_dtype(DType dtype) {
     case DType::Int4:
     case DType::Int2:
     case DType::UInt4:
-    case DType::UInt2: return py::dtype::from_args(py::module_::import("ml_dtypes").attr(text.c_str()));
-    default: return py::dtype(text);
+    case DType::UInt2:
+      return py::dtype::from_args(py::module_::import("ml_dtypes").attr(text.c_str()));
+    default:
+      return py::dtype(text);
   }
 }
 
@@ -30,7 +33,8 @@ Tensor strings_of(const py::array& array) {
   Tensor tensor(DType::String, dims);
   int64_t i = 0;
   for (const py::handle item : flat) {
-    tensor.strings()[i++] = py::isinstance<py::bytes>(item) ? std::string(py::cast<py::bytes>(item)) : std::string(py::str(item));
+    tensor.strings()[i++] =
+        py::isinstance<py::bytes>(item) ? std::string(py::cast<py::bytes>(item)) : std::string(py::str(item));
   }
   return tensor;
 }
@@ -41,7 +45,8 @@ Tensor to_tensor(const py::handle& object) {
   py::array array = py::array::ensure(object);
   if (!array) {
     PyErr_Clear();
-    fail(ErrorKind::Type, "run", str("an input must be an array. Got ", std::string(py::str(py::type::of(object).attr("__name__")))));
+    fail(ErrorKind::Type, "run",
+         str("an input must be an array. Got ", std::string(py::str(py::type::of(object).attr("__name__")))));
   }
   const char kind = array.dtype().kind();
   if (kind == 'U' || kind == 'S' || kind == 'O') return strings_of(array);
@@ -69,7 +74,8 @@ py::array to_array(const Tensor& tensor) {
     py::array_t<py::object> array(shape);
     auto* out = static_cast<PyObject**>(static_cast<void*>(array.mutable_data()));
     for (int64_t i = 0; i < tensor.size(); ++i) {
-      Py_XSETREF(out[i], PyUnicode_DecodeUTF8(tensor.strings()[i].data(), static_cast<Py_ssize_t>(tensor.strings()[i].size()), "replace"));
+      Py_XSETREF(out[i], PyUnicode_DecodeUTF8(tensor.strings()[i].data(),
+                                              static_cast<Py_ssize_t>(tensor.strings()[i].size()), "replace"));
     }
     return array;
   }
@@ -91,8 +97,10 @@ HostValue to_host(const py::handle& object) {
 
 py::object to_python(const HostValue& value) {
   switch (value.kind) {
-    case HostValue::Kind::Empty: return py::none();
-    case HostValue::Kind::Tensor: return to_array(value.tensor);
+    case HostValue::Kind::Empty:
+      return py::none();
+    case HostValue::Kind::Tensor:
+      return to_array(value.tensor);
     case HostValue::Kind::Sequence: {
       py::list list;
       for (const HostValue& item : value.items) list.append(to_python(item));

@@ -16,8 +16,8 @@ void bind_select(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
 
-// NumPy arrays (and what numpy.asarray takes) to host values and back. Numeric arrays are shared where they are dense and
-// row-major, copied where not; strings are copied. Lists become sequences, None an empty optional.
+// NumPy arrays (and what numpy.asarray takes) to host values and back. Numeric arrays are shared where they are dense
+// and row-major, copied where not; strings are copied. Lists become sequences, None an empty optional.
 HostValue to_host(const py::handle& object);
 py::object to_python(const HostValue& value);
 Tensor to_tensor(const py::handle& array);

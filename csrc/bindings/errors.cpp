@@ -6,14 +6,22 @@ namespace {
 
 const char* class_name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Model: return "ModelError";
-    case ErrorKind::Shape: return "ShapeError";
-    case ErrorKind::Type: return "DTypeError";
-    case ErrorKind::Unsupported: return "UnsupportedError";
-    case ErrorKind::Resource: return "ResourceError";
-    case ErrorKind::Memory: return "OutOfMemoryError";
-    case ErrorKind::Cancelled: return "CancelledError";
-    case ErrorKind::Internal: return "InternalError";
+    case ErrorKind::Model:
+      return "ModelError";
+    case ErrorKind::Shape:
+      return "ShapeError";
+    case ErrorKind::Type:
+      return "DTypeError";
+    case ErrorKind::Unsupported:
+      return "UnsupportedError";
+    case ErrorKind::Resource:
+      return "ResourceError";
+    case ErrorKind::Memory:
+      return "OutOfMemoryError";
+    case ErrorKind::Cancelled:
+      return "CancelledError";
+    case ErrorKind::Internal:
+      return "InternalError";
   }
   return "InternalError";
 }

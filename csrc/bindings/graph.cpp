@@ -1,7 +1,8 @@
+#include "ir/graph.h"
+
 #include "base/check.h"
 #include "base/knobs.h"
 #include "bindings/bindings.h"
-#include "ir/graph.h"
 #include "ops/infer.h"
 #include "ops/op.h"
 #include "passes/pass.h"
@@ -9,7 +10,8 @@
 namespace neo::python {
 namespace {
 
-Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem) {
+// A first axis is most likely a batch of one.
+Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem, bool is_first) {
   if (object.is_none()) return symbols.fresh(stem);
   if (py::isinstance<py::str>(object)) {
     auto text = py::cast<std::string>(object);
@@ -21,7 +23,7 @@ Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem
       text.resize(at);
     }
     symbols.reserve(text);
-    return Dim::symbol(text, range);
+    return Dim::symbol(text, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
   }
   return Dim(py::cast<int64_t>(object));
 }
@@ -49,8 +51,9 @@ Attr to_attr(const py::handle& object) {
     if (all_strings) return py::cast<std::vector<std::string>>(object);
     return py::cast<std::vector<double>>(object);
   }
-  fail(ErrorKind::Type, "import", str("an attribute must be a number, a string, a list or an array. Got ",
-                                      std::string(py::str(py::type::of(object).attr("__name__")))));
+  fail(ErrorKind::Type, "import",
+       str("an attribute must be a number, a string, a list or an array. Got ",
+           std::string(py::str(py::type::of(object).attr("__name__")))));
 }
 
 struct AttrToPython {
@@ -79,7 +82,7 @@ Type to_type(const std::string& dtype, const py::object& dims, SymbolTable& symb
   if (!element) return Type::parse(dtype);
   if (dims.is_none()) return Type::tensor(*element, Shape());
   std::vector<Dim> sizes;
-  for (const py::handle d : dims) sizes.push_back(to_dim(d, symbols, stem));
+  for (const py::handle d : dims) sizes.push_back(to_dim(d, symbols, stem, sizes.empty()));
   return Type::tensor(*element, Shape(std::move(sizes)));
 }
 
@@ -89,7 +92,11 @@ void bind_graph(py::module_& m) {
   py::class_<Value, std::unique_ptr<Value, py::nodelete>>(m, "Value", "A value of a graph; kept alive by its graph.")
       .def_property_readonly("name", [](const Value& v) { return v.name; })
       .def_property_readonly("type", [](const Value& v) { return v.type.to_string(); })
-      .def_property_readonly("kind", [](const Value& v) { return v.type.is_tensor() ? "tensor" : v.type.kind == Type::Kind::Sequence ? "sequence" : "optional"; })
+      .def_property_readonly(
+          "kind",
+          [](const Value& v) {
+            return v.type.is_tensor() ? "tensor" : v.type.kind == Type::Kind::Sequence ? "sequence" : "optional";
+          })
       .def_property_readonly("dtype", [](const Value& v) { return std::string(name(v.type.dtype)); })
       .def_property_readonly("shape",
                              [](const Value& v) -> py::object {
@@ -98,33 +105,45 @@ void bind_graph(py::module_& m) {
                                for (const Dim& d : v.shape().dims()) dims.append(from_dim(d));
                                return py::tuple(dims);
                              })
-      .def_property_readonly("constant", [](const Value& v) -> py::object { return v.constant ? py::object(to_array(*v.constant)) : py::none(); })
-      .def("set_type", [](Value& v, const std::string& type) { v.type = Type::parse(type); }, py::arg("type"));
+      .def_property_readonly(
+          "constant",
+          [](const Value& v) -> py::object { return v.constant ? py::object(to_array(*v.constant)) : py::none(); })
+      .def(
+          "set_type", [](Value& v, const std::string& type) { v.type = Type::parse(type); }, py::arg("type"));
 
   py::class_<Node, std::unique_ptr<Node, py::nodelete>>(m, "Node", "A node of a graph; kept alive by its graph.")
       .def_property_readonly("op", [](const Node& n) { return n.op; })
       .def_property_readonly("name", [](const Node& n) { return n.name; })
-      .def_property_readonly("inputs", [](const Node& n) { return n.inputs; }, py::return_value_policy::reference)
-      .def_property_readonly("outputs", [](const Node& n) { return n.outputs; }, py::return_value_policy::reference)
+      .def_property_readonly(
+          "inputs", [](const Node& n) { return n.inputs; }, py::return_value_policy::reference)
+      .def_property_readonly(
+          "outputs", [](const Node& n) { return n.outputs; }, py::return_value_policy::reference)
       .def_property_readonly("attrs",
                              [](const Node& n) {
                                py::dict attrs;
-                               for (const auto& [key, value] : n.attrs) attrs[key.c_str()] = std::visit(AttrToPython(), value);
+                               for (const auto& [key, value] : n.attrs)
+                                 attrs[key.c_str()] = std::visit(AttrToPython(), value);
                                return attrs;
                              })
       .def_property_readonly("bodies", [](const Node& n) {
         py::dict bodies;
-        for (const auto& [key, body] : n.bodies) bodies[key.c_str()] = py::cast(body.get(), py::return_value_policy::reference);
+        for (const auto& [key, body] : n.bodies)
+          bodies[key.c_str()] = py::cast(body.get(), py::return_value_policy::reference);
         return bodies;
       });
 
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph", "The dataflow graph of a model.")
       .def(py::init<>())
-      .def_property("name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
-      .def_property("inputs", [](const Graph& g) { return g.inputs; }, [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
-                    py::return_value_policy::reference_internal)
-      .def_property("outputs", [](const Graph& g) { return g.outputs; }, [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
-                    py::return_value_policy::reference_internal)
+      .def_property(
+          "name", [](const Graph& g) { return g.name; }, [](Graph& g, std::string name) { g.name = std::move(name); })
+      .def_property(
+          "inputs", [](const Graph& g) { return g.inputs; },
+          [](Graph& g, std::vector<Value*> inputs) { g.inputs = std::move(inputs); },
+          py::return_value_policy::reference_internal)
+      .def_property(
+          "outputs", [](const Graph& g) { return g.outputs; },
+          [](Graph& g, std::vector<Value*> outputs) { g.outputs = std::move(outputs); },
+          py::return_value_policy::reference_internal)
       .def_property_readonly(
           "nodes",
           [](const Graph& g) {
@@ -140,21 +159,28 @@ void bind_graph(py::module_& m) {
           },
           py::arg("name"), py::arg("dtype"), py::arg("dims") = py::none(), py::return_value_policy::reference_internal,
           "dims: ints, names of symbols, or None for a size of its own; None altogether: unranked.")
-      .def("add_input_like", [](Graph& g, const std::string& name, const Value& other) { return g.add_input(name, other.type); }, py::arg("name"),
-           py::arg("other"), py::return_value_policy::reference_internal)
-      .def("add_constant", [](Graph& g, const std::string& name, const py::object& array) { return g.add_constant(name, to_tensor(array)); },
-           py::arg("name"), py::arg("array"), py::return_value_policy::reference_internal)
+      .def(
+          "add_input_like",
+          [](Graph& g, const std::string& name, const Value& other) { return g.add_input(name, other.type); },
+          py::arg("name"), py::arg("other"), py::return_value_policy::reference_internal)
+      .def(
+          "add_constant",
+          [](Graph& g, const std::string& name, const py::object& array) {
+            return g.add_constant(name, to_tensor(array));
+          },
+          py::arg("name"), py::arg("array"), py::return_value_policy::reference_internal)
       .def(
           "add_splat",
           [](Graph& g, const std::string& name, const py::object& element, const Dims& dims) {
             const Tensor one = to_tensor(element);
-            return g.add_constant(name, one.dtype() == DType::String ? one.reshaped(dims) : Tensor::splat(one.dtype(), dims, one.data()));
+            return g.add_constant(
+                name, one.dtype() == DType::String ? one.reshaped(dims) : Tensor::splat(one.dtype(), dims, one.data()));
           },
           py::arg("name"), py::arg("element"), py::arg("dims"), py::return_value_policy::reference_internal)
       .def(
           "add_node",
-          [](Graph& g, const std::string& op, std::vector<Value*> inputs, const std::vector<std::string>& outputs, const py::dict& attrs,
-             const std::string& name, const py::dict& bodies, bool infer) {
+          [](Graph& g, const std::string& op, std::vector<Value*> inputs, const std::vector<std::string>& outputs,
+             const py::dict& attrs, const std::string& name, const py::dict& bodies, bool infer) {
             Attrs converted;
             for (const auto& [key, value] : attrs) converted.emplace(py::cast<std::string>(key), to_attr(value));
             Node* node = g.add_node(op, std::move(inputs), outputs, std::move(converted), name);
@@ -164,18 +190,24 @@ void bind_graph(py::module_& m) {
             if (infer) infer_node(*node, standard_ops(), *g.symbols());
             return node;
           },
-          py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs") = py::dict(), py::arg("name") = "", py::arg("bodies") = py::dict(),
-          py::arg("infer") = true, py::return_value_policy::reference_internal,
+          py::arg("op"), py::arg("inputs"), py::arg("outputs"), py::arg("attrs") = py::dict(), py::arg("name") = "",
+          py::arg("bodies") = py::dict(), py::arg("infer") = true, py::return_value_policy::reference_internal,
           "inputs: values, None for one left out. outputs: names, \"\" for one left out. bodies: copied.")
-      .def("rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"), py::arg("name"),
-           "Gives a value another name; a value that has the name gets a new one.")
-      .def("subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); }, "An empty body that shares this graph's symbols.")
-      .def("declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
+      .def(
+          "rename", [](Graph& g, Value& v, const std::string& name) { g.rename(&v, name); }, py::arg("value"),
+          py::arg("name"), "Gives a value another name; a value that has the name gets a new one.")
+      .def(
+          "subgraph", [](Graph& g) { return std::make_shared<Graph>(g.symbols()); },
+          "An empty body that shares this graph's symbols.")
+      .def(
+          "declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
       .def_property_readonly("reduction_length", [](const Graph& g) { return longest_reduction(g, standard_ops()); })
       .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
       .def("verify", [](const Graph& g) { verify(g); })
       .def("clone", [](const Graph& g) { return std::shared_ptr<Graph>(g.clone()); })
-      .def("print", [](const Graph& g, int64_t inline_elements) { return print(g, inline_elements); }, py::arg("inline_elements") = 16)
+      .def(
+          "print", [](const Graph& g, int64_t inline_elements) { return print(g, inline_elements); },
+          py::arg("inline_elements") = 16)
       .def("__str__", [](const Graph& g) { return print(g); })
       .def(
           "evaluate",
@@ -193,7 +225,9 @@ void bind_graph(py::module_& m) {
           },
           py::arg("inputs"), "Runs every node with its reference.");
 
-  m.def("parse_graph", [](const std::string& text) { return std::shared_ptr<Graph>(parse_graph(text)); }, py::arg("text"));
+  m.def(
+      "parse_graph", [](const std::string& text) { return std::shared_ptr<Graph>(parse_graph(text)); },
+      py::arg("text"));
   m.def(
       "run_passes",
       [](const Graph& graph, const std::optional<std::vector<std::string>>& names) {
@@ -209,7 +243,8 @@ void bind_graph(py::module_& m) {
         run_passes(*result, passes, context, observer);
         return result;
       },
-      py::arg("graph"), py::arg("names") = py::none(), "A new graph; `names` picks passes of the pipeline, in its order.");
+      py::arg("graph"), py::arg("names") = py::none(),
+      "A new graph; `names` picks passes of the pipeline, in its order.");
   m.def("pass_names", [] {
     std::vector<std::string> names;
     for (const Pass& pass : standard_pipeline()) names.emplace_back(pass.name);

@@ -14,7 +14,8 @@ void bind_info(py::module_& m) {
     for (const IsaTier& tier : host_isa_tiers()) names.emplace_back(tier.name);
     return names;
   });
-  m.def("check_target", [](const std::string& name) { Target::parse(name, 1); }, py::arg("name"));
+  m.def(
+      "check_target", [](const std::string& name) { Target::parse(name, 1); }, py::arg("name"));
   m.def("targets", [] {
     py::list targets;
     for (const IsaTier& tier : all_isa_tiers()) {
@@ -39,12 +40,15 @@ void bind_info(py::module_& m) {
     }
     return knobs;
   });
-  m.def("knob_bool", [](const std::string& name) {
-    for (const KnobInfo& info : all_knobs()) {
-      if (info.name == name) return knob_bool(info.knob);
-    }
-    return false;
-  }, py::arg("name"));
+  m.def(
+      "knob_bool",
+      [](const std::string& name) {
+        for (const KnobInfo& info : all_knobs()) {
+          if (info.name == name) return knob_bool(info.knob);
+        }
+        return false;
+      },
+      py::arg("name"));
 }
 
 }  // namespace neo::python

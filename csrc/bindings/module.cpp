@@ -36,7 +36,15 @@ class CancelToken {
   bool cancelled_ = false;
 };
 
-int64_t at_hint_or(const Dim& dim) { return dim.is_constant() ? dim.value() : dim.hint(); }
+// The work of one execution; what its region did not know is taken at the hint.
+int64_t at_values(const Dim& work, const Binding& binding) {
+  return work
+      .substitute([&](const Symbol& symbol) -> std::optional<Dim> {
+        const auto it = binding.symbols.find(symbol.name);
+        return it == binding.symbols.end() ? std::nullopt : std::optional<Dim>(it->second);
+      })
+      .hint();
+}
 
 py::list call(Module& module, const py::list& inputs, CancelToken* token, std::vector<TraceEvent>* trace) {
   std::vector<HostValue> values;
@@ -66,8 +74,8 @@ void list_steps(const Block& block, int depth, py::list& out) {
       entry["op"] = item.op;
       entry["routine"] = item.routine;
       entry["estimate_us"] = item.estimate_us;
-      entry["flops"] = at_hint_or(item.flops);
-      entry["bytes"] = at_hint_or(item.bytes);
+      entry["flops"] = item.flops.hint();
+      entry["bytes"] = item.bytes.hint();
       entry["depth"] = depth;
       out.append(entry);
       if (const auto* branch = std::get_if<IfItem>(&item.what)) {
@@ -88,7 +96,8 @@ void bind_module(py::module_& m) {
       .def("cancel", &CancelToken::cancel)
       .def_property_readonly("cancelled", &CancelToken::is_cancelled);
 
-  py::class_<Module, std::shared_ptr<Module>>(m, "Module", "A plan ready to be called, from any number of threads at once.")
+  py::class_<Module, std::shared_ptr<Module>>(m, "Module",
+                                              "A plan ready to be called, from any number of threads at once.")
       .def_property_readonly("input_names", [](const Module& module) { return module.plan().input_names; })
       .def_property_readonly("output_names", [](const Module& module) { return module.plan().output_names; })
       .def_property_readonly("threads", &Module::threads)
@@ -102,7 +111,10 @@ void bind_module(py::module_& m) {
                                return steps;
                              })
       .def(
-          "call", [](Module& module, const py::list& inputs, CancelToken* token) { return call(module, inputs, token, nullptr); },
+          "call",
+          [](Module& module, const py::list& inputs, CancelToken* token) {
+            return call(module, inputs, token, nullptr);
+          },
           py::arg("inputs"), py::arg("token") = py::none())
       .def(
           "trace",
@@ -119,15 +131,18 @@ void bind_module(py::module_& m) {
               entry["end_ns"] = e.end_ns;
               entry["iteration"] = e.iteration;
               entry["estimate_us"] = e.item->estimate_us;
-              entry["flops"] = at_hint_or(e.item->flops);
-              entry["bytes"] = at_hint_or(e.item->bytes);
+              entry["flops"] = at_values(e.item->flops, *e.binding);
+              entry["bytes"] = at_values(e.item->bytes, *e.binding);
               events.append(entry);
             }
             return py::make_tuple(results, events);
           },
           py::arg("inputs"), "(results, events in order of their end)")
       .def(
-          "with_threads", [](const Module& module, int threads, bool oversubscribe) { return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe)); },
+          "with_threads",
+          [](const Module& module, int threads, bool oversubscribe) {
+            return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe));
+          },
           py::arg("threads"), py::arg("oversubscribe") = true);
 }
 

@@ -12,7 +12,9 @@
 namespace neo::python {
 namespace {
 
-py::array_t<double> vector_of(const std::vector<double>& x) { return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data()); }
+py::array_t<double> vector_of(const std::vector<double>& x) {
+  return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data());
+}
 
 // A problem with the graph it speaks of.
 struct BoundProblem {
@@ -41,8 +43,10 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;
     } else {
-      entry["absorbed_by"] = choice.absorbed_by >= 0 ? py::object(py::str(problem.groups[static_cast<size_t>(choice.absorbed_by)].nodes.back()->name))
-                                                     : py::object(py::none());
+      entry["absorbed_by"] =
+          choice.absorbed_by >= 0
+              ? py::object(py::str(problem.groups[static_cast<size_t>(choice.absorbed_by)].nodes.back()->name))
+              : py::object(py::none());
     }
     choices.append(entry);
   }
@@ -63,7 +67,8 @@ void bind_select(py::module_& m) {
                              [](const BoundProblem& p) {
                                py::list edges;
                                for (const auto& e : p.problem->edges) {
-                                 const auto rows = static_cast<py::ssize_t>(p.problem->costs[static_cast<size_t>(e.u)].size());
+                                 const auto rows =
+                                     static_cast<py::ssize_t>(p.problem->costs[static_cast<size_t>(e.u)].size());
                                  edges.append(py::make_tuple(e.u, e.v, vector_of(e.costs).attr("reshape")(rows, -1)));
                                }
                                return edges;
@@ -93,7 +98,8 @@ void bind_select(py::module_& m) {
                                  entry["trips"] = variable.trips;
                                  entry["choices"] = choices_of(*p.problem, variable);
                                  py::list rejections;
-                                 for (const auto& r : variable.rejections) rejections.append(py::make_tuple(std::string(r.routine->name()), r.reason));
+                                 for (const auto& r : variable.rejections)
+                                   rejections.append(py::make_tuple(std::string(r.routine->name()), r.reason));
                                  entry["rejections"] = rejections;
                                  nodes.append(entry);
                                }
@@ -110,7 +116,8 @@ void bind_select(py::module_& m) {
 
   m.def(
       "build_problem",
-      [](std::shared_ptr<Graph> graph, const std::string& target, int threads, const std::function<bool(std::string, std::string)>& allow) {
+      [](std::shared_ptr<Graph> graph, const std::string& target, int threads,
+         const std::function<bool(std::string, std::string)>& allow) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = Target::parse(target, threads);
         ProblemOptions options;

@@ -10,7 +10,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t align_up(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 bool all_known(const Shape& shape, const SymbolValues& symbols) {
   std::map<std::string, Symbol> used;
@@ -23,12 +25,21 @@ void check_guard(const Guard& guard, const SymbolValues& symbols) {
   const int64_t b = guard.right.evaluate(symbols);
   bool holds = false;
   switch (guard.relation) {
-    case Guard::Relation::Equal: holds = a == b; break;
-    case Guard::Relation::LessEqual: holds = a <= b; break;
-    case Guard::Relation::Divides: holds = a != 0 && b % a == 0; break;
-    case Guard::Relation::Broadcasts: holds = a == b || a == 1 || b == 1; break;
+    case Guard::Relation::Equal:
+      holds = a == b;
+      break;
+    case Guard::Relation::LessEqual:
+      holds = a <= b;
+      break;
+    case Guard::Relation::Divides:
+      holds = a != 0 && b % a == 0;
+      break;
+    case Guard::Relation::Broadcasts:
+      holds = a == b || a == 1 || b == 1;
+      break;
   }
-  NEO_CHECK(holds, Shape, "run", guard.message, ". Got ", guard.left.to_string(), "=", a, " and ", guard.right.to_string(), "=", b);
+  NEO_CHECK(holds, Shape, "run", guard.message, ". Got ", guard.left.to_string(), "=", a, " and ",
+            guard.right.to_string(), "=", b);
 }
 
 Arg describe(const Block& block, const Binding& binding, int index) {
@@ -95,8 +106,8 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
     if (!slot.type.is_tensor() || !slot.type.shape.has_rank() || !all_known(slot.type.shape, symbols)) continue;
     for (const Dim& d : slot.type.shape.dims()) {
       const int64_t size = d.evaluate(symbols);
-      NEO_CHECK(size >= 0, Shape, "run", "a size must not be negative. Got ", d.to_string(), "=", size, " in the shape ",
-                slot.type.shape.to_string(), " of \"", slot.name, "\"");
+      NEO_CHECK(size >= 0, Shape, "run", "a size must not be negative. Got ", d.to_string(), "=", size,
+                " in the shape ", slot.type.shape.to_string(), " of \"", slot.name, "\"");
       binding->dims[i].push_back(size);
     }
     element_count(binding->dims[i]);
@@ -138,7 +149,8 @@ bool Arg::is_dense() const {
   return true;
 }
 
-std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region, const SymbolValues& symbols) {
+std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region,
+                                                 const SymbolValues& symbols) {
   {
     std::lock_guard lock(mutex_);
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {

@@ -13,10 +13,10 @@ namespace neo {
 // A region with its symbols bound: every size and offset, and what prepare() returned. Immutable.
 struct Binding {
   SymbolValues symbols;
-  std::vector<bool> sized;         // by slot: its dims are known
-  std::vector<Dims> dims;          // by slot
-  std::vector<int64_t> offset;     // by slot, bytes into the arena; -1 where not planned
-  std::vector<int64_t> view_bytes; // by slot, bytes from the base; views only
+  std::vector<bool> sized;          // by slot: its dims are known
+  std::vector<Dims> dims;           // by slot
+  std::vector<int64_t> offset;      // by slot, bytes into the arena; -1 where not planned
+  std::vector<int64_t> view_bytes;  // by slot, bytes from the base; views only
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;
   std::vector<Prepared> prepared;  // by item; empty for items that need none

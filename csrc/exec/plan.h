@@ -28,7 +28,7 @@ struct Slot {
   Type type;         // the logical shape; sizes are formulas of the block's symbols
   Layout layout;     // tensors
   Tensor constant;
-  int base = -1;     // views: the slot, and where in it, in elements of the base's memory
+  int base = -1;  // views: the slot, and where in it, in elements of the base's memory
   Dim offset = 0;
   std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
 
@@ -44,7 +44,7 @@ struct SymbolSource {
 
 struct StepItem {
   std::shared_ptr<const Step> step;
-  std::vector<int> inputs;   // slots; -1: an optional argument left out
+  std::vector<int> inputs;  // slots; -1: an optional argument left out
   std::vector<int> outputs;
 };
 
@@ -62,9 +62,9 @@ struct IfItem {
   std::shared_ptr<const Block> else_block;
 };
 
-// Loop and Scan. The body's arguments: for Loop the iteration number and the condition; the carried values; one slice of each
-// scanned input (base + i x stride); the captured values. Its results: for Loop the condition; the carried values; one element
-// of each collected output.
+// Loop and Scan. The body's arguments: for Loop the iteration number and the condition; the carried values; one slice
+// of each scanned input (base + i x stride); the captured values. Its results: for Loop the condition; the carried
+// values; one element of each collected output.
 struct LoopItem {
   enum class Kind : uint8_t { Loop, Scan };
   struct Axis {
@@ -85,9 +85,9 @@ struct LoopItem {
 
 struct Item {
   std::variant<StepItem, DimsItem, IfItem, LoopItem> what;
-  std::string node;      // name of the model's node, for messages and traces
+  std::string node;  // name of the model's node, for messages and traces
   std::string op;
-  std::string routine;   // "cpu:float32/direct_nchwc@avx512{...}"
+  std::string routine;  // "cpu:float32/direct_nchwc@avx512{...}"
   double estimate_us = 0;
   Dim flops = 0;
   Dim bytes = 0;
@@ -98,9 +98,9 @@ struct Region {
   std::vector<Item> items;
   std::vector<SymbolSource> sources;  // read in order when the region starts; a symbol bound twice is checked
   std::vector<Guard> guards;
-  std::vector<int> planned;           // the arena slots it writes
-  // may_share[i][j]: planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before the
-  // writer of the other. Symmetric.
+  std::vector<int> planned;  // the arena slots it writes
+  // may_share[i][j]: planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before
+  // the writer of the other. Symmetric.
   std::vector<std::vector<bool>> may_share;
 };
 

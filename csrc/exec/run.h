@@ -15,17 +15,19 @@ struct TraceEvent {
   const Item* item = nullptr;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int iteration = -1;  // of the innermost loop
+  int iteration = -1;                      // of the innermost loop
+  std::shared_ptr<const Binding> binding;  // of the item's region
 };
 
 // Everything one call owns: memory, cancel flag, trace. Used by one call at a time; kept and reused between calls.
 class Run {
  public:
   virtual ~Run() = default;
-  // Runs the plan. `inputs` in the plan's order, dense row-major; results are fresh tensors (or the caller's, see outputs).
-  // Throws Cancelled when cancel() was called from another thread. `poll`, if any, is called every 50 ms or so between items;
-  // what it throws ends the call.
-  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team, const std::function<void()>* poll = nullptr) = 0;
+  // Runs the plan. `inputs` in the plan's order, dense row-major; results are fresh tensors (or the caller's, see
+  // outputs). Throws Cancelled when cancel() was called from another thread. `poll`, if any, is called every 50 ms or
+  // so between items; what it throws ends the call.
+  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
+                                      const std::function<void()>* poll = nullptr) = 0;
   virtual void cancel() = 0;
   virtual bool is_cancelled() const = 0;
   // Set before a call to record it; null: no cost but one test per item.

@@ -37,8 +37,8 @@ struct Prepared {
   }
 };
 
-// One routine bound to its constants: immutable, shared by all calls. Arguments are the run-time inputs of the workload in
-// its order (packed constants left out), then its outputs.
+// One routine bound to its constants: immutable, shared by all calls. Arguments are the run-time inputs of the workload
+// in its order (packed constants left out), then its outputs.
 class Step {
  public:
   enum class Kind : uint8_t {

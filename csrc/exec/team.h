@@ -26,7 +26,10 @@ class Team {
   void parallel_for(int64_t count, F&& f) {
     using Body = std::remove_reference_t<F>;
     run(
-        count, [](void* context, int64_t begin, int64_t end, int member) { (*static_cast<Body*>(context))(begin, end, member); },
+        count,
+        [](void* context, int64_t begin, int64_t end, int member) {
+          (*static_cast<Body*>(context))(begin, end, member);
+        },
         const_cast<void*>(static_cast<const void*>(&f)));
   }
 };

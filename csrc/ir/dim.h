@@ -17,6 +17,9 @@ inline constexpr int64_t kMaxExtent = int64_t{1} << 46;
 // The largest value a symbol takes unless its range says otherwise; checked when a call binds its sizes.
 inline constexpr int64_t kMaxSymbol = 1'000'000'000;
 
+// What costs take a size to be of which nothing is said.
+inline constexpr int64_t kDefaultHint = 512;
+
 // A closed interval of integers.
 struct Range {
   int64_t lo = 0;
@@ -27,7 +30,7 @@ struct Range {
 struct Symbol {
   std::string name;
   Range range{0, kMaxSymbol};  // what the size may be
-  int64_t hint = 0;  // the value that costs are taken at; 0: none given
+  int64_t hint = 0;            // the value that costs are taken at; 0: none given
 };
 
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;
@@ -60,7 +63,7 @@ class Dim {
 
   // An interval that holds every value this can take; the bounds of int64 stand for none.
   Range range() const;
-  // The value with every symbol at its hint, or at the lower end of its range where it has none (at least 1).
+  // The value with every symbol at its hint, or at kDefaultHint within its range where it has none.
   int64_t hint() const;
 
   // Throws an Internal error for a symbol without a value, a Shape error on overflow.

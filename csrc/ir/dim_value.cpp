@@ -151,8 +151,9 @@ Range Dim::range() const {
 }
 
 int64_t Dim::hint() const {
-  const auto value =
-      evaluate_with(*this, [](const Symbol& s) { return s.hint != 0 ? s.hint : std::max<int64_t>(s.range.lo, 1); });
+  const auto value = evaluate_with(*this, [](const Symbol& s) {
+    return s.hint != 0 ? s.hint : std::max(s.range.lo, std::min(s.range.hi, kDefaultHint));
+  });
   return value ? *value : std::max<int64_t>(range().lo, 1);
 }
 

@@ -55,28 +55,28 @@ Graph::Graph(std::shared_ptr<SymbolTable> symbols) : symbols_(std::move(symbols)
 }
 Graph::~Graph() = default;
 
-std::string Graph::unique_name(std::string_view name) {
-  return first_free(name.empty() ? "value" : name, by_name_);
+std::string Graph::unique_name(std::string_view wanted) {
+  return first_free(wanted.empty() ? "value" : wanted, by_name_);
 }
 
-Value* Graph::add_value(std::string_view name) {
+Value* Graph::add_value(std::string_view wanted) {
   values_.push_back(std::make_unique<Value>());
   Value* value = values_.back().get();
-  value->name = unique_name(name);
+  value->name = unique_name(wanted);
   by_name_[value->name] = value;
   return value;
 }
 
-Value* Graph::add_input(std::string_view name, Type type) {
-  Value* value = add_value(name);
+Value* Graph::add_input(std::string_view wanted, Type type) {
+  Value* value = add_value(wanted);
   value->type = std::move(type);
   inputs.push_back(value);
   return value;
 }
 
-Value* Graph::add_constant(std::string_view name, Tensor tensor) {
-  NEO_ASSERT(tensor.defined(), "the constant \"", name, "\" needs a tensor");
-  Value* value = add_value(name);
+Value* Graph::add_constant(std::string_view wanted, Tensor tensor) {
+  NEO_ASSERT(tensor.defined(), "the constant \"", wanted, "\" needs a tensor");
+  Value* value = add_value(wanted);
   value->type = Type::tensor(tensor.dtype(), Shape::of(tensor.dims()));
   value->constant = std::move(tensor);
   return value;

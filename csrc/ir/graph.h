@@ -28,8 +28,12 @@ struct Type {
   std::shared_ptr<const Type> element;  // sequences and optionals
 
   static Type tensor(DType dtype, Shape shape) { return {Kind::Tensor, dtype, std::move(shape), nullptr}; }
-  static Type sequence(Type element) { return {Kind::Sequence, DType::Undefined, {}, std::make_shared<Type>(std::move(element))}; }
-  static Type optional(Type element) { return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))}; }
+  static Type sequence(Type element) {
+    return {Kind::Sequence, DType::Undefined, {}, std::make_shared<Type>(std::move(element))};
+  }
+  static Type optional(Type element) {
+    return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))};
+  }
   bool is_tensor() const { return kind == Kind::Tensor; }
   std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])"
   static Type parse(std::string_view text, const SymbolLookup& symbols = {});
@@ -40,9 +44,10 @@ bool operator==(const Type& a, const Type& b);
 struct Value {
   std::string name;  // unique in its graph
   Type type;
-  std::optional<Tensor> constant;            // set: known at compile time
-  std::optional<std::vector<Dim>> contents;  // set: an integer tensor of rank 0 or 1 whose elements are known expressions
-  Node* producer = nullptr;                  // null: a graph input or a constant
+  std::optional<Tensor> constant;  // set: known at compile time
+  std::optional<std::vector<Dim>>
+      contents;              // set: an integer tensor of rank 0 or 1 whose elements are known expressions
+  Node* producer = nullptr;  // null: a graph input or a constant
   int output_index = 0;
 
   bool is_constant() const { return constant.has_value(); }
@@ -51,8 +56,8 @@ struct Value {
 };
 
 // Dims is a list of expressions, e.g. the sizes a Reshape asks for.
-using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>, Tensor,
-                          std::vector<Dim>>;
+using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                          std::vector<std::string>, Tensor, std::vector<Dim>>;
 bool identical(const Attr& a, const Attr& b);
 using Attrs = std::map<std::string, Attr, std::less<>>;
 
@@ -70,14 +75,15 @@ struct Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  std::string op;    // "Conv", "com.microsoft.QLinearAdd", "neo.Dims"
-  std::string name;  // the model's own; may be empty
+  std::string op;               // "Conv", "com.microsoft.QLinearAdd", "neo.Dims"
+  std::string name;             // the model's own; may be empty
   std::vector<Value*> inputs;   // null: an optional input left out
   std::vector<Value*> outputs;  // null: an optional output nobody asked for
   Attrs attrs;
-  // Bodies of If ("then_branch", "else_branch"), Loop and Scan ("body"). A body is closed: outer values that it uses are
-  // appended to the node's inputs and to the body's inputs (for If, to the inputs of both branches); Loop and Scan say how
-  // many those are in the int attribute "num_captured" (absent: 0), so that the carried values can be told apart.
+  // Bodies of If ("then_branch", "else_branch"), Loop and Scan ("body"). A body is closed: outer values that it uses
+  // are appended to the node's inputs and to the body's inputs (for If, to the inputs of both branches); Loop and Scan
+  // say how many those are in the int attribute "num_captured" (absent: 0), so that the carried values can be told
+  // apart.
   std::vector<std::pair<std::string, std::unique_ptr<Graph>>> bodies;
   std::vector<Guard> guards;
   // Sizes that inference of this node introduced, in order; inferring again takes the same ones.
@@ -105,7 +111,7 @@ struct Node {
 class SymbolTable {
  public:
   Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol});  // "stem", "stem_1", ...
-  void reserve(const std::string& name);               // fresh() will not give this name
+  void reserve(const std::string& name);                            // fresh() will not give this name
 
  private:
   std::map<std::string, int, std::less<>> used_;
@@ -133,8 +139,8 @@ class Graph {
   Value* add_constant(std::string_view name, Tensor tensor);
   // Appends a node with one new value for each output name; an empty name is an output left out.
   // Types of the outputs are set by shape inference (ops/infer.h).
-  Node* add_node(std::string_view op, std::vector<Value*> inputs, const std::vector<std::string>& output_names, Attrs attrs = {},
-                 std::string_view name = {});
+  Node* add_node(std::string_view op, std::vector<Value*> inputs, const std::vector<std::string>& output_names,
+                 Attrs attrs = {}, std::string_view name = {});
   // The same, before another node.
   Node* insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
                       const std::vector<std::string>& output_names, Attrs attrs = {}, std::string_view name = {});
@@ -167,13 +173,13 @@ class Graph {
   std::shared_ptr<SymbolTable> symbols_;
 };
 
-// Checks structure: names unique, inputs defined before use, producers consistent, bodies closed, outputs present, types set.
-// Throws an Internal error that names the node. Runs after every pass in tests and under NEO_VERIFY=1.
+// Checks structure: names unique, inputs defined before use, producers consistent, bodies closed, outputs present,
+// types set. Throws an Internal error that names the node. Runs after every pass in tests and under NEO_VERIFY=1.
 void verify(const Graph& graph);
 
-// The printed form and its parser (docs/ir.md). Constants up to `inline_elements` are printed in full; larger ones print as
-// "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash. Contents and guards are not printed:
-// inference finds them again.
+// The printed form and its parser (docs/ir.md). Constants up to `inline_elements` are printed in full; larger ones
+// print as "float32[64,3,7,7] #<hash>" and parse only when `constants` finds the hash. Contents and guards are not
+// printed: inference finds them again.
 std::string print(const Graph& graph, int64_t inline_elements = 16);
 std::unique_ptr<Graph> parse_graph(std::string_view text,
                                    const std::function<std::optional<Tensor>(std::string_view)>& constants = {});

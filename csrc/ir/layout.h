@@ -39,7 +39,8 @@ class Layout {
   std::vector<Dim> physical_dims(const Shape& shape) const;
   bool has_padding(const Dims& dims) const;
 
-  // Letters by rank: NCHW, NCW, NCDHW for 4, 3 and 5 axes of channel layouts, else ABC...; NCHW16c, NHWC. "scalar" for rank 0.
+  // Letters by rank: NCHW, NCW, NCDHW for 4, 3 and 5 axes of channel layouts, else ABC...; NCHW16c, NHWC. "scalar" for
+  // rank 0.
   std::string to_string() const;
   static Layout parse(std::string_view text);
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -49,7 +49,7 @@ std::string print_symbols(const Graph& graph) {
   std::string text;
   for (const auto& [name, s] : symbols) {
     text += (text.empty() ? "symbols " : ", ") + print_name(name);
-    if (s.range.lo != Range().lo || s.range.hi != Range().hi) {
+    if (s.range.lo != Symbol().range.lo || s.range.hi != Symbol().range.hi) {
       text += " in [" + std::to_string(s.range.lo) + "," + std::to_string(s.range.hi) + "]";
     }
     if (s.hint != 0) text += " hint " + std::to_string(s.hint);

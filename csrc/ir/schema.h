@@ -12,7 +12,8 @@ namespace neo {
 enum class DeviceKind : uint8_t { Cpu, OpenCl, Cuda, Null };
 std::string_view name(DeviceKind device);
 
-// How the numbers are represented: as they are, or quantized by a scheme whose scale and zero point travel with the value.
+// How the numbers are represented: as they are, or quantized by a scheme whose scale and zero point travel with the
+// value.
 enum class Scheme : uint8_t { None, TensorAsymmetric, TensorSymmetric, ChannelSymmetric, Dynamic };
 std::string_view name(Scheme scheme);
 

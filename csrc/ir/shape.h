@@ -21,7 +21,7 @@ Dims dense_strides(const Dims& dims);
 // The shape of a value: unranked, or one Dim per axis.
 class Shape {
  public:
-  Shape() = default;  // unranked
+  Shape() = default;                                        // unranked
   Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}  // NOLINT
   static Shape of(const Dims& dims) { return Shape(std::vector<Dim>(dims.begin(), dims.end())); }
 
@@ -29,8 +29,8 @@ class Shape {
   int rank() const { return static_cast<int>(dims().size()); }
   const std::vector<Dim>& dims() const;  // asserts a rank
   const Dim& operator[](int axis) const { return dims()[static_cast<size_t>(axis)]; }
-  bool is_static() const;                // ranked and every dim constant
-  Dims to_dims() const;                  // asserts is_static()
+  bool is_static() const;  // ranked and every dim constant
+  Dims to_dims() const;    // asserts is_static()
   Dim element_count() const;
   friend bool operator==(const Shape&, const Shape&) = default;
 

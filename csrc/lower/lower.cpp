@@ -10,9 +10,14 @@ namespace {
 
 class BlockBuilder {
  public:
-  BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices, const OpRegistry& ops,
-               const Target& target, std::set<std::string> outer_symbols)
-      : graph_(graph), problem_(problem), choices_(choices), ops_(ops), target_(target), known_(std::move(outer_symbols)) {}
+  BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
+               const OpRegistry& ops, const Target& target, std::set<std::string> outer_symbols)
+      : graph_(graph),
+        problem_(problem),
+        choices_(choices),
+        ops_(ops),
+        target_(target),
+        known_(std::move(outer_symbols)) {}
 
   std::shared_ptr<const Block> build() {
     for (const Value* input : graph_.inputs) {
@@ -35,7 +40,8 @@ class BlockBuilder {
 
   const SelectionProblem::Choice& choice_of(const Node& node) const {
     const int variable = problem_.index.at(&node);
-    return problem_.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
+    return problem_.nodes[static_cast<size_t>(variable)]
+        .choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
   }
 
   // Nodes whose results are read at run time: inputs that only shape inference needed keep nothing alive.
@@ -135,7 +141,9 @@ class BlockBuilder {
     const bool sized = is_known(value.type);
     NEO_ASSERT(sized || host, "a kernel step writes \"", value.name, "\" whose size is not known");
     const bool strings = value.type.is_tensor() && value.type.dtype == DType::String;
-    const Slot::Storage storage = !sized || strings ? Slot::Storage::Owned : is_result ? Slot::Storage::Result : Slot::Storage::Arena;
+    const Slot::Storage storage = !sized || strings ? Slot::Storage::Owned
+                                  : is_result       ? Slot::Storage::Result
+                                                    : Slot::Storage::Arena;
     const int index = add_slot(value, storage, schema.layout);
     held_[{&value, schema.to_string()}] = index;
     made_[&value] = {index, schema};
@@ -191,9 +199,16 @@ class BlockBuilder {
       return;
     }
     switch (choice.candidate->kind) {
-      case Candidate::Kind::Step: emit_step(node, *choice.candidate); break;
-      case Candidate::Kind::View: emit_view(node, *choice.candidate); break;
-      case Candidate::Kind::Assemble: emit_assemble(node, *choice.candidate); break;
+      case Candidate::Kind::Step:
+      case Candidate::Kind::Host:
+        emit_step(node, *choice.candidate);
+        break;
+      case Candidate::Kind::View:
+        emit_view(node, *choice.candidate);
+        break;
+      case Candidate::Kind::Assemble:
+        emit_assemble(node, *choice.candidate);
+        break;
     }
   }
 
@@ -207,7 +222,7 @@ class BlockBuilder {
 
   void emit_step(const Node& node, const Candidate& candidate) {
     std::shared_ptr<const Step> step = candidate.routine->make(candidate, target_, ops_);
-    const bool host = step->kind() == Step::Kind::Host;
+    const bool host = candidate.kind == Candidate::Kind::Host;
     const Workload& workload = *candidate.workload;
     if (!host) {
       for (size_t i = 0; i < workload.inputs.size(); ++i) {
@@ -246,10 +261,13 @@ class BlockBuilder {
     if (candidate.in_place < 0 || graph_.is_output(candidate.workload->outputs.front())) return -1;
     const auto i = static_cast<size_t>(candidate.in_place);
     const Value* input = candidate.workload->inputs[i];
-    if (!candidate.inputs[i] || *candidate.inputs[i] != candidate.outputs.front() || input->is_constant() || reads_[input] != 1) return -1;
+    if (!candidate.inputs[i] || *candidate.inputs[i] != candidate.outputs.front() || input->is_constant() ||
+        reads_[input] != 1)
+      return -1;
     const int index = held_.at({input, candidate.inputs[i]->to_string()});
     const auto region_written = written_in_.find(index);
-    if (slot(index).storage != Slot::Storage::Arena || region_written == written_in_.end() || has_views_.count(index)) return -1;
+    if (slot(index).storage != Slot::Storage::Arena || region_written == written_in_.end() || has_views_.count(index))
+      return -1;
     return region_written->second == block_->regions.size() ? index : -1;
   }
 
@@ -279,7 +297,8 @@ class BlockBuilder {
     need_known(output.type, node);
     const size_t here = block_->regions.size();
     std::vector<int> pieces;
-    for (size_t i = 0; i < workload.inputs.size(); ++i) pieces.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
+    for (size_t i = 0; i < workload.inputs.size(); ++i)
+      pieces.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
     const int whole = add_output(output, candidate.outputs.front(), false);
     has_views_.insert(whole);
     for (size_t p = 0; p < candidate.offsets.size(); ++p) {
@@ -288,7 +307,8 @@ class BlockBuilder {
       const auto i = static_cast<size_t>(workload.input_index(value));
       const int piece = whole_memory(pieces[i]);
       const auto written = written_in_.find(piece);
-      if (slot(piece).storage == Slot::Storage::Arena && piece != whole && written != written_in_.end() && written->second == here) {
+      if (slot(piece).storage == Slot::Storage::Arena && piece != whole && written != written_in_.end() &&
+          written->second == here) {
         slot(piece).storage = Slot::Storage::View;
         slot(piece).base = whole;
         slot(piece).offset = candidate.offsets[p];
@@ -298,7 +318,8 @@ class BlockBuilder {
       slot(place).base = whole;
       slot(place).offset = candidate.offsets[p];
       Item item;
-      item.what = StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {pieces[i]}, {place}};
+      item.what =
+          StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {pieces[i]}, {place}};
       describe(item, node, str("cpu:adapt/copy ", candidate.inputs[i]->to_string()), 0, {});
       item.bytes = value->shape().element_count() * Dim(2 * item_bytes(value->dtype()));
       emit_item(std::move(item));
@@ -367,9 +388,11 @@ class BlockBuilder {
     const size_t carried_end = node.inputs.size() - captured - scanned;
     for (size_t i = first; i < carried_end; ++i) item.carried.push_back(plain_slot(node.inputs[i]));
     for (size_t i = carried_end; i < carried_end + scanned; ++i) item.scanned.push_back(plain_slot(node.inputs[i]));
-    for (size_t i = carried_end + scanned; i < node.inputs.size(); ++i) item.captured.push_back(plain_slot(node.inputs[i]));
+    for (size_t i = carried_end + scanned; i < node.inputs.size(); ++i)
+      item.captured.push_back(plain_slot(node.inputs[i]));
     item.scanned_axes = axes_of(node, "scan_input_axes", "scan_input_directions", scanned);
-    item.collected_axes = axes_of(node, "scan_output_axes", "scan_output_directions", node.outputs.size() - item.carried.size());
+    item.collected_axes =
+        axes_of(node, "scan_output_axes", "scan_output_directions", node.outputs.size() - item.carried.size());
     item.body = lower_body(body);
     for (const Value* v : node.outputs) item.results.push_back(owned_output(v));
     Item out;
@@ -378,11 +401,13 @@ class BlockBuilder {
     emit_item(std::move(out));
   }
 
-  static std::vector<LoopItem::Axis> axes_of(const Node& node, std::string_view axes, std::string_view directions, size_t count) {
+  static std::vector<LoopItem::Axis> axes_of(const Node& node, std::string_view axes, std::string_view directions,
+                                             size_t count) {
     const auto a = node.ints_attr(axes, std::vector<int64_t>(count, 0));
     const auto d = node.ints_attr(directions, std::vector<int64_t>(count, 0));
-    NEO_CHECK(a.size() == count && d.size() == count, Model, node.op, axes, " and ", directions, " must have one entry per tensor. Got ",
-              a.size(), " and ", d.size(), ", expected ", count, " - at ", node.place());
+    NEO_CHECK(a.size() == count && d.size() == count, Model, node.op, axes, " and ", directions,
+              " must have one entry per tensor. Got ", a.size(), " and ", d.size(), ", expected ", count, " - at ",
+              node.place());
     std::vector<LoopItem::Axis> out;
     for (size_t i = 0; i < count; ++i) out.push_back({static_cast<int>(a[i]), d[i] != 0});
     return out;
@@ -406,8 +431,8 @@ class BlockBuilder {
 
 }  // namespace
 
-std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices, double total_us,
-                                  const OpRegistry& ops, const Target& target) {
+std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
+                                  double total_us, const OpRegistry& ops, const Target& target) {
   NEO_ASSERT(choices.size() == problem.costs.size());
   auto plan = std::make_shared<Plan>();
   plan->root = BlockBuilder(graph, problem, choices, ops, target, {}).build();

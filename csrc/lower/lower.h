@@ -8,10 +8,11 @@
 
 namespace neo {
 
-// Selection to Plan: emits each chosen candidate once, each conversion once, packs constants, cuts blocks into regions and
-// says which buffers may share memory. `choices` has one entry per variable of the problem, which must be of this graph.
-std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices, double total_us,
-                                  const OpRegistry& ops, const Target& target);
+// Selection to Plan: emits each chosen candidate once, each conversion once, packs constants, cuts blocks into regions
+// and says which buffers may share memory. `choices` has one entry per variable of the problem, which must be of this
+// graph.
+std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
+                                  double total_us, const OpRegistry& ops, const Target& target);
 
 // Fills in `planned` and `may_share` of every region of a block.
 void plan_memory(Block& block);

@@ -12,7 +12,9 @@ struct Uses {
   std::vector<int> writes;
 };
 
-void append(std::vector<int>& to, const std::vector<int>& from) { to.insert(to.end(), from.begin(), from.end()); }
+void append(std::vector<int>& to, const std::vector<int>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
 
 Uses uses_of(const Item& item) {
   Uses uses;
@@ -61,7 +63,8 @@ struct Buffer {
 
 void plan_memory(Block& block) {
   const auto memory_of = [&](int slot) {
-    while (block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::View) slot = block.slots[static_cast<size_t>(slot)].base;
+    while (block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::View)
+      slot = block.slots[static_cast<size_t>(slot)].base;
     return slot;
   };
   std::map<int, size_t> region_of;  // by memory slot: where it is written

@@ -56,6 +56,25 @@ class Builder {
     return kUnknownTrips;
   }
 
+  // Why only a host step can do this: its memory cannot be laid out before it runs.
+  static std::optional<std::string> open_size(const Workload& workload) {
+    const auto ranked = [](const Value* v) { return v->type.is_tensor() && v->shape().has_rank(); };
+    if (!std::all_of(workload.inputs.begin(), workload.inputs.end(), ranked))
+      return "the rank of an input is not known";
+    if (!std::all_of(workload.outputs.begin(), workload.outputs.end(), ranked))
+      return "the rank of the result is not known";
+    std::map<std::string, Symbol> used;
+    for (const Value* v : workload.outputs) {
+      for (const Dim& d : v->shape().dims()) d.collect_symbols(used);
+    }
+    for (const Node* node : workload.nodes) {
+      for (const Symbol& symbol : node->symbols) {
+        if (used.count(symbol.name)) return str("the size ", symbol.name, " is known only after it ran");
+      }
+    }
+    return std::nullopt;
+  }
+
   void add_choices(const Graph& graph) {
     const Graph::Users users = graph.users();
     for (const auto& node : graph.nodes()) {
@@ -71,7 +90,12 @@ class Builder {
             continue;
           }
           const auto shared = std::make_shared<const Workload>(std::move(workload));
+          const std::optional<std::string> open = open_size(*shared);
           for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
+            if (open && candidate.kind != Candidate::Kind::Host) {
+              variable.rejections.push_back({routine, *open});
+              break;
+            }
             candidate.routine = routine;
             candidate.workload = shared;
             if (options_.allow && !options_.allow(*node, candidate)) continue;
@@ -84,14 +108,16 @@ class Builder {
     // Members of groups may be absorbed; offered last, after what they can do themselves.
     for (size_t g = first_group_; g < problem_->groups.size(); ++g) {
       const auto& nodes = problem_->groups[g].nodes;
-      for (size_t i = 0; i + 1 < nodes.size(); ++i) at(*nodes[i]).choices.push_back({std::nullopt, static_cast<int>(g)});
+      for (size_t i = 0; i + 1 < nodes.size(); ++i)
+        at(*nodes[i]).choices.push_back({std::nullopt, static_cast<int>(g)});
     }
     first_group_ = problem_->groups.size();
     for (const auto& node : graph.nodes()) {
       const auto& variable = at(*node);
       std::string reasons;
       for (const auto& r : variable.rejections) reasons += str("; ", r.routine->name(), ": ", r.reason);
-      NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ", node->place());
+      NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ",
+                node->place());
     }
   }
 
@@ -135,7 +161,8 @@ class Builder {
       for (size_t i = 0; i + 1 < nodes.size(); ++i) {
         const int member = problem_->index.at(nodes[i]);
         add_edge(member, root, [&](size_t m, size_t r) {
-          const bool absorbed = group_of(problem_->nodes[static_cast<size_t>(member)].choices[m]) == static_cast<int>(g);
+          const bool absorbed =
+              group_of(problem_->nodes[static_cast<size_t>(member)].choices[m]) == static_cast<int>(g);
           const bool taken = group_of(problem_->nodes[static_cast<size_t>(root)].choices[r]) == static_cast<int>(g);
           return absorbed == taken ? 0.0 : kForbidden;
         });
@@ -223,7 +250,8 @@ class Builder {
   void add_value(const Value& value, const std::set<int>& readers, bool is_output, double trips) {
     const Schema boundary = plain_schema(value.type);
     const int producer = value.producer ? problem_->index.at(value.producer) : -1;
-    const Wishes gives = producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
+    const Wishes gives =
+        producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
     std::vector<std::pair<int, Wishes>> consumers;
     std::vector<Schema> wanted;
     const auto want = [&](const Schema& s) {
@@ -239,14 +267,18 @@ class Builder {
       }
     }
     if (is_output) want(boundary);
-    const bool produced_plain = std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; });
+    const bool produced_plain =
+        std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; });
     if (wanted.empty() || (wanted.size() == 1 && wanted.front() == boundary && produced_plain)) return;
 
-    const auto cost_of_give = [&](size_t i, const Schema& to) { return gives[i] ? adapt(value, *gives[i], to, trips) : 0.0; };
+    const auto cost_of_give = [&](size_t i, const Schema& to) {
+      return gives[i] ? adapt(value, *gives[i], to, trips) : 0.0;
+    };
     if (consumers.size() + (is_output ? 1 : 0) == 1) {
       if (is_output) {
         if (producer < 0) return;
-        for (size_t i = 0; i < gives.size(); ++i) problem_->costs[static_cast<size_t>(producer)][i] += cost_of_give(i, boundary);
+        for (size_t i = 0; i < gives.size(); ++i)
+          problem_->costs[static_cast<size_t>(producer)][i] += cost_of_give(i, boundary);
         return;
       }
       const auto& [reader, wishes] = consumers.front();
@@ -271,7 +303,8 @@ class Builder {
       }
       for (const auto& [reader, wishes] : consumers) {
         const Wishes& w = wishes;
-        add_edge(reader, variable, [&](size_t j, size_t on) { return w[j] && *w[j] == schema && !on ? kForbidden : 0.0; });
+        add_edge(reader, variable,
+                 [&](size_t j, size_t on) { return w[j] && *w[j] == schema && !on ? kForbidden : 0.0; });
       }
     }
   }

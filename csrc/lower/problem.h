@@ -14,10 +14,11 @@ namespace neo {
 
 inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-// The selection problem of a graph (docs/selection.md), bodies included. To a solver it is the arrays at the end; the rest says
-// what they mean.
+// The selection problem of a graph (docs/selection.md), bodies included. To a solver it is the arrays at the end; the
+// rest says what they mean.
 struct SelectionProblem {
-  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, or fixed (control flow).
+  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, or fixed
+  // (control flow).
   struct Choice {
     std::optional<Candidate> candidate;
     int absorbed_by = -1;  // group
@@ -42,15 +43,15 @@ struct SelectionProblem {
     std::vector<const Node*> nodes;  // root last
   };
 
-  std::vector<NodeVariable> nodes;     // variables 0 .. nodes.size()-1
-  std::vector<SchemaVariable> schemas; // then these; choice 0 is off, 1 is on
+  std::vector<NodeVariable> nodes;      // variables 0 .. nodes.size()-1
+  std::vector<SchemaVariable> schemas;  // then these; choice 0 is off, 1 is on
   std::vector<Group> groups;
 
   // Arrays. Times in microseconds; kForbidden where a choice or a pair is impossible.
   struct Edge {
     int u = 0;
-    int v = 0;                   // u < v
-    std::vector<double> costs;   // row-major, choices(u) x choices(v)
+    int v = 0;                  // u < v
+    std::vector<double> costs;  // row-major, choices(u) x choices(v)
   };
   std::vector<std::vector<double>> costs;
   std::vector<Edge> edges;

@@ -38,7 +38,7 @@ class Snapshot {
 
 Dim unknown_size(InferContext& ctx, std::string_view stem, const Range& a, const Range& b) {
   Range range{std::max<int64_t>(std::min(a.lo, b.lo), 0), std::min(std::max(a.hi, b.hi), kMaxExtent)};
-  if (range.lo > range.hi) range = Range{};
+  if (range.lo > range.hi) range = Symbol().range;
   return ctx.fresh(stem, range);
 }
 
@@ -287,12 +287,12 @@ void infer_loop(InferContext& ctx) {
   Outward outward(ctx, "loop_size");
   for (size_t i = 0; i < s.carried; ++i) ctx.set_output(static_cast<int>(i), outward(inputs.types[2 + i]));
   if (s.stacked == 0) return;
-  Range trips;
+  Range trips = Symbol().range;
   std::optional<Dim> length;
   if (ctx.has_input(0)) {
     const Contents limit = ctx.contents(0);
     if (limit && limit->size() == 1) {
-      trips.hi = std::clamp<int64_t>((*limit)[0].range().hi, 0, kMaxExtent);
+      trips.hi = std::clamp<int64_t>((*limit)[0].range().hi, 0, trips.hi);
       if (condition_stays_true(node)) length = max((*limit)[0], 0);
     }
   }

@@ -48,12 +48,12 @@ auto at_node(const Node& node, const F& f) {
     return f();
   } catch (const Error& e) {
     const std::string message = e.what();
-    if (message.find(" - at ") != std::string::npos || e.kind() == ErrorKind::Internal) throw;
-    throw Error(e.kind(), message + " - at " + node.place());
+    if (message.find(" - at ") == std::string::npos && e.kind() != ErrorKind::Internal) fail_at(e, node.place());
+    fail_again(e);
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::Memory, str("[", node.op, "] there is no memory left - at ", node.place()));
+    fail(ErrorKind::Memory, node.op, "there is no memory left - at " + node.place());
   } catch (const std::length_error&) {
-    throw Error(ErrorKind::Memory, str("[", node.op, "] there is no memory left - at ", node.place()));
+    fail(ErrorKind::Memory, node.op, "there is no memory left - at " + node.place());
   }
 }
 

@@ -28,8 +28,8 @@ struct Work {
   Dim bytes = 0;
 };
 
-// Inference of one node: reads input types and constants, sets output types. Works on symbols: a size that is not known is a
-// fresh symbol, a condition that cannot be proven is a guard, a rank that is not known leaves the output unranked.
+// Inference of one node: reads input types and constants, sets output types. Works on symbols: a size that is not known
+// is a fresh symbol, a condition that cannot be proven is a guard, a rank that is not known leaves the output unranked.
 class InferContext {
  public:
   InferContext(Node& node, const OpRegistry& ops, SymbolTable& symbols) : node_(node), ops_(ops), symbols_(symbols) {}
@@ -129,20 +129,20 @@ void store_ints(const Tensor& output, std::span<const int64_t> elements);
 std::vector<double> load_doubles(const Tensor& tensor);
 std::vector<int64_t> load_ints(const Tensor& tensor);
 
-// An operator: what is computed. Attribute and input semantics are those of the newest ONNX opset unless its file says more;
-// older opsets are rewritten by the importer.
+// An operator: what is computed. Attribute and input semantics are those of the newest ONNX opset unless its file says
+// more; older opsets are rewritten by the importer.
 struct Op {
   std::string name = {};
   int min_inputs = 1;
-  int max_inputs = 1;    // -1: any number
+  int max_inputs = 1;  // -1: any number
   int min_outputs = 1;
-  int max_outputs = 1;   // -1: any number
+  int max_outputs = 1;  // -1: any number
   LayoutClass layout = LayoutClass::Dependent;
   void (*infer)(InferContext&) = nullptr;
   void (*reference)(ReferenceContext&) = nullptr;  // null: control flow, lowered to blocks
   Work (*work)(const Node&) = nullptr;             // null: bytes of inputs and outputs, one flop per output element
-  std::vector<int> shape_inputs = {};                // inputs that only shape inference needs once their contents are known
-  bool random = false;                             // not a function of its inputs: never folded, never merged
+  std::vector<int> shape_inputs = {};  // inputs that only shape inference needs once their contents are known
+  bool random = false;                 // not a function of its inputs: never folded, never merged
 };
 
 // The operators a compiler knows. Passed in; standard_ops() gives the table of all families.

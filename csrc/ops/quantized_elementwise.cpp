@@ -33,15 +33,22 @@ void reference_qlinear_binary(ReferenceContext& ctx) {
   const Dims dims = broadcast_dims(ctx, ctx.input(0).dims(), ctx.input(3).dims());
   const TensorScale a_scale = read_scale(ctx, 1, 2);
   const TensorScale b_scale = read_scale(ctx, 4, 5);
+  const TensorScale y_scale = read_scale(ctx, 6, 7);
   auto a = broadcast_doubles(ctx, 0, dims);
   const auto b = broadcast_doubles(ctx, 3, dims);
+  const Tensor& y = ctx.output(0, ctx.input(0).dtype(), dims);
+  // Scales are divided before they multiply, as kernels do.
+  const double a_steps = as_float(a_scale.scale / y_scale.scale);
+  const double b_steps = as_float(b_scale.scale / y_scale.scale);
+  const double product_steps = as_float(as_float(a_scale.scale * b_scale.scale) / y_scale.scale);
   const bool add = ctx.node().op == "com.microsoft.QLinearAdd";
   for (size_t i = 0; i < a.size(); ++i) {
-    const double left = a_scale.real(a[i]);
-    const double right = b_scale.real(b[i]);
-    a[i] = as_float(add ? left + right : left * right);
+    const double left = a[i] - a_scale.zero_point;
+    const double right = b[i] - b_scale.zero_point;
+    const double steps = add ? as_float(left * a_steps) + as_float(right * b_steps) : left * right * product_steps;
+    a[i] = quantize_steps(y.dtype(), as_float(steps), y_scale.zero_point);
   }
-  store_quantized(ctx.output(0, ctx.input(0).dtype(), dims), read_scale(ctx, 6, 7), a);
+  store_doubles(y, a);
 }
 
 // QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax (x, scale, zero, y scale, zero)

@@ -7,7 +7,8 @@
 namespace neo {
 namespace {
 
-// A Concat whose first inputs are, in order, all inputs of an earlier Concat on the same axis reads that one's result instead.
+// A Concat whose first inputs are, in order, all inputs of an earlier Concat on the same axis reads that one's result
+// instead.
 bool chain(Graph& graph) {
   bool changed = false;
   std::multimap<const Value*, Node*> by_first;
@@ -37,8 +38,8 @@ bool chain(Graph& graph) {
 
 }  // namespace
 
-// A concatenation of everything before (DenseNet) becomes a chain of growing ones: the problem stays thin and one growing buffer
-// serves all of them.
+// A concatenation of everything before (DenseNet) becomes a chain of growing ones: the problem stays thin and one
+// growing buffer serves all of them.
 bool chain_concats(Graph& graph, const PassContext&) {
   return for_each_body(graph, [](Graph& g) { return chain(g); });
 }

@@ -16,6 +16,8 @@ bool eliminate(Graph& graph) {
     Value* in = node->inputs.front();
     Value* out = node->outputs.front();
     if (!in->type.is_tensor() || !in->shape().has_rank() || !out->shape().has_rank()) continue;
+    // Sizes that a reshape gives names to are read off its result.
+    if (!node->symbols.empty() || (in->producer && !in->producer->symbols.empty())) continue;
     if (in->shape() == out->shape() && !(graph.is_output(out) && (!in->producer || graph.is_output(in)))) {
       graph.replace_uses(out, in);
       changed = true;
@@ -26,7 +28,8 @@ bool eliminate(Graph& graph) {
       const Value* target = node->input(1);
       // 0 in the target copies a size of the input, which would be another's.
       const bool copies = !target || !target->contents ||
-                          std::any_of(target->contents->begin(), target->contents->end(), [](const Dim& d) { return d.range().lo <= 0; });
+                          std::any_of(target->contents->begin(), target->contents->end(),
+                                      [](const Dim& d) { return d.range().lo <= 0; });
       const bool fixed = target && target->constant && node->int_attr("allowzero", 0) == 0 && [&] {
         const std::vector<int64_t> dims = load_ints(*target->constant);
         return std::all_of(dims.begin(), dims.end(), [](int64_t d) { return d != 0; });

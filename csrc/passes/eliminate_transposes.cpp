@@ -1,81 +1,83 @@
 #include <algorithm>
+#include <numeric>
+#include <set>
 
-#include "ops/infer.h"
-#include "passes/pass.h"
+#include "passes/pattern.h"
+#include "passes/transposes.h"
 
 namespace neo {
 namespace {
 
-std::optional<std::vector<int64_t>> permutation(const Node& node) {
-  if (node.op != "Transpose" || !node.inputs.front()->shape().has_rank()) return std::nullopt;
-  std::vector<int64_t> reversed;
-  for (int i = node.inputs.front()->shape().rank() - 1; i >= 0; --i) reversed.push_back(i);
-  return node.ints_attr("perm", reversed);
+// Elements that transposes of a graph move; those that keep the order of all axes of more than one element move none,
+// and what two nodes would compute alike counts once.
+int64_t moved_elements(const Graph& graph) {
+  int64_t total = 0;
+  std::set<std::pair<const Value*, std::vector<int64_t>>> seen;
+  for (const auto& node : graph.nodes()) {
+    const auto perm = permutation_of(*node);
+    if (!perm || !seen.emplace(node->inputs.front(), *perm).second) continue;
+    const Shape& shape = node->inputs.front()->shape();
+    int64_t last = -1;
+    int64_t elements = 1;
+    bool moves = false;
+    for (const int64_t axis : *perm) {
+      const Dim& size = shape[static_cast<int>(axis)];
+      elements *= std::clamp<int64_t>(size.hint(), 1, 1 << 20);
+      elements = std::min<int64_t>(elements, int64_t{1} << 40);
+      if (size.is(1)) continue;
+      moves = moves || axis < last;
+      last = std::max(last, axis);
+    }
+    if (moves) total += elements;
+  }
+  return total;
 }
 
-// Elementwise nodes of one tensor input move through a transpose unchanged.
-bool is_pointwise(const Node& node) {
-  static constexpr std::string_view kOps[] = {"Relu",    "Clip",   "Sigmoid", "Tanh",      "LeakyRelu", "Elu",  "HardSigmoid", "HardSwish", "Exp",  "Sqrt",
-                                              "Neg",     "Abs",    "Cast",    "Softplus",  "Gelu",      "Erf",  "Swish",       "Mish",      "Floor", "Ceil"};
-  return std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
+bool is_transposing(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const auto& node) { return node->op == "Transpose"; });
+}
+
+// Transposes that move nothing go, neighbours become one.
+bool clean(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    if (!rewriter.is_retired(node)) join_transposes(rewriter, *node);
+  }
+  return rewriter.finish();
+}
+
+// In topological order, so that a transpose moves down as far as it can.
+void sink(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    if (rewriter.is_retired(node)) continue;
+    if (node->op == "Transpose") {
+      join_transposes(rewriter, *node);
+    } else {
+      sink_transposes(rewriter, *node);
+    }
+  }
+  rewriter.finish();
 }
 
 bool eliminate(Graph& graph, const PassContext& context) {
-  bool changed = false;
-  Graph::Users users = graph.users();
-  for (const auto& node : graph.nodes()) {
-    const auto perm = permutation(*node);
-    if (!perm) continue;
-    Value* in = node->inputs.front();
-    Value* out = node->outputs.front();
-    if (std::is_sorted(perm->begin(), perm->end()) && !(graph.is_output(out) && (!in->producer || graph.is_output(in)))) {
-      graph.replace_uses(out, in);
-      changed = true;
-      users = graph.users();
-      continue;
-    }
-    Node* producer = in->producer;
-    if (!producer) continue;
-    if (const auto first = permutation(*producer)) {
-      std::vector<int64_t> both;
-      for (int64_t axis : *perm) both.push_back((*first)[static_cast<size_t>(axis)]);
-      node->inputs.front() = producer->inputs.front();
-      node->attrs.insert_or_assign("perm", both);
-      changed = true;
-      users = graph.users();
-      continue;
-    }
-    // transpose(f(transpose(x))): the two transposes meet once f has moved behind the second.
-    const auto only = users.find(in);
-    if (is_pointwise(*producer) && producer->inputs.front()->producer && permutation(*producer->inputs.front()->producer) &&
-        only != users.end() && only->second.size() == 1 && !graph.is_output(in)) {
-      Value* source = producer->inputs.front();
-      const Graph::Users::const_iterator readers = users.find(source);
-      if (readers->second.size() != 1 || graph.is_output(source)) continue;
-      Node* moved = graph.insert_before(node.get(), "Transpose", {source}, {out->name + ".moved"}, node->attrs, node->name);
-      infer_node(*moved, context.ops, *graph.symbols());
-      std::vector<Value*> inputs = producer->inputs;
-      inputs.front() = moved->outputs.front();
-      Node* pointwise = graph.insert_before(node.get(), producer->op, inputs, {out->name + ".pointwise"}, producer->attrs, producer->name);
-      infer_node(*pointwise, context.ops, *graph.symbols());
-      graph.replace_uses(out, pointwise->outputs.front());
-      changed = true;
-      break;  // the list of nodes has changed
-    }
-  }
-  return changed;
+  if (!is_transposing(graph)) return false;
+  const bool cleaned = clean(graph, context);
+  // Whether it pays is seen at the end: some meet their inverses, some only move.
+  const std::unique_ptr<Graph> trial = graph.clone();
+  sink(*trial, context);
+  if (moved_elements(*trial) >= moved_elements(graph)) return cleaned;
+  sink(graph, context);
+  return true;
 }
 
 }  // namespace
 
-// Transposes that move nothing go, neighbours become one, and pointwise nodes between two of them step aside.
+// Transposes that move nothing go, neighbours become one, and where fewer elements move in the end, all others sink
+// through elementwise operators, Concat, Split, Slice, Pad, Squeeze and reductions until they meet their inverses.
 bool eliminate_transposes(Graph& graph, const PassContext& context) {
-  bool changed = false;
-  while (for_each_body(graph, [&](Graph& g) { return eliminate(g, context); })) {
-    changed = true;
-    remove_dead_nodes(graph, context);
-  }
-  return changed;
+  return for_each_body(graph, [&](Graph& g) { return eliminate(g, context); });
 }
 
 }  // namespace neo

@@ -1,4 +1,4 @@
-#include <set>
+#include <algorithm>
 
 #include "passes/linear.h"
 #include "passes/pass.h"
@@ -6,51 +6,49 @@
 namespace neo {
 namespace {
 
-bool fold(Graph& graph) {
-  bool changed = false;
-  Graph::Users users = graph.users();
-  std::set<const Node*> dead;
-  for (const auto& node : graph.nodes()) {
-    const bool is_mul = node->op == "Mul";
-    if (!is_mul && node->op != "Add" && node->op != "Sub") continue;
-    for (size_t side = 0; side < 2; ++side) {
-      if (node->op == "Sub" && side == 1) break;
+bool fold(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    const bool is_product = node->op == "Mul" || node->op == "Div";
+    const bool is_ordered = node->op == "Sub" || node->op == "Div";
+    if (!is_product && node->op != "Add" && node->op != "Sub") continue;
+    for (size_t side = 0; side < (is_ordered ? 1 : 2); ++side) {
       Value* input = node->inputs[side];
       const Value* constant = node->inputs[1 - side];
       Node* producer = input->producer;
-      if (!producer || dead.count(producer) || !constant->constant || only_reader(graph, users, input) != node.get()) continue;
+      if (!producer || !constant->constant || rewriter.only_reader(input) != node) continue;
       const auto linear = as_linear(*producer);
       if (!linear || !(node->outputs.front()->shape() == input->shape())) continue;
-      const auto numbers = per_channel(*constant, input->shape().rank(), linear->channel_axis, linear->channels);
+      auto numbers = per_channel(*constant, input->shape().rank(), linear->channel_axis, linear->channels);
       if (!numbers) continue;
       std::vector<double> bias = bias_of(*linear);
-      if (is_mul) {
-        producer->inputs[1] = graph.add_constant(producer->inputs[1]->name, scaled_weights(*linear, *numbers));
+      if (is_product) {
+        if (node->op == "Div") {
+          if (std::any_of(numbers->begin(), numbers->end(), [](double x) { return x == 0; })) continue;
+          for (double& x : *numbers) x = 1 / x;
+        }
         for (size_t c = 0; c < bias.size(); ++c) bias[c] *= (*numbers)[c];
-        if (producer->input(linear->bias_input)) set_bias(graph, *linear, bias);
+        const bool has_bias = producer->input(linear->bias_input) != nullptr;
+        set_weights(rewriter, *linear, *numbers);
+        if (has_bias) set_bias(rewriter, *linear, bias);
       } else {
         const double sign = node->op == "Sub" ? -1 : 1;
         for (size_t c = 0; c < bias.size(); ++c) bias[c] += sign * (*numbers)[c];
-        set_bias(graph, *linear, bias);
+        set_bias(rewriter, *linear, bias);
       }
-      graph.replace_uses(node->outputs.front(), input);
-      dead.insert(node.get());
-      changed = true;
-      users = graph.users();
+      rewriter.replace(node->outputs.front(), input);
       break;
     }
   }
-  graph.erase_nodes([&](const Node& n) { return dead.count(&n) > 0; });
-  graph.erase_unused_values();
-  return changed;
+  return rewriter.finish();
 }
 
 }  // namespace
 
-// Additions, subtractions and multiplications by constants per channel go into the bias and the weights of the Conv, Gemm or MatMul
-// before them.
-bool fold_biases(Graph& graph, const PassContext&) {
-  return for_each_body(graph, [](Graph& g) { return fold(g); });
+// Additions of constants and multiplications by constants per channel go into the bias and the weights of the Conv,
+// Gemm or MatMul before them.
+bool fold_biases(Graph& graph, const PassContext& context) {
+  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
 }
 
 }  // namespace neo

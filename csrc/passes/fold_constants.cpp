@@ -1,16 +1,18 @@
-#include "passes/pass.h"
-
 #include <algorithm>
+
+#include "passes/pass.h"
 
 namespace neo {
 namespace {
 
-// Results larger than this are left to run time unless an input is as large: a ConstantOfShape must not blow up the plan.
+// Results larger than this are left to run time unless an input is as large: a ConstantOfShape must not blow up the
+// plan.
 constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
 
 bool is_foldable(const Node& node, const OpRegistry& ops) {
   const Op* op = ops.find(node.op);
-  if (!op || !op->reference || op->random || !node.bodies.empty()) return false;
+  // The binding says what neo.Dims holds.
+  if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
   int64_t input_bytes = 0;
   for (const Value* v : node.inputs) {
     if (v && !v->constant) return false;
@@ -44,9 +46,9 @@ bool fold(Graph& graph, const PassContext& context) {
   if (changed) {
     const Graph::Users users = graph.users();
     graph.erase_nodes([&](const Node& node) {
-      return is_foldable(node, context.ops) && std::all_of(node.outputs.begin(), node.outputs.end(), [&](const Value* v) {
-               return !v || (!users.count(v) && !graph.is_output(v));
-             });
+      return is_foldable(node, context.ops) &&
+             std::all_of(node.outputs.begin(), node.outputs.end(),
+                         [&](const Value* v) { return !v || (!users.count(v) && !graph.is_output(v)); });
     });
     graph.erase_unused_values();
   }

@@ -38,7 +38,8 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
       if (std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_constant(); })) {
         Tensor tensor(v->dtype(), v->shape().to_dims());
         auto* p = static_cast<std::byte*>(tensor.data());
-        for (size_t i = 0; i < elements.size(); ++i) store_int64(v->dtype(), p + static_cast<int64_t>(i) * item_bytes(v->dtype()), elements[i].value());
+        for (size_t i = 0; i < elements.size(); ++i)
+          store_int64(v->dtype(), p + static_cast<int64_t>(i) * item_bytes(v->dtype()), elements[i].value());
         graph.replace_uses(v, graph.add_constant(v->name, tensor));
       } else {
         Attrs attrs;
@@ -58,8 +59,8 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
 
 }  // namespace
 
-// Integer tensors whose elements are known expressions of the inputs' sizes become constants or neo.Dims, which the plan fills in
-// from the binding; the nodes that computed them die.
+// Integer tensors whose elements are known expressions of the inputs' sizes become constants or neo.Dims, which the
+// plan fills in from the binding; the nodes that computed them die.
 bool fold_shapes(Graph& graph, const PassContext& context) {
   const bool changed = fold(graph, {}, context);
   if (changed) remove_dead_nodes(graph, context);

@@ -7,7 +7,9 @@
 namespace neo {
 namespace {
 
-bool is_float_constant(const Value* v) { return v && v->constant && is_float(v->dtype()); }
+bool is_float_constant(const Value* v) {
+  return v && v->constant && is_float(v->dtype());
+}
 
 // Axis of the weights that runs over output channels, and how many channels one step of it stands for.
 int weight_axis(const Node& node) {
@@ -17,13 +19,39 @@ int weight_axis(const Node& node) {
   return node.inputs[1]->shape().rank() - 1;
 }
 
+Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale) {
+  const Node& node = *linear.node;
+  const Tensor& weights = *node.inputs[1]->constant;
+  const int axis = weight_axis(node);
+  const Dims& dims = weights.dims();
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
+  const int64_t along = dims[static_cast<size_t>(axis)];
+  Tensor out(weights.dtype(), dims);
+  // ConvTranspose holds its groups along axis 0: channel = group * along + index.
+  const int64_t per_group =
+      node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
+  const std::vector<double> numbers = load_doubles(weights);
+  std::vector<double> scaled(numbers.size());
+  // Runs of elements of one channel.
+  for (int64_t run = 0; run * inner < weights.size(); ++run) {
+    int64_t channel = run % along;
+    if (node.op == "ConvTranspose") channel += run * inner / per_group * along;
+    for (int64_t i = run * inner; i < (run + 1) * inner; ++i)
+      scaled[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i)] * scale[static_cast<size_t>(channel)];
+  }
+  store_doubles(out, scaled);
+  return out;
+}
+
 }  // namespace
 
 std::optional<LinearNode> as_linear(Node& node) {
   LinearNode linear{&node, 2, 0, 0};
   const bool is_conv = node.op == "Conv" || node.op == "ConvTranspose";
   if (!is_conv && node.op != "Gemm" && node.op != "MatMul") return std::nullopt;
-  if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static()) return std::nullopt;
+  if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static())
+    return std::nullopt;
   if (node.has_attr("clamp_min") || node.has_attr("clamp_max")) return std::nullopt;
   const Value* out = node.outputs.front();
   if (!out->shape().has_rank()) return std::nullopt;
@@ -40,47 +68,31 @@ std::optional<LinearNode> as_linear(Node& node) {
   }
   if (const Value* bias = node.input(2)) {
     if (!is_float_constant(bias) || (node.op == "Gemm" && node.float_attr("beta", 1) != 1)) return std::nullopt;
-    if (!per_channel(*bias, is_conv ? 1 : out->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels)) return std::nullopt;
+    if (!per_channel(*bias, is_conv ? 1 : out->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels))
+      return std::nullopt;
   }
   return linear;
-}
-
-Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale) {
-  const Node& node = *linear.node;
-  const Tensor& weights = *node.inputs[1]->constant;
-  const int axis = weight_axis(node);
-  const Dims& dims = weights.dims();
-  int64_t inner = 1;
-  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
-  const int64_t along = dims[static_cast<size_t>(axis)];
-  Tensor out(weights.dtype(), dims);
-  // ConvTranspose holds its groups along axis 0: channel = group * along + index.
-  const int64_t per_group = node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
-  const int64_t width = item_bytes(weights.dtype());
-  const auto* from = static_cast<const std::byte*>(weights.data());
-  auto* to = static_cast<std::byte*>(out.data());
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    int64_t channel = i / inner % along;
-    if (node.op == "ConvTranspose") channel += i / per_group * along;
-    store_double(weights.dtype(), to + i * width, load_double(weights.dtype(), from + i * width) * scale[static_cast<size_t>(channel)]);
-  }
-  return out;
 }
 
 std::vector<double> bias_of(const LinearNode& linear) {
   const Value* bias = linear.node->input(linear.bias_input);
   const bool is_conv = linear.node->op == "Conv" || linear.node->op == "ConvTranspose";
   if (!bias) return std::vector<double>(static_cast<size_t>(linear.channels), 0.0);
-  return *per_channel(*bias, is_conv ? 1 : linear.node->outputs.front()->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels);
+  return *per_channel(*bias, is_conv ? 1 : linear.node->outputs.front()->shape().rank(),
+                      is_conv ? 0 : linear.channel_axis, linear.channels);
 }
 
-void set_bias(Graph& graph, const LinearNode& linear, const std::vector<double>& bias) {
+void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& bias) {
   Node& node = *linear.node;
   Tensor tensor(node.inputs[1]->dtype(), {linear.channels});
   store_doubles(tensor, bias);
   const std::string name = (node.name.empty() ? node.outputs.front()->name : node.name) + ".bias";
-  if (node.inputs.size() <= linear.bias_input) node.inputs.resize(linear.bias_input + 1, nullptr);
-  node.inputs[linear.bias_input] = graph.add_constant(name, tensor);
+  rewriter.set_input(&node, linear.bias_input, rewriter.add_constant(name, std::move(tensor)));
+}
+
+void set_weights(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale) {
+  rewriter.set_input(linear.node, 1,
+                     rewriter.add_constant(linear.node->inputs[1]->name, scaled_weights(linear, scale)));
 }
 
 std::optional<std::vector<double>> per_channel(const Value& constant, int rank, int channel_axis, int64_t channels) {
@@ -94,12 +106,6 @@ std::optional<std::vector<double>> per_channel(const Value& constant, int rank, 
   std::vector<double> numbers = load_doubles(*constant.constant);
   if (numbers.size() == 1) numbers.assign(static_cast<size_t>(channels), numbers.front());
   return numbers.size() == static_cast<size_t>(channels) ? std::optional(std::move(numbers)) : std::nullopt;
-}
-
-Node* only_reader(const Graph& graph, const Graph::Users& users, const Value* value) {
-  const auto it = users.find(value);
-  if (it == users.end() || it->second.size() != 1 || graph.is_output(value)) return nullptr;
-  return it->second.front().first;
 }
 
 }  // namespace neo

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/graph.h"
+#include "passes/rewriter.h"
 
 namespace neo {
 
@@ -12,22 +12,20 @@ namespace neo {
 struct LinearNode {
   Node* node = nullptr;
   size_t bias_input = 2;
-  int64_t channels = 0;   // output channels; the length of the bias
-  int channel_axis = 0;   // of the output
+  int64_t channels = 0;  // output channels; the length of the bias
+  int channel_axis = 0;  // of the output
 };
 
 // The node, when its weights are a float constant of known shape and its bias, if any, a constant vector.
 std::optional<LinearNode> as_linear(Node& node);
 
-// The weights with output channel c scaled by scale[c]; the bias (zeros where absent) as doubles.
-Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale);
+// The bias as doubles, zeros where there is none.
 std::vector<double> bias_of(const LinearNode& linear);
-void set_bias(Graph& graph, const LinearNode& linear, const std::vector<double>& bias);
+void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& bias);
+// Scales the weights of output channel c by scale[c].
+void set_weights(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale);
 
 // A constant that holds one number per channel of a value of this rank, or one for all; as numbers per channel.
 std::optional<std::vector<double>> per_channel(const Value& constant, int rank, int channel_axis, int64_t channels);
-
-// The only reader of a value that no graph output is; null where there are several or none.
-Node* only_reader(const Graph& graph, const Graph::Users& users, const Value* value);
 
 }  // namespace neo

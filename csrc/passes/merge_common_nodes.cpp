@@ -24,9 +24,9 @@ bool same_computation(const Node& a, const Node& b) {
 
 // Results whose sizes are born with the node have names of their own.
 bool defines_symbols(const Node& node) {
-  return std::any_of(node.outputs.begin(), node.outputs.end(), [](const Value* v) {
-    return v && (!v->type.is_tensor() || !v->shape().has_rank());
-  });
+  if (!node.symbols.empty()) return true;
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [](const Value* v) { return v && (!v->type.is_tensor() || !v->shape().has_rank()); });
 }
 
 bool merge(Graph& graph, const OpRegistry& ops) {
@@ -40,7 +40,8 @@ bool merge(Graph& graph, const OpRegistry& ops) {
       if (v && !v->constant) key += " " + v->name;
     }
     const auto [first, last] = seen.equal_range(key);
-    const auto twin = std::find_if(first, last, [&](const auto& entry) { return same_computation(*entry.second, *node); });
+    const auto twin =
+        std::find_if(first, last, [&](const auto& entry) { return same_computation(*entry.second, *node); });
     if (twin == last) {
       seen.emplace(std::move(key), node.get());
       continue;

@@ -15,8 +15,8 @@ struct PassContext {
   std::function<std::vector<HostValue>(const Node&, std::span<const HostValue>)> evaluate;
 };
 
-// A pass changes a graph in place, bodies included unless it says otherwise, and says whether it did anything. Types of values it
-// makes are inferred before it returns.
+// A pass changes a graph in place, bodies included unless it says otherwise, and says whether it did anything. Types of
+// values it makes are inferred before it returns.
 struct Pass {
   std::string_view name;
   bool (*run)(Graph&, const PassContext&);
@@ -28,7 +28,9 @@ std::span<const Pass> standard_pipeline();
 // Told after each pass: printing, timing and verifying hang on here.
 using PassObserver = std::function<void(const Pass&, const Graph&, bool changed)>;
 
-void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& context, const PassObserver& observer = {});
+// In order, again and again until none of them changes anything (or a bound, which only a loop of passes would reach).
+void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& context,
+                const PassObserver& observer = {});
 
 // The standard context: evaluation by the ops' references.
 PassContext reference_context(const OpRegistry& ops);
@@ -39,6 +41,7 @@ bool fold_shapes(Graph& graph, const PassContext& context);
 bool remove_dead_nodes(Graph& graph, const PassContext& context);
 bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
+bool split_sums(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);
@@ -49,7 +52,7 @@ bool chain_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);
-bool recognize_attention(Graph& graph, const PassContext& context);
+bool recognize_pools(Graph& graph, const PassContext& context);
 
 // For passes that work on one graph: applies `run` to the graph and to every body inside it.
 bool for_each_body(Graph& graph, const std::function<bool(Graph&)>& run);

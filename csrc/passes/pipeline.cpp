@@ -3,9 +3,16 @@
 #include "passes/pass.h"
 
 namespace neo {
+namespace {
 
-// What an exporter wrote, to what neo's routines take. Order matters: constants and shapes first, so that the rest sees numbers;
-// recognition before folding, so that patterns are whole; folds of neighbours last.
+// What one pass leaves is another's pattern; few models change in a third round.
+constexpr int kMaxRounds = 6;
+
+}  // namespace
+
+// What an exporter wrote, to what neo's routines take. Order matters: constants and shapes first, so that the rest sees
+// numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until
+// nothing changes.
 std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"fold_constants", fold_constants},
@@ -13,13 +20,18 @@ std::span<const Pass> standard_pipeline() {
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
+      {"split_sums", split_sums},
+      {"normalize_quantization", normalize_quantization},
+      {"recognize_activations", recognize_activations},
+      {"recognize_normalizations", recognize_normalizations},
       {"eliminate_reshapes", eliminate_reshapes},
       {"eliminate_transposes", eliminate_transposes},
+      {"recognize_pools", recognize_pools},
       {"chain_concats", chain_concats},
+      {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},
-      {"remove_dead_nodes", remove_dead_nodes},
   };
   return passes;
 }
@@ -33,14 +45,20 @@ bool for_each_body(Graph& graph, const std::function<bool(Graph&)>& run) {
 }
 
 void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& context, const PassObserver& observer) {
-  for (const Pass& pass : passes) {
-    const bool changed = pass.run(graph, context);
-    if (observer) observer(pass, graph, changed);
+  bool changed = true;
+  for (int round = 0; changed && round < kMaxRounds; ++round) {
+    changed = false;
+    for (const Pass& pass : passes) {
+      const bool did = pass.run(graph, context);
+      if (observer) observer(pass, graph, did);
+      changed = changed || did;
+    }
   }
 }
 
 PassContext reference_context(const OpRegistry& ops) {
-  return {ops, [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); }};
+  return {ops,
+          [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); }};
 }
 
 }  // namespace neo

@@ -15,18 +15,18 @@ struct Axis {
 
 constexpr int kMaxAxes = 12;
 
-// A copy between two layouts as one loop nest over the physical axes of the destination. An element of the source is read only
-// where every blocked axis is inside its extent; padding lanes of the destination become zero.
+// A copy between two layouts as one loop nest over the physical axes of the destination. An element of the source is
+// read only where every blocked axis is inside its extent; padding lanes of the destination become zero.
 struct Transform {
   int axes = 0;
   Axis axis[kMaxAxes];
   int64_t item_bytes = 4;
-  int64_t bytes = 0;   // > 0: both sides lie the same way, one memcpy
+  int64_t bytes = 0;  // > 0: both sides lie the same way, one memcpy
   // The destination's innermost axis may be a block: lanes at and beyond `extent` of the block index hold zero.
-  int blocked_axis = -1;   // index into axis[] of the outer part
-  int lane_axis = -1;      // index into axis[] of the block
-  int64_t extent = 0;      // logical size of the blocked axis
-  bool pads = false;       // the destination has the block
+  int blocked_axis = -1;  // index into axis[] of the outer part
+  int lane_axis = -1;     // index into axis[] of the block
+  int64_t extent = 0;     // logical size of the blocked axis
+  bool pads = false;      // the destination has the block
 };
 
 template <class T>
@@ -36,12 +36,21 @@ void copy_row(const std::byte* from, std::byte* to, int64_t count, int64_t from_
   for (int64_t i = 0; i < count; ++i) d[i * to_stride] = s[i * from_stride];
 }
 
-void copy_row(int64_t width, const std::byte* from, std::byte* to, int64_t count, int64_t from_stride, int64_t to_stride) {
+void copy_row(int64_t width, const std::byte* from, std::byte* to, int64_t count, int64_t from_stride,
+              int64_t to_stride) {
   switch (width) {
-    case 1: copy_row<uint8_t>(from, to, count, from_stride, to_stride); break;
-    case 2: copy_row<uint16_t>(from, to, count, from_stride, to_stride); break;
-    case 4: copy_row<uint32_t>(from, to, count, from_stride, to_stride); break;
-    default: copy_row<uint64_t>(from, to, count, from_stride, to_stride); break;
+    case 1:
+      copy_row<uint8_t>(from, to, count, from_stride, to_stride);
+      break;
+    case 2:
+      copy_row<uint16_t>(from, to, count, from_stride, to_stride);
+      break;
+    case 4:
+      copy_row<uint32_t>(from, to, count, from_stride, to_stride);
+      break;
+    default:
+      copy_row<uint64_t>(from, to, count, from_stride, to_stride);
+      break;
   }
 }
 
@@ -60,7 +69,8 @@ void run_axes(const Transform& t, int level, const std::byte* from, std::byte* t
     return;
   }
   for (int64_t i = 0; i < size; ++i) {
-    run_axes(t, level + 1, from + i * axis.from * t.item_bytes, to + i * axis.to * t.item_bytes, level == t.blocked_axis ? i : block);
+    run_axes(t, level + 1, from + i * axis.from * t.item_bytes, to + i * axis.to * t.item_bytes,
+             level == t.blocked_axis ? i : block);
   }
 }
 
@@ -98,8 +108,12 @@ Transform plan_transform(const Arg& from, const Arg& to) {
     }
   }
   if (blocked_axis >= 0) {
-    const int64_t from_lane = from.layout.is_blocked() ? from.strides.back() : from.strides[static_cast<size_t>(outer_position(from.layout, blocked_axis))];
-    const int64_t to_lane = to.layout.is_blocked() ? to.strides.back() : to.strides[static_cast<size_t>(outer_position(to.layout, blocked_axis))];
+    const int64_t from_lane = from.layout.is_blocked()
+                                  ? from.strides.back()
+                                  : from.strides[static_cast<size_t>(outer_position(from.layout, blocked_axis))];
+    const int64_t to_lane = to.layout.is_blocked()
+                                ? to.strides.back()
+                                : to.strides[static_cast<size_t>(outer_position(to.layout, blocked_axis))];
     t.lane_axis = t.axes;
     t.pads = to.layout.is_blocked();
     t.axis[t.axes++] = {block, from_lane, to_lane};
@@ -141,8 +155,11 @@ class AdaptStep final : public KernelStep {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t x = i / b.size;
         const int64_t y = i % b.size;
-        run_axes(t, 2, args[0] + (x * a.from + y * b.from) * t.item_bytes, args[1] + (x * a.to + y * b.to) * t.item_bytes,
-                 t.blocked_axis == 0 ? x : t.blocked_axis == 1 ? y : 0);
+        run_axes(t, 2, args[0] + (x * a.from + y * b.from) * t.item_bytes,
+                 args[1] + (x * a.to + y * b.to) * t.item_bytes,
+                 t.blocked_axis == 0   ? x
+                 : t.blocked_axis == 1 ? y
+                                       : 0);
       }
     });
   }
@@ -152,14 +169,16 @@ class AdaptStep final : public KernelStep {
 
 double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
   if (from == to) return 0;
-  if (!type.is_tensor() || !type.shape.has_rank() || !convertible(from, to)) return std::numeric_limits<double>::infinity();
+  if (!type.is_tensor() || !type.shape.has_rank() || !convertible(from, to))
+    return std::numeric_limits<double>::infinity();
   Work work;
   work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
   return roofline_us(work, target, 1) * 2;
 }
 
 std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target&) {
-  NEO_ASSERT(convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ", to.to_string());
+  NEO_ASSERT(convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ",
+             to.to_string());
   return std::make_unique<AdaptStep>();
 }
 

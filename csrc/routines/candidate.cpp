@@ -5,7 +5,9 @@
 
 namespace neo {
 
-Workload Workload::of(const Node& node) { return of(std::vector<const Node*>{&node}); }
+Workload Workload::of(const Node& node) {
+  return of(std::vector<const Node*>{&node});
+}
 
 Workload Workload::of(std::vector<const Node*> nodes) {
   NEO_ASSERT(!nodes.empty());
@@ -42,7 +44,8 @@ Work Workload::work(const OpRegistry& ops) const {
     }
   }
   const auto traffic = [&](const Value* v) {
-    if (v->type.is_tensor() && v->shape().has_rank()) total.bytes = total.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
+    if (v->type.is_tensor() && v->shape().has_rank())
+      total.bytes = total.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
   };
   for (const Value* v : inputs) traffic(v);
   for (const Value* v : outputs) traffic(v);
@@ -65,7 +68,9 @@ std::string Candidate::text() const {
   return text;
 }
 
-std::vector<Workload> Routine::matches(const Node& root, const Graph::Users&, const Graph&) const { return {Workload::of(root)}; }
+std::vector<Workload> Routine::matches(const Node& root, const Graph::Users&, const Graph&) const {
+  return {Workload::of(root)};
+}
 
 double roofline_us(const Work& work, const Target& target, double efficiency) {
   constexpr double kStepUs = 0.2;

@@ -9,8 +9,8 @@ void add_conv_routines(RoutineTable& table);
 void add_gemm_routines(RoutineTable& table);
 void add_eltwise_routines(RoutineTable& table);
 void add_pool_routines(RoutineTable& table);
-void add_reduce_routines(RoutineTable& table);   // reductions, softmax, normalisations
-void add_move_routines(RoutineTable& table);     // transpose, concat, slice, pad, gather, resize: data movement and views
+void add_reduce_routines(RoutineTable& table);  // reductions, softmax, normalisations
+void add_move_routines(RoutineTable& table);  // transpose, concat, slice, pad, gather, resize: data movement and views
 void add_recurrent_routines(RoutineTable& table);
 void add_reference_routines(RoutineTable& table);  // every op's reference, the last resort
 

@@ -16,8 +16,9 @@
 
 namespace neo {
 
-// What one routine would compute: one node, or a group of nodes that ends in `root`. Only the root's outputs are read from
-// outside the group. Constant inputs stay in `inputs`; their values are facts for the routine, not part of the text.
+// What one routine would compute: one node, or a group of nodes that ends in `root`. Only the root's outputs are read
+// from outside the group. Constant inputs stay in `inputs`; their values are facts for the routine, not part of the
+// text.
 struct Workload {
   std::vector<const Node*> nodes;  // topological order, root last
   std::vector<Value*> inputs;      // every outside value the nodes read, once each, in order of first use
@@ -49,7 +50,7 @@ std::string to_string(const Schedule& schedule);
 // What executing a candidate takes; the resources of the selection problem.
 struct Cost {
   double time_us = 0;
-  double error = 0;            // rms, in units of the direct method's
+  double error = 0;  // rms, in units of the direct method's
   int64_t packed_bytes = 0;
   int64_t workspace_bytes = 0;
 };
@@ -59,28 +60,32 @@ class Routine;
 // One way to execute a workload: what it takes, gives and costs.
 struct Candidate {
   enum class Kind : uint8_t {
-    Step,      // make() gives a step
+    Step,      // make() gives a kernel step, whose sizes are known before it runs
+    Host,      // make() gives a host step: any kind of value, and sizes that it finds out itself
     View,      // the outputs are parts of input 0's memory: no step
     Assemble,  // the inputs are written straight into their places in the output: no step (Concat)
   };
   const Routine* routine = nullptr;
   std::shared_ptr<const Workload> workload;
   Kind kind = Kind::Step;
-  std::vector<std::optional<Schema>> inputs;  // by workload input; none: not read at run time (packed, or only its sizes matter)
-  std::vector<Schema> outputs;                // by workload output
+  std::vector<std::optional<Schema>>
+      inputs;                   // by workload input; none: not read at run time (packed, or only its sizes matter)
+  std::vector<Schema> outputs;  // by workload output
   Schedule schedule;
   Cost cost;
-  std::vector<Dim> offsets;  // in elements; View: where each output starts, Assemble: where each of the node's inputs goes
-  int in_place = -1;         // input whose memory an output of equal schema and size may take over
+  std::vector<Dim>
+      offsets;        // in elements; View: where each output starts, Assemble: where each of the node's inputs goes
+  int in_place = -1;  // input whose memory an output of equal schema and size may take over
 
   std::string text() const;  // "cpu:float32/direct_nchwc@avx512{ic_bn=16 oc_bn=32 reg_n=14}"
 };
 
-// One implementation of an op or of a pattern of ops. Pure data and pure functions; also listed for machines that are absent.
+// One implementation of an op or of a pattern of ops. Pure data and pure functions; also listed for machines that are
+// absent.
 class Routine {
  public:
   virtual ~Routine() = default;
-  virtual std::string_view name() const = 0;    // "cpu:float32/direct_nchwc"
+  virtual std::string_view name() const = 0;                // "cpu:float32/direct_nchwc"
   virtual std::vector<std::string_view> roots() const = 0;  // ops its workloads end in; empty: any op
 
   // Groups this routine could take that end in `root`. The default: the node alone.
@@ -88,7 +93,8 @@ class Routine {
   // Why it cannot take this workload on this target; for the whole range of every symbol.
   virtual std::optional<std::string> rejects(const Workload& workload, const Target& target) const = 0;
   // Called only where rejects() gave nothing. At least one; `routine` and `workload` are filled in by the caller.
-  virtual std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const = 0;
+  virtual std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                            const OpRegistry& ops) const = 0;
   // Packs constants and binds the kernel. Not called for views.
   virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops) const = 0;
 };
@@ -114,7 +120,8 @@ std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Sch
 // A constant brought into another schema at compile time.
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to);
 
-// Time at the target's figures: the slower of arithmetic at `efficiency` of the peak and traffic, plus a step's fixed cost.
+// Time at the target's figures: the slower of arithmetic at `efficiency` of the peak and traffic, plus a step's fixed
+// cost.
 double roofline_us(const Work& work, const Target& target, double efficiency);
 
 }  // namespace neo

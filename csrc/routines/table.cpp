@@ -42,6 +42,7 @@ const RoutineTable& standard_routines() {
     add_pool_routines(t);
     add_reduce_routines(t);
     add_move_routines(t);
+    add_recurrent_routines(t);
     add_reference_routines(t);
     return t;
   }();

@@ -14,7 +14,10 @@ struct Figures {
   double l2_gbps;
 };
 constexpr Figures kFigures[] = {
-    {kIsaScalar, 4, 12, 20}, {kIsaNeon, 4, 30, 30}, {kIsaAvx2, 8, 90, 60}, {kIsaAvx512, 16, 120, 80},
+    {kIsaScalar, 4, 12, 20},
+    {kIsaNeon, 4, 30, 30},
+    {kIsaAvx2, 8, 90, 60},
+    {kIsaAvx512, 16, 120, 80},
 };
 
 const Figures& figures_of(Isa isa) {
@@ -27,7 +30,9 @@ const Figures& figures_of(Isa isa) {
 
 }  // namespace
 
-int Target::lanes() const { return figures_of(isa).lanes; }
+int Target::lanes() const {
+  return figures_of(isa).lanes;
+}
 
 Target Target::parse(std::string_view name, int threads) {
   Target target;

@@ -20,7 +20,7 @@ struct Target {
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
 
-  int lanes() const;             // float32 lanes of one vector
+  int lanes() const;  // float32 lanes of one vector
 
   // "cpu", "cpu:avx2", ...; an unknown name is a Model error that lists what there is.
   static Target parse(std::string_view name, int threads);

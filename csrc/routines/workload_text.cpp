@@ -38,7 +38,8 @@ class Printer {
     std::map<std::string, Symbol> used;
     for (const Value* v : workload_.inputs) collect(*v, used);
     for (const auto& [name, symbol] : used) {
-      symbols += str(symbols.empty() ? " where " : ", ", print_name(name), " in [", symbol.range.lo, ",", symbol.range.hi, "]");
+      symbols += str(symbols.empty() ? " where " : ", ", print_name(name), " in [", symbol.range.lo, ",",
+                     symbol.range.hi, "]");
       if (symbol.hint > 0) symbols += str(" hint ", symbol.hint);
     }
     return text + operands + symbols;
@@ -51,7 +52,8 @@ class Printer {
   }
 
   static std::string print_operand(const Value& value) {
-    if (value.constant && value.constant->size() <= kWrittenElements) return print_tensor(*value.constant, kWrittenElements);
+    if (value.constant && value.constant->size() <= kWrittenElements)
+      return print_tensor(*value.constant, kWrittenElements);
     return value.type.to_string();
   }
 
@@ -68,7 +70,8 @@ class Printer {
     std::string outputs;
     for (const Value* v : node.outputs) outputs += str(outputs.empty() ? "" : ", ", name_of(v));
     std::string attrs;
-    for (const auto& [key, value] : node.attrs) attrs += str(attrs.empty() ? " {" : ", ", key, "=", print_attr(value, kWrittenElements));
+    for (const auto& [key, value] : node.attrs)
+      attrs += str(attrs.empty() ? " {" : ", ", key, "=", print_attr(value, kWrittenElements));
     return str(outputs, " = ", print_name(node.op), "(", inputs, ")", attrs, attrs.empty() ? "" : "}");
   }
 
@@ -77,7 +80,8 @@ class Printer {
   int temporaries_ = 0;
 };
 
-// The short form of a square convolution or a matrix product: "conv n1 c64 hw56 k64 f3 s1 p1 float32", "gemm m1 n1000 k2048 float32".
+// The short form of a square convolution or a matrix product: "conv n1 c64 hw56 k64 f3 s1 p1 float32", "gemm m1 n1000
+// k2048 float32".
 class ShortForm {
  public:
   explicit ShortForm(std::string_view text) {
@@ -90,8 +94,10 @@ class ShortForm {
       } else if (field == "relu" || field == "bias") {
         fields_[field] = 1;
       } else {
-        NEO_CHECK(digits != std::string::npos && digits > 0 && field.find_first_not_of("0123456789", digits) == std::string::npos && field.size() - digits < 10,
-                  Model, "workload", "a field must be letters and a number. Got \"", field, "\", expected for example c64");
+        NEO_CHECK(digits != std::string::npos && digits > 0 &&
+                      field.find_first_not_of("0123456789", digits) == std::string::npos && field.size() - digits < 10,
+                  Model, "workload", "a field must be letters and a number. Got \"", field,
+                  "\", expected for example c64");
         fields_[field.substr(0, digits)] = std::stoll(field.substr(digits));
       }
     }
@@ -105,16 +111,19 @@ class ShortForm {
     if (op_ == "gemm") {
       const std::string bias_type = fields_.count("bias") ? str(", k1: ", dtype_, "[", get("n"), "]") : "";
       const std::string attrs = clamp.empty() ? "" : " {clamp_min=0.0}";
-      return str("y = MatMul(i0, k0, ", bias, ")", attrs, " <- i0: ", dtype_, "[", get("m"), ",", get("k"), "], k0: ", dtype_, "[",
-                 get("k"), ",", get("n"), "]", bias_type);
+      return str("y = MatMul(i0, k0, ", bias, ")", attrs, " <- i0: ", dtype_, "[", get("m"), ",", get("k"),
+                 "], k0: ", dtype_, "[", get("k"), ",", get("n"), "]", bias_type);
     }
-    const int64_t h = get("h", get("hw", 0)), w = get("w", get("hw", 0)), f = get("f"), s = get("s", 1), p = get("p", 0), d = get("d", 1);
+    const int64_t h = get("h", get("hw", 0)), w = get("w", get("hw", 0)), f = get("f"), s = get("s", 1),
+                  p = get("p", 0), d = get("d", 1);
     const int64_t group = get("g", 1);
-    NEO_CHECK(group > 0 && get("c") % group == 0, Model, "workload", "channels must be divisible by groups. Got c", get("c"), " g", group);
+    NEO_CHECK(group > 0 && get("c") % group == 0, Model, "workload", "channels must be divisible by groups. Got c",
+              get("c"), " g", group);
     const std::string bias_type = fields_.count("bias") ? str(", k1: ", dtype_, "[", get("k"), "]") : "";
-    return str("y = Conv(i0, k0, ", bias, ") {", clamp, "dilations=[", d, ", ", d, "], group=", group, ", kernel_shape=[", f, ", ", f, "], pads=[", p, ", ", p,
-               ", ", p, ", ", p, "], strides=[", s, ", ", s, "]} <- i0: ", dtype_, "[", get("n", 1), ",", get("c"), ",", h, ",", w, "], k0: ", dtype_, "[",
-               get("k"), ",", get("c") / group, ",", f, ",", f, "]", bias_type);
+    return str("y = Conv(i0, k0, ", bias, ") {", clamp, "dilations=[", d, ", ", d, "], group=", group,
+               ", kernel_shape=[", f, ", ", f, "], pads=[", p, ", ", p, ", ", p, ", ", p, "], strides=[", s, ", ", s,
+               "]} <- i0: ", dtype_, "[", get("n", 1), ",", get("c"), ",", h, ",", w, "], k0: ", dtype_, "[", get("k"),
+               ",", get("c") / group, ",", f, ",", f, "]", bias_type);
   }
 
  private:
@@ -148,7 +157,8 @@ std::vector<std::pair<std::string, std::string>> split_operands(std::string_view
     const std::string_view part = text.substr(start, i - start);
     start = i + 1;
     const size_t colon = part.find(':');
-    NEO_CHECK(colon != std::string_view::npos, Model, "workload", "an operand must have a type. Got \"", part, "\", expected \"i0: float32[1,64]\"");
+    NEO_CHECK(colon != std::string_view::npos, Model, "workload", "an operand must have a type. Got \"", part,
+              "\", expected \"i0: float32[1,64]\"");
     const size_t first = part.find_first_not_of(' ');
     operands.emplace_back(part.substr(first, colon - first), part.substr(colon + 1));
   }
@@ -157,13 +167,17 @@ std::vector<std::pair<std::string, std::string>> split_operands(std::string_view
 
 }  // namespace
 
-std::string Workload::text() const { return Printer(*this).run(); }
+std::string Workload::text() const {
+  return Printer(*this).run();
+}
 
 ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
   std::string text(given);
-  if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known()) text = form.expand();
+  if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
+    text = form.expand();
   const size_t arrow = text.rfind(" <- ");
-  NEO_CHECK(arrow != std::string::npos, Model, "workload", "a workload must name its operands. Got \"", given.substr(0, 60), "\", expected \"... <- i0: float32[1,64]\"");
+  NEO_CHECK(arrow != std::string::npos, Model, "workload", "a workload must name its operands. Got \"",
+            given.substr(0, 60), "\", expected \"... <- i0: float32[1,64]\"");
   std::string operands = text.substr(arrow + 4);
   std::string symbols;
   if (const size_t where = operands.rfind(" where "); where != std::string::npos) {

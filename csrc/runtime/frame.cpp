@@ -8,16 +8,18 @@ namespace neo {
 namespace {
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
   const auto& [name, range, hint] = source.symbol;
-  NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size, ", expected ",
-            range.lo, " to ", range.hi, " - at axis ", source.axis, " of \"", slot, "\"");
+  NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size,
+            ", expected ", range.lo, " to ", range.hi, " - at axis ", source.axis, " of \"", slot, "\"");
   auto [it, fresh] = symbols.emplace(name, size);
-  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second, " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
+  NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second,
+            " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
 }
 
 }  // namespace
@@ -62,7 +64,8 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
     host_[slot] = arguments[i];
-    data_[slot] = arguments[i].kind == HostValue::Kind::Tensor ? static_cast<std::byte*>(arguments[i].tensor.data()) : nullptr;
+    data_[slot] =
+        arguments[i].kind == HostValue::Kind::Tensor ? static_cast<std::byte*>(arguments[i].tensor.data()) : nullptr;
   }
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
@@ -86,13 +89,14 @@ void Frame::enter_region(size_t index) {
     const auto slot = static_cast<size_t>(source.slot);
     const Slot& from = block_.slots[slot];
     const Dims& dims = host_[slot].tensor.dims();
-    NEO_CHECK(static_cast<size_t>(source.axis) < dims.size(), Shape, "run", "rank must be as declared. Got ", to_string(dims),
-              ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
+    NEO_CHECK(static_cast<size_t>(source.axis) < dims.size(), Shape, "run", "rank must be as declared. Got ",
+              to_string(dims), ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
     bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
   }
   auto& bound = bound_[index];
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
+  region_ = index;
 
   arenas_[index].reserve(binding_->arena_bytes);
   std::byte* arena = arenas_[index].data();
@@ -136,7 +140,8 @@ void Frame::poll() {
 }
 
 void Frame::execute(const Item& item, const Prepared& prepared) {
-  NEO_CHECK(!run_.cancelled.load(std::memory_order_relaxed), Cancelled, "run", "the call was cancelled. Got cancel(), expected none");
+  NEO_CHECK(!run_.cancelled.load(std::memory_order_relaxed), Cancelled, "run",
+            "the call was cancelled. Got cancel(), expected none");
   if (run_.poll && --run_.items_until_poll <= 0) poll();
   const int64_t start = run_.trace ? now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
@@ -148,7 +153,7 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
-  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration});
+  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
 }
 
 void Frame::run_step(const StepItem& call, const Prepared& prepared) {
@@ -166,7 +171,8 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
     };
     for (int slot : call.inputs) pointers_.push_back(address(slot));
     for (int slot : call.outputs) pointers_.push_back(address(slot));
-    static_cast<const KernelStep&>(*call.step).run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
+    static_cast<const KernelStep&>(*call.step)
+        .run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
     return;
   }
   std::vector<HostValue> inputs;
@@ -191,12 +197,15 @@ void Frame::store_owned(int index, HostValue value) {
   const Slot& slot = block_.slots[i];
   if (value.kind == HostValue::Kind::Tensor) {
     const Tensor& t = value.tensor;
-    NEO_ASSERT(slot.type.is_tensor() ? t.dtype() == slot.type.dtype : true, "\"", slot.name, "\" has another dtype than inferred");
+    NEO_ASSERT(slot.type.is_tensor() ? t.dtype() == slot.type.dtype : true, "\"", slot.name,
+               "\" has another dtype than inferred");
     if (slot.type.is_tensor() && slot.type.shape.has_rank()) {
       const auto& expected = slot.type.shape.dims();
       bool fits = expected.size() == t.dims().size();
-      for (size_t a = 0; fits && a < expected.size(); ++a) fits = !expected[a].is_constant() || expected[a].value() == t.dims()[a];
-      NEO_ASSERT(fits, "\"", slot.name, "\" came out as ", to_string(t.dims()), ", inferred ", slot.type.shape.to_string());
+      for (size_t a = 0; fits && a < expected.size(); ++a)
+        fits = !expected[a].is_constant() || expected[a].value() == t.dims()[a];
+      NEO_ASSERT(fits, "\"", slot.name, "\" came out as ", to_string(t.dims()), ", inferred ",
+                 slot.type.shape.to_string());
     }
     data_[i] = static_cast<std::byte*>(t.data());
   }
@@ -220,7 +229,8 @@ Frame& Frame::child(const Block& block) {
 
 void Frame::run_if(const IfItem& item) {
   const Tensor predicate = read(item.predicate).tensor;
-  NEO_CHECK(predicate.size() == 1, Shape, "If", "the condition must hold one element. Got ", to_string(predicate.dims()));
+  NEO_CHECK(predicate.size() == 1, Shape, "If", "the condition must hold one element. Got ",
+            to_string(predicate.dims()));
   std::vector<HostValue> arguments;
   for (int slot : item.arguments) arguments.push_back(read(slot));
   const Block& block = load_int64(DType::Bool, predicate.data()) ? *item.then_block : *item.else_block;

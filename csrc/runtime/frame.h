@@ -49,13 +49,14 @@ class Frame {
   RunState& run_;
   SymbolValues symbols_;
   std::vector<std::byte*> data_;
-  std::vector<HostValue> host_;                      // arguments and owned values
+  std::vector<HostValue> host_;                        // arguments and owned values
   std::vector<std::shared_ptr<const Binding>> bound_;  // by region
-  const Binding* binding_ = nullptr;                 // of the region that runs
-  std::vector<Arena> arenas_;                        // by region
+  const Binding* binding_ = nullptr;                   // of the region that runs
+  size_t region_ = 0;                                  // that region
+  std::vector<Arena> arenas_;                          // by region
   Arena scratch_;
   std::vector<std::byte*> pointers_;
-  std::vector<std::vector<Tensor>> spare_;           // by result: memory given out before, reused once nobody holds it
+  std::vector<std::vector<Tensor>> spare_;  // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;
 };
 

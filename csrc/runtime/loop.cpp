@@ -56,8 +56,9 @@ class Collector {
   void add(Tensor element) {
     // The body's memory is used again by the next iteration unless the element owns its own.
     if (!elements_.empty()) {
-      NEO_CHECK(element.dims() == elements_.front().dims(), Shape, "Loop", "collected outputs must keep their shape. Got ",
-                to_string(element.dims()), ", expected ", to_string(elements_.front().dims()));
+      NEO_CHECK(element.dims() == elements_.front().dims(), Shape, "Loop",
+                "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
+                to_string(elements_.front().dims()));
     }
     elements_.push_back(std::move(element));
   }
@@ -88,7 +89,8 @@ class Collector {
       const int64_t position = axis_.reverse ? count - 1 - i : i;
       const auto* from = static_cast<const std::byte*>(elements_[static_cast<size_t>(i)].data());
       for (int64_t o = 0; o < s.outer; ++o) {
-        copy_elements(first.dtype(), from + o * s.inner * width, to + (o * s.along + position) * s.inner * width, s.inner);
+        copy_elements(first.dtype(), from + o * s.inner * width, to + (o * s.along + position) * s.inner * width,
+                      s.inner);
       }
     }
     return out;
@@ -100,7 +102,8 @@ class Collector {
 };
 
 bool as_bool(const HostValue& value) {
-  NEO_CHECK(value.tensor.size() == 1, Shape, "Loop", "the condition must hold one element. Got ", to_string(value.tensor.dims()));
+  NEO_CHECK(value.tensor.size() == 1, Shape, "Loop", "the condition must hold one element. Got ",
+            to_string(value.tensor.dims()));
   return load_int64(DType::Bool, value.tensor.data()) != 0;
 }
 
@@ -118,7 +121,8 @@ void Frame::run_loop(const LoopItem& item) {
       const Dims& dims = scanned[i].tensor.dims();
       const int axis = item.scanned_axes[i].axis + (item.scanned_axes[i].axis < 0 ? static_cast<int>(dims.size()) : 0);
       const int64_t length = dims[static_cast<size_t>(axis)];
-      NEO_CHECK(i == 0 || length == trips, Shape, "Scan", "scanned inputs must have one length. Got ", length, ", expected ", trips);
+      NEO_CHECK(i == 0 || length == trips, Shape, "Scan", "scanned inputs must have one length. Got ", length,
+                ", expected ", trips);
       trips = length;
     }
   } else {

@@ -35,7 +35,10 @@ class RunningCall {
 }  // namespace
 
 Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe)
-    : plan_(std::move(plan)), bindings_(std::make_shared<BindingCache>()), threads_(threads), oversubscribe_(oversubscribe) {
+    : plan_(std::move(plan)),
+      bindings_(std::make_shared<BindingCache>()),
+      threads_(threads),
+      oversubscribe_(oversubscribe) {
   NEO_CHECK(threads >= 1, Model, "compile", "threads must be positive. Got ", threads, ", expected 1 or more");
 }
 

@@ -14,24 +14,28 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
       return;
     case Type::Kind::Sequence:
       NEO_CHECK(value.kind == HostValue::Kind::Sequence, Type, "run", "an input of type ", type.to_string(),
-                " must be a list. Got ", value.kind == HostValue::Kind::Empty ? "None" : "an array", " - at input '", input, "'");
+                " must be a list. Got ", value.kind == HostValue::Kind::Empty ? "None" : "an array", " - at input '",
+                input, "'");
       for (const HostValue& item : value.items) check_value(item, *type.element, input);
       return;
-    case Type::Kind::Tensor: break;
+    case Type::Kind::Tensor:
+      break;
   }
   NEO_CHECK(value.kind == HostValue::Kind::Tensor, Type, "run", "an input of type ", type.to_string(),
-            " must be an array. Got ", value.kind == HostValue::Kind::Empty ? "None" : "a list", " - at input '", input, "'");
+            " must be an array. Got ", value.kind == HostValue::Kind::Empty ? "None" : "a list", " - at input '", input,
+            "'");
   const Tensor& tensor = value.tensor;
-  NEO_CHECK(type.dtype == DType::Undefined || tensor.dtype() == type.dtype, Type, "run", "dtype must be the input's. Got ",
-            name(tensor.dtype()), ", expected ", name(type.dtype), " - at input '", input, "'");
+  NEO_CHECK(type.dtype == DType::Undefined || tensor.dtype() == type.dtype, Type, "run",
+            "dtype must be the input's. Got ", name(tensor.dtype()), ", expected ", name(type.dtype), " - at input '",
+            input, "'");
   if (!type.shape.has_rank()) return;
   bool fits = static_cast<size_t>(type.shape.rank()) == tensor.dims().size();
   for (int i = 0; fits && i < type.shape.rank(); ++i) {
     const Dim& size = type.shape[i];
     fits = !size.is_constant() || size.value() == tensor.dims()[static_cast<size_t>(i)];
   }
-  NEO_CHECK(fits, Shape, "run", "shape must be the input's. Got ", to_string(tensor.dims()), ", expected ", type.shape.to_string(),
-            " - at input '", input, "'");
+  NEO_CHECK(fits, Shape, "run", "shape must be the input's. Got ", to_string(tensor.dims()), ", expected ",
+            type.shape.to_string(), " - at input '", input, "'");
 }
 
 class PlanRun final : public Run {
@@ -41,7 +45,8 @@ class PlanRun final : public Run {
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
 
-  std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team, const std::function<void()>* poll) override {
+  std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
+                              const std::function<void()>* poll) override {
     state_.team = &team;
     state_.poll = poll;
     state_.iteration = -1;

@@ -62,6 +62,9 @@ def compile(  # noqa: A001  (the name users expect)
     neo.ModelError
         The model or an argument is malformed.
     """
+    if not isinstance(target, str):
+        msg = f"[compile] target must be a name. Got {target!r}, expected a str"
+        raise DTypeError(msg)
     _native.check_target(target)
     if threads is None:
         threads = _native.default_threads()

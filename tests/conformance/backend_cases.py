@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 __all__ = ["Case", "all_cases", "run_case"]
+
+# Two units in the last place, as ONNX's own runner allows.
+_BFLOAT16_RTOL = 2.0**-6
 
 
 @dataclass(frozen=True)
@@ -86,15 +90,22 @@ def _array(value: Any) -> Any:
     return value
 
 
-def run_case(case: Case, compile_model: Any) -> None:
-    """Compile with `compile_model(model_or_path)`, run every data set and compare; AssertionError where it differs."""
+def run_case(
+    case: Case,
+    compile_model: Callable[[Any], Any],
+    compare_values: Callable[..., None] | None = None,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Compile a model or a path, run every data set and compare; raises AssertionError where it differs."""
     model, folder, sets = case.load()
     module = compile_model(model if folder is None else folder / "model.onnx")
     names = [t.name for t in module.inputs]
     for inputs, expected in sets:
         outputs = module.run(dict(zip(names, inputs, strict=True)))
         for (name, got), want in zip(outputs.items(), expected, strict=True):
-            compare(got, want, case.rtol, case.atol, name)
+            (compare_values or compare)(got, want, case.rtol if rtol is None else rtol, atol or case.atol, name)
 
 
 def compare(got: Any, want: Any, rtol: float, atol: float, name: str) -> None:
@@ -116,9 +127,12 @@ def compare(got: Any, want: Any, rtol: float, atol: float, name: str) -> None:
         return
     assert got.dtype == want.dtype, f"{name}: dtype {got.dtype}, expected {want.dtype}"
     assert got.shape == want.shape, f"{name}: shape {got.shape}, expected {want.shape}"
-    exact = want.dtype.kind in "iub" or want.dtype.itemsize == 1
-    if exact and want.dtype.kind in "iub":
+    if want.dtype.name == "bfloat16":
+        rtol = max(rtol, _BFLOAT16_RTOL)
+    if want.dtype.kind in "c":
         np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=name)
+    elif want.dtype.kind in "iub":
+        np.testing.assert_array_equal(got, want, err_msg=name)
     else:
         np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=atol, err_msg=name)
 

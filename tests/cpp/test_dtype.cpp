@@ -45,7 +45,9 @@ TEST(DType, EveryCodeComesBack) {
   for (const auto& [dtype, bits] : kCoded) {
     for (uint32_t code = 0; code < 1u << bits; ++code) {
       const double x = load_code(dtype, code);
-      if (!std::isnan(x)) ASSERT_EQ(store_code(dtype, x, false), code) << name(dtype) << " " << x;
+      if (!std::isnan(x)) {
+        ASSERT_EQ(store_code(dtype, x, false), code) << name(dtype) << " " << x;
+      }
     }
   }
 }
@@ -120,7 +122,9 @@ TEST(DType, HalfConversionsAgreeWithTheGeneralOnes) {
     }
     const float half = from_float16(static_cast<uint16_t>(i));
     ASSERT_EQ(std::isnan(half), (i & 0x7FFF) > 0x7C00);
-    if (!std::isnan(half)) ASSERT_EQ(to_float16(half), i);
+    if (!std::isnan(half)) {
+      ASSERT_EQ(to_float16(half), i);
+    }
   }
   EXPECT_EQ(to_float16(65519.0f), 0x7BFF);
   EXPECT_EQ(to_float16(65520.0f), 0x7C00);

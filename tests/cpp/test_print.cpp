@@ -10,7 +10,7 @@
 namespace neo {
 namespace {
 
-constexpr const char* kText = R"(symbols N in [1,64] hint 1, k, "odd name"
+constexpr const char* kText = R"(symbols L in [0,70368744177664], N in [1,64] hint 1, k, "odd name"
 graph "net" (x: float32[N,3,"odd name"], c: bool[], s: seq(float32[*]), o: optional(int64[2])) -> (y, "an output") {
   constant w = float32[2,2] {1.0, -0.5, 1e-30, inf}
   constant "constant" = int8[0] {}
@@ -19,7 +19,7 @@ graph "net" (x: float32[N,3,"odd name"], c: bool[], s: seq(float32[*]), o: optio
   constant u = uint64[1] {18446744073709551615}
   constant q = complex64[1] {(1.0, -2.5)}
   constant b = bool[2] {true, false}
-  "conv1": a, - = Conv(x, w, -) {alpha=1.0, big=1e+300, group=1, none=ints[], pads=[3, 3], sizes=dims[2*N + 1,4], text="same", value=float32[1] {0.1}, what=["p", "q"]} : float32[N,floordiv(N + 1, 2)], -
+  "conv1": a, - = Conv(x, w, -) {alpha=1.0, big=1e+300, group=1, none=ints[], pads=[3, 3], sizes=dims[2*N + 1,L], text="same", value=float32[1] {0.1}, what=["p", "q"]} : float32[N,floordiv(N + 1, 2)], -
   = Sink(a)
   n = NonZero(a) : int64[2,k] new k
   "if": y = If(c, a) : float32[N,floordiv(N + 1, 2)] with {

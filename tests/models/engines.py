@@ -55,6 +55,25 @@ def steps_of(model: zoo.Model) -> dict[str, float]:
     return testing.output_steps(source_of(model)) if model.quantized else {}
 
 
+@functools.lru_cache(maxsize=1)
+def steps_apart(model: zoo.Model) -> float:
+    """Return how many output steps onnxruntime's fused and plain modes are apart, at least 1.
+
+    A value within rounding of a tie goes either way, and a deep network makes many steps of one: both answers
+    follow the
+    text. What a whole network must keep to is therefore what onnxruntime keeps to itself.
+    """
+    if model.kind != "qdq":
+        return 1.0
+    fused = OnnxRuntime(source_of(model))
+    apart = 1.0
+    for _, feeds, plain in expected_of(model):
+        for name, value in fused.run(feeds).items():
+            if name in steps_of(model):
+                apart = max(apart, float(np.abs(value - plain[name]).max()) / steps_of(model)[name])
+    return float(np.ceil(apart))
+
+
 def assert_agrees(model: zoo.Model, feeds: Feeds, actual: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Raise ``AssertionError`` unless every expected output is met by the rule of the model's kind."""
     assert set(expected) <= set(actual), f"outputs {sorted(set(expected) - set(actual))} are missing"
@@ -62,7 +81,7 @@ def assert_agrees(model: zoo.Model, feeds: Feeds, actual: Mapping[str, Any], exp
     steps = steps_of(model)
     for name, right in expected.items():
         if name in steps:
-            testing.assert_quantized_close(actual[name], right, step=steps[name], name=name)
+            testing.assert_quantized_close(actual[name], right, step=steps[name] * steps_apart(model), name=name)
         else:
             testing.assert_arrays_close(actual[name], right, depth=depth, name=name)
 

@@ -316,7 +316,8 @@ MODELS: tuple[Model, ...] = (
         "ppocr-cls",
         "ppocr/ch_ppocr_mobile_v2.0_cls_infer.onnx",
         "float",
-        _one("x", inputs.picture(-1, 1), (1, 3, 48, 192), (3, 3, 48, 100), (1, 3, 32, 64)),
+        _one("x", inputs.picture(-1, 1), (1, 3, 48, 192), (3, 3, 48, 100), (1, 3, 64, 64)),
+        note="heights below 33 leave a plane of no rows, whose mean is undefined",
     ),
     Model(
         "ppocr-det",

@@ -2,8 +2,8 @@
 
 #include "base/isa.h"
 
-// NEO_PICK_TIER(isa, function): &<tier>::function of the strongest tier in this build that `isa` contains. The function must be
-// declared in the namespace of every tier.
+// NEO_PICK_TIER(isa, function): &<tier>::function of the strongest tier in this build that `isa` contains. The function
+// must be declared in the namespace of every tier.
 
 #ifdef NEO_HAVE_AVX512
 #define NEO_TIER_AVX512(isa, function) \
@@ -24,7 +24,7 @@
 #define NEO_TIER_NEON(isa, function)
 #endif
 
-#define NEO_PICK_TIER(isa, function)                                \
+#define NEO_PICK_TIER(isa, function)                                 \
   ([](::neo::Isa wanted_isa) -> decltype(&::neo::scalar::function) { \
     NEO_TIER_AVX512(wanted_isa, function)                            \
     NEO_TIER_AVX2(wanted_isa, function)                              \
@@ -33,8 +33,16 @@
   }(isa))
 
 // Declares a kernel in the namespace of every tier: NEO_DECLARE_TIERS(void f(int)).
-#define NEO_DECLARE_TIERS(...)          \
-  namespace neo::scalar { __VA_ARGS__; } \
-  namespace neo::avx2 { __VA_ARGS__; }   \
-  namespace neo::avx512 { __VA_ARGS__; } \
-  namespace neo::neon { __VA_ARGS__; }
+#define NEO_DECLARE_TIERS(...) \
+  namespace neo::scalar {      \
+  __VA_ARGS__;                 \
+  }                            \
+  namespace neo::avx2 {        \
+  __VA_ARGS__;                 \
+  }                            \
+  namespace neo::avx512 {      \
+  __VA_ARGS__;                 \
+  }                            \
+  namespace neo::neon {        \
+  __VA_ARGS__;                 \
+  }

@@ -93,12 +93,16 @@ class Explanation:
                 continue
             explained.append(_explain(node, choice))
         if wanted is not None and not explained:
-            names = ", ".join(repr(n["name"]) for n in nodes[:8] if n["name"])
-            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {names}, ..."
+            names = [repr(n["name"]) for n in nodes if n["name"]]
+            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
             raise ModelError(msg)
         return cls(tuple(explained), estimate_us, measured_us)
 
     def __str__(self) -> str:
+        return f"{self._nodes_text()}\n{self._totals()}"
+
+    def _nodes_text(self) -> str:
         if len(self.nodes) == 1:
             return str(self.nodes[0])
         rows = []
@@ -110,11 +114,11 @@ class Explanation:
             rows.append(
                 (n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against)
             )
-        text = render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
-        text += f"\nselection's total {self.estimate_us:.1f} us"
-        if self.measured_us is not None:
-            text += f"; measured {self.measured_us:.1f} us"
-        return text
+        return render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
+
+    def _totals(self) -> str:
+        measured = "" if self.measured_us is None else f"; measured {self.measured_us:.1f} us"
+        return f"selection's total {self.estimate_us:.1f} us{measured}"
 
 
 def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:

@@ -37,8 +37,6 @@ class StepTime:
         10^9 bytes per second, counting each operand once.
     estimate_us : float
         What selection expected of one execution.
-    start_us : float
-        Start of the first execution after the start of the call.
     """
 
     node: str
@@ -49,56 +47,63 @@ class StepTime:
     gflops: float
     gbps: float
     estimate_us: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """One execution of a step: its index in `Profile.steps`; begin and end in microseconds from the call's start."""
+
+    step: int
     start_us: float
+    end_us: float
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Step times of a module: a table when printed, data by :meth:`to_json`, a picture by :meth:`timeline`."""
+    """Step times of a module: a table when printed, data by :meth:`to_json`, a picture by :meth:`timeline`.
+
+    Attributes
+    ----------
+    steps : tuple of StepTime
+        In order of their first execution.
+    events : tuple of Event
+        The executions of one call, the one whose time is the median.
+    total_us : float
+        The median time of a call.
+    estimate_us : float
+        What selection expected of a call.
+    threads : int
+        Threads a call could use.
+    """
 
     steps: tuple[StepTime, ...]
+    events: tuple[Event, ...]
     total_us: float
     estimate_us: float
     threads: int
 
     @classmethod
     def of(cls, traces: Sequence[Sequence[Mapping[str, Any]]], *, threads: int, estimate_us: float) -> Profile:
-        """Medians over traces of the same plan; items of control flow contain the steps of their bodies."""
-        totals = []
-        times: dict[tuple[str, str, str], list[float]] = {}
-        facts: dict[tuple[str, str, str], dict[str, float]] = {}
-        for trace in traces:
-            leaves = [e for e in trace if not e["routine"].startswith(("cpu/if", "cpu/loop", "cpu/scan"))]
-            begin = min((e["start_ns"] for e in trace), default=0)
-            totals.append((max((e["end_ns"] for e in trace), default=0) - begin) / 1e3)
-            sums: dict[tuple[str, str, str], float] = {}
-            counts: dict[tuple[str, str, str], int] = {}
-            for e in leaves:
-                key = (e["node"], e["op"], e["routine"])
-                sums[key] = sums.get(key, 0.0) + (e["end_ns"] - e["start_ns"]) / 1e3
-                counts[key] = counts.get(key, 0) + 1
-                facts.setdefault(
-                    key,
-                    {
-                        "flops": e["flops"],
-                        "bytes": e["bytes"],
-                        "estimate": e["estimate_us"],
-                        "start": (e["start_ns"] - begin) / 1e3,
-                    },
-                )
-            for key, total in sums.items():
-                times.setdefault(key, []).append(total)
-                facts[key]["calls"] = counts[key]
+        """From traces of the same plan, at least one; items of control flow count by the steps of their bodies."""
+        calls = sorted(([e for e in trace if not _is_control(e)] for trace in traces), key=_duration_ns)
+        median = sorted(calls[len(calls) // 2], key=_start_ns)
+        begin = min(map(_start_ns, median), default=0)
+        index: dict[tuple[str, str, str], int] = {}
+        for e in (*median, *(e for call in calls for e in call)):
+            index.setdefault(_key(e), len(index))
         steps = []
-        for key, samples in times.items():
-            us = statistics.median(samples)
-            f = facts[key]
-            work = f["calls"] / max(us, 1e-3) / 1e3
-            steps.append(
-                StepTime(*key, us, int(f["calls"]), f["flops"] * work, f["bytes"] * work, f["estimate"], f["start"])
-            )
-        steps.sort(key=lambda s: s.start_us)
-        return cls(tuple(steps), statistics.median(totals) if totals else 0.0, estimate_us, threads)
+        for key in index:
+            executions = [[e for e in call if _key(e) == key] for call in calls]
+            present = [x for x in executions if x]
+            us = statistics.median(sum(e["end_ns"] - e["start_ns"] for e in x) / 1e3 for x in present)
+            count = statistics.median_high(len(x) for x in present)
+            e = present[0][0]
+            work = count / max(us, 1e-3) / 1e3
+            steps.append(StepTime(*key, us, count, e["flops"] * work, e["bytes"] * work, e["estimate_us"]))
+        events = tuple(
+            Event(index[_key(e)], (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3) for e in median
+        )
+        return cls(tuple(steps), events, _duration_ns(median) / 1e3, estimate_us, threads)
 
     def by_op(self) -> list[tuple[str, int, float]]:
         """Operator, steps, microseconds; the slowest first."""
@@ -142,21 +147,43 @@ class Profile:
         return text
 
     def timeline(self) -> Figure:
-        """Steps over time, one colour per operator. Needs matplotlib."""
+        """One call over time: a row per step, a colour per operator; the slowest 60 steps. Needs matplotlib."""
         from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
 
-        figure = Figure(figsize=(12, 0.6 + 0.28 * min(len(self.steps), 60)), layout="constrained")
+        slowest = sorted(range(len(self.steps)), key=lambda i: -self.steps[i].time_us)[:60]
+        row_of = {step: row for row, step in enumerate(sorted(slowest))}
+        figure = Figure(figsize=(12, 1.2 + 0.26 * len(row_of)), layout="constrained")
         axes = figure.subplots()
-        ops = [op for op, _, _ in self.by_op()]
+        ops = [op for op, _, _ in self.by_op() if any(self.steps[i].op == op for i in row_of)]
         colours = {op: f"C{i % 10}" for i, op in enumerate(ops)}
-        shown = sorted(sorted(self.steps, key=lambda s: -s.time_us)[:60], key=lambda s: s.start_us)
-        for row, s in enumerate(shown):
-            axes.barh(row, s.time_us, left=s.start_us, color=colours[s.op], height=0.8)
-        axes.set_yticks(range(len(shown)), [f"{s.node or s.op}"[-40:] for s in shown], fontsize=7)
-        axes.invert_yaxis()
+        bars: dict[int, list[tuple[float, float]]] = {step: [] for step in row_of}
+        for e in self.events:
+            if e.step in bars:
+                bars[e.step].append((e.start_us, e.end_us - e.start_us))
+        for step, row in row_of.items():
+            axes.broken_barh(bars[step], (row - 0.4, 0.8), color=colours[self.steps[step].op])
+        labels = [self.steps[step].node or self.steps[step].op for step in row_of]
+        axes.set_yticks(range(len(labels)), [label[-40:] for label in labels], fontsize=8)
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlim(left=0)
         axes.set_xlabel("microseconds")
-        axes.set_title(f"{self.total_us:.0f} us on {self.threads} threads")
-        present = [op for op in ops if any(s.op == op for s in shown)]
-        handles = [axes.barh(0, 0, color=colours[op]) for op in present]
-        axes.legend(handles, present, fontsize=8, loc="best")
+        axes.set_title(f"one call: {self.total_us:.0f} us on {self.threads} thread{'s' if self.threads > 1 else ''}")
+        axes.legend(handles=[Patch(color=colours[op], label=op) for op in ops], fontsize=8, loc="best")
         return figure
+
+
+def _key(event: Mapping[str, Any]) -> tuple[str, str, str]:
+    return event["node"], event["op"], event["routine"]
+
+
+def _start_ns(event: Mapping[str, Any]) -> int:
+    return int(event["start_ns"])
+
+
+def _duration_ns(call: Sequence[Mapping[str, Any]]) -> int:
+    return max((e["end_ns"] for e in call), default=0) - min(map(_start_ns, call), default=0)
+
+
+def _is_control(event: Mapping[str, Any]) -> bool:
+    return event["op"] in ("If", "Loop", "Scan")

@@ -28,10 +28,16 @@ NEO_INLINE void ternary(float* dst, Stream a, Stream b, Stream c, int64_t vector
   }
 }
 
-NEO_INLINE F32 truth(Mask m) { return select(m, broadcast(1.0f), zero()); }
-NEO_INLINE Mask is_true(F32 x) { return ne(x, zero()); }
+NEO_INLINE F32 truth(Mask m) {
+  return select(m, broadcast(1.0f), zero());
+}
+NEO_INLINE Mask is_true(F32 x) {
+  return ne(x, zero());
+}
 
-NEO_INLINE F32 elu(F32 x, F32 alpha) { return select(lt(x, zero()), alpha * expm1(x), x); }
+NEO_INLINE F32 elu(F32 x, F32 alpha) {
+  return select(lt(x, zero()), alpha * expm1(x), x);
+}
 
 // Kept out of line: one switch per step and tile, the loops inside each case.
 __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream a, Stream b, Stream c, int64_t n) {
@@ -39,64 +45,164 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
   const F32 q = broadcast(s.q);
   const F32 one = broadcast(1.0f);
   switch (s.op) {
-    case EltwiseOp::Copy: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x; }); break;
-    case EltwiseOp::Neg: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return neg(x); }); break;
-    case EltwiseOp::Abs: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return abs(x); }); break;
-    case EltwiseOp::Sqrt: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sqrt(x); }); break;
-    case EltwiseOp::Reciprocal: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return one / x; }); break;
-    case EltwiseOp::Exp: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return exp(x); }); break;
-    case EltwiseOp::Log: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return log(x); }); break;
-    case EltwiseOp::Tanh: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return tanh(x); }); break;
-    case EltwiseOp::Sigmoid: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sigmoid(x); }); break;
-    case EltwiseOp::Erf: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return erf(x); }); break;
-    case EltwiseOp::Relu: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return max_nan(x, zero()); }); break;
-    case EltwiseOp::LeakyRelu: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * x, x); }); break;
-    case EltwiseOp::Elu: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return elu(x, p); }); break;
-    case EltwiseOp::Selu: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return q * select(gt(x, zero()), x, p * expm1(x)); }); break;
-    case EltwiseOp::Celu: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * expm1(x / p), x); }); break;
-    case EltwiseOp::Clip: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(x, p, q); }); break;
+    case EltwiseOp::Copy:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x; });
+      break;
+    case EltwiseOp::Neg:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return neg(x); });
+      break;
+    case EltwiseOp::Abs:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return abs(x); });
+      break;
+    case EltwiseOp::Sqrt:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sqrt(x); });
+      break;
+    case EltwiseOp::Reciprocal:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return one / x; });
+      break;
+    case EltwiseOp::Exp:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return exp(x); });
+      break;
+    case EltwiseOp::Log:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return log(x); });
+      break;
+    case EltwiseOp::Tanh:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return tanh(x); });
+      break;
+    case EltwiseOp::Sigmoid:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sigmoid(x); });
+      break;
+    case EltwiseOp::Erf:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return erf(x); });
+      break;
+    case EltwiseOp::Relu:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return max_nan(x, zero()); });
+      break;
+    case EltwiseOp::LeakyRelu:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * x, x); });
+      break;
+    case EltwiseOp::Elu:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return elu(x, p); });
+      break;
+    case EltwiseOp::Selu:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return q * select(gt(x, zero()), x, p * expm1(x)); });
+      break;
+    case EltwiseOp::Celu:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * expm1(x / p), x); });
+      break;
+    case EltwiseOp::Clip:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(x, p, q); });
+      break;
     case EltwiseOp::HardSigmoid:
       unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(p * x + q, zero(), one); });
       break;
     case EltwiseOp::HardSwish:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * clamp_nan(x * broadcast(1.0f / 6) + broadcast(0.5f), zero(), one); });
+      unary(dst, a, n,
+            [=](F32 x) NEO_LAMBDA { return x * clamp_nan(x * broadcast(1.0f / 6) + broadcast(0.5f), zero(), one); });
       break;
-    case EltwiseOp::Softplus: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return softplus(x); }); break;
-    case EltwiseOp::Softsign: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x / (one + abs(x)); }); break;
-    case EltwiseOp::Gelu: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu(x); }); break;
-    case EltwiseOp::GeluTanh: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu_tanh(x); }); break;
-    case EltwiseOp::Mish: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); }); break;
-    case EltwiseOp::Swish: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); }); break;
-    case EltwiseOp::Floor: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); }); break;
-    case EltwiseOp::Ceil: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return ceil(x); }); break;
-    case EltwiseOp::Round: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return round_even(x); }); break;
+    case EltwiseOp::Softplus:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return softplus(x); });
+      break;
+    case EltwiseOp::Softsign:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x / (one + abs(x)); });
+      break;
+    case EltwiseOp::Gelu:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu(x); });
+      break;
+    case EltwiseOp::GeluTanh:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu_tanh(x); });
+      break;
+    case EltwiseOp::Mish:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
+      break;
+    case EltwiseOp::Swish:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
+      break;
+    case EltwiseOp::Floor:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); });
+      break;
+    case EltwiseOp::Ceil:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return ceil(x); });
+      break;
+    case EltwiseOp::Round:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return round_even(x); });
+      break;
     case EltwiseOp::Sign:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, zero()), one, select(lt(x, zero()), neg(one), x)); });
+      unary(dst, a, n,
+            [=](F32 x) NEO_LAMBDA { return select(gt(x, zero()), one, select(lt(x, zero()), neg(one), x)); });
       break;
-    case EltwiseOp::Sin: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sin(x); }); break;
-    case EltwiseOp::Cos: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return cos(x); }); break;
-    case EltwiseOp::Square: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * x; }); break;
-    case EltwiseOp::Not: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(eq(x, zero())); }); break;
-    case EltwiseOp::IsNan: unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(is_nan(x)); }); break;
-    case EltwiseOp::ThresholdedRelu: unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, p), x, zero()); }); break;
-    case EltwiseOp::Add: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; }); break;
-    case EltwiseOp::Sub: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; }); break;
-    case EltwiseOp::Mul: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; }); break;
-    case EltwiseOp::Div: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; }); break;
-    case EltwiseOp::Min: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); }); break;
-    case EltwiseOp::Max: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); }); break;
-    case EltwiseOp::Pow: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); }); break;
-    case EltwiseOp::PRelu: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); }); break;
-    case EltwiseOp::Equal: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); }); break;
-    case EltwiseOp::Less: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); }); break;
-    case EltwiseOp::LessEqual: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); }); break;
-    case EltwiseOp::Greater: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); }); break;
-    case EltwiseOp::GreaterEqual: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); }); break;
-    case EltwiseOp::And: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); }); break;
-    case EltwiseOp::Or: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); }); break;
-    case EltwiseOp::Xor: binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); }); break;
-    case EltwiseOp::Where: ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); }); break;
-    case EltwiseOp::MulAdd: ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; }); break;
+    case EltwiseOp::Sin:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sin(x); });
+      break;
+    case EltwiseOp::Cos:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return cos(x); });
+      break;
+    case EltwiseOp::Square:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * x; });
+      break;
+    case EltwiseOp::Not:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(eq(x, zero())); });
+      break;
+    case EltwiseOp::IsNan:
+      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(is_nan(x)); });
+      break;
+    case EltwiseOp::ThresholdedRelu:
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, p), x, zero()); });
+      break;
+    case EltwiseOp::Add:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
+      break;
+    case EltwiseOp::Sub:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
+      break;
+    case EltwiseOp::Mul:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
+      break;
+    case EltwiseOp::Div:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
+      break;
+    case EltwiseOp::Min:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
+      break;
+    case EltwiseOp::Max:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
+      break;
+    case EltwiseOp::Pow:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
+      break;
+    case EltwiseOp::PRelu:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
+      break;
+    case EltwiseOp::Equal:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
+      break;
+    case EltwiseOp::Less:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
+      break;
+    case EltwiseOp::LessEqual:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
+      break;
+    case EltwiseOp::Greater:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
+      break;
+    case EltwiseOp::GreaterEqual:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
+      break;
+    case EltwiseOp::And:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
+      break;
+    case EltwiseOp::Or:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
+      break;
+    case EltwiseOp::Xor:
+      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
+      break;
+    case EltwiseOp::Where:
+      ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
+      break;
+    case EltwiseOp::MulAdd:
+      ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
+      break;
     case EltwiseOp::Quantize:
       ternary(dst, a, b, c, n, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
         const F32 y = clamp_nan(round_even(x / scale) + zero_point, p, q);
@@ -106,24 +212,35 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
   }
 }
 
-// `count` elements from `stride` apart into a dense buffer of float; the rest of the last vector repeats the last element, so that
-// no lane computes on garbage.
+// `count` elements from `stride` apart into a dense buffer of float; the rest of the last vector repeats the last
+// element, so that no lane computes on garbage.
 template <class T>
-NEO_INLINE void gather_elements(const void* from, int64_t first, int64_t stride, int64_t count, int64_t padded, float* to) {
+NEO_INLINE void gather_elements(const void* from, int64_t first, int64_t stride, int64_t count, int64_t padded,
+                                float* to) {
   const T* p = (const T*)from + first;
   for (int64_t i = 0; i < count; ++i) to[i] = (float)p[i * stride];
   for (int64_t i = count; i < padded; ++i) to[i] = to[count - 1];
 }
 
-__attribute__((noinline)) void widen(EltwiseType type, const void* from, int64_t first, int64_t stride, int64_t count, int64_t padded,
-                                     float* to) {
+__attribute__((noinline)) void widen(EltwiseType type, const void* from, int64_t first, int64_t stride, int64_t count,
+                                     int64_t padded, float* to) {
   switch (type) {
-    case EltwiseType::F32: gather_elements<float>(from, first, stride, count, padded, to); break;
+    case EltwiseType::F32:
+      gather_elements<float>(from, first, stride, count, padded, to);
+      break;
     case EltwiseType::U8:
-    case EltwiseType::Bool: gather_elements<uint8_t>(from, first, stride, count, padded, to); break;
-    case EltwiseType::I8: gather_elements<int8_t>(from, first, stride, count, padded, to); break;
-    case EltwiseType::I32: gather_elements<int32_t>(from, first, stride, count, padded, to); break;
-    case EltwiseType::I64: gather_elements<int64_t>(from, first, stride, count, padded, to); break;
+    case EltwiseType::Bool:
+      gather_elements<uint8_t>(from, first, stride, count, padded, to);
+      break;
+    case EltwiseType::I8:
+      gather_elements<int8_t>(from, first, stride, count, padded, to);
+      break;
+    case EltwiseType::I32:
+      gather_elements<int32_t>(from, first, stride, count, padded, to);
+      break;
+    case EltwiseType::I64:
+      gather_elements<int64_t>(from, first, stride, count, padded, to);
+      break;
   }
 }
 
@@ -181,7 +298,8 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Strided:
-        widen(type, args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count, padded, w.staged[i]);
+        widen(type, args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count, padded,
+              w.staged[i]);
         inputs[i] = {w.staged[i], kLanes};
         break;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
-// An elementwise program: straight-line code over registers that hold one tile of the iteration space each. Safe in kernel files.
+// An elementwise program: straight-line code over registers that hold one tile of the iteration space each. Safe in
+// kernel files.
 
 #include <stdint.h>
 
@@ -8,22 +9,69 @@ namespace neo {
 
 enum class EltwiseOp : uint8_t {
   // unary, a -> dst
-  Copy, Neg, Abs, Sqrt, Reciprocal, Exp, Log, Tanh, Sigmoid, Erf, Relu, LeakyRelu, Elu, Selu, Celu, Clip, HardSigmoid, HardSwish,
-  Softplus, Softsign, Gelu, GeluTanh, Mish, Swish, Floor, Ceil, Round, Sign, Sin, Cos, Square, Not, IsNan, ThresholdedRelu,
+  Copy,
+  Neg,
+  Abs,
+  Sqrt,
+  Reciprocal,
+  Exp,
+  Log,
+  Tanh,
+  Sigmoid,
+  Erf,
+  Relu,
+  LeakyRelu,
+  Elu,
+  Selu,
+  Celu,
+  Clip,
+  HardSigmoid,
+  HardSwish,
+  Softplus,
+  Softsign,
+  Gelu,
+  GeluTanh,
+  Mish,
+  Swish,
+  Floor,
+  Ceil,
+  Round,
+  Sign,
+  Sin,
+  Cos,
+  Square,
+  Not,
+  IsNan,
+  ThresholdedRelu,
   // binary, a and b -> dst
-  Add, Sub, Mul, Div, Min, Max, Pow, PRelu, Equal, Less, LessEqual, Greater, GreaterEqual, And, Or, Xor,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Min,
+  Max,
+  Pow,
+  PRelu,
+  Equal,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  And,
+  Or,
+  Xor,
   // ternary
-  Where,    // a (condition) ? b : c
-  MulAdd,   // a * b + c, rounded twice
-  Quantize, // round(a / b) + c, saturated to [p, q]
+  Where,     // a (condition) ? b : c
+  MulAdd,    // a * b + c, rounded twice
+  Quantize,  // round(a / b) + c, saturated to [p, q]
 };
 
 // How an operand lies along the innermost axis of the iteration space.
 enum class EltwiseMode : uint8_t {
-  Dense,   // one element after the other
-  Scalar,  // the same element
-  Lanes,   // the same kLanes elements again and again: a channel block
-  Strided, // `stride` elements apart
+  Dense,    // one element after the other
+  Scalar,   // the same element
+  Lanes,    // the same kLanes elements again and again: a channel block
+  Strided,  // `stride` elements apart
 };
 
 // Storage of an operand in memory; registers hold float32, truth values as 0 and 1.
@@ -33,13 +81,13 @@ constexpr int kEltwiseMaxOperands = 12;  // inputs and one output
 constexpr int kEltwiseMaxSteps = 48;
 constexpr int kEltwiseMaxRegisters = 12;
 constexpr int kEltwiseMaxAxes = 6;
-constexpr int kEltwiseTile = 512;        // elements of a register
+constexpr int kEltwiseTile = 512;  // elements of a register
 
 struct EltwiseStep {
   EltwiseOp op = EltwiseOp::Copy;
-  int8_t dst = 0;                 // register; -1: the output
-  int8_t a = 0, b = 0, c = 0;     // >= 0: register; < 0: input -1 - x
-  float p = 0, q = 0;             // immediates
+  int8_t dst = 0;              // register; -1: the output
+  int8_t a = 0, b = 0, c = 0;  // >= 0: register; < 0: input -1 - x
+  float p = 0, q = 0;          // immediates
 };
 
 struct EltwiseProgram {
@@ -52,15 +100,16 @@ struct EltwiseProgram {
 
 // The iteration space with sizes known: axes merged, the innermost apart.
 struct EltwiseSpace {
-  int32_t axes = 0;                         // outer axes
+  int32_t axes = 0;  // outer axes
   int64_t size[kEltwiseMaxAxes];
-  int64_t inner = 1;                        // elements of the innermost axis
+  int64_t inner = 1;                                     // elements of the innermost axis
   int64_t stride[kEltwiseMaxOperands][kEltwiseMaxAxes];  // in elements
   EltwiseMode mode[kEltwiseMaxOperands];
   int64_t inner_stride[kEltwiseMaxOperands];
-  int64_t tiles = 1;                        // per row of the innermost axis
-  int64_t rows = 1;                         // product of the outer sizes
-  // Channel blocks: rows whose index along `block_axis` is the last keep only `valid_lanes` lanes, the others become zero.
+  int64_t tiles = 1;  // per row of the innermost axis
+  int64_t rows = 1;   // product of the outer sizes
+  // Channel blocks: rows whose index along `block_axis` is the last keep only `valid_lanes` lanes, the others become
+  // zero.
   int32_t block_axis = -1;
   int32_t valid_lanes = 0;
 };

@@ -331,7 +331,7 @@ class CopyRoutine final : public Routine {
   std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
     const Workload& workload = *candidate.workload;
     const Node& node = workload.root();
-    if (node.op == "Transpose") return std::make_unique<TransposeStep>(permutation_of(node));
+    if (node.op == "Transpose") return std::make_unique<TransposeStep>(transpose_axes(node));
     if (node.op == "Slice") return std::make_unique<SliceStep>(*slice_ranges(node));
     if (node.op == "Expand") return std::make_unique<ExpandStep>();
     const int axis = normalized_axis(node, node.inputs.front()->shape().rank());

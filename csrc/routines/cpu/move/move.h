@@ -11,7 +11,7 @@ void add_view_routines(RoutineTable& table);
 void add_copy_routines(RoutineTable& table);
 
 // The permutation of a Transpose.
-std::vector<int64_t> permutation_of(const Node& node);
+std::vector<int64_t> transpose_axes(const Node& node);
 
 // The attribute "axis", counted from the front.
 int normalized_axis(const Node& node, int rank);

@@ -16,7 +16,7 @@ bool is_reshape(std::string_view op) {
 bool keeps_order(const Node& node) {
   const Shape& shape = node.inputs.front()->shape();
   std::vector<int64_t> kept;
-  for (int64_t axis : permutation_of(node)) {
+  for (int64_t axis : transpose_axes(node)) {
     if (!shape[static_cast<int>(axis)].is(1)) kept.push_back(axis);
   }
   return std::is_sorted(kept.begin(), kept.end());
@@ -169,7 +169,7 @@ void add_view_routines(RoutineTable& table) {
   table.add(std::make_unique<AssembleRoutine>());
 }
 
-std::vector<int64_t> permutation_of(const Node& node) {
+std::vector<int64_t> transpose_axes(const Node& node) {
   const int rank = node.inputs.front()->shape().rank();
   std::vector<int64_t> reversed;
   for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);

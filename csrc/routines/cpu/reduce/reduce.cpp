@@ -6,7 +6,8 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 
-NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t); void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
+NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
+                  void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
                   void norm_tasks(const NormArgs&, int64_t, int64_t))
 
 namespace neo {
@@ -46,26 +47,40 @@ void run_tasks(Kernel kernel, const Args& args, Team& team) {
   team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
 }
 
-bool is_float_tensor(const Value* v) { return v && v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32; }
+bool is_float_tensor(const Value* v) {
+  return v && v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32;
+}
 
 std::optional<ReduceKind> kind_of(std::string_view op) {
   static const std::map<std::string_view, ReduceKind> kinds = {
-      {"ReduceSum", ReduceKind::Sum}, {"ReduceMean", ReduceKind::Mean}, {"ReduceMax", ReduceKind::Max}, {"ReduceMin", ReduceKind::Min},
-      {"ReduceL1", ReduceKind::L1}, {"ReduceL2", ReduceKind::L2}, {"ReduceSumSquare", ReduceKind::SumSquare},
-      {"ReduceLogSum", ReduceKind::LogSum}, {"ReduceProd", ReduceKind::Prod}, {"ArgMax", ReduceKind::ArgMax}, {"ArgMin", ReduceKind::ArgMin},
-      {"GlobalAveragePool", ReduceKind::Mean}, {"GlobalMaxPool", ReduceKind::Max},
+      {"ReduceSum", ReduceKind::Sum},
+      {"ReduceMean", ReduceKind::Mean},
+      {"ReduceMax", ReduceKind::Max},
+      {"ReduceMin", ReduceKind::Min},
+      {"ReduceL1", ReduceKind::L1},
+      {"ReduceL2", ReduceKind::L2},
+      {"ReduceSumSquare", ReduceKind::SumSquare},
+      {"ReduceLogSum", ReduceKind::LogSum},
+      {"ReduceProd", ReduceKind::Prod},
+      {"ArgMax", ReduceKind::ArgMax},
+      {"ArgMin", ReduceKind::ArgMin},
+      {"GlobalAveragePool", ReduceKind::Mean},
+      {"GlobalMaxPool", ReduceKind::Max},
   };
   const auto it = kinds.find(op);
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
 }
 
-int normal(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+int normal(int64_t axis, int rank) {
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
 
 // The axes a reduction works along, where they are known and neighbours.
 std::optional<AxisRun> run_of(const Node& node) {
   const int rank = node.inputs.front()->shape().rank();
   if (rank == 0) return std::nullopt;
-  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool") return rank > 2 ? std::optional(AxisRun{2, rank - 1}) : std::nullopt;
+  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool")
+    return rank > 2 ? std::optional(AxisRun{2, rank - 1}) : std::nullopt;
   if (node.op == "ArgMax" || node.op == "ArgMin") {
     const int axis = normal(node.int_attr("axis", 0), rank);
     return AxisRun{axis, axis};
@@ -121,8 +136,9 @@ class ReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
   std::vector<std::string_view> roots() const override {
-    return {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum",
-            "ReduceProd", "ArgMax", "ArgMin", "GlobalAveragePool", "GlobalMaxPool"};
+    return {"ReduceSum", "ReduceMean",        "ReduceMax",    "ReduceMin",  "ReduceL1",
+            "ReduceL2",  "ReduceSumSquare",   "ReduceLogSum", "ReduceProd", "ArgMax",
+            "ArgMin",    "GlobalAveragePool", "GlobalMaxPool"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -138,7 +154,8 @@ class ReduceRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
     Candidate c = plain_candidate(workload, target, ops, 0.2);
     for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
     return {std::move(c)};
@@ -153,7 +170,8 @@ class ReduceRoutine final : public Routine {
 
 class SoftmaxStep final : public KernelStep {
  public:
-  SoftmaxStep(int64_t axis, bool logarithm, decltype(&scalar::softmax_tasks) kernel) : axis_(axis), logarithm_(logarithm), kernel_(kernel) {}
+  SoftmaxStep(int64_t axis, bool logarithm, decltype(&scalar::softmax_tasks) kernel)
+      : axis_(axis), logarithm_(logarithm), kernel_(kernel) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     const int axis = normal(axis_, static_cast<int>(args[0].dims.size()));
@@ -186,7 +204,8 @@ class SoftmaxRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
     Candidate c = plain_candidate(workload, target, ops, 0.02);
     c.in_place = 0;
     return {std::move(c)};
@@ -194,15 +213,16 @@ class SoftmaxRoutine final : public Routine {
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const Node& node = candidate.workload->root();
-    return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax", NEO_PICK_TIER(target.isa, softmax_tasks));
+    return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax",
+                                         NEO_PICK_TIER(target.isa, softmax_tasks));
   }
 };
 
 // Which part of the input one mean and variance are taken over, and how scale and bias lie along it.
 struct NormForm {
-  int64_t first_axis = 0;   // of the row
+  int64_t first_axis = 0;  // of the row
   bool centred = true;
-  int64_t groups = 0;       // GroupNormalization; InstanceNormalization: one per channel
+  int64_t groups = 0;  // GroupNormalization; InstanceNormalization: one per channel
   bool per_channel = false;
   double epsilon = 1e-5;
 };
@@ -276,7 +296,8 @@ class NormRoutine final : public Routine {
     if (workload.inputs.size() != node.inputs.size()) return "an input is used twice or left out";
     if (node.int_attr("stash_type", 1) != 1) return "the statistics are not float32";
     const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
-    if (per_channel) return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
+    if (per_channel)
+      return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
     const int first = normal(node.int_attr("axis", -1), shape.rank());
     Dim row = 1;
     for (int i = first; i < shape.rank(); ++i) row = row * shape[i];
@@ -289,7 +310,8 @@ class NormRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
     return {plain_candidate(workload, target, ops, 0.1)};
   }
 
@@ -303,7 +325,8 @@ class NormRoutine final : public Routine {
     form.epsilon = node.float_attr("epsilon", 1e-5);
     const int inputs = static_cast<int>(node.inputs.size());
     const int outputs = static_cast<int>(candidate.workload->outputs.size());
-    return std::make_unique<NormStep>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs, NEO_PICK_TIER(target.isa, norm_tasks));
+    return std::make_unique<NormStep>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs,
+                                      NEO_PICK_TIER(target.isa, norm_tasks));
   }
 };
 

@@ -13,8 +13,8 @@ struct ReduceShape {
   int64_t outer = 1;
   int64_t along = 1;
   int64_t inner = 1;
-  int64_t tasks = 1;         // pieces of the work: rows, or column tiles of each outer index
-  int64_t rows_per_task = 1; // inner == 1
+  int64_t tasks = 1;          // pieces of the work: rows, or column tiles of each outer index
+  int64_t rows_per_task = 1;  // inner == 1
 };
 
 constexpr int64_t kReduceColumns = 64;  // inner elements of a task where inner > 1
@@ -24,7 +24,7 @@ struct ReduceArgs {
   ReduceKind kind = ReduceKind::Sum;
   bool select_last = false;  // ArgMax, ArgMin: the last of equals
   const float* src = nullptr;
-  void* dst = nullptr;       // float, or int64 for ArgMax and ArgMin
+  void* dst = nullptr;  // float, or int64 for ArgMax and ArgMin
 };
 
 struct SoftmaxArgs {
@@ -34,20 +34,21 @@ struct SoftmaxArgs {
   float* dst = nullptr;
 };
 
-// y = (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis; without `centred`: x / sqrt(mean square + epsilon).
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis; without `centred`: x / sqrt(mean square
+// + epsilon).
 struct NormArgs {
-  ReduceShape shape;         // inner == 1
+  ReduceShape shape;  // inner == 1
   bool centred = true;
   float epsilon = 1e-5f;
   const float* src = nullptr;
   const float* scale = nullptr;  // null: 1
   const float* bias = nullptr;   // null: 0
-  // scale and bias hold one number per element of the row, or (channels > 0) one per channel: a row is `span` elements of each of
-  // `along / span` channels, the first being row * (along / span) % channels.
+  // scale and bias hold one number per element of the row, or (channels > 0) one per channel: a row is `span` elements
+  // of each of `along / span` channels, the first being row * (along / span) % channels.
   int64_t channels = 0;
   int64_t span = 1;
   float* dst = nullptr;
-  float* mean = nullptr;         // per row, or null
+  float* mean = nullptr;  // per row, or null
   float* inverse_deviation = nullptr;
 };
 

@@ -11,11 +11,15 @@ namespace {
 NEO_INLINE F32 start_of(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::Max:
-    case ReduceKind::ArgMax: return broadcast(-INFINITY);
+    case ReduceKind::ArgMax:
+      return broadcast(-INFINITY);
     case ReduceKind::Min:
-    case ReduceKind::ArgMin: return broadcast(INFINITY);
-    case ReduceKind::Prod: return broadcast(1.0f);
-    default: return zero();
+    case ReduceKind::ArgMin:
+      return broadcast(INFINITY);
+    case ReduceKind::Prod:
+      return broadcast(1.0f);
+    default:
+      return zero();
   }
 }
 
@@ -44,20 +48,28 @@ NEO_INLINE float across(F32 x) {
   store(lanes, x);
   float r = lanes[0];
   for (int i = 1; i < kLanes; ++i) {
-    if constexpr (kind == ReduceKind::Max) r = (r > lanes[i] || r != r) ? r : lanes[i];
-    else if constexpr (kind == ReduceKind::Min) r = (r < lanes[i] || r != r) ? r : lanes[i];
-    else if constexpr (kind == ReduceKind::Prod) r *= lanes[i];
-    else r += lanes[i];
+    if constexpr (kind == ReduceKind::Max)
+      r = (r > lanes[i] || r != r) ? r : lanes[i];
+    else if constexpr (kind == ReduceKind::Min)
+      r = (r < lanes[i] || r != r) ? r : lanes[i];
+    else if constexpr (kind == ReduceKind::Prod)
+      r *= lanes[i];
+    else
+      r += lanes[i];
   }
   return r;
 }
 
 NEO_INLINE float finish(ReduceKind kind, float r, int64_t along) {
   switch (kind) {
-    case ReduceKind::Mean: return r / (float)along;
-    case ReduceKind::L2: return sqrtf(r);
-    case ReduceKind::LogSum: return logf(r);
-    default: return r;
+    case ReduceKind::Mean:
+      return r / (float)along;
+    case ReduceKind::L2:
+      return sqrtf(r);
+    case ReduceKind::LogSum:
+      return logf(r);
+    default:
+      return r;
   }
 }
 
@@ -92,14 +104,21 @@ NEO_INLINE float log_sum_exp_row(const float* x, int64_t n) {
 
 NEO_INLINE float reduce_row_of(ReduceKind kind, const float* x, int64_t n) {
   switch (kind) {
-    case ReduceKind::Max: return reduce_row<ReduceKind::Max>(x, n);
-    case ReduceKind::Min: return reduce_row<ReduceKind::Min>(x, n);
-    case ReduceKind::Prod: return reduce_row<ReduceKind::Prod>(x, n);
-    case ReduceKind::L1: return reduce_row<ReduceKind::L1>(x, n);
+    case ReduceKind::Max:
+      return reduce_row<ReduceKind::Max>(x, n);
+    case ReduceKind::Min:
+      return reduce_row<ReduceKind::Min>(x, n);
+    case ReduceKind::Prod:
+      return reduce_row<ReduceKind::Prod>(x, n);
+    case ReduceKind::L1:
+      return reduce_row<ReduceKind::L1>(x, n);
     case ReduceKind::L2:
-    case ReduceKind::SumSquare: return reduce_row<ReduceKind::L2>(x, n);
-    case ReduceKind::LogSumExp: return log_sum_exp_row(x, n);
-    default: return reduce_row<ReduceKind::Sum>(x, n);
+    case ReduceKind::SumSquare:
+      return reduce_row<ReduceKind::L2>(x, n);
+    case ReduceKind::LogSumExp:
+      return log_sum_exp_row(x, n);
+    default:
+      return reduce_row<ReduceKind::Sum>(x, n);
   }
 }
 
@@ -142,8 +161,10 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
       const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
       for (int64_t row = task * s.rows_per_task; row < last; ++row) {
         const float* x = args.src + row * s.along;
-        if (arg) arg_extreme(args, x, 1, (int64_t*)args.dst + row);
-        else ((float*)args.dst)[row] = finish(args.kind, reduce_row_of(args.kind, x, s.along), s.along);
+        if (arg)
+          arg_extreme(args, x, 1, (int64_t*)args.dst + row);
+        else
+          ((float*)args.dst)[row] = finish(args.kind, reduce_row_of(args.kind, x, s.along), s.along);
       }
       continue;
     }
@@ -159,13 +180,25 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
     }
     float* out = (float*)args.dst + at;
     switch (args.kind) {
-      case ReduceKind::Max: reduce_columns<ReduceKind::Max>(x, s.along, s.inner, columns, out); break;
-      case ReduceKind::Min: reduce_columns<ReduceKind::Min>(x, s.along, s.inner, columns, out); break;
-      case ReduceKind::Prod: reduce_columns<ReduceKind::Prod>(x, s.along, s.inner, columns, out); break;
-      case ReduceKind::L1: reduce_columns<ReduceKind::L1>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::Max:
+        reduce_columns<ReduceKind::Max>(x, s.along, s.inner, columns, out);
+        break;
+      case ReduceKind::Min:
+        reduce_columns<ReduceKind::Min>(x, s.along, s.inner, columns, out);
+        break;
+      case ReduceKind::Prod:
+        reduce_columns<ReduceKind::Prod>(x, s.along, s.inner, columns, out);
+        break;
+      case ReduceKind::L1:
+        reduce_columns<ReduceKind::L1>(x, s.along, s.inner, columns, out);
+        break;
       case ReduceKind::L2:
-      case ReduceKind::SumSquare: reduce_columns<ReduceKind::L2>(x, s.along, s.inner, columns, out); break;
-      default: reduce_columns<ReduceKind::Sum>(x, s.along, s.inner, columns, out); break;
+      case ReduceKind::SumSquare:
+        reduce_columns<ReduceKind::L2>(x, s.along, s.inner, columns, out);
+        break;
+      default:
+        reduce_columns<ReduceKind::Sum>(x, s.along, s.inner, columns, out);
+        break;
     }
     for (int64_t j = 0; j < columns; ++j) out[j] = finish(args.kind, out[j], s.along);
   }
@@ -179,7 +212,9 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   int64_t i = 0;
   if (logarithm) {
     for (; i + kLanes <= n; i += kLanes) total = total + exp(load(x + i) - top);
-    if (i < n) total = total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
+    if (i < n)
+      total =
+          total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
     const F32 shift = top + log(broadcast(reduce_add(total)));
     for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(x + i) - shift);
     if (i < n) store_n(y + i, load_n(x + i, n - i) - shift, n - i);
@@ -276,7 +311,8 @@ void norm_row(const NormArgs& args, int64_t row) {
     for (int64_t c = 0; c < channels_of_row; ++c) {
       const int64_t channel = (row * channels_of_row + c) % args.channels;
       const float scale = inverse * (args.scale ? args.scale[channel] : 1.0f);
-      affine(x + c * args.span, y + c * args.span, args.span, scale, (args.bias ? args.bias[channel] : 0.0f) - mean * scale);
+      affine(x + c * args.span, y + c * args.span, args.span, scale,
+             (args.bias ? args.bias[channel] : 0.0f) - mean * scale);
     }
     return;
   }

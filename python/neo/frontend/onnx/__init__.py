@@ -7,6 +7,21 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from neo.errors import UnsupportedError
+from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
+    activations,
+    constants,
+    elementwise,
+    index,
+    microsoft,
+    microsoft_attention,
+    microsoft_layout,
+    ml,
+    norm,
+    recurrent,
+    reduce,
+    resize,
+    shape,
+)
 from neo.frontend.onnx.importer import Importer, Refusal
 from neo.frontend.onnx.load import load_model
 
@@ -29,6 +44,8 @@ def import_model(
     ------
     neo.UnsupportedError
         Lists every node neo cannot run.
+    neo.ModelError
+        The model is malformed.
     """
     importer = Importer(*load_model(model), shapes or {})
     graph = importer.run()

@@ -10,25 +10,19 @@ import onnx
 from onnx import numpy_helper
 
 from neo.errors import ModelError
+from neo.frontend.onnx.types import dtype_name, type_text
 
-__all__ = ["attribute_value", "dtype_name", "tensor_array"]
+__all__ = ["MAX_ELEMENTS", "attribute_value", "dense_array", "tensor_array"]
 
+MAX_ELEMENTS = 1 << 46
 
-def dtype_name(elem_type: int) -> str:
-    """NumPy's name of an ONNX element type.
-
-    Raises
-    ------
-    neo.ModelError
-        The number stands for no element type.
-    """
-    if elem_type == onnx.TensorProto.STRING:
-        return "string"
-    try:
-        return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
-    except KeyError:
-        msg = f"[import] element type must be known. Got {elem_type}"
-        raise ModelError(msg) from None
+_PACKED = {
+    onnx.TensorProto.INT4: 2,
+    onnx.TensorProto.UINT4: 2,
+    onnx.TensorProto.FLOAT4E2M1: 2,
+    onnx.TensorProto.INT2: 4,
+    onnx.TensorProto.UINT2: 4,
+}
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
@@ -39,41 +33,62 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, place: str) -> n
     neo.ModelError
         Sizes and data disagree, or external data lies outside the model's folder or is missing.
     """
-    if any(d < 0 for d in tensor.dims):
-        msg = f"[import] sizes must not be negative. Got {list(tensor.dims)} - at {place}"
+    count = _element_count(tensor.dims, place)
+    dtype_name(tensor.data_type, place)
+    if tensor.HasField("segment"):
+        msg = f"[import] a tensor must be whole. Got a segment - at {place}"
         raise ModelError(msg)
-    count = 1
-    for d in tensor.dims:
-        count *= d
-    if count >= 1 << 46:
-        msg = f"[import] a tensor must fit in memory. Got {list(tensor.dims)} - at {place}"
-        raise ModelError(msg)
-    dtype_name(tensor.data_type)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external_array(tensor, count, folder, place)
     try:
-        array = numpy_helper.to_array(tensor)
+        return numpy_helper.to_array(tensor)
     except Exception as error:
-        msg = f"[import] a tensor's data must match its type and sizes. Got {list(tensor.dims)} ({error}) - at {place}"
+        msg = (
+            "[import] a tensor's data must match its type and sizes. "
+            f"Got sizes {list(tensor.dims)}: {error} - at {place}"
+        )
         raise ModelError(msg) from error
-    return array
+
+
+def _element_count(dims: Any, place: str) -> int:
+    count = 1
+    for d in dims:
+        if d < 0:
+            msg = f"[import] sizes must not be negative. Got {list(dims)} - at {place}"
+            raise ModelError(msg)
+        count *= d
+    if count >= MAX_ELEMENTS:
+        msg = f"[import] a tensor must have fewer than 2^46 elements. Got sizes {list(dims)} - at {place}"
+        raise ModelError(msg)
+    return count
 
 
 def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
     facts = {entry.key: entry.value for entry in tensor.external_data}
     location = facts.get("location", "")
     if folder is None:
-        msg = f"[import] external data needs a model that is a file. Got {location!r} - at {place}\nHint: pass the model's path."
+        msg = (
+            f"[import] external data needs a model that is a file. Got {location!r} - at {place}\n"
+            "Hint: pass the model's path."
+        )
         raise ModelError(msg)
-    path = (folder / location).resolve()
-    if not location or Path(location).is_absolute() or not path.is_relative_to(folder.resolve()):
+    if tensor.data_type == onnx.TensorProto.STRING:
+        msg = f"[import] strings must be in the model itself. Got external data - at {place}"
+        raise ModelError(msg)
+    try:
+        path = (folder / location).resolve()
+        inside = bool(location) and not Path(location).is_absolute() and path.is_relative_to(folder.resolve())
+        exists = inside and path.is_file()
+    except (OSError, ValueError):  # names no file system has
+        inside = exists = False
+    if not inside:
         msg = f"[import] external data must lie in the model's folder. Got {location!r} - at {place}"
         raise ModelError(msg)
-    if not path.is_file():
+    if not exists:
         msg = f"[import] external data must exist. Got no file {location!r} - at {place}"
         raise ModelError(msg)
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    packed = {onnx.TensorProto.INT4: 2, onnx.TensorProto.UINT4: 2, onnx.TensorProto.FLOAT4E2M1: 2}.get(tensor.data_type, 1)
+    packed = _PACKED.get(tensor.data_type, 1)
     wanted = -(-count // packed) * dtype.itemsize
     try:
         offset = int(facts.get("offset", 0) or 0)
@@ -88,24 +103,54 @@ def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, p
             f"expected {wanted} bytes - at {place}"
         )
         raise ModelError(msg)
+    if count == 0:
+        return np.empty(tuple(tensor.dims), dtype)
     if packed == 1:
-        if count == 0:
-            return np.empty(tuple(tensor.dims), dtype)
         return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=tuple(tensor.dims))
     with path.open("rb") as file:
         file.seek(offset)
-        inline = onnx.TensorProto()
-        inline.data_type = tensor.data_type
-        inline.dims.extend(tensor.dims)
-        inline.raw_data = file.read(length)
+        inline = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=file.read(length))
     return numpy_helper.to_array(inline)
+
+
+def dense_array(sparse: onnx.SparseTensorProto, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
+    """A sparse tensor's elements, the zeros included.
+
+    Raises
+    ------
+    neo.ModelError
+        Indices lie outside the tensor or do not fit its values.
+    """
+    values = tensor_array(sparse.values, folder, place)
+    indices = tensor_array(sparse.indices, folder, place)
+    count = _element_count(sparse.dims, place)
+    if count > 1 << 32:
+        msg = f"[import] a sparse tensor must have at most 2^32 elements. Got sizes {list(sparse.dims)} - at {place}"
+        raise ModelError(msg)
+    dims = tuple(sparse.dims)
+    fits = values.ndim == 1 and indices.dtype == np.int64
+    if fits and indices.ndim == 2 and indices.shape == (values.size, len(dims)):
+        fits = bool(((indices >= 0) & (indices < np.asarray(dims, np.int64))).all())
+        flat = np.ravel_multi_index(tuple(indices.T), dims) if fits and values.size else np.zeros(0, np.int64)
+    else:
+        fits = fits and indices.shape == values.shape and bool(((indices >= 0) & (indices < count)).all())
+        flat = indices
+    if not fits:
+        msg = f"[import] indices must lie inside the tensor. Got sizes {list(dims)} - at {place}"
+        raise ModelError(msg)
+    dense = np.zeros(count, values.dtype)
+    dense[flat] = values
+    return dense.reshape(dims)
 
 
 def attribute_value(attribute: onnx.AttributeProto, folder: Path | None, place: str) -> Any:
     """The value of an attribute that is not a graph."""
     kind = attribute.type
+    where = f"attribute {attribute.name!r} of {place}"
     if kind == onnx.AttributeProto.TENSOR:
-        return tensor_array(attribute.t, folder, f"attribute {attribute.name!r} of {place}")
+        return tensor_array(attribute.t, folder, where)
+    if kind == onnx.AttributeProto.SPARSE_TENSOR:
+        return dense_array(attribute.sparse_tensor, folder, where)
     if kind == onnx.AttributeProto.STRING:
         return _text(attribute.s)
     if kind == onnx.AttributeProto.STRINGS:
@@ -118,9 +163,9 @@ def attribute_value(attribute: onnx.AttributeProto, folder: Path | None, place: 
         return float(attribute.f)
     if kind == onnx.AttributeProto.INT:
         return int(attribute.i)
-    if kind == onnx.AttributeProto.TENSORS:
-        return [tensor_array(t, folder, place) for t in attribute.tensors]
-    msg = f"[import] attribute must be a number, a string, a tensor or a graph. Got {attribute.name!r} - at {place}"
+    if kind == onnx.AttributeProto.TYPE_PROTO:
+        return type_text(attribute.tp, where)
+    msg = f"[import] an attribute must be a number, a string, a tensor, a type or a graph. Got {attribute.name!r} - at {place}"
     raise ModelError(msg)
 
 

@@ -1,27 +1,34 @@
-"""ONNX to neo's graph: names, constants, functions, control flow; operators by their converters."""
+"""ONNX to neo's graph: names, constants, functions; operators by their converters, control flow by control.py."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from neo import _native
 from neo.errors import Error, ModelError, UnsupportedError
-from neo.frontend.onnx.attributes import attribute_value, tensor_array
+from neo.frontend.onnx import control
+from neo.frontend.onnx.attributes import attribute_value, dense_array, tensor_array
 from neo.frontend.onnx.call import Call
+from neo.frontend.onnx.functions import schema_function, without_inputs
+from neo.frontend.onnx.order import body_graphs, names_read, node_order
 from neo.frontend.onnx.registry import find_converter
 from neo.frontend.onnx.scope import Scope
-from neo.frontend.onnx.types import add_input, type_proto
+from neo.frontend.onnx.signature import check_signature, find_schema
+from neo.frontend.onnx.types import dims_of, dtype_name, type_text
+from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version
 
-__all__ = ["Importer", "Refusal"]
+__all__ = ["Context", "Importer", "Refusal"]
 
 _MAX_DEPTH = 64
-_OLDEST_OPSET = 1
+_MAX_NODES = 1_000_000
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
 
 @dataclass(frozen=True)
@@ -39,59 +46,128 @@ class Refusal:
 
 
 @dataclass
-class _Context:
+class Context:
     """What the nodes of one graph or function body share."""
 
     opsets: dict[str, int]
-    attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)  # of the function call around
-    place: str = ""
+    attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)  # of the function call around
+    place: str = "graph"
 
 
 class Importer:
     """Builds one graph; collects what it refuses instead of stopping at the first."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, shapes: Mapping[str, int | tuple[int, int]]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, shapes: Mapping[str, int | tuple[int, int]]
+    ) -> None:
         self._model = model
         self._folder = folder
-        self._shapes = shapes
+        self._shapes = _checked_shapes(shapes)
         self._functions = {(_domain(f.domain), f.name): f for f in model.functions}
         self._ops = frozenset(_native.op_names())
+        self._symbols: dict[str, str] = {}
+        self._count = 0
         self.refusals: list[Refusal] = []
 
     def run(self) -> _native.Graph:
-        """The graph; where `refusals` is not empty it has placeholders and must not be used."""
-        opsets = {_domain(o.domain): o.version for o in self._model.opset_import}
-        opsets.setdefault("", 1)
-        newest = onnx.defs.onnx_opset_version()
-        if opsets[""] > newest:
-            msg = f"[import] opset must be known. Got {opsets['']}, expected {_OLDEST_OPSET} to {newest}\nHint: a newer onnx package knows more."
-            raise ModelError(msg)
+        """The graph; where `refusals` is not empty it lacks nodes and must not be used.
+
+        Raises
+        ------
+        neo.ModelError
+            The model contradicts itself or ONNX.
+        """
+        try:
+            return self._run()
+        except RecursionError as error:
+            msg = f"[import] bodies and functions may nest {_MAX_DEPTH} deep. Got more"
+            raise ModelError(msg) from error
+        except UnicodeDecodeError as error:
+            msg = f"[import] names must be UTF-8. Got {error.object[:40]!r}"
+            raise ModelError(msg) from error
+
+    def _run(self) -> _native.Graph:
         proto = self._model.graph
         graph = _native.Graph()
         graph.name = proto.name
         scope = Scope(graph)
+        context = Context(self._opsets())
         self._add_initializers(scope, proto)
+        seen = set()
         for value in proto.input:
-            if value.name in scope.values:
-                continue  # an initializer that the caller may not replace: neo folds it
-            scope.define(value.name, add_input(graph, value.name, value.type, self._shapes), "graph inputs")
-        self._convert_nodes(scope, proto.node, _Context(opsets))
-        graph.outputs = [self._result(scope, o.name) for o in proto.output]
-        self._keep_names(graph, proto)
+            if value.name in seen or not value.name:
+                msg = f"[import] an input must have a name of its own. Got {value.name!r}"
+                raise ModelError(msg)
+            seen.add(value.name)
+            if value.name not in scope.values:  # else an initializer that the caller may not replace: neo folds it
+                scope.define(value.name, self._add_input(graph, value), "graph inputs")
+        unknown = set(self._shapes) - set(self._symbols)
+        if unknown:
+            expected = ", ".join(map(repr, self._symbols)) or "none"
+            msg = f"[import] shapes must name symbols of the model. Got {sorted(unknown)[0]!r}, expected {expected}"
+            raise ModelError(msg)
+        self.convert_nodes(scope, proto.node, context)
+        self._set_outputs(scope, proto)
         return graph
 
-    @staticmethod
-    def _keep_names(graph: _native.Graph, proto: onnx.GraphProto) -> None:
-        for value, declared in zip(graph.outputs, proto.output, strict=True):
-            if value.name != declared.name:
-                graph.rename(value, declared.name)
+    def _opsets(self) -> dict[str, int]:
+        opsets = {_domain(o.domain): o.version for o in self._model.opset_import} or {"": 1}
+        for domain, version in opsets.items():
+            newest = KNOWN_DOMAINS.get(domain)
+            if version < 1 or (newest is not None and version > newest):
+                msg = (
+                    f"[import] opset must be known. Got {version} of {domain or 'ai.onnx'}, expected 1 to {newest or 'any'}"
+                    "\nHint: a newer onnx package may know more."
+                )
+                raise ModelError(msg)
+        return opsets
 
-    def _result(self, scope: Scope, name: str) -> _native.Value:
-        value = scope.find(name)
-        if value is None:
-            msg = f"[import] an output must be defined. Got {name!r}, which no node makes"
-            raise ModelError(msg)
-        return value
+    def _add_input(self, graph: _native.Graph, value: onnx.ValueInfoProto) -> _native.Value:
+        place = f"input {value.name!r}"
+        if value.type.WhichOneof("value") != "tensor_type":
+            return graph.add_input(value.name, type_text(value.type, place))
+        tensor = value.type.tensor_type
+        dtype = dtype_name(tensor.elem_type, place)
+        dims = dims_of(tensor, place)
+        return graph.add_input(value.name, dtype, None if dims is None else [self._size(d) for d in dims])
+
+    def _size(self, dim: int | str | None) -> int | str | None:
+        if not isinstance(dim, str):
+            return dim
+        if dim not in self._symbols:
+            plain = dim if _SYMBOL.fullmatch(dim) and dim not in _RESERVED else "_" + re.sub(r"\W", "_", dim)
+            while plain in self._symbols.values():
+                plain += "_"
+            self._symbols[dim] = plain
+        size = self._shapes.get(dim)
+        if size is None:
+            return self._symbols[dim]
+        return size if isinstance(size, int) else f"{self._symbols[dim]} in [{size[0]},{size[1]}]"
+
+    def _set_outputs(self, scope: Scope, proto: onnx.GraphProto) -> None:
+        names = [value.name for value in proto.output]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                msg = f"[import] an output must have a name of its own. Got {name!r} twice"
+                raise ModelError(msg)
+        made = self._results(scope, proto)
+        if self.refusals:
+            return
+        scope.graph.outputs = made
+        for value, name in zip(made, names, strict=True):
+            if value.name != name:
+                scope.graph.rename(value, name)
+
+    def _results(self, scope: Scope, proto: onnx.GraphProto) -> list[_native.Value]:
+        values = []
+        for output in proto.output:
+            value = scope.find(output.name)
+            if value is not None:
+                values.append(value)
+            elif not scope.is_missing(output.name):
+                msg = f"[import] an output must be defined. Got {output.name!r}, which no node makes"
+                raise ModelError(msg)
+        return values
 
     def _add_initializers(self, scope: Scope, proto: onnx.GraphProto) -> None:
         for tensor in proto.initializer:
@@ -101,19 +177,40 @@ class Importer:
             array = tensor_array(tensor, self._folder, f"initializer {tensor.name!r}")
             scope.define(tensor.name, scope.graph.add_constant(tensor.name, array), "initializers")
         for sparse in proto.sparse_initializer:
-            array = _dense(sparse, self._folder)
-            scope.define(sparse.values.name, scope.graph.add_constant(sparse.values.name, array), "sparse initializers")
+            name = sparse.values.name
+            array = dense_array(sparse, self._folder, f"sparse initializer {name!r}")
+            scope.define(name, scope.graph.add_constant(name, array), "sparse initializers")
 
-    def _convert_nodes(self, scope: Scope, nodes: Sequence[onnx.NodeProto], context: _Context) -> None:
-        if scope.depth > _MAX_DEPTH:
-            msg = f"[import] bodies and functions may nest {_MAX_DEPTH} deep. Got more"
-            raise ModelError(msg)
-        for index in _order(nodes, scope):
+    def fill_body(self, body: Scope, proto: onnx.GraphProto, context: Context) -> bool:
+        """Convert the graph of a control flow node; False where some of it was refused."""
+        refused = len(self.refusals)
+        self._add_initializers(body, proto)
+        self.convert_nodes(body, proto.node, context)
+        results = self._results(body, proto)
+        if len(self.refusals) > refused or len(results) < len(proto.output):
+            return False
+        body.graph.outputs = results
+        return True
+
+    def convert_nodes(self, scope: Scope, nodes: Sequence[onnx.NodeProto], context: Context) -> None:
+        """Convert the nodes of one graph or function."""
+        self._check_depth(scope.depth)
+        for index in node_order(nodes, scope.values):
             self._convert_node(scope, nodes[index], context, index)
 
-    def _convert_node(self, scope: Scope, node: onnx.NodeProto, context: _Context, index: int) -> None:
-        domain = _domain(node.domain)
-        place = f'node "{node.name}"' if node.name else f"{context.place or 'graph'}.nodes[{index}] ({node.op_type})"
+    def _check_depth(self, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            msg = f"[import] bodies and functions may nest {_MAX_DEPTH} deep. Got more"
+            raise ModelError(msg)
+
+    def _convert_node(self, scope: Scope, node: onnx.NodeProto, context: Context, index: int) -> None:
+        place = self._enter(node, context, index)
+        outputs = [name for name in node.output if name]
+        if self.refusals and any(scope.is_missing(name) for name in names_read(node)):
+            self._survey(node, context, place, scope.depth)
+            for name in outputs:
+                scope.define(name, None, place)
+            return
         inputs: list[_native.Value | None] = []
         for name in node.input:
             value = scope.find(name) if name else None
@@ -121,89 +218,155 @@ class Importer:
                 msg = f"[import] an input must be defined. Got {name!r}, which no node makes - at {place}"
                 raise ModelError(msg)
             inputs.append(value)
-        opset = context.opsets.get(domain)
-        if opset is None:
-            if (domain, node.op_type) not in self._functions and domain != "com.microsoft":
-                msg = f"[import] the model must import the domain of each node. Got {domain!r} - at {place}"
-                raise ModelError(msg)
-            opset = 1
-        attributes = self._attributes(node, context)
+        refused = len(self.refusals)
         try:
-            values = self._apply(scope, node, domain, opset, inputs, attributes, context, place)
+            values = self._apply(scope, node, inputs, context, place)
         except UnsupportedError as error:
             dtype = next((v.dtype if v.kind == "tensor" else v.type for v in inputs if v is not None), "")
-            full = node.op_type if not domain else f"{domain}.{node.op_type}"
-            self.refusals.append(Refusal(place, full, opset, dtype, str(error).split("\n")[0]))
-            values = [scope.graph.add_input(name, "float32") for name in node.output if name]
+            self._refuse(node, context, place, dtype, str(error))
+            values = []
         except Error as error:
             if " - at " in str(error):
                 raise
-            raise type(error)(f"{error} - at {place}") from error
-        for name, value in zip([n for n in node.output if n], [v for v in values if v is not None], strict=False):
-            scope.define(name, value, place)
+            text, newline, hint = str(error).partition("\n")
+            raise type(error)(f"{text} - at {place}{newline}{hint}") from error
+        for i, name in enumerate(node.output):
+            if not name:
+                continue
+            made = values[i] if i < len(values) else None
+            if made is None and len(self.refusals) == refused:
+                msg = f"[{node.op_type}] an output must be made. Got none for {name!r} - at {place}"
+                raise ModelError(msg)
+            scope.define(name, made, place)
 
-    def _attributes(self, node: onnx.NodeProto, context: _Context) -> dict[str, onnx.AttributeProto]:
+    def _enter(self, node: onnx.NodeProto, context: Context, index: int) -> str:
+        self._count += 1
+        if self._count > _MAX_NODES:
+            msg = f"[import] a model may have {_MAX_NODES} nodes when its functions are written out. Got more"
+            raise ModelError(msg)
+        if not node.name:
+            return f"{context.place}.nodes[{index}] ({node.op_type})"
+        return f'node "{node.name}"' if context.place == "graph" else f'node "{node.name}" in {context.place}'
+
+    def _refuse(self, node: onnx.NodeProto, context: Context, place: str, dtype: str, reason: str) -> None:
+        domain = _domain(node.domain)
+        op = f"{domain}.{node.op_type}" if domain else node.op_type
+        reason = reason.split("\n")[0].removeprefix(f"[{node.op_type}] ").partition(" - at ")[0]
+        self.refusals.append(Refusal(place, op, context.opsets.get(domain, 1), dtype, reason))
+
+    def _survey(self, node: onnx.NodeProto, context: Context, place: str, depth: int) -> None:
+        """Report what would be refused of a node whose inputs nobody knows."""
+        self._check_depth(depth)
+        domain = _domain(node.domain)
+        function = self._functions.get((domain, node.op_type))
+        if function is not None:
+            inner = Context(_opsets_of(function), {}, place)
+            for i, n in enumerate(function.node):
+                self._survey(n, inner, self._enter(n, inner, i), depth + 1)
+            return
+        for graph in body_graphs(node):
+            inner = Context(context.opsets, context.attributes, f"{place}.{graph.name or 'body'}")
+            for i, n in enumerate(graph.node):
+                self._survey(n, inner, self._enter(n, inner, i), depth + 1)
+        opset = self._opset(domain, context, place)
+        try:
+            known = (
+                (domain == "" and node.op_type in control.OPERATORS)
+                or self._converter(node.op_type, domain, opset) is not None
+                or self._name(node.op_type, domain) in self._ops
+            )
+        except UnsupportedError as error:
+            self._refuse(node, context, place, "", str(error))
+            return
+        schema = find_schema(domain, node.op_type, opset)
+        if not known and not (schema and (schema.has_function or schema.has_context_dependent_function)):
+            self._refuse(node, context, place, "", "neo has no such operator")
+
+    def _opset(self, domain: str, context: Context, place: str) -> int:
+        opset = context.opsets.get(domain)
+        if opset is not None:
+            return opset
+        if domain != "com.microsoft":
+            msg = f"[import] the model must import the domain of each node. Got {domain!r} - at {place}"
+            raise ModelError(msg)
+        return 1
+
+    @staticmethod
+    def _name(op: str, domain: str) -> str:
+        return f"{domain}.{op}" if domain else op
+
+    def _converter(self, op: str, domain: str, opset: int) -> Any:
+        """The converter for an operator; None where it is taken over as it is.
+
+        Raises
+        ------
+        neo.UnsupportedError
+            The opset has no such operator, or a version nobody has looked at.
+        """
+        converter = find_converter(domain, op, opset)
+        if converter is not None or domain not in KNOWN_DOMAINS:
+            return converter
+        schema = find_schema(domain, op, opset)
+        if schema is None:
+            if op in WITHOUT_SCHEMA:
+                return None
+            msg = f"opset {opset} has no such operator"
+            raise UnsupportedError(msg)
+        version = find_version(domain, op)
+        if version is not None and not version.since <= schema.since_version <= version.newest:
+            msg = f"version {schema.since_version} of the operator is not supported"
+            raise UnsupportedError(msg)
+        return None
+
+    def attributes_of(self, node: onnx.NodeProto, context: Context) -> dict[str, onnx.AttributeProto]:
+        """The node's attributes, those that refer to the function call around it resolved."""
         attributes = {}
         for a in node.attribute:
-            if a.ref_attr_name:
-                actual = context.attributes.get(a.ref_attr_name)
-                if actual is not None:
-                    attributes[a.name] = actual
-            else:
-                attributes[a.name] = a
+            actual = context.attributes.get(a.ref_attr_name) if a.ref_attr_name else a
+            if actual is None:
+                continue
+            if a.name in attributes:
+                msg = f"[import] an attribute must be given once. Got {a.name!r} twice"
+                raise ModelError(msg)
+            attributes[a.name] = actual
         return attributes
+
+    def value_of(self, attribute: onnx.AttributeProto, place: str) -> Any:
+        """The value of an attribute that is not a graph."""
+        return attribute_value(attribute, self._folder, place)
 
     def _apply(
         self,
         scope: Scope,
         node: onnx.NodeProto,
-        domain: str,
-        opset: int,
         inputs: list[_native.Value | None],
-        attributes: dict[str, onnx.AttributeProto],
-        context: _Context,
+        context: Context,
         place: str,
-    ) -> list[_native.Value | None]:
-        function = self._functions.get((domain, node.op_type))
+    ) -> Sequence[_native.Value | None]:
+        domain = _domain(node.domain)
+        op = node.op_type
+        attributes = self.attributes_of(node, context)
+        function = self._functions.get((domain, op))
         if function is not None:
-            return self._inline(scope, function, inputs, attributes, place)
-        if domain == "" and node.op_type in {"If", "Loop", "Scan"} and not (node.op_type == "Scan" and opset < 9):
-            return self._control(scope, node, inputs, attributes, context, place)
-        graphs = [name for name, a in attributes.items() if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)]
-        values = {name: attribute_value(a, self._folder, place) for name, a in attributes.items() if name not in graphs}
-        outputs = list(node.output)
-        call = Call(scope, domain, node.op_type, opset, node.name, inputs, outputs, values)
-        converter = find_converter(domain, node.op_type, opset)
-        if converter is not None:
-            return converter(call)
-        name = node.op_type if not domain else f"{domain}.{node.op_type}"
-        if name in self._ops and not graphs:
-            return call.finish(name, inputs, values)
-        body = self._schema_function(node, domain, opset, inputs)
+            return self._inline(scope, function, inputs, attributes, _opsets_of(function), place)
+        opset = self._opset(domain, context, place)
+        converter = self._converter(op, domain, opset)
+        schema = find_schema(domain, op, opset)
+        if schema is not None:
+            check_signature(schema, node, attributes, place)
+        if domain == "" and op in control.OPERATORS:
+            return control.convert(self, scope, node, inputs, attributes, context, place)
+        graphs = {n for n, a in attributes.items() if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)}
+        name = self._name(op, domain)
+        if converter is not None or (name in self._ops and not graphs):
+            values = {n: self.value_of(a, place) for n, a in attributes.items() if n not in graphs}
+            call = Call(scope, domain, op, opset, node.name, inputs, list(node.output), values)
+            return converter(call) if converter is not None else call.finish(name, inputs, values)
+        body = schema_function(node, domain, opset, inputs)
         if body is not None:
-            return self._inline(scope, body, inputs, attributes, place)
+            return self._inline(scope, body, inputs, attributes, {**context.opsets, **_opsets_of(body)}, place)
         msg = "neo has no such operator"
         raise UnsupportedError(msg)
-
-    @staticmethod
-    def _schema_function(
-        node: onnx.NodeProto, domain: str, opset: int, inputs: Sequence[_native.Value | None]
-    ) -> onnx.FunctionProto | None:
-        try:
-            schema = onnx.defs.get_schema(node.op_type, opset, domain)
-        except onnx.defs.SchemaError:
-            return None
-        if schema.has_function:
-            return schema.function_body
-        if not schema.has_context_dependent_function:
-            return None
-        types = [(type_proto(v) if v is not None else onnx.TypeProto()).SerializeToString() for v in inputs]
-        raw = schema.get_context_dependent_function(node.SerializeToString(), types)
-        if not raw:
-            return None
-        body = onnx.FunctionProto()
-        body.ParseFromString(raw)
-        return body
 
     def _inline(
         self,
@@ -211,8 +374,15 @@ class Importer:
         function: onnx.FunctionProto,
         inputs: Sequence[_native.Value | None],
         attributes: Mapping[str, onnx.AttributeProto],
+        opsets: dict[str, int],
         place: str,
     ) -> list[_native.Value | None]:
+        if len(inputs) > len(function.input):
+            msg = (
+                f"[{function.name}] a function must be called with its inputs. "
+                f"Got {len(inputs)}, expected at most {len(function.input)} - at {place}"
+            )
+            raise ModelError(msg)
         inner = Scope(scope.graph)
         inner.depth = scope.depth + 1
         absent = set()
@@ -224,177 +394,30 @@ class Importer:
                 inner.values[name] = value
         actual = {a.name: a for a in function.attribute_proto}
         actual.update(attributes)
-        context = _Context({_domain(o.domain): o.version for o in function.opset_import}, actual, place)
-        nodes = []
-        for node in function.node:
-            if absent & set(node.input):
-                copy = onnx.NodeProto()
-                copy.CopyFrom(node)
-                for i, name in enumerate(copy.input):
-                    if name in absent:
-                        copy.input[i] = ""
-                nodes.append(copy)
-            else:
-                nodes.append(node)
-        self._convert_nodes(inner, nodes, context)
-        return [inner.find(name) for name in function.output]
-
-    def _control(
-        self,
-        scope: Scope,
-        node: onnx.NodeProto,
-        inputs: list[_native.Value | None],
-        attributes: dict[str, onnx.AttributeProto],
-        context: _Context,
-        place: str,
-    ) -> list[_native.Value | None]:
-        inputs = list(inputs)
-        if node.op_type == "If":
-            return self._branches(scope, node, inputs, attributes, context, place)
-        body_proto = self._body_of(attributes, "body", place)
-        count = len(body_proto.input)
-        attrs: dict[str, Any] = {
-            name: attribute_value(a, self._folder, place) for name, a in attributes.items() if name != "body"
-        }
-        if node.op_type == "Loop":
-            inputs += [None] * (2 - len(inputs))
-            if count != len(inputs):
-                msg = f"[Loop] the body must take the iteration, the condition and each carried value. Got {count} inputs, expected {len(inputs)} - at {place}"
+        self.convert_nodes(inner, without_inputs(function.node, absent), Context(opsets, actual, place))
+        results: list[_native.Value | None] = []
+        for name in function.output:
+            value = inner.find(name)
+            if value is None and not inner.is_missing(name) and name not in absent:
+                msg = f"[import] an output must be defined. Got {name!r}, which no node of the function makes - at {place}"
                 raise ModelError(msg)
-            types = ["int64[]", "bool[]", *(v.type if v is not None else "float32[*]" for v in inputs[2:])]
-        else:
-            scanned = int(attrs.get("num_scan_inputs", 0))
-            if count != len(inputs) or not 0 < scanned <= count:
-                msg = f"[Scan] the body must take each state and each scanned slice. Got {count} inputs, expected {len(inputs)} - at {place}"
-                raise ModelError(msg)
-            axes = list(attrs.get("scan_input_axes", [0] * scanned))
-            states = len(inputs) - scanned
-            types = [v.type if v is not None else "float32[*]" for v in inputs[:states]]
-            types += [_slice_type(v, axis) for v, axis in zip(inputs[states:], axes, strict=False)]
-        body = Scope(scope.graph.subgraph(), scope)
-        body.graph.name = body_proto.name
-        for formal, type_text in zip(body_proto.input, types, strict=True):
-            body.define(formal.name, body.graph.add_input(formal.name, type_text), place)
-        self._fill_body(body, body_proto, context)
-        attrs["num_captured"] = len(body.captured)
-        made = scope.graph.add_node(
-            node.op_type, [*inputs, *body.captured.values()], list(node.output), attrs, node.name, {"body": body.graph}
-        )
-        return list(made.outputs)
-
-    def _branches(
-        self,
-        scope: Scope,
-        node: onnx.NodeProto,
-        inputs: list[_native.Value | None],
-        attributes: dict[str, onnx.AttributeProto],
-        context: _Context,
-        place: str,
-    ) -> list[_native.Value | None]:
-        bodies = {}
-        for name in ("then_branch", "else_branch"):
-            proto = self._body_of(attributes, name, place)
-            body = Scope(scope.graph.subgraph(), scope)
-            body.graph.name = proto.name
-            self._fill_body(body, proto, context)
-            bodies[name] = body
-        names = list(dict.fromkeys(n for body in bodies.values() for n in body.captured))
-        for body in bodies.values():
-            by_name = {n: body.values[n] for n in body.captured}
-            for name in names:
-                if name not in by_name:
-                    outer = scope.capture(name)
-                    by_name[name] = body.graph.add_input_like(f"{name}.unused", outer)
-            body.graph.inputs = [by_name[n] for n in names]
-        made = scope.graph.add_node(
-            "If",
-            [*inputs, *(scope.capture(n) for n in names)],
-            list(node.output),
-            {},
-            node.name,
-            {name: body.graph for name, body in bodies.items()},
-        )
-        return list(made.outputs)
-
-    @staticmethod
-    def _body_of(attributes: Mapping[str, onnx.AttributeProto], name: str, place: str) -> onnx.GraphProto:
-        if name not in attributes or attributes[name].type != onnx.AttributeProto.GRAPH:
-            msg = f"[import] control flow must have its body. Got no {name} - at {place}"
-            raise ModelError(msg)
-        return attributes[name].g
-
-    def _fill_body(self, body: Scope, proto: onnx.GraphProto, context: _Context) -> None:
-        self._add_initializers(body, proto)
-        self._convert_nodes(body, proto.node, context)
-        body.graph.outputs = [self._result(body, o.name) for o in proto.output]
+            results.append(value)
+        return results
 
 
 def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _slice_type(value: _native.Value | None, axis: int) -> str:
-    if value is None or value.shape is None:
-        return f"{'float32' if value is None else value.dtype}[*]"
-    dims = list(value.shape)
-    del dims[axis]
-    return f"{value.dtype}[{','.join(str(d) for d in dims)}]"
+def _opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
+    return {_domain(o.domain): o.version for o in function.opset_import}
 
 
-def _dense(sparse: onnx.SparseTensorProto, folder: Path | None) -> np.ndarray[Any, Any]:
-    place = f"sparse initializer {sparse.values.name!r}"
-    values = tensor_array(sparse.values, folder, place)
-    indices = tensor_array(sparse.indices, folder, place)
-    dims = tuple(sparse.dims)
-    dense = np.zeros(dims, values.dtype)
-    try:
-        if indices.ndim == 1:
-            dense.reshape(-1)[indices] = values
-        else:
-            dense[tuple(indices.T)] = values
-    except IndexError:
-        msg = f"[import] indices must lie inside the tensor. Got dims {list(dims)} - at {place}"
-        raise ModelError(msg) from None
-    return dense
-
-
-def _order(nodes: Sequence[onnx.NodeProto], scope: Scope) -> list[int]:
-    """Indices in an order in which every input is made before it is read; files keep it, mostly."""
-    maker = {}
-    for i, node in enumerate(nodes):
-        for name in node.output:
-            if name:
-                maker.setdefault(name, i)
-    order: list[int] = []
-    state = bytearray(len(nodes))  # 0 new, 1 open, 2 done
-    needs = [[maker[n] for n in _names_read(node) if n in maker and n not in scope.values] for node in nodes]
-    for start in range(len(nodes)):
-        stack = [start]
-        while stack:
-            i = stack[-1]
-            if state[i] == 2:
-                stack.pop()
-                continue
-            waiting = [j for j in needs[i] if state[j] != 2 and j != i]
-            if i in needs[i] or (state[i] == 1 and any(state[j] == 1 for j in waiting)):
-                msg = f'[import] the graph must not have cycles. Got one through node "{nodes[i].name}" ({nodes[i].op_type})'
-                raise ModelError(msg)
-            if not waiting:
-                state[i] = 2
-                order.append(i)
-                stack.pop()
-                continue
-            state[i] = 1
-            stack.extend(reversed(waiting))
-    return order
-
-
-def _names_read(node: onnx.NodeProto) -> list[str]:
-    names = [n for n in node.input if n]
-    for a in node.attribute:
-        for graph in [a.g, *a.graphs] if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) else []:
-            local = {n for inner in graph.node for n in inner.output} | {i.name for i in graph.initializer}
-            local |= {i.name for i in graph.input}
-            names += [n for inner in graph.node for n in _names_read(inner) if n not in local]
-            names += [o.name for o in graph.output if o.name not in local]
-    return names
+def _checked_shapes(shapes: Mapping[str, int | tuple[int, int]]) -> dict[str, int | tuple[int, int]]:
+    for name, size in shapes.items():
+        bounds = (size, size) if isinstance(size, int) else size
+        whole = isinstance(bounds, tuple) and len(bounds) == 2 and all(type(b) is int for b in bounds)
+        if not whole or not 0 <= bounds[0] <= bounds[1] < 1 << 46:
+            msg = f"[import] shapes must be sizes or (least, most). Got {size!r} for {name!r}, expected 0 to 2^46"
+            raise ModelError(msg)
+    return dict(shapes)

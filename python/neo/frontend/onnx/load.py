@@ -12,6 +12,12 @@ from neo.errors import DTypeError, ModelError, ResourceError
 
 __all__ = ["load_model"]
 
+# What other frameworks save; docs/formats.md says how to convert each.
+_OTHER_FORMATS = frozenset(
+    {".ckpt", ".h5", ".joblib", ".json", ".keras", ".mlmodel", ".mlpackage", ".ort", ".pdmodel", ".pkl"}
+    | {".pt", ".pt2", ".pth", ".safetensors", ".tflite", ".ubj"}
+)
+
 
 def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
     """The model and the folder its external data lies in (None when it is not a file).
@@ -24,33 +30,40 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> tuple[on
         It is not an ONNX model, or a truncated one.
     """
     if isinstance(model, onnx.ModelProto):
-        return model, None
-    folder: Path | None = None
+        return _checked(model, "the model given"), None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        raw = bytes(model)
-        place = "the bytes given"
-    elif isinstance(model, (str, PathLike)):
+        return _parse(bytes(model), "the bytes given"), None
+    if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
-        place = str(path)
-        if path.suffix in {".tflite", ".pb", ".pt", ".pth", ".h5", ".mlmodel"}:
+        if path.suffix.lower() in _OTHER_FORMATS:
             msg = f"[import] the model must be ONNX. Got {path.name}\nHint: convert it first; docs/formats.md says how."
             raise ModelError(msg)
         try:
             raw = path.read_bytes()
-        except OSError as error:
-            msg = f"[import] the model file must be readable. Got {path} ({error.strerror})"
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
-        folder = path.parent
-    else:
-        msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
-        raise DTypeError(msg)
+        return _parse(raw, str(path)), path.parent
+    msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
+    raise DTypeError(msg)
+
+
+def _parse(raw: bytes, place: str) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(raw)
     except (DecodeError, RecursionError) as error:
         msg = f"[import] the model must be a whole ONNX file. Got {len(raw)} bytes that do not parse - at {place}"
         raise ModelError(msg) from error
+    return _checked(proto, place)
+
+
+def _checked(proto: onnx.ModelProto, place: str) -> onnx.ModelProto:
     if not proto.HasField("graph") or (not proto.graph.node and not proto.graph.output):
-        msg = f"[import] the model must hold a graph. Got none in {len(raw)} bytes - at {place}"
+        msg = f"[import] the model must hold a graph. Got none - at {place}"
         raise ModelError(msg)
-    return proto, folder
+    if not proto.graph.output:
+        msg = f"[import] the graph must have an output. Got {len(proto.graph.node)} nodes and none - at {place}"
+        raise ModelError(msg)
+    return proto

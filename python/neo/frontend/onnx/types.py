@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
+import numpy as np
 import onnx
 
 from neo.errors import ModelError
-from neo.frontend.onnx.attributes import dtype_name
 
 if TYPE_CHECKING:
     from neo import _native
 
-__all__ = ["add_input", "type_proto"]
+__all__ = ["dims_of", "dtype_name", "numpy_dtype", "type_proto", "type_text"]
+
+MAX_SIZE = 1 << 46
+_MAX_NESTING = 8
 
 
-def add_input(
-    graph: _native.Graph,
-    name: str,
-    proto: onnx.TypeProto,
-    sizes: Mapping[str, int | tuple[int, int]],
-) -> _native.Value:
-    """Add an input of a model; `sizes` fixes symbols or gives their range."""
-    kind = proto.WhichOneof("value")
-    if kind == "tensor_type":
-        dims = _dims(proto.tensor_type, name)
-        if dims is not None:
-            dims = [_sized(d, sizes) for d in dims]
-        return graph.add_input(name, dtype_name(proto.tensor_type.elem_type), dims)
-    return graph.add_input(name, _text(proto, name))
+def dtype_name(elem_type: int, place: str) -> str:
+    """NumPy's name of an ONNX element type.
+
+    Raises
+    ------
+    neo.ModelError
+        The number stands for no element type.
+    """
+    if elem_type == onnx.TensorProto.STRING:
+        return "string"
+    try:
+        return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
+    except KeyError:
+        msg = f"[import] the element type must be known. Got {elem_type} - at {place}"
+        raise ModelError(msg) from None
 
 
-def _sized(dim: int | str | None, sizes: Mapping[str, int | tuple[int, int]]) -> int | str | None:
-    if isinstance(dim, str) and dim in sizes:
-        size = sizes[dim]
-        return size if isinstance(size, int) else f"{dim} in [{size[0]},{size[1]}]"
-    return dim
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The dtype of a name, those NumPy itself does not have included."""
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
 
 
-def _dims(tensor: onnx.TypeProto.Tensor, name: str) -> list[int | str | None] | None:
+def dims_of(tensor: onnx.TypeProto.Tensor, place: str) -> list[int | str | None] | None:
+    """Sizes, names of symbols, None for a size nobody named; None altogether where the rank is open."""
     if not tensor.HasField("shape"):
         return None
     dims: list[int | str | None] = []
     for d in tensor.shape.dim:
         if d.HasField("dim_value"):
-            if not 0 <= d.dim_value < 1 << 46:
-                msg = f"[import] sizes must be between 0 and 2^46. Got {d.dim_value} - at {name!r}"
+            if not 0 <= d.dim_value < MAX_SIZE:
+                msg = f"[import] sizes must be between 0 and 2^46. Got {d.dim_value} - at {place}"
                 raise ModelError(msg)
             dims.append(d.dim_value)
         else:
@@ -54,35 +57,46 @@ def _dims(tensor: onnx.TypeProto.Tensor, name: str) -> list[int | str | None] | 
     return dims
 
 
-def _text(proto: onnx.TypeProto, name: str) -> str:
+def type_text(proto: onnx.TypeProto, place: str, depth: int = 0) -> str:
+    """A type in neo's notation: ``float32[2,3]``, ``seq(float32[*])``, ``optional(seq(int64[*]))``."""
     kind = proto.WhichOneof("value")
+    if depth > _MAX_NESTING:
+        msg = f"[import] types may nest {_MAX_NESTING} deep. Got more - at {place}"
+        raise ModelError(msg)
     if kind == "tensor_type":
-        dims = _dims(proto.tensor_type, name)
+        dims = dims_of(proto.tensor_type, place)
         known = dims is not None and all(isinstance(d, int) for d in dims)
         shape = ",".join(str(d) for d in dims or []) if known else "*"
-        return f"{dtype_name(proto.tensor_type.elem_type)}[{shape}]"
+        return f"{dtype_name(proto.tensor_type.elem_type, place)}[{shape}]"
     if kind == "sequence_type":
-        return f"seq({_text(proto.sequence_type.elem_type, name)})"
+        return f"seq({type_text(proto.sequence_type.elem_type, place, depth + 1)})"
     if kind == "optional_type":
-        return f"optional({_text(proto.optional_type.elem_type, name)})"
-    msg = f"[import] a value must be a tensor, a sequence or an optional. Got {kind or 'no type'} - at {name!r}"
+        return f"optional({type_text(proto.optional_type.elem_type, place, depth + 1)})"
+    msg = f"[import] a value must be a tensor, a sequence or an optional. Got {kind or 'no type'} - at {place}"
     raise ModelError(msg)
 
 
 def type_proto(value: _native.Value) -> onnx.TypeProto:
-    """The ONNX type of a tensor value, for functions that depend on the types they are called with."""
-    if value.kind != "tensor":
-        return onnx.TypeProto()
-    elem = (
-        onnx.TensorProto.STRING
-        if value.dtype == "string"
-        else onnx.helper.np_dtype_to_tensor_dtype(_numpy_dtype(value.dtype))
+    """The ONNX type of a value, for functions that depend on the types they are called with."""
+    text = value.type
+    wrappers = []
+    while text.startswith(("seq(", "optional(")):
+        wrapper, _, text = text.partition("(")
+        wrappers.append(wrapper)
+        text = text[:-1]
+    shape = value.shape if not wrappers else None
+    proto = onnx.helper.make_tensor_type_proto(
+        _element_type(text.partition("[")[0]), None if shape is None else list(shape)
     )
-    return onnx.helper.make_tensor_type_proto(elem, None if value.shape is None else list(value.shape))
+    for wrapper in reversed(wrappers):
+        outer = onnx.TypeProto()
+        inner = outer.sequence_type.elem_type if wrapper == "seq" else outer.optional_type.elem_type
+        inner.CopyFrom(proto)
+        proto = outer
+    return proto
 
 
-def _numpy_dtype(name: str):  # type: ignore[no-untyped-def]
-    import ml_dtypes
-    import numpy as np
-
-    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
+def _element_type(name: str) -> int:
+    if name == "string":
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(name)))

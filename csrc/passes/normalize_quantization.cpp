@@ -1,0 +1,320 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "passes/pattern.h"
+#include "passes/quantization.h"
+
+namespace neo {
+namespace {
+
+// Sums of whole numbers up to here are exact in float32.
+constexpr double kExactSum = 16777216;
+
+// Rewrites one node; false where it has to stay as it is.
+using Rewrite = bool (*)(Rewriter&, Node&);
+
+Attrs without(Attrs attrs, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto it = attrs.find(key); it != attrs.end()) attrs.erase(it);
+  }
+  return attrs;
+}
+
+Value* dequantize(Rewriter& rewriter, const Node& position, Value* codes, Value* scale, Value* zero) {
+  std::vector<Value*> inputs{codes, scale};
+  if (zero) inputs.push_back(zero);
+  return rewriter.insert(&position, "DequantizeLinear", std::move(inputs));
+}
+
+// The node's result becomes the codes of a float value. A zero point left out is an 8-bit 0.
+void quantize(Rewriter& rewriter, Node& node, Value* real, Value* scale, Value* zero) {
+  Value* out = node.outputs.front();
+  if (!zero) zero = rewriter.add_scalar(out->name + ".zero", out->dtype(), 0);
+  rewriter.replace(out, rewriter.insert(&node, "QuantizeLinear", {real, scale, zero}));
+}
+
+// An activation's codes with one constant scale at inputs i, i + 1, i + 2.
+bool is_activation(const Node& node, size_t i) {
+  const Value* codes = node.input(i);
+  return codes && is_byte(codes->dtype()) && codes->shape().has_rank() &&
+         read_grid(codes->dtype(), node.input(i + 1), node.input(i + 2));
+}
+
+// A scale and zero point of the result, whose codes are bytes.
+bool is_result(const Node& node, size_t scale) {
+  const Value* out = node.outputs.front();
+  return is_byte(out->dtype()) && out->shape().has_rank() &&
+         read_grid(out->dtype(), node.input(scale), node.input(scale + 1));
+}
+
+Value* activation(Rewriter& rewriter, const Node& node, size_t i) {
+  return dequantize(rewriter, node, node.inputs[i], node.inputs[i + 1], node.input(i + 2));
+}
+
+// Constant weights as float32, with one scale or one for each position of `axis`; null where they are none.
+Value* weights(Rewriter& rewriter, const Node& node, size_t i, int axis) {
+  const Value* codes = node.inputs[i];
+  const Value* scale = node.inputs[i + 1];
+  const Value* zero = node.input(i + 2);
+  if (!codes->constant || !scale->constant || (zero && !zero->constant)) return nullptr;
+  auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, axis);
+  return real ? rewriter.add_constant(codes->name + ".real", std::move(*real)) : nullptr;
+}
+
+// A bias of whole numbers counts products of the scales of activations and weights.
+Value* real_bias(Rewriter& rewriter, const Node& node, size_t bias, size_t x_scale, size_t w_scale, double factor) {
+  const Value* codes = node.inputs[bias];
+  const std::vector<double> scales = load_doubles(*node.inputs[w_scale]->constant);
+  const double x = load_doubles(*node.inputs[x_scale]->constant).front();
+  std::vector<double> numbers = load_doubles(*codes->constant);
+  for (size_t c = 0; c < numbers.size(); ++c) numbers[c] *= factor * static_cast<float>(x * scales[c % scales.size()]);
+  Tensor tensor(DType::Float32, codes->constant->dims());
+  store_doubles(tensor, numbers);
+  return rewriter.add_constant(codes->name + ".real", std::move(tensor));
+}
+
+bool fits_channels(const Node& node, size_t bias, size_t scale) {
+  const Value* given = node.input(bias);
+  if (!given) return true;
+  const int64_t scales = node.inputs[scale]->constant->size();
+  return given->constant && (scales == 1 || (given->constant->rank() >= 1 && given->constant->dims().back() == scales));
+}
+
+bool rewrite_conv(Rewriter& rewriter, Node& node) {
+  if (!is_activation(node, 0) || !is_result(node, 6)) return false;
+  Value* w = weights(rewriter, node, 3, 0);
+  if (!w || !fits_channels(node, 8, 4)) return false;
+  std::vector<Value*> inputs{activation(rewriter, node, 0), w};
+  if (node.input(8)) inputs.push_back(real_bias(rewriter, node, 8, 1, 4, 1));
+  quantize(rewriter, node, rewriter.insert(&node, "Conv", std::move(inputs), node.attrs), node.inputs[6],
+           node.input(7));
+  return true;
+}
+
+bool rewrite_matmul(Rewriter& rewriter, Node& node) {
+  if (!is_activation(node, 0) || !is_result(node, 6)) return false;
+  Value* b = weights(rewriter, node, 3, -1);
+  if (!b && is_activation(node, 3)) b = activation(rewriter, node, 3);
+  if (!b) return false;
+  quantize(rewriter, node, rewriter.insert(&node, "MatMul", {activation(rewriter, node, 0), b}), node.inputs[6],
+           node.input(7));
+  return true;
+}
+
+bool rewrite_gemm(Rewriter& rewriter, Node& node) {
+  const bool quantized = node.input(7) != nullptr;
+  if (!is_activation(node, 0) || (quantized && !is_result(node, 7))) return false;
+  if (!quantized && node.outputs.front()->dtype() != DType::Float32) return false;
+  Value* b = weights(rewriter, node, 3, node.int_attr("transB", 0) != 0 ? 0 : 1);
+  if (!b || !fits_channels(node, 6, 4)) return false;
+  std::vector<Value*> inputs{activation(rewriter, node, 0), b};
+  if (node.input(6)) inputs.push_back(real_bias(rewriter, node, 6, 1, 4, node.float_attr("alpha", 1)));
+  Value* real = rewriter.insert(&node, "Gemm", std::move(inputs), node.attrs);
+  if (quantized) {
+    quantize(rewriter, node, real, node.inputs[7], node.input(8));
+  } else {
+    rewriter.replace(node.outputs.front(), real);
+  }
+  return true;
+}
+
+bool rewrite_binary(Rewriter& rewriter, Node& node) {
+  // Constants are dequantized too: fold_constants computes that.
+  if (!is_activation(node, 0) || !is_activation(node, 3) || !is_result(node, 6)) return false;
+  const std::string_view op = node.op == "com.microsoft.QLinearAdd" ? "Add" : "Mul";
+  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0), activation(rewriter, node, 3)}),
+           node.inputs[6], node.input(7));
+  return true;
+}
+
+bool rewrite_unary(Rewriter& rewriter, Node& node, std::string_view op, Attrs attrs) {
+  if (!is_activation(node, 0) || !is_result(node, 3)) return false;
+  quantize(rewriter, node, rewriter.insert(&node, op, {activation(rewriter, node, 0)}, std::move(attrs)),
+           node.inputs[3], node.input(4));
+  return true;
+}
+
+bool rewrite_sigmoid(Rewriter& rewriter, Node& node) {
+  return rewrite_unary(rewriter, node, "Sigmoid", {});
+}
+
+bool rewrite_leaky_relu(Rewriter& rewriter, Node& node) {
+  return rewrite_unary(rewriter, node, "LeakyRelu", {{"alpha", node.float_attr("alpha", 0.01)}});
+}
+
+bool rewrite_softmax(Rewriter& rewriter, Node& node) {
+  const int64_t axis = node.int_attr("axis", -1);
+  if (!is_activation(node, 0)) return false;
+  // Before opset 13 all axes from this one on were one.
+  const bool is_last = axis == -1 || axis == node.inputs.front()->shape().rank() - 1;
+  if (node.int_attr("opset", 13) < 13 && !is_last) return false;
+  return rewrite_unary(rewriter, node, "Softmax", {{"axis", axis}});
+}
+
+bool rewrite_average_pool(Rewriter& rewriter, Node& node) {
+  if (node.int_attr("channels_last", 0) != 0) return false;
+  return rewrite_unary(rewriter, node, "AveragePool", without(node.attrs, {"channels_last"}));
+}
+
+bool rewrite_global_average_pool(Rewriter& rewriter, Node& node) {
+  if (node.int_attr("channels_last", 0) != 0) return false;
+  return rewrite_unary(rewriter, node, "GlobalAveragePool", {});
+}
+
+bool rewrite_concat(Rewriter& rewriter, Node& node) {
+  if (!is_result(node, 0)) return false;
+  const auto grid = read_grid(node.outputs.front()->dtype(), node.inputs[0], node.inputs[1]);
+  bool same = true;
+  for (size_t i = 2; i + 2 < node.inputs.size(); i += 3) {
+    if (!is_activation(node, i)) return false;
+    same = same && read_grid(node.inputs[i]->dtype(), node.inputs[i + 1], node.input(i + 2)) == grid;
+  }
+  std::vector<Value*> parts;
+  for (size_t i = 2; i < node.inputs.size(); i += 3)
+    parts.push_back(same ? node.inputs[i] : activation(rewriter, node, i));
+  Value* joined = rewriter.insert(&node, "Concat", std::move(parts), {{"axis", node.int_attr("axis", 0)}});
+  if (same) {
+    rewriter.replace(node.outputs.front(), joined);
+  } else {
+    quantize(rewriter, node, joined, node.inputs[0], node.inputs[1]);
+  }
+  return true;
+}
+
+// The largest sum of magnitudes of weights behind one output channel.
+double largest_sum(const Tensor& weights, int axis) {
+  const Dims& dims = weights.dims();
+  int64_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
+  const std::vector<double> numbers = load_doubles(weights);
+  std::vector<double> sums(static_cast<size_t>(dims[static_cast<size_t>(axis)]), 0);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    sums[i / static_cast<size_t>(inner) % sums.size()] += std::abs(numbers[i]);
+  return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+}
+
+// ConvInteger and MatMulInteger count in int32; in float32 where no sum can leave the whole numbers that are exact
+// there.
+bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
+  const bool is_conv = node.op == "ConvInteger";
+  Value* x = node.inputs[0];
+  const Value* codes = node.inputs[1];
+  Value* zero = node.input(2);
+  const Value* w_zero = node.input(3);
+  if (!is_byte(x->dtype()) || !x->shape().has_rank() || !codes->constant || !is_byte(codes->dtype()) ||
+      codes->constant->rank() < 2)
+    return false;
+  if ((w_zero && !w_zero->constant) || (zero && !(zero->shape().has_rank() && zero->shape().element_count().is(1))))
+    return false;
+  const int axis = is_conv ? 0 : codes->constant->rank() - 1;
+  if (w_zero && w_zero->constant->rank() > 1) return false;
+  const auto whole = dequantized(*codes->constant, Tensor::from<float>(DType::Float32, {}, std::vector<float>{1}),
+                                 w_zero ? &*w_zero->constant : nullptr, axis);
+  if (!whole || 255 * largest_sum(*whole, axis) >= kExactSum) return false;
+  Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
+  Value* real = dequantize(rewriter, node, x, scale, zero);
+  Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul",
+                                   {real, rewriter.add_constant(codes->name + ".whole", *whole)}, node.attrs);
+  Value* out = node.outputs.front();
+  // What turns the counts to float32 at once reads them as they are.
+  for (Node* reader : rewriter.readers(out)) {
+    if (reader->op == "Cast" && reader->outputs.front()->dtype() == DType::Float32)
+      rewriter.replace(reader->outputs.front(), product);
+  }
+  if (!rewriter.is_retired(&node))
+    rewriter.replace(out, rewriter.insert(&node, "Cast", {product}, {{"to", int64_t{6}}}));
+  return true;
+}
+
+// com.microsoft.MatMulIntegerToFloat(a, b, a scale, b scale, a zero, b zero, bias)
+bool rewrite_matmul_to_float(Rewriter& rewriter, Node& node) {
+  const Value* codes = node.inputs[1];
+  const Value* scale = node.inputs[3];
+  const Value* zero = node.input(5);
+  const auto is_one = [](const Value* v) { return !v || (v->shape().has_rank() && v->shape().element_count().is(1)); };
+  if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || !is_one(node.input(4)) ||
+      node.outputs.front()->dtype() != DType::Float32)
+    return false;
+  if (!codes->constant || !scale->constant || (zero && !zero->constant)) return false;
+  const auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, -1);
+  if (!real) return false;
+  Value* a = dequantize(rewriter, node, node.inputs[0], node.inputs[2], node.input(4));
+  Value* product = rewriter.insert(&node, "MatMul", {a, rewriter.add_constant(codes->name + ".real", *real)});
+  if (node.input(6)) product = rewriter.insert(&node, "Add", {product, node.inputs[6]});
+  rewriter.replace(node.outputs.front(), product);
+  return true;
+}
+
+// A pool over codes runs on the same codes in float32.
+bool rewrite_max_pool(Rewriter& rewriter, Node& node) {
+  Value* x = node.inputs.front();
+  if (!is_byte(x->dtype()) || !x->shape().has_rank() || node.output(1)) return false;
+  const Node* source = made_by(x, "QuantizeLinear");
+  const bool known = source && read_grid(x->dtype(), source->input(1), source->input(2));
+  Value* scale = known ? source->inputs[1] : rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
+  Value* zero = known ? source->input(2) : nullptr;
+  if (!zero) zero = rewriter.add_scalar(x->name + ".zero", x->dtype(), 0);
+  Value* pooled = rewriter.insert(&node, "MaxPool", {dequantize(rewriter, node, x, scale, zero)}, node.attrs);
+  quantize(rewriter, node, pooled, scale, zero);
+  return true;
+}
+
+// A zero point left out is written, and Microsoft's names of the two operators become ONNX's.
+bool rewrite_linear(Rewriter& rewriter, Node& node) {
+  if (node.op == "QuantizeLinear") {
+    Value* out = node.outputs.front();
+    if (node.input(2) || !is_byte(out->dtype()) || !read_grid(out->dtype(), node.inputs[1], nullptr)) return false;
+    rewriter.set_input(&node, 2, rewriter.add_scalar(out->name + ".zero", out->dtype(), 0));
+    return true;
+  }
+  node.op = node.op.substr(std::string_view("com.microsoft.").size());
+  return true;
+}
+
+Rewrite rewrite_of(std::string_view op) {
+  static const std::map<std::string_view, Rewrite> rewrites = {
+      {"QLinearConv", rewrite_conv},
+      {"QLinearMatMul", rewrite_matmul},
+      {"ConvInteger", rewrite_integer_product},
+      {"MatMulInteger", rewrite_integer_product},
+      {"MaxPool", rewrite_max_pool},
+      {"QuantizeLinear", rewrite_linear},
+      {"com.microsoft.QuantizeLinear", rewrite_linear},
+      {"com.microsoft.DequantizeLinear", rewrite_linear},
+      {"com.microsoft.MatMulIntegerToFloat", rewrite_matmul_to_float},
+      {"com.microsoft.QGemm", rewrite_gemm},
+      {"com.microsoft.QLinearAdd", rewrite_binary},
+      {"com.microsoft.QLinearAveragePool", rewrite_average_pool},
+      {"com.microsoft.QLinearConcat", rewrite_concat},
+      {"com.microsoft.QLinearGlobalAveragePool", rewrite_global_average_pool},
+      {"com.microsoft.QLinearLeakyRelu", rewrite_leaky_relu},
+      {"com.microsoft.QLinearMul", rewrite_binary},
+      {"com.microsoft.QLinearSigmoid", rewrite_sigmoid},
+      {"com.microsoft.QLinearSoftmax", rewrite_softmax},
+  };
+  const auto it = rewrites.find(op);
+  return it == rewrites.end() ? nullptr : it->second;
+}
+
+bool normalize(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  bool changed = false;
+  for (Node* node : rewriter.nodes()) {
+    if (rewriter.is_retired(node)) continue;
+    if (const Rewrite rewrite = rewrite_of(node->op)) changed = rewrite(rewriter, *node) || changed;
+  }
+  changed = drop_requantization(rewriter) || changed;
+  rewriter.finish();
+  return changed;
+}
+
+}  // namespace
+
+// Operators on quantized codes become DequantizeLinear, the float operator and QuantizeLinear, within one step of the
+// result; and a QuantizeLinear with its DequantizeLinear goes where its input lies on its grid already.
+bool normalize_quantization(Graph& graph, const PassContext& context) {
+  return for_each_body(graph, [&](Graph& g) { return normalize(g, context); });
+}
+
+}  // namespace neo

@@ -1,0 +1,117 @@
+#include "passes/quantization.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "passes/pattern.h"
+
+namespace neo {
+namespace {
+
+// Finds the grid that the elements of a float value lie on.
+class GridFinder {
+ public:
+  std::optional<Grid> of(const Value* value) {
+    const auto it = known_.find(value);
+    if (it != known_.end()) return it->second;
+    const auto grid = find(value);
+    known_.emplace(value, grid);
+    return grid;
+  }
+
+ private:
+  std::optional<Grid> find(const Value* value) {
+    const Node* node = value->producer;
+    if (!node || node->outputs.empty() || node->outputs.front() != value) return std::nullopt;
+    if (node->op == "DequantizeLinear")
+      return node->int_attr("block_size", 0) == 0 ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2))
+                                                  : std::nullopt;
+    if (node->op == "Concat") {
+      auto grid = of(node->inputs.front());
+      for (const Value* part : node->inputs) {
+        if (!(of(part) == grid)) return std::nullopt;
+      }
+      return grid;
+    }
+    static constexpr std::string_view kMoves[] = {
+        "MaxPool", "Reshape", "Flatten",      "Squeeze",      "Unsqueeze", "Transpose", "Slice",        "Expand",
+        "Gather",  "Tile",    "DepthToSpace", "SpaceToDepth", "Relu",      "ReduceMax", "GlobalMaxPool"};
+    // The number 0 lies on every grid.
+    if (std::find(std::begin(kMoves), std::end(kMoves), node->op) != std::end(kMoves)) return of(node->inputs.front());
+    return std::nullopt;
+  }
+
+  std::unordered_map<const Value*, std::optional<Grid>> known_;
+};
+
+bool is_one_scale(const Node& node) {
+  return node.int_attr("block_size", 0) == 0;
+}
+
+}  // namespace
+
+bool is_byte(DType dtype) {
+  return dtype == DType::Int8 || dtype == DType::UInt8;
+}
+
+std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero) {
+  if (!is_byte(dtype) || !scale || !scale->constant || scale->dtype() != DType::Float32 || scale->constant->size() != 1)
+    return std::nullopt;
+  if (zero && (!zero->constant || zero->constant->size() != 1)) return std::nullopt;
+  Grid grid{dtype, load_double(DType::Float32, scale->constant->data()), 0};
+  if (zero) grid.zero = load_double(zero->dtype(), zero->constant->data());
+  // Products with codes are normal numbers.
+  return grid.scale > 1e-30 && grid.scale < 1e30 ? std::optional(grid) : std::nullopt;
+}
+
+std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis) {
+  if (scale.dtype() != DType::Float32 || !is_byte(codes.dtype())) return std::nullopt;
+  const Dims& dims = codes.dims();
+  if (axis < 0) axis += codes.rank();
+  int64_t inner = 1;
+  int64_t along = 1;
+  if (axis >= 0 && axis < codes.rank()) {
+    along = dims[static_cast<size_t>(axis)];
+    for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= dims[i];
+  }
+  const auto fits = [&](const Tensor& t) { return t.size() == 1 || (t.rank() == 1 && t.size() == along); };
+  if (!fits(scale) || (zero && !fits(*zero))) return std::nullopt;
+  const std::vector<double> scales = load_doubles(scale);
+  const std::vector<double> zeros = zero ? load_doubles(*zero) : std::vector<double>{0};
+  std::vector<double> numbers = load_doubles(codes);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const size_t c = i / static_cast<size_t>(inner) % static_cast<size_t>(along);
+    numbers[i] = (numbers[i] - zeros[c % zeros.size()]) * scales[c % scales.size()];
+  }
+  Tensor real(DType::Float32, dims);
+  store_doubles(real, numbers);
+  return real;
+}
+
+bool drop_requantization(Rewriter& rewriter) {
+  GridFinder grids;
+  bool changed = false;
+  for (Node* node : rewriter.nodes()) {
+    if (rewriter.is_retired(node) || !is_one_scale(*node)) continue;
+    if (node->op == "QuantizeLinear") {
+      const Node* source = made_by(node->inputs[0], "DequantizeLinear");
+      const auto grid = read_grid(node->outputs.front()->dtype(), node->input(1), node->input(2));
+      if (!source || !grid || grids.of(node->inputs[0]) != grid) continue;
+      rewriter.replace(node->outputs.front(), source->inputs[0]);
+      changed = true;
+    } else if (node->op == "DequantizeLinear") {
+      const Node* source = made_by(node->inputs[0], "QuantizeLinear");
+      if (!source || !is_one_scale(*source)) continue;
+      const auto grid = read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2));
+      const auto before = read_grid(source->outputs.front()->dtype(), source->input(1), source->input(2));
+      if (!grid || grid != before || grids.of(source->inputs[0]) != grid ||
+          source->inputs[0]->dtype() != node->outputs.front()->dtype())
+        continue;
+      rewriter.replace(node->outputs.front(), source->inputs[0]);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace neo

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+
+#include "passes/rewriter.h"
+
+namespace neo {
+
+// The numbers that codes of one scale and zero point stand for.
+struct Grid {
+  DType dtype = DType::Undefined;
+  double scale = 1;
+  double zero = 0;
+  friend bool operator==(const Grid&, const Grid&) = default;
+};
+
+// int8 and uint8
+bool is_byte(DType dtype);
+
+// The grid of codes, where scale and zero point (null: 0) are constants of one element and a code survives the way to
+// float32 and back.
+std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero);
+
+// Codes less their zero point times their scale, as float32. Scale and zero point have one element, or one for each
+// position of the axis (negative: from the end); nothing where they fit neither.
+std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis);
+
+// Removes a DequantizeLinear of a QuantizeLinear by the same scale and zero point of a value that lies on that grid
+// already, and a QuantizeLinear of such a value's codes.
+bool drop_requantization(Rewriter& rewriter);
+
+}  // namespace neo

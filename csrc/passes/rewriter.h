@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace neo {
+
+// A graph while a pass rewrites it. Who reads what is right after every change; a node that nobody reads any more is
+// retired at once, so that it counts as no reader, and removed by finish().
+class Rewriter {
+ public:
+  Rewriter(Graph& graph, const PassContext& context);
+  Rewriter(const Rewriter&) = delete;
+  Rewriter& operator=(const Rewriter&) = delete;
+
+  Graph& graph() const { return graph_; }
+  const PassContext& context() const { return context_; }
+  // In order, as they were in the beginning; some may have been retired since.
+  const std::vector<Node*>& nodes() const { return nodes_; }
+  bool is_retired(const Node* node) const { return retired_.count(node) > 0; }
+
+  // How often a value is read; a graph output counts as a reader.
+  size_t uses(const Value* value) const;
+  // The only reader of a value that no graph output is; null where there are several or none.
+  Node* only_reader(const Value* value) const;
+  // The nodes that read a value, one for each read.
+  std::vector<Node*> readers(const Value* value) const;
+
+  Value* add_constant(std::string_view name, Tensor tensor);
+  Value* add_scalar(std::string_view name, DType dtype, double number);
+  // A node before `position`, named after it, of one output; types are inferred.
+  Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {});
+  // A node before `node` with its operator, name and number of outputs.
+  std::vector<Value*> insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs);
+  // Inputs beyond the last become null.
+  void set_input(Node* node, size_t index, Value* value);
+  // Readers of `from`, graph outputs included, read `to`, which takes over the name where this rewriter made it.
+  void replace(Value* from, Value* to);
+
+  // Removes what was retired; whether anything was changed.
+  bool finish();
+
+ private:
+  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                    const std::vector<std::string>& names, Attrs attrs);
+  void drop_read(Value* value, const Node* node, int index);
+  void retire_if_unread(Node* node);
+
+  Graph& graph_;
+  const PassContext& context_;
+  std::vector<Node*> nodes_;
+  Graph::Users users_;
+  std::unordered_set<const Node*> retired_;
+  std::unordered_set<const Value*> made_;
+  bool changed_ = false;
+};
+
+}  // namespace neo

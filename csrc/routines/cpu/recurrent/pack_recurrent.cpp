@@ -1,0 +1,197 @@
+#include "routines/cpu/recurrent/pack_recurrent.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "ops/op.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// True where every direction has these activations, or none are named.
+bool has_activations(const Node& node, const std::vector<std::string>& wanted) {
+  const auto names = node.strings_attr("activations");
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (lower(names[i]) != wanted[i % wanted.size()]) return false;
+  }
+  return true;
+}
+
+bool is_float_constant(const Value* v) {
+  return v && v->constant && v->dtype() == DType::Float32;
+}
+
+bool is_float_tensor(const Value* v) {
+  return v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32;
+}
+
+// Sequences that are as long as X.
+bool are_whole(const Value* lengths, const Dim& steps) {
+  if (!lengths) return true;
+  if (!lengths->constant || !steps.is_constant()) return false;
+  const auto given = load_ints(*lengths->constant);
+  return std::all_of(given.begin(), given.end(), [&](int64_t n) { return n == steps.value(); });
+}
+
+std::optional<std::string> find_kind(const Node& node, RecurrentForm& form) {
+  if (node.op == "LSTM") {
+    form.kind = CellKind::Lstm;
+    form.gates = 4;
+    if (!has_activations(node, {"sigmoid", "tanh", "tanh"})) return "the activations are not the default ones";
+    if (node.int_attr("input_forget", 0) != 0) return "input and forget gate are coupled";
+    return std::nullopt;
+  }
+  if (node.op == "GRU") {
+    form.kind = node.int_attr("linear_before_reset", 0) != 0 ? CellKind::GruLinear : CellKind::GruGates;
+    form.gates = 3;
+    if (!has_activations(node, {"sigmoid", "tanh"})) return "the activations are not the default ones";
+    return std::nullopt;
+  }
+  form.gates = 1;
+  form.kind = CellKind::RnnTanh;
+  if (has_activations(node, {"tanh"})) return std::nullopt;
+  form.kind = CellKind::RnnRelu;
+  if (has_activations(node, {"relu"})) return std::nullopt;
+  return "the activations are neither tanh nor relu";
+}
+
+std::optional<std::string> read(const Node& node, RecurrentForm& form) {
+  if (auto why = find_kind(node, form)) return why;
+  if (node.has_attr("clip")) return "the gates are clipped";
+  const Value* w = node.input(1);
+  const Value* r = node.input(2);
+  form.x = node.input(0);
+  form.initial_h = node.input(5);
+  form.initial_c = node.op == "LSTM" ? node.input(6) : nullptr;
+  if (node.op == "LSTM" && node.input(7)) return "there are peepholes";
+  if (!is_float_constant(w) || !is_float_constant(r) || (node.input(3) && !is_float_constant(node.input(3)))) {
+    return "the weights are not float32 constants";
+  }
+  for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
+    if (v && (!is_float_tensor(v) || v->shape().rank() != 3)) return "an input is not a float32 tensor of rank 3";
+  }
+  const std::string direction = node.string_attr("direction", "forward");
+  form.directions = direction == "bidirectional" ? 2 : 1;
+  form.reverse = direction == "reverse";
+  form.batch_first = node.int_attr("layout", 0) != 0;
+  if (!are_whole(node.input(4), form.x->shape()[form.batch_first ? 1 : 0]))
+    return "the sequences have lengths of their own";
+  const Dims& w_dims = w->constant->dims();
+  const Dims& r_dims = r->constant->dims();
+  if (w_dims.size() != 3 || r_dims.size() != 3) return "the weights have not rank 3";
+  form.hidden = r_dims[2];
+  form.input = w_dims[2];
+  const int64_t rows = form.gates * form.hidden;
+  if (form.hidden < 1 || w_dims != Dims{form.directions, rows, form.input} ||
+      r_dims != Dims{form.directions, rows, form.hidden} ||
+      (node.input(3) && node.input(3)->constant->dims() != Dims{form.directions, 2 * rows})) {
+    return "the weights do not fit the hidden size";
+  }
+  if (!form.x->shape()[2].is(form.input)) return "the size of the input is not known";
+  return std::nullopt;
+}
+
+// Copies gates [first, first + count) of R, which has `gates` of them.
+Tensor pack_cells(const RecurrentForm& form, const Tensor& r, int64_t lanes, int64_t first, int64_t count) {
+  const int64_t hidden = form.hidden, blocks = ceil_div(hidden, lanes);
+  Tensor packed(DType::Float32, {form.directions, blocks, hidden, count, lanes});
+  float* to = packed.as<float>();
+  for (int64_t d = 0; d < form.directions; ++d) {
+    const float* from = r.as<float>() + d * form.gates * hidden * hidden;
+    for (int64_t block = 0; block < blocks; ++block) {
+      for (int64_t k = 0; k < hidden; ++k) {
+        for (int64_t gate = first; gate < first + count; ++gate) {
+          for (int64_t lane = 0; lane < lanes; ++lane) {
+            const int64_t unit = block * lanes + lane;
+            *to++ = unit < hidden ? from[(gate * hidden + unit) * hidden + k] : 0.0f;
+          }
+        }
+      }
+    }
+  }
+  return packed;
+}
+
+GemmSchedule projection_schedule(const TileKernels& tiles) {
+  return {kTileVectors, tiles.max_rows[kTileVectors], true};
+}
+
+}  // namespace
+
+std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) {
+  RecurrentForm form;
+  if (auto reason = read(node, form)) {
+    if (why) *why = *reason;
+    return std::nullopt;
+  }
+  return form;
+}
+
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles) {
+  GemmShape shape;
+  shape.m = rows;
+  shape.n = form.directions * ceil_div(form.hidden, tiles.lanes) * form.gates * tiles.lanes;
+  shape.k = form.input;
+  return plan_gemm(shape, projection_schedule(tiles), tiles);
+}
+
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
+                               const PackKernels& pack) {
+  PackedRecurrent packed;
+  const int64_t lanes = tiles.lanes, hidden = form.hidden;
+  packed.lanes = lanes;
+  packed.blocks = ceil_div(hidden, lanes);
+  packed.width = packed.blocks * form.gates * lanes;
+  const Tensor& w = *node.input(1)->constant;
+  const Tensor& r = *node.input(2)->constant;
+  const Tensor* b = node.input(3) ? &*node.input(3)->constant : nullptr;
+
+  // Columns of the projection: [direction][block][gate][lane].
+  Tensor columns(DType::Float32, {form.directions * packed.width, form.input});
+  packed.bias = Tensor(DType::Float32, {form.directions * packed.width});
+  packed.candidate_bias = Tensor(DType::Float32, {form.directions, packed.blocks, lanes});
+  float* to = columns.as<float>();
+  float* bias = packed.bias.as<float>();
+  float* candidate_bias = packed.candidate_bias.as<float>();
+  for (int64_t d = 0; d < form.directions; ++d) {
+    const float* of_w = w.as<float>() + d * form.gates * hidden * form.input;
+    const float* biases = b ? b->as<float>() + d * 2 * form.gates * hidden : nullptr;
+    for (int64_t block = 0; block < packed.blocks; ++block) {
+      for (int64_t gate = 0; gate < form.gates; ++gate) {
+        const bool apart = form.kind == CellKind::GruLinear && gate == 2;
+        for (int64_t lane = 0; lane < lanes; ++lane, to += form.input, ++bias) {
+          const int64_t unit = block * lanes + lane;
+          const int64_t row = gate * hidden + unit;
+          const bool exists = unit < hidden;
+          if (exists)
+            std::copy_n(of_w + row * form.input, form.input, to);
+          else
+            std::fill_n(to, form.input, 0.0f);
+          const float w_bias = exists && biases ? biases[row] : 0.0f;
+          const float r_bias = exists && biases ? biases[form.gates * hidden + row] : 0.0f;
+          *bias = apart ? w_bias : w_bias + r_bias;
+          if (gate + 1 == form.gates) *candidate_bias++ = r_bias;
+        }
+      }
+    }
+  }
+  const GemmPlan plan = projection_plan(form, 1, tiles);
+  packed.projection = Tensor(DType::Float32, {gemm_packed_size(plan)});
+  pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, packed.projection.as<float>());
+
+  if (form.kind == CellKind::GruGates) {
+    packed.recurrent = pack_cells(form, r, lanes, 0, 2);
+    packed.candidate = pack_cells(form, r, lanes, 2, 1);
+  } else {
+    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates);
+  }
+  return packed;
+}
+
+}  // namespace neo

@@ -1,0 +1,44 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "routines/cpu/gemm/gemm.h"
+#include "routines/cpu/recurrent/recurrent.h"
+
+namespace neo {
+
+// What a recurrent node computes, as its attributes and constants say.
+struct RecurrentForm {
+  CellKind kind = CellKind::Lstm;  // GruGates stands for both halves of that form
+  int64_t input = 0;
+  int64_t hidden = 0;
+  int64_t gates = 4;
+  int64_t directions = 1;
+  bool reverse = false;  // the first direction runs backwards
+  bool batch_first = false;
+  const Value* x = nullptr;
+  const Value* initial_h = nullptr;  // or null
+  const Value* initial_c = nullptr;  // or null
+};
+
+// The form of a node, or why there is none.
+std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why);
+
+// The constants of a recurrent node as the kernels read them.
+struct PackedRecurrent {
+  int64_t lanes = 0;
+  int64_t blocks = 0;     // of hidden units
+  int64_t width = 0;      // gates of one direction, in whole vectors
+  Tensor projection;      // W of all directions, packed for the GEMM that run() plans with projection_plan()
+  Tensor bias;            // of the projection's columns
+  Tensor recurrent;       // R: [direction][block][hidden][gates][lanes]; GruGates: gates z and r
+  Tensor candidate;       // GruGates: gate h of R, alike
+  Tensor candidate_bias;  // GruLinear: [direction][blocks][lanes]
+};
+
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
+                               const PackKernels& pack);
+
+// The product of `rows` rows of X with W of all directions.
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles);
+
+}  // namespace neo

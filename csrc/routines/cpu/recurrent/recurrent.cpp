@@ -1,0 +1,318 @@
+#include "routines/cpu/recurrent/recurrent.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/recurrent/pack_recurrent.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
+
+namespace neo {
+namespace {
+
+constexpr int64_t kOperationsPerTask = 500000;  // of one step, where a team shares every step
+constexpr int64_t kLeastRows = 6;
+constexpr int64_t kMostRowTasks = 16;
+
+struct RecurrentKernels {
+  const TileKernels& tiles;
+  const PackKernels& pack;
+  decltype(&scalar::recurrent_cells) cells;
+
+  static RecurrentKernels of(const Target& target) {
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells)};
+  }
+};
+
+// How the steps of all directions are cut. Either each task runs all steps of some rows of the batch, or the tasks of
+// every step take some blocks of hidden units of all rows.
+struct CellSplit {
+  bool by_step = false;
+  bool serial = false;
+  int64_t chunk = 1;   // rows or blocks of a task
+  int64_t chunks = 1;  // of one direction
+};
+
+CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
+  CellSplit split;
+  const int64_t per_step = 2 * form.directions * batch * form.gates * form.hidden * form.hidden;
+  const int64_t rows = ceil_div(ceil_div(batch, kMostRowTasks), kLeastRows) * kLeastRows;
+  const int64_t row_chunks = batch == 0 ? 0 : ceil_div(batch, std::max<int64_t>(1, rows));
+  const int64_t step_tasks = std::min(form.directions * blocks, per_step / kOperationsPerTask);
+  split.by_step = step_tasks > form.directions * row_chunks;
+  if (split.by_step) {
+    split.chunk = ceil_div(blocks, ceil_div(step_tasks, form.directions));
+    split.chunks = ceil_div(blocks, split.chunk);
+  } else {
+    split.chunk = rows;
+    split.chunks = row_chunks;
+  }
+  split.serial = TaskSplit::of(form.directions * split.chunks, per_step * steps).serial;
+  return split;
+}
+
+struct RecurrentCall {
+  int64_t steps = 0;
+  int64_t batch = 0;
+  GemmPlan projection;
+  TaskSplit projection_split;
+  CellSplit cells;
+  int64_t state_row = 0;  // floats
+  int64_t state = 0;      // floats of one state of one direction
+  // Offsets in scratch, floats.
+  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0;
+  bool two_h = true;  // h of the step before and of this one are held apart
+};
+
+class RecurrentStep final : public KernelStep {
+ public:
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels)
+      : op_(candidate.workload->root().op),
+        form_(form),
+        kernels_(kernels),
+        packed_(pack_recurrent(candidate.workload->root(), form, kernels.tiles, kernels.pack)) {
+    x_ = argument_of(candidate, form.x);
+    initial_h_ = argument_of(candidate, form.initial_h);
+    initial_c_ = argument_of(candidate, form.initial_c);
+    int next = static_cast<int>(
+        std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
+    const Node& node = candidate.workload->root();
+    for (size_t i = 0; i < 3; ++i) outputs_[i] = node.output(i) ? next++ : -1;
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(x_)];
+    for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "a recurrent layer takes dense tensors");
+    RecurrentCall call;
+    call.steps = x.dims[form_.batch_first ? 1 : 0];
+    call.batch = x.dims[form_.batch_first ? 0 : 1];
+    const Dims state = form_.batch_first ? Dims{call.batch, form_.directions, form_.hidden}
+                                         : Dims{form_.directions, call.batch, form_.hidden};
+    for (int i : {initial_h_, initial_c_}) {
+      if (i < 0) continue;
+      const Dims& given = args[static_cast<size_t>(i)].dims;
+      NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
+                to_string(given));
+    }
+    call.projection = projection_plan(form_, call.steps * call.batch, kernels_.tiles);
+    call.projection_split = TaskSplit::of(
+        call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
+    call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
+    call.state_row = packed_.blocks * packed_.lanes;
+    call.state = call.batch * call.state_row;
+    call.two_h = form_.kind != CellKind::GruGates;
+    int64_t size = 0;
+    const auto take = [&](int64_t floats) {
+      const int64_t at = size;
+      size += ceil_div(floats, 16) * 16;
+      return at;
+    };
+    call.gates = take(call.steps * call.batch * form_.directions * packed_.width);
+    call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
+    call.cell = take(form_.directions * call.state);
+    if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
+    call.workspace = take(call.projection_split.workspaces * call.projection.workspace_size);
+    return Prepared::of(call, size * 4);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
+    auto* memory = reinterpret_cast<float*>(scratch);
+    project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
+    load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
+    if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
+    const CellSplit& split = call.cells;
+    if (split.by_step) {
+      for (int64_t step = 0; step < call.steps; ++step) {
+        for (int phase = 0; phase < phases(); ++phase) {
+          run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
+            kernels_.cells(cell_args(call, args, memory, direction, step, phase), 0, call.batch, begin, end);
+          });
+        }
+      }
+    } else {
+      run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
+        for (int64_t step = 0; step < call.steps; ++step) {
+          for (int phase = 0; phase < phases(); ++phase) {
+            kernels_.cells(cell_args(call, args, memory, direction, step, phase), begin, end, 0, packed_.blocks);
+          }
+        }
+      });
+    }
+    const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
+    store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
+    store_state(call, args, outputs_[2], memory + call.cell, 1);
+  }
+
+ private:
+  int phases() const { return form_.kind == CellKind::GruGates ? 2 : 1; }
+
+  void project(const RecurrentCall& call, const float* x, float* memory, Team& team) const {
+    GemmArgs g;
+    g.a = x;
+    g.a_row = form_.input;
+    g.b = packed_.projection.as<float>();
+    g.column_bias = packed_.bias.as<float>();
+    g.c = memory + call.gates;
+    g.c_row = form_.directions * packed_.width;
+    g.lo = -std::numeric_limits<float>::infinity();
+    g.hi = std::numeric_limits<float>::infinity();
+    g.workspace = memory + call.workspace;
+    run_tasks(team, call.projection_split, [&](int64_t begin, int64_t end, int workspace) {
+      run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
+    });
+  }
+
+  // part(direction, begin, end) for every chunk of rows or blocks.
+  template <class F>
+  void run_parts(const RecurrentCall& call, Team& team, F&& part) const {
+    const CellSplit& split = call.cells;
+    const int64_t whole = split.by_step ? packed_.blocks : call.batch;
+    const auto tasks = [&](int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % split.chunks * split.chunk;
+        part(task / split.chunks, first, std::min(first + split.chunk, whole));
+      }
+    };
+    const int64_t count = form_.directions * split.chunks;
+    if (split.serial)
+      tasks(0, count, 0);
+    else
+      team.parallel_for(count, tasks);
+  }
+
+  CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t step,
+                     int phase) const {
+    const bool reverse = form_.reverse || direction == 1;
+    const int64_t at = reverse ? call.steps - 1 - step : step;
+    const int64_t gates_row = form_.directions * packed_.width;
+    const int64_t row_step = form_.batch_first ? call.steps : 1;
+    CellArgs c;
+    c.kind = phase == 0 ? form_.kind : CellKind::GruCandidate;
+    c.hidden = form_.hidden;
+    const Tensor& weights = phase == 0 ? packed_.recurrent : packed_.candidate;
+    c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
+    c.gates_x =
+        memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
+    c.gates_x_row = row_step * gates_row;
+    c.gates_x_block = form_.gates * packed_.lanes;
+    c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
+    c.state_row = call.state_row;
+    c.cell = memory + call.cell + direction * call.state;
+    float* h = memory + call.h + direction * call.state * (call.two_h ? 2 : 1);
+    c.h_in = h + (call.two_h ? step % 2 * call.state : 0);
+    c.h_out = h + (call.two_h ? (step + 1) % 2 * call.state : 0);
+    if (form_.kind == CellKind::GruGates) {
+      float* reset = memory + call.reset + direction * call.state;
+      if (phase == 0) {
+        c.h_out = reset;
+      } else {
+        c.h_in = reset;
+        c.h_last = h;
+      }
+    }
+    if (outputs_[0] >= 0) {
+      const int64_t vectors =
+          form_.batch_first ? at * form_.directions + direction : (at * form_.directions + direction) * call.batch;
+      c.y = reinterpret_cast<float*>(args[outputs_[0]]) + vectors * form_.hidden;
+      c.y_row = (form_.batch_first ? call.steps * form_.directions : 1) * form_.hidden;
+    }
+    return c;
+  }
+
+  int64_t state_row_of(const RecurrentCall& call, int64_t direction, int64_t b) const {
+    return (form_.batch_first ? b * form_.directions + direction : direction * call.batch + b) * form_.hidden;
+  }
+
+  void load_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies) const {
+    for (int64_t d = 0; d < form_.directions; ++d) {
+      for (int64_t b = 0; b < call.batch; ++b) {
+        float* to = state + d * copies * call.state + b * call.state_row;
+        std::fill_n(to, call.state_row, 0.0f);
+        if (argument < 0) continue;
+        std::copy_n(reinterpret_cast<const float*>(args[argument]) + state_row_of(call, d, b), form_.hidden, to);
+      }
+    }
+  }
+
+  void store_state(const RecurrentCall& call, std::byte* const* args, int argument, const float* state,
+                   int64_t copies) const {
+    if (argument < 0) return;
+    for (int64_t d = 0; d < form_.directions; ++d) {
+      for (int64_t b = 0; b < call.batch; ++b) {
+        std::copy_n(state + d * copies * call.state + b * call.state_row, form_.hidden,
+                    reinterpret_cast<float*>(args[argument]) + state_row_of(call, d, b));
+      }
+    }
+  }
+
+  std::string op_;
+  RecurrentForm form_;
+  RecurrentKernels kernels_;
+  PackedRecurrent packed_;
+  int x_ = 0, initial_h_ = -1, initial_c_ = -1;
+  int outputs_[3] = {-1, -1, -1};
+};
+
+// The products of the input of all steps as one GEMM, then step after step the product with R and the gates in one
+// pass.
+class RecurrentRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/recurrent"; }
+  std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    std::string why;
+    if (!read_recurrent(workload.root(), &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
+      if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+    }
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    const Shape& x = form.x->shape();
+    const int64_t steps = x[form.batch_first ? 1 : 0].hint(), batch = x[form.batch_first ? 0 : 1].hint();
+    const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
+    const CellSplit split = split_cells(form, steps, batch, ceil_div(form.hidden, target.lanes()));
+    const auto product = [&](int64_t depth) {
+      return 2.0 * static_cast<double>(steps) * static_cast<double>(batch) * static_cast<double>(width) *
+             static_cast<double>(depth);
+    };
+    const auto projected = static_cast<double>(steps * batch * (form.input + width) * 4);
+    const double rows_efficiency = std::min(0.7, 0.15 * static_cast<double>(std::max<int64_t>(1, batch)));
+    c.cost.time_us = tasks_us(product(form.input), 0.8, worthwhile_tasks(static_cast<int64_t>(product(form.input))),
+                              projected, target) +
+                     tasks_us(product(form.hidden), rows_efficiency, split.serial ? 1 : form.directions * split.chunks,
+                              projected, target) +
+                     0.1 * static_cast<double>(steps);
+    c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
+    c.cost.workspace_bytes = steps * batch * width * 4;
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
+                                           RecurrentKernels::of(target));
+  }
+};
+
+}  // namespace
+
+void add_recurrent_routines(RoutineTable& table) {
+  table.add(std::make_unique<RecurrentRoutine>());
+}
+
+}  // namespace neo

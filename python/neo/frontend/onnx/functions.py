@@ -1,0 +1,52 @@
+"""Bodies of operators that are functions: the model's own, and those ONNX defines by other operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import onnx
+
+from neo.frontend.onnx.signature import find_schema
+from neo.frontend.onnx.types import type_proto
+
+if TYPE_CHECKING:
+    from neo import _native
+
+__all__ = ["schema_function", "without_inputs"]
+
+
+def schema_function(
+    node: onnx.NodeProto, domain: str, opset: int, inputs: Sequence[_native.Value | None]
+) -> onnx.FunctionProto | None:
+    """What ONNX itself says an operator consists of, for these input types; None where it says nothing."""
+    schema = find_schema(domain, node.op_type, opset)
+    if schema is None:
+        return None
+    if schema.has_function:
+        return schema.function_body
+    if not schema.has_context_dependent_function:
+        return None
+    types = [(type_proto(v) if v is not None else onnx.TypeProto()).SerializeToString() for v in inputs]
+    raw = schema.get_context_dependent_function(node.SerializeToString(), types)
+    if not raw:
+        return None
+    body = onnx.FunctionProto()
+    body.ParseFromString(raw)
+    return body
+
+
+def without_inputs(nodes: Sequence[onnx.NodeProto], absent: set[str]) -> list[onnx.NodeProto]:
+    """The nodes of a function that is called without some of its inputs."""
+    result = []
+    for node in nodes:
+        if absent & set(node.input):
+            copy = onnx.NodeProto()
+            copy.CopyFrom(node)
+            for i, name in enumerate(copy.input):
+                if name in absent:
+                    copy.input[i] = ""
+            result.append(copy)
+        else:
+            result.append(node)
+    return result

@@ -1,0 +1,67 @@
+"""Operators of com.microsoft whose channels come last: transposes around the operator that has them second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from neo.frontend.onnx.call import Call, Results
+from neo.frontend.onnx.registry import register
+
+if TYPE_CHECKING:
+    from neo import _native
+
+__all__: list[str] = []
+
+_DOMAIN = "com.microsoft"
+
+
+def _channels_second(call: Call, value: _native.Value, rank: int) -> _native.Value:
+    result: _native.Value = call.add("Transpose", [value], {"perm": [0, rank - 1, *range(1, rank - 1)]})
+    return result
+
+
+def _channels_last(call: Call, value: _native.Value, rank: int) -> Results:
+    return call.finish("Transpose", [value], {"perm": [0, *range(2, rank), 1]})
+
+
+def _around(call: Call, op: str, inputs: Sequence[_native.Value | None], attrs: dict[str, Any]) -> Results:
+    """The operator with its first input's channels brought second, and the result's back."""
+    rank = call.rank(0)
+    x = _channels_second(call, call.need(0), rank)
+    return _channels_last(call, call.add(op, [x, *inputs], attrs), rank)
+
+
+def _without(call: Call, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in call.attrs.items() if name not in names}
+
+
+@register("NhwcMaxPool", domain=_DOMAIN)
+def _nhwc_max_pool(call: Call) -> Results:
+    return _around(call, "MaxPool", [], call.attrs)
+
+
+@register("NhwcFusedConv", domain=_DOMAIN)
+def _nhwc_fused_conv(call: Call) -> Results:
+    """The weights stay as they are: output channels, input channels, window."""
+    rank = call.rank(0)
+    z = call.input(3)
+    inputs = [call.need(1), call.input(2), None if z is None else _channels_second(call, z, rank)]
+    return _around(call, f"{_DOMAIN}.FusedConv", inputs, call.attrs)
+
+
+@register("QLinearConv", domain=_DOMAIN)
+def _qlinear_conv(call: Call) -> Results:
+    attrs = _without(call, "channels_last")
+    if call.attrs.get("channels_last", 0):
+        return _around(call, "QLinearConv", call.inputs[1:], attrs)
+    return call.finish("QLinearConv", call.inputs, attrs)
+
+
+@register("QLinearAveragePool", "QLinearGlobalAveragePool", domain=_DOMAIN)
+def _qlinear_average_pool(call: Call) -> Results:
+    op = f"{_DOMAIN}.{call.op}"
+    attrs = _without(call, "channels_last")
+    if call.attrs.get("channels_last", 0):
+        return _around(call, op, call.inputs[1:], attrs)
+    return call.finish(op, call.inputs, attrs)

@@ -1,0 +1,47 @@
+"""Normalisations of older opsets."""
+
+from __future__ import annotations
+
+from neo.frontend.onnx.call import Call, Results
+from neo.frontend.onnx.registry import register
+
+__all__: list[str] = []
+
+
+@register("BatchNormalization", until=14)
+def _batch_normalization(call: Call) -> Results:
+    """Below opset 14 a node trains where more than Y is asked for, below 7 where it does not say that it tests."""
+    if any(call.wants(i) for i in range(1, len(call.outputs))):
+        raise call.refuse("BatchNormalization that trains is not supported. Got outputs beside Y")
+    if call.opset < 7 and not call.attrs.get("is_test", 0):
+        raise call.refuse("BatchNormalization that trains is not supported. Got is_test = 0")
+    epsilon = float(call.attrs.get("epsilon", 1e-5))
+    del call.outputs[1:]
+    if call.attrs.get("spatial", 1):
+        return call.finish("BatchNormalization", call.inputs, {"epsilon": epsilon})
+    # Not spatial: statistics of every element apart, of shape [C, ...].
+    x, scale, bias, mean, variance = (call.need(i) for i in range(5))
+    deviation = call.add("Sqrt", [call.add("Add", [variance, call.array(epsilon, variance.dtype)])])
+    normal = call.add("Div", [call.add("Sub", [x, mean]), deviation])
+    return call.finish("Add", [call.add("Mul", [normal, scale]), bias])
+
+
+@register("GroupNormalization", since=18, until=21)
+def _group_normalization(call: Call) -> Results:
+    """Scale and bias per group become scale and bias per channel."""
+    groups = int(call.attrs["num_groups"])
+    channels = call.size(0, 1, "the number of channels")
+    if groups < 1 or channels % groups:
+        raise call.refuse(f"the number of channels must be a multiple of num_groups. Got {channels} and {groups}")
+    each = []
+    for i in (1, 2):
+        column = call.add("Reshape", [call.need(i), call.array([groups, 1])])
+        wide = call.add("Expand", [column, call.array([groups, channels // groups])])
+        each.append(call.add("Reshape", [wide, call.array([channels])]))
+    return call.finish("GroupNormalization", [call.need(0), *each], call.attrs)
+
+
+@register("LayerNormalization", until=17)
+def _layer_normalization(call: Call) -> Results:
+    """ONNX Runtime's optimizer wrote it before ONNX had it."""
+    return call.finish("LayerNormalization", call.inputs, call.attrs)

@@ -1,0 +1,1 @@
+"""ONNX's own backend suite."""

@@ -1,0 +1,309 @@
+"""One case per message that a call or a compilation with wrong arguments gives."""
+
+import neo
+import numpy as np
+import pytest
+from neo import demo
+from onnx import TensorProto, helper
+
+from tests.face.conftest import build, two_by_two, value
+
+A = np.zeros((2, 3), np.float32)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return neo.compile(two_by_two(), threads=1)
+
+
+def fails(error, message, call, *arguments, **keywords):
+    with pytest.raises(error) as caught:
+        call(*arguments, **keywords)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, neo.Error)
+    return caught.value
+
+
+# --- names ---
+
+
+def test_a_name_that_the_model_lacks(pair):
+    fails(
+        neo.ModelError,
+        "[run] input names must be the model's. Got 'c', expected 'a', 'b'",
+        pair.run,
+        {"a": A, "b": A, "c": A},
+    )
+
+
+def test_an_input_left_out(pair):
+    fails(neo.ModelError, "[run] every input must be given. Got none for 'b', expected 'a', 'b'", pair.run, {"a": A})
+    fails(neo.ModelError, "[run] every input must be given. Got none for 'b', expected 'a', 'b'", pair, A)
+
+
+def test_more_arrays_than_inputs(pair):
+    fails(neo.ModelError, "[run] every array must have an input. Got 3 arrays, expected at most 2", pair, A, A, A)
+
+
+def test_an_input_given_twice(pair):
+    fails(neo.ModelError, "[run] an input must be given once. Got 'a' by position and by name", pair, A, a=A)
+
+
+def test_run_without_names(pair):
+    error = fails(
+        neo.DTypeError, "[run] inputs must be a mapping of names to arrays. Got ndarray, expected a dict", pair.run, A
+    )
+    assert isinstance(error, TypeError)
+
+
+# --- arrays ---
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "float16", "bool", "complex64", "<U1"])
+def test_an_array_of_another_dtype(pair, dtype):
+    x = A.astype(dtype)
+    error = fails(
+        neo.DTypeError, f"[run] dtype must be the input's. Got {x.dtype}, expected float32 - at input 'b'", pair, A, x
+    )
+    assert isinstance(error, TypeError)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (3,), (1, 2, 3), ()])
+def test_an_array_of_another_shape(pair, shape):
+    text = ",".join(map(str, shape))
+    error = fails(
+        neo.ShapeError,
+        f"[run] shape must be the input's. Got [{text}], expected [N,3] - at input 'a'",
+        pair,
+        np.zeros(shape, np.float32),
+        A,
+    )
+    assert isinstance(error, ValueError)
+
+
+def test_two_sizes_for_one_symbol(pair):
+    fails(
+        neo.ShapeError,
+        '[run] one size has one value. Got N=2 before and N=4 at axis 0 of "b"',
+        pair,
+        A,
+        np.zeros((4, 3), np.float32),
+    )
+
+
+def test_a_size_outside_its_range():
+    module = neo.compile(two_by_two(), shapes={"N": (2, 4)})
+    module(A, A)
+    fails(
+        neo.ShapeError,
+        '[run] a size must lie in its range. Got N=5, expected 2 to 4 - at axis 0 of "a"',
+        module,
+        np.zeros((5, 3), np.float32),
+        np.zeros((5, 3), np.float32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "kind"), [([[1, 2, 3], [4]], "list"), (object(), "object"), (None, "NoneType"), ("text", "str")]
+)
+def test_something_that_is_no_array_of_numbers(pair, x, kind):
+    with pytest.raises(
+        neo.DTypeError,
+        match=r"\[run\] (an input must give an array. Got "
+        + kind
+        + r"|dtype must be the input's. Got ).* - at input 'b'",
+    ):
+        pair(A, x)
+
+
+class OnAnotherDevice:
+    def __dlpack__(self, **options):
+        raise BufferError("the memory lies on a GPU")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_an_array_that_cannot_be_read_here(pair):
+    with pytest.raises(neo.DTypeError, match=r"\[run\] an input must give an array. Got OnAnotherDevice \(.*\)"):
+        pair(A, OnAnotherDevice())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [(TensorProto.INT32, 1.5), (TensorProto.UINT8, 256), (TensorProto.UINT8, -1)]
+)
+def test_a_plain_number_that_the_dtype_cannot_hold(dtype, number):
+    module = neo.compile(
+        build([helper.make_node("Identity", ["x"], ["y"])], [value("x", [], dtype)], [value("y", [], dtype)])
+    )
+    fails(neo.DTypeError, "[run] values must fit the dtype. Got ", module, number)
+
+
+def test_numbers_where_strings_are_wanted():
+    module = neo.compile(
+        build(
+            [helper.make_node("Identity", ["x"], ["y"])],
+            [value("x", [2], TensorProto.STRING)],
+            [value("y", [2], TensorProto.STRING)],
+        )
+    )
+    assert module(["a", "b"]).tolist() == ["a", "b"]
+    fails(
+        neo.DTypeError,
+        "[run] dtype must be the input's. Got float32, expected string - at input 'x'",
+        module,
+        np.zeros(2, np.float32),
+    )
+
+
+def sequence_module():
+    return neo.compile(
+        build(
+            [helper.make_node("SequenceAt", ["x", "first"], ["y"])],
+            [helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, ["N"])],
+            [value("y", ["N"])],
+            {"first": np.array(0, np.int64)},
+        )
+    )
+
+
+def test_a_sequence_takes_a_list_of_its_dtype_and_rank():
+    module = sequence_module()
+    np.testing.assert_array_equal(module([np.ones(2, np.float32)]), [1, 1])
+    fails(neo.DTypeError, "must be a list. Got an array - at input 'x'", module, np.ones(2, np.float32))
+    fails(neo.DTypeError, "must be a list. Got None - at input 'x'", module, None)
+    fails(neo.DTypeError, "must be an array. Got a list - at input 'x'", module, [[np.ones(2, np.float32)]])
+    fails(
+        neo.DTypeError,
+        "[run] dtype must be the input's. Got float64, expected float32 - at input 'x'",
+        module,
+        [np.ones(2)],
+    )
+
+
+def test_an_optional_may_be_left_out():
+    optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    module = neo.compile(
+        build(
+            [helper.make_node("OptionalHasElement", ["x"], ["y"])],
+            [helper.make_value_info("x", optional)],
+            [value("y", [], TensorProto.BOOL)],
+        )
+    )
+    assert module.run({})["y"] == np.False_
+    assert module.run({"x": None})["y"] == np.False_
+    assert module.run({"x": np.ones(2, np.float32)})["y"] == np.True_
+    fails(neo.DTypeError, "[run] dtype must be the input's. Got int64", module, np.ones(2, np.int64))
+
+
+# --- compile's arguments ---
+
+
+def compiles(**options):
+    return neo.compile(demo.model_bytes(), **options)
+
+
+@pytest.mark.parametrize("target", ["tpu", "", "CPU"])
+def test_an_unknown_target(target):
+    fails(
+        neo.ModelError,
+        f'[compile] target must be known. Got "{target}", expected "cpu" or "cpu:<instruction set>"',
+        compiles,
+        target=target,
+    )
+
+
+def test_a_target_with_an_unknown_instruction_set():
+    fails(
+        neo.ModelError,
+        "[compile] instruction set must be a known one. Got 'sse9', expected one of scalar, avx2, ",
+        compiles,
+        target="cpu:sse9",
+    )
+
+
+def test_a_target_that_is_no_name():
+    fails(neo.DTypeError, "[compile] target must be a name. Got None, expected a str", compiles, target=None)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+def test_threads_that_are_no_count(threads):
+    message = f"threads must be a positive int. Got {threads!r}, expected 1 or more"
+    fails(neo.ModelError, f"[compile] {message}", compiles, threads=threads)
+    fails(neo.ModelError, f"[with_threads] {message}", compiles(threads=1).with_threads, threads)
+
+
+def test_an_unknown_accuracy():
+    fails(
+        neo.ModelError,
+        "[compile] accuracy must be known. Got 'high', expected 'default' or 'strict'",
+        compiles,
+        accuracy="high",
+    )
+    assert compiles(accuracy="strict").target == "cpu"
+
+
+@pytest.mark.parametrize("memory", [-1, "1 GB", 1.5, True])
+def test_memory_that_is_no_number_of_bytes(memory):
+    fails(
+        neo.ModelError,
+        f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more",
+        compiles,
+        memory=memory,
+    )
+
+
+def test_a_pin_that_matches_no_node():
+    error = fails(
+        neo.ModelError,
+        "[compile] a pin must match a node of the compiled graph. Got 'conv9', expected one of 'stem.conv', ",
+        compiles,
+        routines={"conv9": "cpu/reference"},
+    )
+    assert isinstance(error, ValueError)
+
+
+def test_a_pin_that_matches_no_routine():
+    fails(
+        neo.ModelError,
+        "[compile] a pin must match a routine. Got 'cpu:float32/magic' for 'block.conv', expected one of ",
+        compiles,
+        routines={"block.conv": ["cpu/reference", "cpu:float32/magic"]},
+    )
+
+
+def test_a_pin_that_leaves_a_node_without_a_routine():
+    fails(
+        neo.ModelError,
+        "[compile] a pin must leave the node a routine. Got none for 'block.conv', expected one of cpu",
+        compiles,
+        routines={"block.conv": "cpu:float32/softmax"},
+    )
+
+
+def test_pins_that_are_no_mapping():
+    fails(
+        neo.DTypeError,
+        "[compile] routines must be a mapping of nodes to routines. Got str, expected a dict",
+        compiles,
+        routines="cpu/reference",
+    )
+
+
+@pytest.mark.parametrize("model", [None, 5, ["model.onnx"]])
+def test_a_model_of_another_kind(model):
+    fails(
+        neo.DTypeError,
+        f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}",
+        neo.compile,
+        model,
+    )
+
+
+def test_a_node_to_explain_that_is_not_there(pair):
+    fails(
+        neo.ModelError,
+        "[explain] node must be in the compiled graph. Got 'nowhere', expected one of 'adds', 'subtracts'",
+        pair.explain,
+        "nowhere",
+    )

@@ -1,0 +1,176 @@
+"""The command neo: every subcommand, what it prints, and its exit status."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from neo import _native
+from neo.cli import main
+from onnx import TensorProto, helper
+
+from tests.face.conftest import build, value
+
+
+@pytest.fixture
+def neo_command(capfd):
+    def run(*arguments):
+        try:
+            status = main([str(a) for a in arguments])
+        except SystemExit as end:
+            status = end.code
+        return status, *capfd.readouterr()
+
+    return run
+
+
+def test_run_prints_each_output_and_writes_them(neo_command, digits_file, digits, images, tmp_path):
+    np.save(tmp_path / "in.npy", images[:3])
+    status, out, err = neo_command(
+        "run", digits_file, "--input", f"image={tmp_path / 'in.npy'}", "--output", tmp_path / "out.npz"
+    )
+    assert (status, err) == (0, "")
+    assert re.search(r"probabilities +float32 +\[3, 10\]", out)
+    with np.load(tmp_path / "out.npz") as written:
+        assert list(written) == ["probabilities"]
+        np.testing.assert_array_equal(written["probabilities"], digits(images[:3]))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.npy", "out.npz"]
+
+
+def test_run_makes_up_inputs_of_every_dtype_it_can(neo_command, tmp_path):
+    dtypes = {"f": TensorProto.FLOAT16, "i": TensorProto.INT32, "b": TensorProto.BOOL, "s": TensorProto.STRING}
+    model = build(
+        [helper.make_node("Identity", [k], [f"{k}_out"]) for k in dtypes],
+        [value(k, ["N", 2], d) for k, d in dtypes.items()],
+        [value(f"{k}_out", ["N", 2], d) for k, d in dtypes.items()],
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    status, out, err = neo_command("run", tmp_path / "m.onnx", "--shape", "N=3")
+    assert (status, err) == (0, "")
+    assert out.count("[3, 2]") == 4
+
+
+def test_bench_prints_the_median(neo_command, digits_file):
+    status, out, err = neo_command("bench", digits_file, "--seconds", "0.01", "--shape", "N=2", "--threads", "1")
+    assert (status, err) == (0, "")
+    assert re.fullmatch(r"[\d.]+ ms median, [\d.]+ to [\d.]+ ms \(10 to 90 %\), \d+ calls, 1 threads?, cpu\n", out)
+
+
+def test_profile_prints_a_table_and_writes_json_and_a_picture(neo_command, digits_file, tmp_path):
+    pytest.importorskip("matplotlib")
+    status, out, err = neo_command(
+        "profile", digits_file, "--top", "2", "--json", tmp_path / "p.json", "--timeline", tmp_path / "t.png"
+    )
+    assert (status, err) == (0, "")
+    assert len(out.splitlines()) == 2 + 2 + 1
+    assert json.loads((tmp_path / "p.json").read_text())["steps"]
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explain_prints_all_nodes_or_one(neo_command, digits_file):
+    status, out, err = neo_command("explain", digits_file, "--measure")
+    assert (status, err) == (0, "")
+    assert "block.conv" in out
+    assert re.search(r"selection's total [\d.]+ us; measured [\d.]+ us", out)
+    status, out, err = neo_command("explain", digits_file, "block.conv")
+    assert (status, err) == (0, "")
+    assert out.startswith("block.conv: Conv\n")
+    assert "rejected" in out
+
+
+def test_check_says_yes_or_lists_what_is_unsupported(neo_command, digits_file, unsupported_file):
+    assert neo_command("check", digits_file) == (0, "neo runs every node of this model\n", "")
+    status, out, err = neo_command("check", unsupported_file)
+    assert (status, err) == (1, "")
+    assert out.split()[:5] == ["node", "op", "opset", "dtype", "reason"]
+    assert re.search(r'^node "odd" .*Nonsense', out, re.MULTILINE)
+
+
+def test_info_prints_inputs_outputs_and_operators(neo_command, digits_file):
+    status, out, err = neo_command("info", digits_file)
+    assert (status, err) == (0, "")
+    assert "input image: FLOAT" in out
+    assert "output probabilities: FLOAT" in out
+    assert re.search(r"^Conv +4$", out, re.MULTILINE)
+
+
+def test_routines_targets_and_knobs_list_what_there_is(neo_command):
+    assert neo_command("routines") == (0, "\n".join(_native.routine_names()) + "\n", "")
+    status, out, err = neo_command("targets")
+    assert (status, err) == (0, "")
+    assert all(re.search(rf"^{t['name']} ", out, re.MULTILINE) for t in _native.targets())
+    assert f"cpu is cpu:{_native.host_isa()} here" in out
+    status, out, err = neo_command("knobs")
+    assert (status, err) == (0, "")
+    assert all(re.search(rf"^{k['name']} ", out, re.MULTILINE) for k in _native.knobs())
+
+
+def test_demo_recognises_the_digits(neo_command):
+    status, out, err = neo_command("demo", "--threads", "1")
+    assert (status, err) == (0, "")
+    assert re.search(r"^6\d of 64 right$", out, re.MULTILINE)
+    assert "Where the time goes" in out
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile", "explain", "check", "info"])
+def test_a_file_that_is_not_there_is_one_line_on_the_error_stream(neo_command, command, tmp_path):
+    status, out, err = neo_command(command, tmp_path / "absent.onnx")
+    assert (status, out) == (1, "")
+    assert err.startswith("[import] the model file must be readable. Got ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "tpu"], '[compile] target must be known. Got "tpu"'),
+        (["--threads", "0"], "[compile] threads must be a positive int. Got 0"),
+        (["--shape", "N"], "[cli] --shape must be SYMBOL=SIZE. Got 'N'"),
+        (["--input", "image=absent.npy"], "[cli] --input must be NAME=FILE.npy. Got 'image=absent.npy'"),
+        (["--input", "image"], "[cli] --input must be NAME=FILE.npy. Got 'image'"),
+    ],
+)
+def test_a_wrong_option_is_one_line_on_the_error_stream(neo_command, digits_file, arguments, message):
+    status, out, err = neo_command("run", digits_file, *arguments)
+    assert (status, out) == (1, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+def test_an_unsupported_model_names_the_node(neo_command, unsupported_file):
+    status, out, err = neo_command("run", unsupported_file)
+    assert (status, out) == (1, "")
+    assert err.startswith("[import] every node must be supported. Got 1 that are not:\n")
+    assert "Nonsense" in err
+
+
+@pytest.mark.parametrize("rank", [None, "sequence"])
+def test_an_input_that_cannot_be_made_up_must_be_given(neo_command, tmp_path, rank):
+    x = value("x", None) if rank is None else helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [2])
+    op = "Neg" if rank is None else "SequenceLength"
+    y = value("y", None) if rank is None else value("y", [], TensorProto.INT64)
+    onnx.save(build([helper.make_node(op, ["x"], ["y"])], [x], [y]), tmp_path / "m.onnx")
+    status, out, err = neo_command("run", tmp_path / "m.onnx")
+    assert (status, out) == (1, "")
+    assert err.startswith("[cli] an input of unknown rank must be given. Got none for 'x'")
+    assert err.endswith("\nHint: --input x=FILE.npy\n")
+
+
+def test_no_command_prints_the_commands_and_a_wrong_one_is_wrong_usage(neo_command):
+    status, out, _ = neo_command()
+    assert status == 2
+    for name in ("run", "bench", "profile", "explain", "check", "info", "routines", "targets", "knobs", "demo"):
+        assert re.search(rf"^ +{name} ", out, re.MULTILINE)
+    status, out, err = neo_command("fly")
+    assert (status, out) == (2, "")
+    assert "invalid choice: 'fly'" in err
+
+
+def test_python_m_neo_is_the_same_command(digits_file):
+    done = subprocess.run(
+        [sys.executable, "-m", "neo", "check", digits_file], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "neo runs every node of this model\n", "")

@@ -1,0 +1,120 @@
+"""Why each node runs as it does, and where the time of a call goes."""
+
+import json
+
+import neo
+import numpy as np
+import pytest
+from neo import demo
+
+
+def statuses(node):
+    return [option.status for option in node.options]
+
+
+def test_every_node_has_one_chosen_routine_first_and_rejected_ones_last(digits):
+    explanation = digits.explain()
+    assert {n.op for n in explanation.nodes} >= {"Conv", "MaxPool", "Add", "Gemm", "Softmax"}
+    for node in explanation.nodes:
+        found = statuses(node)
+        assert found[0] == "chosen"
+        assert found.count("chosen") == 1
+        assert found == sorted(found, key=["chosen", "slower", "rejected"].index)
+
+
+def test_a_node_shows_what_is_slower_by_how_much_and_what_was_rejected_why(digits):
+    (node,) = digits.explain("block.conv").nodes
+    assert node.op == "Conv"
+    by_status = {s: [o for o in node.options if o.status == s] for s in ("chosen", "slower", "rejected")}
+    reference = next(o for o in by_status["slower"] if o.routine == "cpu/reference")
+    assert reference.time_us > by_status["chosen"][0].time_us
+    depthwise = next(o for o in by_status["rejected"] if o.routine == "cpu:float32/depthwise_nchwc")
+    assert depthwise.time_us is None
+    assert depthwise.reason == "not one input and one output channel per group"
+    text = str(digits.explain("block.conv"))
+    assert text.startswith("block.conv: Conv\n")
+    factor = reference.time_us / by_status["chosen"][0].time_us
+    assert f"{reference.time_us:.2f} ({factor:.2f}x)" in text
+
+
+def test_a_node_is_found_by_the_name_of_its_value_too(digits):
+    by_value = digits.explain("probabilities").nodes
+    assert [n.op for n in by_value] == ["Softmax"]
+
+
+def test_the_routine_that_is_chosen_is_the_one_that_runs(digits):
+    running = {s.node: s.routine for s in digits.steps if s.op != "neo.Adapt"}
+    for node in digits.explain().nodes:
+        if node.node in running:
+            assert running[node.node] == node.options[0].routine
+
+
+def test_a_pin_changes_what_is_chosen():
+    module = neo.compile(demo.model_bytes(), routines={"block.conv": "cpu/reference", "*": "*"})
+    assert module.explain("block.conv").nodes[0].options[0].routine == "cpu/reference"
+    assert {s.node: s.routine for s in module.steps if s.op == "Conv"}["block.conv"] == "cpu/reference"
+
+
+def test_a_pin_may_name_a_routine_without_its_schedule_and_tier():
+    chosen = neo.compile(demo.model_bytes(), routines={"*.conv": ["cpu:float32/direct_nchwc"]})
+    for name in ("stem.conv", "block.conv"):
+        routine = chosen.explain(name).nodes[0].options[0].routine
+        assert routine.startswith("cpu:float32/direct_nchwc")
+
+
+def test_the_selections_total_and_the_measured_time_stand_side_by_side(digits, images):
+    explanation = digits.explain(inputs={"image": images[:1]})
+    assert explanation.estimate_us > 0
+    assert explanation.measured_us > 0
+    assert f"selection's total {explanation.estimate_us:.1f} us; measured {explanation.measured_us:.1f} us" in str(
+        explanation
+    )
+    assert "measured" not in str(digits.explain())
+
+
+def test_control_flow_is_a_block_of_the_plan(loop):
+    nodes = {n.op: n for n in loop.explain().nodes}
+    assert nodes["Loop"].options[0].routine == "block"
+    assert nodes["Add"].options[0].status == "chosen"
+
+
+def test_a_profile_times_every_step_once(digits, images):
+    profile = digits.profile({"image": images}, repeat=3)
+    assert [s.node for s in profile.steps] == [s.node for s in digits.steps]
+    assert all(s.calls == 1 for s in profile.steps)
+    assert sum(e.end_us - e.start_us for e in profile.events) <= profile.total_us
+    assert [e.step for e in profile.events] == list(range(len(profile.steps)))
+    assert profile.threads == digits.threads
+
+
+def test_a_profile_counts_the_work_of_the_sizes_that_ran(digits, images):
+    def work(batch):
+        steps = digits.profile({"image": images[:batch]}, repeat=1).steps
+        return {s.node: s.gflops * s.time_us for s in steps if s.op == "Conv"}
+
+    one, eight = work(1), work(8)
+    for node in one:
+        np.testing.assert_allclose(eight[node], 8 * one[node], rtol=1e-6)
+
+
+def test_a_profile_sums_the_iterations_of_a_loop(loop):
+    profile = loop.profile({"trips": np.array(5, np.int64), "x": np.zeros(4, np.float32)}, repeat=2)
+    assert {s.op: s.calls for s in profile.steps}["Add"] == 5
+    assert len([e for e in profile.events if profile.steps[e.step].op == "Add"]) == 5
+
+
+def test_a_profile_is_a_table_json_and_a_timeline(digits, images, tmp_path):
+    pytest.importorskip("matplotlib")
+    profile = digits.profile({"image": images[:4]}, repeat=2)
+    table = profile.table(3).splitlines()
+    assert table[0].split() == ["node", "op", "routine", "us", "%", "GFLOP/s", "GB/s"]
+    assert len(table) == 2 + 3 + 1
+    assert str(profile) == profile.table()
+    text = profile.to_json(tmp_path / "profile.json")
+    read = json.loads((tmp_path / "profile.json").read_text())
+    assert json.loads(text) == read
+    assert [s["node"] for s in read["steps"]] == [s.node for s in profile.steps]
+    assert {op: count for op, count, _ in profile.by_op()}["Conv"] == 4
+    axes = profile.timeline().axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [s.node for s in profile.steps]
+    assert len(axes.collections) == len(profile.steps)

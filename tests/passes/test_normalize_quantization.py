@@ -1,0 +1,170 @@
+"""normalize_quantization: quantized operators in float within one step, and rounding that changes nothing goes."""
+
+import pytest
+
+from tests.passes.rewriting import after, assert_keeps, lines_of, ops_of
+
+SCALES = """
+  constant sx = float32[] {0.05}
+  constant sy = float32[] {0.1}
+  constant zx = uint8[] {40}
+  constant zy = uint8[] {100}
+"""
+
+
+def text_of(inputs: str, body: str, constants: str = "") -> str:
+    return f'graph "g" ({inputs}) -> (y) {{\n{SCALES}{constants}\n{body}\n}}'
+
+
+CODES = "x: uint8[1,2,4,4]"
+TWO = "x: uint8[1,2,4,4], z: uint8[1,2,4,4]"
+MATRIX = "x: uint8[3,8]"
+
+WRITTEN = {
+    "conv": (
+        text_of(
+            CODES,
+            "y = QLinearConv(x, sx, zx, w, sw, zw, sy, zy, b) {pads=[1, 1, 1, 1]}",
+            "constant w = int8[3,2,3,3] splat 7 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n"
+            "constant zw = int8[] {2} \n constant b = int32[3] {100, -200, 300}",
+        ),
+        ["DequantizeLinear", "Conv", "QuantizeLinear"],
+    ),
+    "matmul": (
+        text_of(
+            MATRIX,
+            "y = QLinearMatMul(x, sx, zx, w, sw, zw, sy, zy)",
+            "constant w = int8[8,3] splat 5 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n constant zw = int8[3] {0, 1, 2}",
+        ),
+        ["DequantizeLinear", "MatMul", "QuantizeLinear"],
+    ),
+    "gemm": (
+        text_of(
+            MATRIX,
+            "y = com.microsoft.QGemm(x, sx, zx, w, sw, zw, b, sy, zy) {transB=1, alpha=0.5}",
+            "constant w = int8[3,8] splat 5 \n constant sw = float32[] {0.02} \n constant zw = int8[] {1} \n"
+            "constant b = int32[3] {100, -200, 300}",
+        ),
+        ["DequantizeLinear", "Gemm", "QuantizeLinear"],
+    ),
+    "add": (
+        text_of(TWO, "y = com.microsoft.QLinearAdd(x, sx, zx, z, sy, zy, sy, zy)"),
+        ["DequantizeLinear", "DequantizeLinear", "Add", "QuantizeLinear"],
+    ),
+    "mul": (
+        text_of(TWO, "y = com.microsoft.QLinearMul(x, sx, zx, z, sy, zy, sy, zy)"),
+        ["DequantizeLinear", "DequantizeLinear", "Mul", "QuantizeLinear"],
+    ),
+    "sigmoid": (
+        text_of(CODES, "y = com.microsoft.QLinearSigmoid(x, sx, zx, sy, zy)"),
+        ["DequantizeLinear", "Sigmoid", "QuantizeLinear"],
+    ),
+    "leaky-relu": (
+        text_of(CODES, "y = com.microsoft.QLinearLeakyRelu(x, sx, zx, sy, zy) {alpha=0.3}"),
+        ["DequantizeLinear", "LeakyRelu", "QuantizeLinear"],
+    ),
+    "softmax": (
+        text_of(MATRIX, "y = com.microsoft.QLinearSoftmax(x, sx, zx, sy, zy) {axis=1, opset=12}"),
+        ["DequantizeLinear", "Softmax", "QuantizeLinear"],
+    ),
+    "average-pool": (
+        text_of(
+            CODES,
+            "y = com.microsoft.QLinearAveragePool(x, sx, zx, sy, zy) {kernel_shape=[2, 2], pads=[1, 1, 0, 0], count_include_pad=1}",
+        ),
+        ["DequantizeLinear", "AveragePool", "QuantizeLinear"],
+    ),
+    "global-average-pool": (
+        text_of(CODES, "y = com.microsoft.QLinearGlobalAveragePool(x, sx, zx, sy, zy)"),
+        ["DequantizeLinear", "GlobalAveragePool", "QuantizeLinear"],
+    ),
+    "concat": (
+        text_of(TWO, "y = com.microsoft.QLinearConcat(sy, zy, x, sx, zx, z, sy, zy) {axis=1}"),
+        ["DequantizeLinear", "DequantizeLinear", "Concat", "QuantizeLinear"],
+    ),
+    "concat-of-one-scale": (
+        text_of(TWO, "y = com.microsoft.QLinearConcat(sy, zy, x, sy, zy, z, sy, zy) {axis=1}"),
+        ["Concat"],
+    ),
+    "max-pool": (
+        text_of(CODES, "y = MaxPool(x) {kernel_shape=[2, 2]}"),
+        ["DequantizeLinear", "MaxPool", "QuantizeLinear"],
+    ),
+    "matmul-integer": (
+        text_of(MATRIX, "y = MatMulInteger(x, w, zx)", "constant w = int8[8,3] splat 5"),
+        ["DequantizeLinear", "MatMul", "Cast"],
+    ),
+    "matmul-integer-to-float": (
+        text_of(MATRIX, "t = MatMulInteger(x, w, zx) \n y = Cast(t) {to=1}", "constant w = int8[8,3] splat 5"),
+        ["DequantizeLinear", "MatMul"],
+    ),
+    "conv-integer": (
+        text_of(CODES, "y = ConvInteger(x, w, zx) {pads=[1, 1, 1, 1]}", "constant w = int8[3,2,3,3] splat -7"),
+        ["DequantizeLinear", "Conv", "Cast"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_runs_in_float(name: str) -> None:
+    text, expected = WRITTEN[name]
+    exact = "max-pool" in name or "integer" in name or "one-scale" in name
+    assert ops_of(after(text, "normalize_quantization", steps=0 if exact else 1)) == expected
+
+
+def test_matmul_of_integers_to_float() -> None:
+    text = text_of(
+        "x: uint8[3,8], b: float32[3]",
+        "y = com.microsoft.MatMulIntegerToFloat(x, w, sx, sw, zx, zw, b)",
+        "constant w = int8[8,3] splat 5 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n constant zw = int8[3] {0, 1, 2}",
+    )
+    assert ops_of(after(text, "normalize_quantization")) == ["DequantizeLinear", "MatMul", "Add"]
+
+
+KEPT = {
+    "large-sums": text_of("x: uint8[3,600]", "y = MatMulInteger(x, w)", "constant w = int8[600,3] splat 127"),
+    "weights-at-run-time": text_of("x: uint8[3,8], w: int8[8,3]", "y = MatMulInteger(x, w)"),
+    "scale-at-run-time": text_of("x: uint8[3,8], s: float32[]", "y = com.microsoft.QLinearSigmoid(x, s, zx, sy, zy)"),
+    "old-softmax": text_of(CODES, "y = com.microsoft.QLinearSoftmax(x, sx, zx, sy, zy) {axis=1, opset=12}"),
+    "float-pool": 'graph "g" (x: float32[1,2,4,4]) -> (y) {\n y = MaxPool(x) {kernel_shape=[2, 2]}\n}',
+    "pool-with-indices": text_of(CODES, "p, y = MaxPool(x) {kernel_shape=[2, 2]}"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_keeps(name: str) -> None:
+    assert_keeps(KEPT[name], "normalize_quantization")
+
+
+def test_a_zero_point_left_out_is_written() -> None:
+    text = text_of("x: float32[4]", "y = QuantizeLinear(x, sx)")
+    assert lines_of(after(text, "normalize_quantization")) == ["y = QuantizeLinear(x, sx, y.zero)"]
+
+
+def test_a_round_trip_of_codes_goes() -> None:
+    text = text_of(
+        CODES, "a = DequantizeLinear(x, sx, zx) \n b = QuantizeLinear(a, sx, zx) \n y = DequantizeLinear(b, sy, zy)"
+    )
+    assert lines_of(after(text, "normalize_quantization")) == ["y = DequantizeLinear(x, sy, zy)"]
+
+
+def test_rounding_of_what_lies_on_the_grid_goes() -> None:
+    text = text_of(
+        CODES,
+        "a = DequantizeLinear(x, sx, zx) \n r = Relu(a) \n p = MaxPool(r) {kernel_shape=[2, 2]} \n"
+        "b = QuantizeLinear(p, sx, zx) \n c = DequantizeLinear(b, sx, zx) \n y = Transpose(c)",
+    )
+    result = after(text, "normalize_quantization", rtol=0, atol=0)
+    assert ops_of(result) == ["DequantizeLinear", "Relu", "MaxPool", "Transpose"]
+
+
+ROUNDED = {
+    "computed": "a = DequantizeLinear(x, sx, zx) \n r = Sigmoid(a) \n b = QuantizeLinear(r, sx, zx) \n y = DequantizeLinear(b, sx, zx)",
+    "other-scale": "a = DequantizeLinear(x, sx, zx) \n r = Relu(a) \n b = QuantizeLinear(r, sy, zx) \n y = DequantizeLinear(b, sy, zx)",
+    "other-zero-point": "a = DequantizeLinear(x, sx, zx) \n b = QuantizeLinear(a, sx, zy) \n y = DequantizeLinear(b, sx, zy)",
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounding_that_changes_something_stays(name: str) -> None:
+    assert_keeps(text_of(CODES, ROUNDED[name]), "normalize_quantization")

@@ -1,0 +1,148 @@
+"""Pooling by every routine of every instruction set against the reference."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+
+BLOCKED = "cpu:float32/pool_nchwc"
+PLAIN = "cpu:float32/pool_nchw"
+GLOBAL = "cpu:float32/global_pool_nchwc"
+CASES = 40
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN])
+CHANNELS = [1, 3, 4, 7, 8, 16, 17, 33]
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+def window_attrs(random, rank):
+    """Attributes of a window and spatial sizes that it fits."""
+    attrs = {"kernel_shape": [], "strides": [], "dilations": [], "ceil_mode": int(random.integers(2))}
+    begin, end, sizes = [], [], []
+    for _ in range(rank):
+        kernel, stride, dilation = (int(random.integers(1, n)) for n in ((6, 4, 3), (4, 3, 3))[rank > 2])
+        extent = (kernel - 1) * dilation + 1
+        begin.append(int(random.integers(0, extent)))
+        end.append(int(random.integers(0, extent)))
+        sizes.append(max(extent - begin[-1] - end[-1], 1) + int(random.integers(0, (24, 7)[rank > 2])))
+        attrs["kernel_shape"].append(kernel)
+        attrs["strides"].append(stride)
+        attrs["dilations"].append(dilation)
+    auto_pad = pick(random, ["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+    if auto_pad == "NOTSET":
+        attrs["pads"] = begin + end
+    else:
+        attrs["auto_pad"] = auto_pad
+        extents = [(k - 1) * d + 1 for k, d in zip(attrs["kernel_shape"], attrs["dilations"], strict=True)]
+        sizes = [max(s, e) for s, e in zip(sizes, extents, strict=True)]
+    return sizes, attrs
+
+
+def pool_graph(op, dims, attrs, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
+    operands = [x]
+    attrs = dict(attrs)
+    if "axes" in attrs:
+        operands.append(graph.add_constant("axes", np.asarray(attrs.pop("axes"), np.int64)))
+    graph.outputs = graph.add_node(op, operands, ["y"], attrs, "pool").outputs
+    return graph
+
+
+def check(graph, tier, routine, x, depth, exact):
+    pinned = compile_pinned(graph, tier, {"pool": routine})
+    assert pinned.routines["pool"].split("{")[0] == routine
+    expected = graph.evaluate([x])[0]
+    actual = pinned(x)
+    if exact:
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        assert_close(actual, expected, depth)
+    for threads in (2, 5):
+        np.testing.assert_array_equal(pinned(x, threads=threads), actual)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_gives_what_the_reference_gives(op, routine, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = pick(random, [1, 2, 2, 2, 3])
+        sizes, attrs = window_attrs(random, rank)
+        if op == "AveragePool":
+            attrs["count_include_pad"] = int(random.integers(2))
+        dims = [int(random.integers(1, 4)), pick(random, CHANNELS), *sizes]
+        graph = pool_graph(op, dims, attrs, symbols=bool(random.integers(2)))
+        check(graph, tier, routine, floats(random, dims), int(np.prod(attrs["kernel_shape"])), op == "MaxPool")
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_large_enough_for_a_team(op, routine, tier):
+    random = np.random.default_rng(1)
+    graph = pool_graph(op, [2, 40, 57, 61], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]})
+    check(graph, tier, routine, floats(random, [2, 40, 57, 61]), 9, op == "MaxPool")
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_empty_batch(op, routine, tier):
+    graph = pool_graph(op, [0, 5, 6, 6], {"kernel_shape": [2, 2]}, symbols=True)
+    check(graph, tier, routine, np.zeros((0, 5, 6, 6), np.float32), 1, True)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_windows_in_the_padding(op, routine, tier):
+    attrs = {"kernel_shape": [2, 2], "pads": [3, 3, 3, 3]}
+    x = floats(np.random.default_rng(2), [1, 5, 2, 3])
+    check(pool_graph(op, [1, 5, 2, 3], attrs), tier, routine, x, 4, op == "MaxPool")
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean", "ReduceMax"])
+@pytest.mark.parametrize("keepdims", [1, 0])
+def test_whole_planes(op, keepdims, tier):
+    for seed in range(CASES // 2):
+        random = np.random.default_rng(seed)
+        rank = pick(random, [1, 2, 2, 3])
+        dims = [
+            int(random.integers(0, 4)),
+            pick(random, CHANNELS),
+            *(pick(random, [1, 2, 5, 7, 19]) for _ in range(rank)),
+        ]
+        attrs = {} if op.startswith("Global") else {"axes": list(range(2, rank + 2)), "keepdims": keepdims}
+        graph = pool_graph(op, dims, attrs)
+        x = floats(random, dims)
+        check(graph, tier, GLOBAL, x, int(np.prod(dims[2:])), op in ("GlobalMaxPool", "ReduceMax"))
+
+
+@by_tier
+def test_pools_pass_blocks_on(tier):
+    """Two pools and a global one in a row give the same as the references; padding lanes never reach a result."""
+    graph = _native.Graph()
+    value = graph.add_input("x", "float32", [2, 19, 15, 14])
+    value = graph.add_node("MaxPool", [value], ["a"], {"kernel_shape": [3, 3], "strides": [2, 2]}, "a").outputs[0]
+    value = graph.add_node("AveragePool", [value], ["b"], {"kernel_shape": [2, 2]}, "b").outputs[0]
+    graph.outputs = graph.add_node("GlobalAveragePool", [value], ["y"], {}, "c").outputs
+    pinned = compile_pinned(graph, tier, {"a": BLOCKED, "b": BLOCKED, "c": GLOBAL})
+    x = floats(np.random.default_rng(3), [2, 19, 15, 14])
+    assert_close(pinned(x), graph.evaluate([x])[0], 120)
+
+
+def test_says_why_it_declines():
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [1, 3, 8, 8])
+    graph.outputs = graph.add_node("MaxPool", [x], ["y", "at"], {"kernel_shape": [2, 2]}, "pool").outputs
+    assert rejections(graph, TIERS[0], "pool")[BLOCKED] == "the indices of the maxima are wanted"
+    graph = pool_graph("ReduceMean", [1, 3, 8, 8], {"axes": [1, 2]})
+    assert rejections(graph, TIERS[0], "pool")[GLOBAL] == "it does not reduce all spatial axes and no other"

@@ -1,0 +1,147 @@
+"""Recurrent layers of every instruction set against the reference."""
+
+import numpy as np
+import pytest
+from neo import ShapeError, _native
+
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+
+ROUTINE = "cpu:float32/recurrent"
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+CASES = 16
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+by_op = pytest.mark.parametrize("op", list(GATES))
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+class Layer:
+    """One recurrent node "layer" with random weights."""
+
+    def __init__(
+        self,
+        random,
+        op,
+        steps,
+        batch,
+        inputs,
+        hidden,
+        *,
+        direction="forward",
+        attrs=None,
+        outputs=None,
+        states=True,
+        bias=True,
+        symbols=False,
+    ):
+        self.graph = _native.Graph()
+        directions = 2 if direction == "bidirectional" else 1
+        attrs = {"hidden_size": hidden, "direction": direction, **(attrs or {})}
+        batch_first = attrs.get("layout", 0) == 1
+        x_dims = [batch, steps, inputs] if batch_first else [steps, batch, inputs]
+        state_dims = [batch, directions, hidden] if batch_first else [directions, batch, hidden]
+        rows = GATES[op] * hidden
+        scale = np.float32(1 / np.sqrt(hidden))
+        names = ["t", "b"] if not batch_first else ["b", "t"]
+        operands = [self.graph.add_input("x", "float32", [*names, inputs] if symbols else x_dims)]
+        self.inputs = [floats(random, x_dims)]
+        operands.append(self.graph.add_constant("w", floats(random, [directions, rows, inputs]) * scale))
+        operands.append(self.graph.add_constant("r", floats(random, [directions, rows, hidden]) * scale))
+        operands.append(self.graph.add_constant("b", floats(random, [directions, 2 * rows])) if bias else None)
+        operands.append(None)
+        for name in ["h", "c"][: 2 if op == "LSTM" else 1] if states else []:
+            operands.append(self.graph.add_input(name, "float32", state_dims))
+            self.inputs.append(floats(random, state_dims))
+        if outputs is None:
+            outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
+        node = self.graph.add_node(op, operands, outputs, attrs, "layer")
+        self.graph.outputs = [v for v in node.outputs if v is not None]
+        self.depth = inputs + hidden
+
+    def check(self, tier):
+        pinned = compile_pinned(self.graph, tier, {"layer": ROUTINE})
+        assert pinned.routines["layer"].split("{")[0] == ROUTINE
+        expected = self.graph.evaluate(self.inputs)
+        actual = pinned.module.call(self.inputs)
+        for a, e in zip(actual, expected, strict=True):
+            # Rounding grows from step to step by less than it shrinks in the gates; a few steps' worth remains.
+            assert_close(a, e, 4 * self.depth, str(self.graph))
+        for threads in (2, 5):
+            again = pinned.module.with_threads(threads).call(self.inputs)
+            for a, b in zip(actual, again, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def attrs_of(random, op):
+    attrs = {"layout": int(random.integers(2))}
+    if op == "GRU":
+        attrs["linear_before_reset"] = int(random.integers(2))
+    return attrs
+
+
+@by_tier
+@by_op
+def test_gives_what_the_reference_gives(op, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
+        wanted = int(random.integers(1, 2 ** len(outputs)))
+        Layer(
+            random,
+            op,
+            int(random.integers(1, 7)),
+            pick(random, [1, 1, 2, 3, 5, 13]),
+            pick(random, [1, 3, 10, 17]),
+            pick(random, [1, 4, 7, 16, 19]),
+            direction=pick(random, ["forward", "reverse", "bidirectional"]),
+            attrs=attrs_of(random, op),
+            outputs=[o if wanted >> i & 1 else "" for i, o in enumerate(outputs)],
+            states=bool(random.integers(2)),
+            bias=bool(random.integers(2)),
+            symbols=bool(random.integers(2)),
+        ).check(tier)
+
+
+@by_tier
+@by_op
+@pytest.mark.parametrize(("steps", "batch", "hidden"), [(3, 1, 512), (5, 40, 64)])
+def test_large_enough_for_a_team(op, steps, batch, hidden, tier):
+    random = np.random.default_rng(4)
+    for linear in [0, 1] if op == "GRU" else [None]:
+        attrs = {} if linear is None else {"linear_before_reset": linear}
+        Layer(random, op, steps, batch, 33, hidden, direction="bidirectional", attrs=attrs).check(tier)
+
+
+@by_tier
+@by_op
+@pytest.mark.parametrize(("steps", "batch"), [(0, 2), (3, 0)])
+def test_no_step_or_no_batch(op, steps, batch, tier):
+    Layer(np.random.default_rng(5), op, steps, batch, 3, 5, states=True, symbols=True).check(tier)
+
+
+@by_tier
+def test_rnn_with_relu(tier):
+    Layer(np.random.default_rng(6), "RNN", 4, 2, 3, 9, attrs={"activations": ["Relu"]}).check(tier)
+
+
+def test_refuses_an_initial_state_of_another_size():
+    layer = Layer(np.random.default_rng(7), "GRU", 4, 2, 3, 9, symbols=True)
+    pinned = compile_pinned(layer.graph, TIERS[0], {"layer": ROUTINE})
+    with pytest.raises(ShapeError, match=r"an initial state must have dims \[1,3,9\]"):
+        pinned.module.call([np.zeros((4, 3, 3), np.float32), layer.inputs[1]])
+
+
+@pytest.mark.parametrize(
+    ("attrs", "reason"),
+    [
+        ({"clip": 3.0}, "the gates are clipped"),
+        ({"activations": ["Sigmoid", "Relu", "Tanh"]}, "the activations are not the default ones"),
+        ({"input_forget": 1}, "input and forget gate are coupled"),
+    ],
+)
+def test_says_why_it_declines(attrs, reason):
+    layer = Layer(np.random.default_rng(8), "LSTM", 2, 1, 3, 4, attrs=attrs)
+    assert rejections(layer.graph, TIERS[0], "layer")[ROUTINE] == reason
