@@ -108,7 +108,7 @@ void infer_reshape(InferContext& ctx) {
   for (size_t i = 0; i < dims.size(); ++i) {
     if (static_cast<int>(i) == solved) continue;
     const auto same = std::find(rest.begin(), rest.end(), dims[i]);
-    if (same != rest.end() && !dims[i].is(0)) {
+    if (same != rest.end()) {
       rest.erase(same);
     } else {
       known = known * dims[i];

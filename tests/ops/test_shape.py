@@ -77,7 +77,7 @@ def test_slice_backwards_from_before_the_axis_starts_at_its_first_element():
 def test_split_leaves_the_last_parts_smaller():
     parts = run("Split", np.arange(5), outputs=3, num_outputs=3)
     assert [p.tolist() for p in parts] == [[0, 1], [2, 3], [4]]
-    assert infer("Split", "float32[4*N]", outputs=2) == ["float32[2*N]", "float32[2*N]"]
+    assert infer("Split", "float32[N,6]", outputs=2, axis=1) == ["float32[N,3]", "float32[N,3]"]
 
 
 def test_concat_adds_sizes_and_wants_equal_others():
