@@ -16,6 +16,8 @@ bool eliminate(Graph& graph) {
     Value* in = node->inputs.front();
     Value* out = node->outputs.front();
     if (!in->type.is_tensor() || !in->shape().has_rank() || !out->shape().has_rank()) continue;
+    // Sizes that a reshape gives names to are read off its result.
+    if (!node->symbols.empty() || (in->producer && !in->producer->symbols.empty())) continue;
     if (in->shape() == out->shape() && !(graph.is_output(out) && (!in->producer || graph.is_output(in)))) {
       graph.replace_uses(out, in);
       changed = true;

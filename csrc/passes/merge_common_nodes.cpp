@@ -24,6 +24,7 @@ bool same_computation(const Node& a, const Node& b) {
 
 // Results whose sizes are born with the node have names of their own.
 bool defines_symbols(const Node& node) {
+  if (!node.symbols.empty()) return true;
   return std::any_of(node.outputs.begin(), node.outputs.end(), [](const Value* v) {
     return v && (!v->type.is_tensor() || !v->shape().has_rank());
   });
