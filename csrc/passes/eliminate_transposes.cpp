@@ -14,7 +14,7 @@ int64_t moved_elements(const Graph& graph) {
   int64_t total = 0;
   std::set<std::pair<const Value*, std::vector<int64_t>>> seen;
   for (const auto& node : graph.nodes()) {
-    const auto perm = permutation_of(*node);
+    const auto perm = axes_of_transpose(*node);
     if (!perm || !seen.emplace(node->inputs.front(), *perm).second) continue;
     const Shape& shape = node->inputs.front()->shape();
     int64_t last = -1;

@@ -18,7 +18,7 @@ struct Turned {
 
 std::optional<Turned> as_turned(const Value* value) {
   const Node* node = made_by(value, "Transpose");
-  const auto perm = node ? permutation_of(*node) : std::nullopt;
+  const auto perm = node ? axes_of_transpose(*node) : std::nullopt;
   return perm ? std::optional(Turned{node->inputs.front(), *perm}) : std::nullopt;
 }
 
@@ -212,7 +212,7 @@ bool is_reduction(const Node& node) {
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> permutation_of(const Node& node) {
+std::optional<std::vector<int64_t>> axes_of_transpose(const Node& node) {
   if (node.op != "Transpose" || !node.inputs.front()->shape().has_rank()) return std::nullopt;
   Permutation reversed(static_cast<size_t>(node.inputs.front()->shape().rank()));
   std::iota(reversed.rbegin(), reversed.rend(), 0);
@@ -220,7 +220,7 @@ std::optional<std::vector<int64_t>> permutation_of(const Node& node) {
 }
 
 bool join_transposes(Rewriter& rewriter, Node& node) {
-  auto perm = permutation_of(node);
+  auto perm = axes_of_transpose(node);
   if (!perm) return false;
   Value* x = node.inputs.front();
   Value* out = node.outputs.front();

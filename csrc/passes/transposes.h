@@ -8,7 +8,7 @@
 namespace neo {
 
 // The permutation of a Transpose of a value of known rank.
-std::optional<std::vector<int64_t>> permutation_of(const Node& node);
+std::optional<std::vector<int64_t>> axes_of_transpose(const Node& node);
 
 // A Transpose that moves nothing, or that reads another, becomes one or none.
 bool join_transposes(Rewriter& rewriter, Node& node);
