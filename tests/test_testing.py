@@ -100,7 +100,7 @@ def test_message_names_the_worst_position_and_both_values() -> None:
         testing.assert_arrays_close(actual, expected, depth=4, name="scores")
     text = str(caught.value)
     assert text.startswith("[scores] max |neo - ref| is 1.5, ")
-    assert "Got -3.5, expected -2.0 - at [1, 2, 3] of shape [2, 3, 4] (2 of 24 differ)" in text
+    assert "Got -3.5, expected -2.0 - at [1, 2, 3] of shape [2, 3, 4] (2 of 24 beyond the limit)" in text
 
 
 def test_all_zeros_are_met_by_zeros_alone() -> None:

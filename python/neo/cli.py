@@ -15,7 +15,6 @@ import numpy as np
 from neo import _native
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
-from neo.frontend.onnx import check_model
 from neo.module import Module, Tensor
 from neo.report.table import render_table
 
@@ -191,6 +190,8 @@ def _explain(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from neo.frontend.onnx import check_model
+
     refusals = check_model(options.model)
     if not refusals:
         print("neo runs every node of this model")
