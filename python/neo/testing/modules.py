@@ -149,7 +149,7 @@ def assert_close(
     --------
     >>> import neo  # doctest: +SKIP
     >>> neo.testing.assert_close(neo.compile("model.onnx"), "model.onnx")  # doctest: +SKIP
-    >>> neo.testing.assert_close({"y": np.float32([1, 2])}, {"y": np.float32([1, 2])})
+    >>> assert_close({"y": np.float32([1, 2])}, {"y": np.float32([1, 2])})
     """
     __tracebackhide__ = True
     if not hasattr(module, "run"):
