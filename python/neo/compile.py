@@ -181,4 +181,4 @@ class _Pins:
 def _tensor(value: _native.Value) -> Tensor:
     if value.kind != "tensor":
         return Tensor(value.name, value.type, None)
-    return Tensor(value.name, value.dtype, value.shape)
+    return Tensor(value.name, value.dtype, value.shape, value.hints)
