@@ -226,5 +226,6 @@ def output_steps(model: Any) -> dict[str, float]:
 
 
 def quantizes(model: Any) -> bool:
+    """Return whether a node of the model quantizes what is computed."""
     ops = {node.op_type for node in _load_graph(model).graph.node}
     return any(op in ("QuantizeLinear", "DynamicQuantizeLinear") or op.startswith("QLinear") for op in ops)

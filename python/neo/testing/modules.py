@@ -168,7 +168,7 @@ def assert_close(
     if not feeds_of_rounds:
         raise ValueError("[neo.testing] nothing to compare. Got 0 sets of inputs, expected at least 1")
     if stored:
-        terms = depth or getattr(module, "reduction_length", UNKNOWN_DEPTH)
+        terms = depth or int(getattr(module, "reduction_length", UNKNOWN_DEPTH))
         _assert_outputs(module.run(feeds_of_rounds[0]), reference, terms, steps or {}, factor)
         return
     model = _model_of(reference)
@@ -186,7 +186,7 @@ def assert_close(
         elif model is not None:
             terms = longest_reduction(model, {name: np.shape(value) for name, value in feeds.items()})
         else:
-            terms = getattr(module, "reduction_length", UNKNOWN_DEPTH)
+            terms = int(getattr(module, "reduction_length", UNKNOWN_DEPTH))
         where = "" if len(feeds_of_rounds) == 1 else f", round {number}"
         _assert_outputs(module.run(feeds), _run_reference(session, feeds), terms, steps, factor, where, strict=True)
 
