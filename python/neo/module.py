@@ -111,6 +111,9 @@ class Module:
         if len(args) > len(self._inputs):
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
+        if len(args) == len(self._inputs) and not kwargs:
+            results = self._native.call([self._check(i, x) for i, x in enumerate(args)])
+            return results[0] if len(results) == 1 else tuple(results)
         named = {self._inputs[i].name: x for i, x in enumerate(args)}
         for name, x in kwargs.items():
             if name in named:
