@@ -106,6 +106,11 @@ void Rewriter::replace(Value* from, Value* to) {
   retire_if_unread(from->producer);
 }
 
+void Rewriter::fold_into(Value* from, Value* to) {
+  made_.insert(to);
+  replace(from, to);
+}
+
 bool Rewriter::finish() {
   if (!retired_.empty()) graph_.erase_nodes([&](const Node& node) { return is_retired(&node); });
   if (!changed_) return false;

@@ -43,6 +43,8 @@ class Rewriter {
   void set_input(Node* node, size_t index, Value* value);
   // Readers of `from`, graph outputs included, read `to`, which takes over the name where this rewriter made it.
   void replace(Value* from, Value* to);
+  // The same where the node of `to` was changed to compute `from`: the name goes with what is computed.
+  void fold_into(Value* from, Value* to);
 
   // Removes what was retired, and gives values that were made the names that this leaves free; whether anything was
   // changed.
