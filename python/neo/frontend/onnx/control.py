@@ -52,7 +52,8 @@ def _repeat(
     attrs: dict[str, Any] = {name: importer.value_of(a, place) for name, a in attributes.items() if name != "body"}
     if node.op_type == "Loop":
         inputs = [*inputs, *[None] * (2 - len(inputs))]
-        types = ["int64[]", "bool[]", *(v.type if v is not None else _ANY for v in inputs[2:])]
+        scalars = [_scalar_type(*pair) for pair in zip(body_proto.input[:2], ("int64", "bool"), strict=False)]
+        types = [*scalars, *(v.type if v is not None else _ANY for v in inputs[2:])]
     else:
         types = _scan_types(inputs, attrs, place)
     _check_arity(node, body_proto, inputs, attrs, place)
@@ -75,6 +76,11 @@ def _repeat(
             get = scope.graph.add_node("OptionalGetElement", [results[i]], [node.output[i]], {}, node.name)
             results[i] = get.outputs[0]
     return results
+
+
+def _scalar_type(formal: onnx.ValueInfoProto, dtype: str) -> str:
+    """The type of a loop's iteration number or condition, of one axis where the body declares it so."""
+    return f"{dtype}[1]" if len(formal.type.tensor_type.shape.dim) == 1 else f"{dtype}[]"
 
 
 def _wrap_optionals(body: _native.Graph, carried: Sequence[_native.Value | None], first: int) -> list[int]:
