@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.passes.rewriting import after, assert_keeps, lines_of, ops_of
+from tests.passes.rewriting import after, assert_keeps, lines_of
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: bodies become graphs of their own that take what they use from around them as inputs."""
+"""If, Loop, Scan and SequenceMap: bodies become graphs of their own that take what they use from around them as inputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import onnx
 
 from neo.errors import ModelError, UnsupportedError
 from neo.frontend.onnx.scope import Scope
+from neo.frontend.onnx.sequence_map import sequence_map
 from neo.frontend.onnx.types import check_names
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPERATORS", "convert"]
 
-OPERATORS = frozenset({"If", "Loop", "Scan"})
+OPERATORS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 _ANY = "float32[*]"
 
@@ -34,6 +35,9 @@ def convert(
     """The outputs of a control flow node; none where something in a body was refused."""
     if node.op_type == "If":
         return _if(importer, scope, node, inputs, attributes, context, place)
+    if node.op_type == "SequenceMap":
+        body = _body(attributes, "body", place)
+        return sequence_map(importer, scope, node, inputs, body, _inside(context, place, "body"), place)
     if node.op_type == "Scan" and context.opsets[""] < 9:
         return _scan_over_batch(importer, scope, node, inputs, attributes, context, place)
     return _repeat(importer, scope, node, inputs, attributes, context, place)

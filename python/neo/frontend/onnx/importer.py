@@ -138,7 +138,11 @@ class Importer:
         if not isinstance(dim, str):
             return dim
         if dim not in self._symbols:
-            plain = dim if _SYMBOL.fullmatch(dim) and dim not in _RESERVED else "_" + re.sub(r"\W", "_", dim)
+            plain = (
+                dim
+                if _SYMBOL.fullmatch(dim) and dim not in _RESERVED
+                else "_" + re.sub(r"\W", "_", dim, flags=re.ASCII)
+            )
             while plain in self._symbols.values():
                 plain += "_"
             self._symbols[dim] = plain
