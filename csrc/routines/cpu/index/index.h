@@ -1,0 +1,38 @@
+#pragma once
+
+#include <type_traits>
+
+#include "routines/families.h"
+
+namespace neo {
+
+void add_scatter_nd_routines(RoutineTable& table);
+void add_gather_elements_routines(RoutineTable& table);
+void add_top_k_routines(RoutineTable& table);
+
+// What errors name a node by: its op, name and attributes, without its values.
+void copy_outline(const Node& node, Node& outline);
+
+// True where an index, counted from either end, lies inside an axis of that size, whatever values its symbols take.
+bool is_inside(int64_t index, const Dim& size);
+
+// Calls f with a constant that is `bytes` where that is the size of an element, else zero.
+template <class F>
+void with_width(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::integral_constant<int64_t, 1>());
+    case 2:
+      return f(std::integral_constant<int64_t, 2>());
+    case 4:
+      return f(std::integral_constant<int64_t, 4>());
+    case 8:
+      return f(std::integral_constant<int64_t, 8>());
+    case 16:
+      return f(std::integral_constant<int64_t, 16>());
+    default:
+      return f(std::integral_constant<int64_t, 0>());
+  }
+}
+
+}  // namespace neo
