@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ops/movement.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/index/index.h"
 
@@ -53,7 +52,7 @@ class GatherElementsStep final : public HostStep {
         if (a != axis) base += row[a] * strides[a];
       }
       for (int64_t j = 0; j < columns; ++j, to += width) {
-        const int64_t at = base + checked_index(ctx, *index++, size) * stride + j * column;
+        const int64_t at = base + index_inside(ctx, *index++, size) * stride + j * column;
         std::memcpy(to, from + at * width, static_cast<size_t>(width));
       }
     } while (next_index(row, outer));

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "routines/families.h"
 
 namespace neo {
@@ -15,6 +16,12 @@ void copy_outline(const Node& node, Node& outline);
 
 // True where an index, counted from either end, lies inside an axis of that size, whatever values its symbols take.
 bool is_inside(int64_t index, const Dim& size);
+
+// As checked_index, whose error it gives.
+inline int64_t index_inside(const ReferenceContext& ctx, int64_t index, int64_t size) {
+  const int64_t at = index < 0 ? index + size : index;
+  return static_cast<uint64_t>(at) < static_cast<uint64_t>(size) ? at : checked_index(ctx, index, size);
+}
 
 // Calls f with a constant that is `bytes` where that is the size of an element, else zero.
 template <class F>

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ops/movement.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/tasks.h"
@@ -156,7 +155,7 @@ class ScatterHostStep final : public HostStep {
         int64_t at = 0;
         for (int d = 0; d < depth; ++d) {
           const int64_t size = x.dims()[static_cast<size_t>(d)];
-          at = at * size + checked_index(ctx, *index++, size);
+          at = at * size + index_inside(ctx, *index++, size);
         }
         if (add_) {
           add_floats(reinterpret_cast<float*>(to + at * width), reinterpret_cast<const float*>(from), run);

@@ -45,6 +45,21 @@ uint64_t ascending_key(int64_t x) {
 template <class T>
 using RankedOf = Ranked<decltype(ascending_key(T()))>;
 
+constexpr int64_t kTogether = 16;
+constexpr int64_t kFew = 16;  // so many are kept sorted
+
+// True where one of some neighbours may come before an element; NaN may come before anything.
+template <class T>
+bool any_before(const T* x, int64_t inner, T bound, bool largest) {
+  bool any = false;
+  if (largest) {
+    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] <= bound);
+  } else {
+    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] >= bound);
+  }
+  return any;
+}
+
 // The first k of a line lie sorted at the start of `kept`, which has room for twice as many.
 template <class T>
 void select(const T* x, const TopKCall& call, bool largest, RankedOf<T>* kept) {
@@ -53,6 +68,17 @@ void select(const T* x, const TopKCall& call, bool largest, RankedOf<T>* kept) {
     const auto key = ascending_key(x[i * call.inner]);
     return RankedOf<T>{largest ? static_cast<decltype(key)>(~key) : key, static_cast<uint32_t>(i)};
   };
+  if (k <= kFew) {
+    // In order of position, so an element goes behind those that are equal.
+    for (int64_t i = 0; i < call.size; ++i) {
+      const RankedOf<T> candidate = ranked(i);
+      if (i >= k && !(candidate.key < kept[k - 1].key)) continue;
+      int64_t at = std::min(i, k - 1);
+      for (; at > 0 && candidate.key < kept[at - 1].key; --at) kept[at] = kept[at - 1];
+      kept[at] = candidate;
+    }
+    return;
+  }
   // Elements that come before the k-th of what was seen are collected; whenever the room is full, the best k stay.
   int64_t count = 0;
   int64_t i = 0;
@@ -61,10 +87,17 @@ void select(const T* x, const TopKCall& call, bool largest, RankedOf<T>* kept) {
     std::nth_element(kept, kept + k - 1, kept + count);
     const RankedOf<T> last = kept[k - 1];
     count = k;
-    for (; i < call.size && count < 2 * k; ++i) {
-      const RankedOf<T> candidate = ranked(i);
-      kept[count] = candidate;
-      count += candidate.key < last.key ? 1 : 0;
+    const T bound = x[last.position * call.inner];
+    while (i < call.size && count < 2 * k) {
+      const int64_t end = std::min(call.size, i + kTogether);
+      if (end - i == kTogether && !any_before(x + i * call.inner, call.inner, bound, largest)) {
+        i = end;
+        continue;
+      }
+      for (; i < end && count < 2 * k; ++i) {
+        const RankedOf<T> candidate = ranked(i);
+        if (candidate.key < last.key) kept[count++] = candidate;
+      }
     }
   }
   if (count > k) std::nth_element(kept, kept + k - 1, kept + count);
