@@ -92,9 +92,15 @@ def test_sizes_from_symbols():
     ("op", "expected"), [("ReduceProd", "12*N"), ("ReduceSum", "N + 7"), ("ReduceMin", "min(3, N)")]
 )
 def test_sizes_flow_through_reductions(op, expected):
-    graph = _native.Graph()
-    reduced = graph.add_node(op, [sizes_value(graph, ["N", 3, 4])], ["reduced"], {"keepdims": 1}).outputs[0]
-    assert graph.add_node("ConstantOfShape", [reduced], ["shaped"]).outputs[0].type == f"float32[{expected}]"
+    for narrow in (False, True):  # TensorFlow's exporter computes sizes in int32
+        graph = _native.Graph()
+        sizes = sizes_value(graph, ["N", 3, 4])
+        if narrow:
+            sizes = graph.add_node("Cast", [sizes], ["narrow"], {"to": 6}).outputs[0]
+        reduced = graph.add_node(op, [sizes], ["reduced"], {"keepdims": 1}).outputs[0]
+        if narrow:
+            reduced = graph.add_node("Cast", [reduced], ["wide"], {"to": 7}).outputs[0]
+        assert graph.add_node("ConstantOfShape", [reduced], ["shaped"]).outputs[0].type == f"float32[{expected}]"
 
 
 @pytest.mark.parametrize("largest", ["ArgMax", "ArgMin"])
