@@ -55,7 +55,8 @@ Dim to_dim(const py::handle& object, const Graph& graph, std::string_view stem, 
   } else if (!symbol || find_symbol(graph, symbol->name)) {
     return dim;
   }
-  const Range range = at == std::string::npos ? symbol->range : to_range(std::string_view(text).substr(at + kIn.size()));
+  const Range range =
+      at == std::string::npos ? symbol->range : to_range(std::string_view(text).substr(at + kIn.size()));
   return Dim::symbol(symbol->name, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
 }
 

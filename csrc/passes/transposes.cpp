@@ -74,7 +74,8 @@ bool can_turn_back(const Node& node, const Value* value, const Permutation& perm
 Value* turn_back(Rewriter& rewriter, const Node& node, Value* value, const Permutation& perm) {
   if (const auto turned = as_turned(value)) return turned->x;
   if (value->shape().element_count().is(1)) return value;
-  return value->constant ? turn_constant(rewriter, *value, perm) : turn(rewriter, node, value, inverse(perm), value->name);
+  return value->constant ? turn_constant(rewriter, *value, perm)
+                         : turn(rewriter, node, value, inverse(perm), value->name);
 }
 
 // Integers of an operand, where it is a constant.

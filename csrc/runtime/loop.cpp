@@ -109,8 +109,7 @@ bool as_bool(const HostValue& value) {
 
 // A scalar that a body takes, of one axis where the body says so.
 Tensor scalar_for(const Slot& argument, DType dtype, int64_t number) {
-  const bool one_axis =
-      argument.type.is_tensor() && argument.type.shape.has_rank() && argument.type.shape.rank() == 1;
+  const bool one_axis = argument.type.is_tensor() && argument.type.shape.has_rank() && argument.type.shape.rank() == 1;
   Tensor scalar(dtype, one_axis ? Dims{1} : Dims{});
   store_int64(dtype, scalar.data(), number);
   return scalar;
@@ -124,7 +123,7 @@ void Frame::run_loop(const LoopItem& item) {
   for (int slot : item.scanned) scanned.push_back(read(slot));
 
   int64_t trips = std::numeric_limits<int64_t>::max();
-  bool go = true;    // what the body's condition said last
+  bool go = true;     // what the body's condition said last
   bool ends = false;  // whether that ends the loop: only a Loop that was given a condition
   if (is_scan) {
     for (size_t i = 0; i < scanned.size(); ++i) {
