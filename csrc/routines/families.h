@@ -15,7 +15,7 @@ void add_resize_routines(RoutineTable& table);
 void add_sample_routines(RoutineTable& table);  // planes read at the points of a grid
 void add_recurrent_routines(RoutineTable& table);
 void add_lrn_routines(RoutineTable& table);
-void add_index_routines(RoutineTable& table);  // scatter, gather elements, the largest elements
+void add_index_routines(RoutineTable& table);      // scatter, gather elements, the largest elements
 void add_reference_routines(RoutineTable& table);  // every op's reference, the last resort
 
 }  // namespace neo
