@@ -105,6 +105,13 @@ void bind_graph(py::module_& m) {
                                for (const Dim& d : v.shape().dims()) dims.append(from_dim(d));
                                return py::tuple(dims);
                              })
+      .def_property_readonly("hints",
+                             [](const Value& v) -> py::object {
+                               if (!v.type.is_tensor() || !v.shape().has_rank()) return py::none();
+                               py::list sizes;
+                               for (const Dim& d : v.shape().dims()) sizes.append(d.hint());
+                               return py::tuple(sizes);
+                             })
       .def_property_readonly(
           "constant",
           [](const Value& v) -> py::object { return v.constant ? py::object(to_array(*v.constant)) : py::none(); })

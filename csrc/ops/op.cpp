@@ -147,9 +147,19 @@ void InferContext::fail(ErrorKind kind, const std::string& rule) const {
   neo::fail(kind, node_.op, at_place(node_, rule));
 }
 
-void InferContext::check_rank(int input, int rank) const {
-  if (!ranked(input) || shape(input).rank() == rank) return;
+void InferContext::check_rank(int input, int rank) {
+  if (!has_input(input)) return;
+  if (!ranked(input)) {
+    required_ranks_[input] = rank;
+    return;
+  }
+  if (shape(input).rank() == rank) return;
   fail(ErrorKind::Shape, str("input ", input, " must have rank ", rank, ". Got the shape ", shape(input).to_string()));
+}
+
+int InferContext::required_rank(int input) const {
+  const auto it = required_ranks_.find(input);
+  return it == required_ranks_.end() ? -1 : it->second;
 }
 
 int InferContext::axis(int64_t axis, int rank) const {

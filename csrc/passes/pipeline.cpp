@@ -17,6 +17,8 @@ std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"fold_constants", fold_constants},
       {"fold_shapes", fold_shapes},
+      {"inline_branches", inline_branches},
+      {"refine_ranks", refine_ranks},
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},

@@ -11,7 +11,6 @@ import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError
-from neo.frontend.onnx import import_model
 from neo.module import Module, Tensor
 from neo.select import Problem, Resource, solve
 
@@ -78,6 +77,8 @@ def compile(  # noqa: A001  (the name users expect)
     if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
         msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
         raise ModelError(msg)
+
+    from neo.frontend.onnx import import_model
 
     graph = import_model(model, shapes=shapes)
     inputs = [_tensor(v) for v in graph.inputs]
@@ -180,4 +181,4 @@ class _Pins:
 def _tensor(value: _native.Value) -> Tensor:
     if value.kind != "tensor":
         return Tensor(value.name, value.type, None)
-    return Tensor(value.name, value.dtype, value.shape)
+    return Tensor(value.name, value.dtype, value.shape, value.hints)

@@ -7,7 +7,7 @@ inputs: NumPy's functions need not round alike on two machines.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,19 @@ def covers(model: zoo.Model) -> bool:
     return where is None or _file(where, model).exists()
 
 
-def save(where: Path, model: zoo.Model, answers: Sequence[Answer], steps_apart: float) -> None:
-    """Store every case's name, inputs and outputs, and what ``engines.steps_apart`` gave."""
-    arrays: dict[str, Any] = {"steps_apart": np.array(steps_apart)}
+def save(where: Path, model: zoo.Model, answers: Sequence[Answer], fused: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Store what ``engines.expected_of`` and, of a quantized model, ``engines.fused_of`` gave."""
+    arrays: dict[str, Any] = {}
     for index, (case, feeds, outputs) in enumerate(answers):
         arrays[f"{index}|case|"] = np.array(case)
         arrays |= {f"{index}|in|{name}": value for name, value in feeds.items()}
         arrays |= {f"{index}|out|{name}": value for name, value in outputs.items()}
+    for index, outputs in enumerate(fused):
+        arrays |= {f"{index}|fused|{name}": value for name, value in outputs.items()}
     np.savez(_file(where, model), **arrays)
 
 
-def load(where: Path, model: zoo.Model) -> tuple[tuple[Answer, ...], float]:
+def load(where: Path, model: zoo.Model) -> tuple[tuple[Answer, ...], tuple[dict[str, Any], ...]]:
     """Return what ``save`` was given."""
     with np.load(_file(where, model)) as stored:
 
@@ -51,7 +53,7 @@ def load(where: Path, model: zoo.Model) -> tuple[tuple[Answer, ...], float]:
 
         count = sum(key.endswith("|case|") for key in stored.files)
         cases = tuple((str(stored[f"{index}|case|"]), of(index, "in"), of(index, "out")) for index in range(count))
-        return cases, float(stored["steps_apart"])
+        return cases, tuple(of(index, "fused") for index in range(count))
 
 
 def _file(where: Path, model: zoo.Model) -> Path:
