@@ -13,6 +13,8 @@ void add_reduce_routines(RoutineTable& table);  // reductions, softmax, normalis
 void add_move_routines(RoutineTable& table);    // transpose, concat, slice, pad, gather: data movement and views
 void add_resize_routines(RoutineTable& table);
 void add_recurrent_routines(RoutineTable& table);
+void add_lrn_routines(RoutineTable& table);
+void add_index_routines(RoutineTable& table);  // scatter, gather elements, the largest elements
 void add_reference_routines(RoutineTable& table);  // every op's reference, the last resort
 
 }  // namespace neo

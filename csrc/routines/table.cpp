@@ -44,6 +44,8 @@ const RoutineTable& standard_routines() {
     add_move_routines(t);
     add_resize_routines(t);
     add_recurrent_routines(t);
+    add_lrn_routines(t);
+    add_index_routines(t);
     add_reference_routines(t);
     return t;
   }();
