@@ -66,9 +66,12 @@ fi
 [ -f "$folder/version" ] || make_environment
 version=$(cat "$folder/version")
 
-cmake --preset aarch64 -DNEO_BUILD_PYTHON=ON -DPython_EXECUTABLE="$folder/bin/python" \
-  -DPython_INCLUDE_DIR="$folder/root/usr/include/python$version" >"$folder/build.log"
-cmake --build --preset aarch64 --target _neo -j "$(nproc)" >>"$folder/build.log" || { cat "$folder/build.log" >&2; exit 1; }
+build() {
+  cmake --preset aarch64 -DNEO_BUILD_PYTHON=ON -DPython_EXECUTABLE="$folder/bin/python" \
+    -DPython_INCLUDE_DIR="$folder/root/usr/include/python$version" &&
+    cmake --build --preset aarch64 --target _neo -j "$(nproc)"
+}
+build >"$folder/build.log" 2>&1 || { cat "$folder/build.log" >&2; exit 1; }
 rm -rf "$folder/neo"
 mkdir -p "$folder/neo"
 cp -R python/neo "$folder/neo/neo"
