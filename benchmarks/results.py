@@ -140,11 +140,28 @@ def _number(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
+#: Errors of an engine that is not installed, or that has no way to run a model.
+_NOT_THERE = ("ModuleNotFoundError", "ImportError", "NotAvailableError")
+
+
+def _reasons(table: Table, names: list[str], engines: list[str]) -> list[str]:
+    """Return why cells are empty: one line for an engine that has one reason everywhere, else one for each model."""
+    lines = []
+    for engine in engines:
+        cells = {name: table.rows[name].cells[engine] for name in names if engine in table.rows[name].cells}
+        errors = {cell.error for cell in cells.values()}
+        if len(cells) > 1 and len(errors) == 1 and None not in errors:
+            lines.append(f"- {engine}: {errors.pop()}")
+        else:
+            lines += [f"- {name}, {engine}: {cell.error}" for name, cell in cells.items() if cell.error]
+    return lines
+
+
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
-        return "failed"
+        return "n/a" if (cell.error or "").startswith(_NOT_THERE) else "failed"
     spread = (cell.high_ms - cell.low_ms) / cell.median_ms / 2
     return f"{_number(cell.median_ms)} ± {spread:.0%} ({_number(cell.best_ms)})"
 
@@ -179,7 +196,6 @@ def render(table: Table) -> str:
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     order = [entry.name for entry in SUITES[table.suite][1]()]
     names = sorted(table.rows, key=lambda name: (order.index(name) if name in order else len(order), name))
-    failures = []
     for name in names:
         row = table.rows[name]
         best, neo = _best_peer(row), _time(row, "neo")
@@ -188,7 +204,6 @@ def render(table: Table) -> str:
         fields += [best[1] if best else "", _ratio(neo, best[0] if best else None)]
         fields += [_ratio(neo, _time(row, "ort")), _number(row.limit_ms)]
         lines.append("| " + " | ".join(fields) + " |")
-        failures += [(name, engine, cell.error) for engine, cell in row.cells.items() if cell.error]
     for engine, of in (("best peer", None), ("onnxruntime", "ort")):
         ratios = []
         for row in table.rows.values():
@@ -202,8 +217,8 @@ def render(table: Table) -> str:
     disturbed = [name for name in names if table.rows[name].load > BUSY_LOAD + table.threads]
     if disturbed:
         lines += ["", f"Measured while other programs ran, so of little worth: {', '.join(disturbed)}."]
-    if failures:
-        lines += ["", "Failed:", ""] + [f"- {name}, {engine}: {error}" for name, engine, error in failures]
+    if reasons := _reasons(table, names, engines):
+        lines += ["", "Not measured:", "", *reasons]
     versions = sorted({cell.version for row in table.rows.values() for cell in row.cells.values() if cell.version})
     lines += ["", "Measured on " + "; ".join(f"{key}: {value}" for key, value in table.environment.items()) + "."]
     if table.limits:

@@ -20,10 +20,6 @@ constexpr KnobInfo kKnobs[] = {
      "Binds worker threads to cores; auto: only under an affinity mask narrower than the machine; read once."},
     {Knob::Verify, "NEO_VERIFY", KnobType::Bool, "0", 0, 0, "",
      "Checks the graph against its specification after every pass."},
-    {Knob::CacheDir, "NEO_CACHE_DIR", KnobType::Text, "", 0, 0, "",
-     "Folder of what neo keeps between processes; unset: neo in XDG_CACHE_HOME or in ~/.cache."},
-    {Knob::Log, "NEO_LOG", KnobType::Choice, "warn", 0, 0, "off warn info debug",
-     "How much neo says on the standard error stream."},
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -31,8 +31,6 @@ struct Slot {
   int base = -1;  // views: the slot, and where in it, in elements of the base's memory
   Dim offset = 0;
   std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
-
-  bool is_sized() const { return storage != Storage::Owned && type.is_tensor() && type.shape.has_rank(); }
 };
 
 // Where a symbol's value comes from when a region starts: the size of a slot that exists by then.

@@ -72,7 +72,6 @@ class Dim {
   Dim substitute(const std::function<std::optional<Dim>(const Symbol&)>& replacement) const;
   // Adds the symbols this depends on.
   void collect_symbols(std::map<std::string, Symbol>& out) const;
-  bool depends_on_symbols() const { return !is_constant(); }
 
   // "64", "N", "2*N + 1", "floordiv(N + 1, 2)"; parses back.
   std::string to_string() const;

@@ -34,7 +34,6 @@ class Layout {
   bool is_blocked() const { return !blocks_.empty(); }
   int64_t block_of(int axis) const;  // the product of the blocks of an axis, 1 where there is none
 
-  int physical_rank() const { return rank() + static_cast<int>(blocks_.size()); }
   Dims physical_dims(const Dims& dims) const;
   std::vector<Dim> physical_dims(const Shape& shape) const;
   bool has_padding(const Dims& dims) const;

@@ -325,10 +325,6 @@ class Builder {
 
 }  // namespace
 
-const SelectionProblem::NodeVariable& SelectionProblem::variable_of(const Node& node) const {
-  return nodes[static_cast<size_t>(index.at(&node))];
-}
-
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
                                                 const Target& target, const ProblemOptions& options) {
   return Builder(ops, routines, target, options).build(graph);

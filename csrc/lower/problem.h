@@ -57,7 +57,6 @@ struct SelectionProblem {
   std::vector<Edge> edges;
   std::map<std::string, std::vector<std::vector<double>>> resources;  // "packed_bytes", "workspace_bytes", "error"
 
-  const NodeVariable& variable_of(const Node& node) const;
   std::map<const Node*, int> index;
 };
 

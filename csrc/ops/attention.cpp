@@ -373,8 +373,6 @@ void add_attention_ops(OpRegistry& ops) {
            .max_inputs = 4,
            .infer = infer_rotary,
            .reference = reference_rotary});
-  add_linear_attention_ops(ops);
-  add_einsum_ops(ops);
 }
 
 }  // namespace neo

@@ -10,7 +10,4 @@ namespace neo {
 // rounded to it; Undefined: not at all.
 void softmax_scores(std::vector<double>& scores, bool seen, DType precision);
 
-void add_linear_attention_ops(OpRegistry& ops);  // linear_attention.cpp
-void add_einsum_ops(OpRegistry& ops);            // einsum.cpp
-
 }  // namespace neo

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ops/elements.h"
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

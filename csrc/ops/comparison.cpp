@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

@@ -6,7 +6,6 @@
 #include "ops/activation.h"
 #include "ops/elements.h"
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -364,7 +363,6 @@ void add_conv_ops(OpRegistry& ops) {
            .infer = infer_conv_transpose,
            .reference = reference_conv_transpose,
            .work = conv_transpose_work});
-  add_special_conv_ops(ops);
 }
 
 }  // namespace neo

@@ -4,6 +4,7 @@
 
 #include "ops/attention.h"
 #include "ops/elements.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

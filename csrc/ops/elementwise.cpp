@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/sizes.h"
 
 namespace neo {
@@ -433,8 +432,6 @@ void add_elementwise_ops(OpRegistry& ops) {
            .layout = LayoutClass::Oblivious,
            .infer = infer_clip,
            .reference = reference_clip});
-  add_comparison_ops(ops);
-  add_cast_ops(ops);
 }
 
 }  // namespace neo

@@ -2,31 +2,53 @@
 
 #include "ops/op.h"
 
+// The one list of what fills the registry: X(name) stands for add_<name>_ops, which a file of this folder defines.
+#define NEO_OP_FILES(X)    \
+  X(activation)            \
+  X(attention)             \
+  X(cast)                  \
+  X(comparison)            \
+  X(control)               \
+  X(conv)                  \
+  X(determinant)           \
+  X(einsum)                \
+  X(elementwise)           \
+  X(generate)              \
+  X(grid)                  \
+  X(index)                 \
+  X(layer_norm)            \
+  X(linear_attention)      \
+  X(linear_model)          \
+  X(loss)                  \
+  X(lstm)                  \
+  X(matmul)                \
+  X(ml)                    \
+  X(norm)                  \
+  X(pad)                   \
+  X(pool)                  \
+  X(quantize)              \
+  X(quantized_elementwise) \
+  X(quantized_product)     \
+  X(random)                \
+  X(recurrent)             \
+  X(reduce)                \
+  X(resize)                \
+  X(scan)                  \
+  X(scatter)               \
+  X(sequence)              \
+  X(shape)                 \
+  X(signal)                \
+  X(slice)                 \
+  X(softmax)               \
+  X(special_conv)          \
+  X(text)                  \
+  X(tree)                  \
+  X(vision)
+
 namespace neo {
 
-// One function per family of operators, each in the file of its name.
-void add_elementwise_ops(
-    OpRegistry& ops);  // elementwise.cpp: unary and binary arithmetic, comparisons, logic, Where, Cast, Clip
-void add_activation_ops(OpRegistry& ops);  // activation.cpp
-void add_conv_ops(OpRegistry& ops);        // conv.cpp
-void add_matmul_ops(OpRegistry& ops);      // matmul.cpp
-void add_pool_ops(OpRegistry& ops);        // pool.cpp
-void add_norm_ops(OpRegistry& ops);        // norm.cpp
-void add_reduce_ops(OpRegistry& ops);      // reduce.cpp: Reduce*, ArgMax, Softmax, CumSum, TopK
-void add_shape_ops(OpRegistry& ops);       // shape.cpp: Shape, Size, Reshape, Transpose, Concat, Split, Slice, ...
-void add_index_ops(OpRegistry& ops);       // index.cpp: Gather*, Scatter*, OneHot, NonZero, Unique, ...
-void add_generate_ops(
-    OpRegistry& ops);  // generate.cpp: Constant, ConstantOfShape, Range, EyeLike, neo.Dims, windows, ...
-void add_resize_ops(OpRegistry& ops);     // resize.cpp: Resize, GridSample, AffineGrid
-void add_vision_ops(OpRegistry& ops);     // vision.cpp: NonMaxSuppression, RoiAlign, MaxRoiPool, DepthToSpace, ...
-void add_recurrent_ops(OpRegistry& ops);  // recurrent.cpp: LSTM, GRU, RNN, DynamicQuantizeLSTM
-void add_attention_ops(OpRegistry& ops);  // attention.cpp: Attention, RotaryEmbedding, Einsum
-void add_quantize_ops(OpRegistry& ops);   // quantize.cpp: QuantizeLinear, DequantizeLinear, QLinear*, *Integer
-void add_control_ops(OpRegistry& ops);    // control.cpp: If, Loop, Scan
-void add_sequence_ops(OpRegistry& ops);   // sequence.cpp: sequences and optionals
-void add_text_ops(OpRegistry& ops);       // text.cpp: strings
-void add_signal_ops(OpRegistry& ops);     // signal.cpp: DFT, STFT, MelWeightMatrix
-void add_loss_ops(OpRegistry& ops);       // loss.cpp
-void add_ml_ops(OpRegistry& ops);         // ml.cpp: ai.onnx.ml
+#define NEO_DECLARE(name) void add_##name##_ops(OpRegistry& ops);
+NEO_OP_FILES(NEO_DECLARE)
+#undef NEO_DECLARE
 
 }  // namespace neo

@@ -3,7 +3,6 @@
 #include <numbers>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -283,7 +282,6 @@ void add_generate_ops(OpRegistry& ops) {
   for (const Window& window : kWindows) {
     ops.add({.name = window.op, .infer = infer_window, .reference = reference_window, .shape_inputs = {0}});
   }
-  add_random_ops(ops);
 }
 
 }  // namespace neo

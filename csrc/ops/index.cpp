@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -378,7 +377,6 @@ void add_index_ops(OpRegistry& ops) {
            .shape_inputs = {1}});
   ops.add({.name = "NonZero", .infer = infer_non_zero, .reference = reference_non_zero});
   ops.add({.name = "Unique", .max_outputs = 4, .infer = infer_unique, .reference = reference_unique});
-  add_scatter_ops(ops);
 }
 
 }  // namespace neo

@@ -2,6 +2,7 @@
 
 #include "ops/attention.h"
 #include "ops/elements.h"
+#include "ops/families.h"
 #include "ops/sizes.h"
 
 namespace neo {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
 #include "ops/sizes.h"

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elements.h"
+#include "ops/families.h"
 #include "ops/quantize.h"
 #include "ops/recurrent.h"
 #include "ops/sizes.h"

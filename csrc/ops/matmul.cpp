@@ -8,7 +8,6 @@
 #include "ops/conv.h"
 #include "ops/elements.h"
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -299,7 +298,6 @@ void add_matmul_ops(OpRegistry& ops) {
              .reference = reference_gemm,
              .work = gemm_work});
   }
-  add_determinant_ops(ops);
 }
 
 }  // namespace neo

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
 #include "ops/sizes.h"
@@ -342,8 +341,6 @@ void add_ml_ops(OpRegistry& ops) {
            .max_inputs = -1,
            .infer = infer_feature_vectorizer,
            .reference = reference_feature_vectorizer});
-  add_linear_model_ops(ops);
-  add_tree_ops(ops);
 }
 
 }  // namespace neo

@@ -4,7 +4,6 @@
 
 #include "ops/elements.h"
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/pool.h"
 #include "ops/sizes.h"
 
@@ -269,7 +268,6 @@ void add_norm_ops(OpRegistry& ops) {
            .reference = reference_lrn,
            .work = lrn_work});
   ops.add({.name = "MeanVarianceNormalization", .infer = infer_mvn, .reference = reference_mvn, .work = norm_work});
-  add_layer_norm_ops(ops);
 }
 
 }  // namespace neo

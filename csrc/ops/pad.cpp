@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

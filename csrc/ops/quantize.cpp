@@ -249,8 +249,6 @@ void add_quantize_ops(OpRegistry& ops) {
            .infer = infer_dynamic_quantize,
            .reference = reference_dynamic_quantize,
            .work = quantize_work});
-  add_quantized_product_ops(ops);
-  add_quantized_elementwise_ops(ops);
 }
 
 }  // namespace neo

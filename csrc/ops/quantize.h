@@ -32,7 +32,4 @@ DynamicQuantization quantize_dynamically(const std::vector<double>& x);
 // An input that has to hold one element, where its shape is known.
 void require_scalar(InferContext& ctx, int input);
 
-void add_quantized_product_ops(OpRegistry& ops);      // quantized_product.cpp
-void add_quantized_elementwise_ops(OpRegistry& ops);  // quantized_elementwise.cpp
-
 }  // namespace neo

@@ -3,6 +3,7 @@
 
 #include "ops/activation.h"
 #include "ops/elements.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/pool.h"
 #include "ops/quantize.h"

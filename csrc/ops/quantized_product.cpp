@@ -3,6 +3,7 @@
 
 #include "ops/conv.h"
 #include "ops/elements.h"
+#include "ops/families.h"
 #include "ops/matmul.h"
 #include "ops/quantize.h"
 #include "ops/sizes.h"

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <random>
 
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

@@ -349,7 +349,6 @@ void add_recurrent_ops(OpRegistry& ops) {
            .infer = infer_gru,
            .reference = reference_gru,
            .work = recurrent_work});
-  add_lstm_ops(ops);
 }
 
 }  // namespace neo

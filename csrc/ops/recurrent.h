@@ -83,6 +83,4 @@ std::vector<double> direction_bias(const ReferenceContext& ctx, int input, int64
 // 2 flops per weight of W and R, step and element of the batch.
 Work recurrent_work(const Node& node);
 
-void add_lstm_ops(OpRegistry& ops);  // lstm.cpp
-
 }  // namespace neo

@@ -5,7 +5,6 @@
 
 #include "ops/elements.h"
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/pool.h"
 #include "ops/sizes.h"
 
@@ -289,8 +288,6 @@ void add_reduce_ops(OpRegistry& ops) {
   for (const char* name : {"ArgMax", "ArgMin"}) {
     ops.add({.name = name, .infer = infer_arg, .reference = reference_arg, .work = input_work});
   }
-  add_softmax_ops(ops);
-  add_scan_ops(ops);
 }
 
 }  // namespace neo

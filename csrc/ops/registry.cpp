@@ -5,27 +5,9 @@ namespace neo {
 const OpRegistry& standard_ops() {
   static const OpRegistry ops = [] {
     OpRegistry all;
-    add_elementwise_ops(all);
-    add_activation_ops(all);
-    add_conv_ops(all);
-    add_matmul_ops(all);
-    add_pool_ops(all);
-    add_norm_ops(all);
-    add_reduce_ops(all);
-    add_shape_ops(all);
-    add_index_ops(all);
-    add_generate_ops(all);
-    add_resize_ops(all);
-    add_vision_ops(all);
-    add_recurrent_ops(all);
-    add_attention_ops(all);
-    add_quantize_ops(all);
-    add_control_ops(all);
-    add_sequence_ops(all);
-    add_text_ops(all);
-    add_signal_ops(all);
-    add_loss_ops(all);
-    add_ml_ops(all);
+#define NEO_ADD(name) add_##name##_ops(all);
+    NEO_OP_FILES(NEO_ADD)
+#undef NEO_ADD
     return all;
   }();
   return ops;

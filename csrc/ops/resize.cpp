@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -454,7 +453,6 @@ void add_resize_ops(OpRegistry& ops) {
            .reference = reference_resize,
            .work = work_resize,
            .shape_inputs = {3}});
-  add_grid_ops(ops);
 }
 
 }  // namespace neo

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "ops/elements.h"
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/sizes.h"
 
 namespace neo {

@@ -2,7 +2,6 @@
 #include <numeric>
 
 #include "ops/families.h"
-#include "ops/family_parts.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 
@@ -460,8 +459,6 @@ void add_shape_ops(OpRegistry& ops) {
            .reference = reference_tile,
            .work = movement_work,
            .shape_inputs = {1}});
-  add_slice_ops(ops);
-  add_pad_ops(ops);
 }
 
 }  // namespace neo

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/elements.h"
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/sizes.h"
 
 namespace neo {

@@ -4,7 +4,7 @@
 #include "ops/activation.h"
 #include "ops/conv.h"
 #include "ops/elements.h"
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
 

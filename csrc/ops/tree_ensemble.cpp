@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "ops/family_parts.h"
+#include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
 #include "ops/sizes.h"

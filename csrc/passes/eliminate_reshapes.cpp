@@ -74,7 +74,10 @@ bool multiply_in_place(Graph& graph, const PassContext& context) {
 
 // Reshapes to the same shape go; of reshapes in a row the last remains; those around a product by a matrix go.
 bool eliminate_reshapes(Graph& graph, const PassContext& context) {
-  const bool changed = for_each_body(graph, [&](Graph& g) { return multiply_in_place(g, context) | eliminate(g); });
+  const bool changed = for_each_body(graph, [&](Graph& g) {
+    const bool multiplied = multiply_in_place(g, context);
+    return eliminate(g) || multiplied;
+  });
   if (changed) remove_dead_nodes(graph, context);
   return changed;
 }

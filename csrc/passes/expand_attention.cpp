@@ -97,17 +97,12 @@ class Expansion {
     return rewriter_.insert(&node_, op, std::move(inputs), std::move(attrs), like);
   }
 
-  Value* ints(std::string_view like, const std::vector<int64_t>& numbers) {
-    Tensor tensor(DType::Int64, {static_cast<int64_t>(numbers.size())});
-    store_ints(tensor, numbers);
-    return rewriter_.add_constant(like, std::move(tensor));
-  }
-
   // [batch, length, heads * size], or [batch, heads, length, size], with the axes batch, length, heads, size in order.
   Value* split(Value* value, const std::vector<int64_t>& order) {
     if (is_packed_) {
       const int64_t size = value->shape()[2].value() / heads_;
-      Value* parts = insert("Reshape", {value, ints(value->name + ".heads", {0, 0, heads_, size})}, {}, value->name);
+      Value* parts =
+          insert("Reshape", {value, rewriter_.add_ints(value->name + ".heads", {0, 0, heads_, size})}, {}, value->name);
       return insert("Transpose", {parts}, {{"perm", order}}, value->name);
     }
     if (order == std::vector<int64_t>{0, 2, 1, 3}) return value;
@@ -117,7 +112,8 @@ class Expansion {
   Value* joined(Value* y) {
     if (!is_packed_) return y;
     Value* turned = insert("Transpose", {y}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-    return insert("Reshape", {turned, ints(y->name + ".packed", {0, 0, node_.inputs[2]->shape()[2].value()})});
+    return insert("Reshape",
+                  {turned, rewriter_.add_ints(y->name + ".packed", {0, 0, node_.inputs[2]->shape()[2].value()})});
   }
 
   Value* hidden() { return rewriter_.add_scalar("hidden", DType::Float32, -std::numeric_limits<double>::infinity()); }
@@ -143,7 +139,7 @@ class Expansion {
 
   // A query all of whose keys are hidden gives zeros.
   Value* zero_where_nothing_is_seen(Value* y, Value* added) {
-    Value* most = insert("ReduceMax", {added, ints("last", {-1})}, {{"keepdims", int64_t{1}}}, "most");
+    Value* most = insert("ReduceMax", {added, rewriter_.add_ints("last", {-1})}, {{"keepdims", int64_t{1}}}, "most");
     Value* seen = insert("Greater", {most, hidden()}, {}, "seen");
     return insert("Where", {seen, y, rewriter_.add_scalar("nothing", DType::Float32, 0)});
   }

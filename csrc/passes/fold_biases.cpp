@@ -28,7 +28,7 @@ bool fold(Graph& graph, const PassContext& context) {
           for (double& x : *numbers) x = 1 / x;
         }
         for (size_t c = 0; c < bias.size(); ++c) bias[c] *= (*numbers)[c];
-        const bool has_bias = producer->input(linear->bias_input) != nullptr;
+        const bool has_bias = producer->input(LinearNode::kBias) != nullptr;
         set_weights(rewriter, *linear, *numbers);
         if (has_bias) set_bias(rewriter, *linear, bias);
       } else {

@@ -11,6 +11,16 @@ bool is_float_constant(const Value* v) {
   return v && v->constant && is_float(v->dtype());
 }
 
+bool is_convolution(const Node& node) {
+  return node.op == "Conv" || node.op == "ConvTranspose";
+}
+
+// A convolution's bias is a vector of its channels, another's broadcasts to the output.
+std::optional<std::vector<double>> numbers_of_bias(const LinearNode& linear, const Value& bias) {
+  if (is_convolution(*linear.node)) return per_channel(bias, 1, 0, linear.channels);
+  return per_channel(bias, linear.node->outputs.front()->shape().rank(), linear.channel_axis, linear.channels);
+}
+
 // Axis of the weights that runs over output channels, and how many channels one step of it stands for.
 int weight_axis(const Node& node) {
   if (node.op == "Conv") return 0;
@@ -47,8 +57,8 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
 }  // namespace
 
 std::optional<LinearNode> as_linear(Node& node) {
-  LinearNode linear{&node, 2, 0, 0};
-  const bool is_conv = node.op == "Conv" || node.op == "ConvTranspose";
+  LinearNode linear{&node};
+  const bool is_conv = is_convolution(node);
   if (!is_conv && node.op != "Gemm" && node.op != "MatMul") return std::nullopt;
   if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static())
     return std::nullopt;
@@ -66,20 +76,16 @@ std::optional<LinearNode> as_linear(Node& node) {
     linear.channel_axis = out->shape().rank() - 1;
     if (linear.channel_axis < 0) return std::nullopt;
   }
-  if (const Value* bias = node.input(2)) {
+  if (const Value* bias = node.input(LinearNode::kBias)) {
     if (!is_float_constant(bias) || (node.op == "Gemm" && node.float_attr("beta", 1) != 1)) return std::nullopt;
-    if (!per_channel(*bias, is_conv ? 1 : out->shape().rank(), is_conv ? 0 : linear.channel_axis, linear.channels))
-      return std::nullopt;
+    if (!numbers_of_bias(linear, *bias)) return std::nullopt;
   }
   return linear;
 }
 
 std::vector<double> bias_of(const LinearNode& linear) {
-  const Value* bias = linear.node->input(linear.bias_input);
-  const bool is_conv = linear.node->op == "Conv" || linear.node->op == "ConvTranspose";
-  if (!bias) return std::vector<double>(static_cast<size_t>(linear.channels), 0.0);
-  return *per_channel(*bias, is_conv ? 1 : linear.node->outputs.front()->shape().rank(),
-                      is_conv ? 0 : linear.channel_axis, linear.channels);
+  const Value* bias = linear.node->input(LinearNode::kBias);
+  return bias ? *numbers_of_bias(linear, *bias) : std::vector<double>(static_cast<size_t>(linear.channels), 0.0);
 }
 
 void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& bias) {
@@ -87,7 +93,7 @@ void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<do
   Tensor tensor(node.inputs[1]->dtype(), {linear.channels});
   store_doubles(tensor, bias);
   const std::string name = (node.name.empty() ? node.outputs.front()->name : node.name) + ".bias";
-  rewriter.set_input(&node, linear.bias_input, rewriter.add_constant(name, std::move(tensor)));
+  rewriter.set_input(&node, LinearNode::kBias, rewriter.add_constant(name, std::move(tensor)));
 }
 
 void set_weights(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale) {

@@ -10,8 +10,8 @@ namespace neo {
 
 // What folds into a Conv, ConvTranspose, Gemm or MatMul know of it: where its output channels are.
 struct LinearNode {
+  static constexpr size_t kBias = 2;  // the input, of a MatMul too
   Node* node = nullptr;
-  size_t bias_input = 2;
   int64_t channels = 0;  // output channels; the length of the bias
   int channel_axis = 0;  // of the output
 };

@@ -8,6 +8,11 @@
 namespace neo {
 namespace {
 
+// One scale for all, or one for each position of an axis; not one for each block.
+bool has_no_blocks(const Node& node) {
+  return node.int_attr("block_size", 0) == 0;
+}
+
 // Finds the grid that the elements of a float value lie on.
 class GridFinder {
  public:
@@ -24,8 +29,7 @@ class GridFinder {
     const Node* node = value->producer;
     if (!node || node->outputs.empty() || node->outputs.front() != value) return std::nullopt;
     if (node->op == "DequantizeLinear")
-      return node->int_attr("block_size", 0) == 0 ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2))
-                                                  : std::nullopt;
+      return has_no_blocks(*node) ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2)) : std::nullopt;
     if (node->op == "Concat") {
       auto grid = of(node->inputs.front());
       for (const Value* part : node->inputs) {
@@ -43,10 +47,6 @@ class GridFinder {
 
   std::unordered_map<const Value*, std::optional<Grid>> known_;
 };
-
-bool is_one_scale(const Node& node) {
-  return node.int_attr("block_size", 0) == 0;
-}
 
 }  // namespace
 
@@ -92,7 +92,7 @@ bool drop_requantization(Rewriter& rewriter) {
   GridFinder grids;
   bool changed = false;
   for (Node* node : rewriter.nodes()) {
-    if (rewriter.is_retired(node) || !is_one_scale(*node)) continue;
+    if (rewriter.is_retired(node) || !has_no_blocks(*node)) continue;
     if (node->op == "QuantizeLinear") {
       const Node* source = made_by(node->inputs[0], "DequantizeLinear");
       const auto grid = read_grid(node->outputs.front()->dtype(), node->input(1), node->input(2));
@@ -101,7 +101,7 @@ bool drop_requantization(Rewriter& rewriter) {
       changed = true;
     } else if (node->op == "DequantizeLinear") {
       const Node* source = made_by(node->inputs[0], "QuantizeLinear");
-      if (!source || !is_one_scale(*source)) continue;
+      if (!source || !has_no_blocks(*source)) continue;
       const auto grid = read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2));
       const auto before = read_grid(source->outputs.front()->dtype(), source->input(1), source->input(2));
       if (!grid || grid != before || grids.of(source->inputs[0]) != grid ||

@@ -42,6 +42,12 @@ Value* Rewriter::add_scalar(std::string_view name, DType dtype, double number) {
   return add_constant(name, std::move(tensor));
 }
 
+Value* Rewriter::add_ints(std::string_view name, const std::vector<int64_t>& numbers, DType dtype) {
+  Tensor tensor(dtype, {static_cast<int64_t>(numbers.size())});
+  store_ints(tensor, numbers);
+  return add_constant(name, std::move(tensor));
+}
+
 Value* Rewriter::insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs,
                         std::string_view like) {
   std::string name(like);

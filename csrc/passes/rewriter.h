@@ -33,6 +33,7 @@ class Rewriter {
 
   Value* add_constant(std::string_view name, Tensor tensor);
   Value* add_scalar(std::string_view name, DType dtype, double number);
+  Value* add_ints(std::string_view name, const std::vector<int64_t>& numbers, DType dtype = DType::Int64);
   // A node before `position`, named after it, of one output, which is named after that of `position` unless `like` says
   // otherwise; types are inferred.
   Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {},

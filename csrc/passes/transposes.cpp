@@ -83,10 +83,8 @@ std::optional<std::vector<int64_t>> ints_of(const Value* value) {
   return value && value->constant ? std::optional(load_ints(*value->constant)) : std::nullopt;
 }
 
-Value* add_ints(Rewriter& rewriter, const Value& like, const std::vector<int64_t>& numbers) {
-  Tensor tensor(like.dtype(), {static_cast<int64_t>(numbers.size())});
-  store_ints(tensor, numbers);
-  return rewriter.add_constant(like.name, std::move(tensor));
+Value* add_ints_like(Rewriter& rewriter, const Value& like, const std::vector<int64_t>& numbers) {
+  return rewriter.add_ints(like.name, numbers, like.dtype());
 }
 
 // All operands take part alike: elementwise operators and Concat.
@@ -141,7 +139,7 @@ bool sink_through_pad(Rewriter& rewriter, Node& node, const Turned& x) {
   }
   std::vector<Value*> inputs = node.inputs;
   inputs[0] = x.x;
-  inputs[1] = add_ints(rewriter, *node.inputs[1], turned);
+  inputs[1] = add_ints_like(rewriter, *node.inputs[1], turned);
   rewriter.replace(node.outputs.front(),
                    turn(rewriter, node, rewriter.insert(&node, "Pad", std::move(inputs), node.attrs), x.perm));
   return true;
@@ -167,7 +165,7 @@ bool sink_through_axes(Rewriter& rewriter, Node& node, const Turned& x, bool kee
   }
   std::vector<Value*> inputs = node.inputs;
   inputs[0] = x.x;
-  inputs[1] = add_ints(rewriter, *node.inputs[1], *axes);
+  inputs[1] = add_ints_like(rewriter, *node.inputs[1], *axes);
   rewriter.replace(node.outputs.front(),
                    turn(rewriter, node, rewriter.insert(&node, node.op, std::move(inputs), node.attrs), perm));
   return true;
@@ -187,7 +185,7 @@ bool sink_through_slice(Rewriter& rewriter, Node& node, const Turned& x) {
   std::vector<Value*> inputs = node.inputs;
   inputs.resize(std::max<size_t>(4, inputs.size()), nullptr);
   inputs[0] = x.x;
-  inputs[3] = add_ints(rewriter, *node.inputs[1], axes);
+  inputs[3] = add_ints_like(rewriter, *node.inputs[1], axes);
   rewriter.replace(node.outputs.front(),
                    turn(rewriter, node, rewriter.insert(&node, "Slice", std::move(inputs), node.attrs), x.perm));
   return true;

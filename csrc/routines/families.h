@@ -2,20 +2,31 @@
 
 #include "routines/routine.h"
 
+// The one list of what fills the table of routines, in its order: X(name) stands for add_<name>_routines, which a file
+// of routines/cpu/<family>/ defines.
+#define NEO_ROUTINE_FILES(X) \
+  X(conv)                    \
+  X(gemm)                    \
+  X(eltwise)                 \
+  X(pool)                    \
+  X(reduce)                  \
+  X(view)                    \
+  X(copy)                    \
+  X(pad)                     \
+  X(gather)                  \
+  X(resize)                  \
+  X(sample)                  \
+  X(recurrent)               \
+  X(lrn)                     \
+  X(scatter_nd)              \
+  X(gather_elements)         \
+  X(top_k)                   \
+  X(reference)
+
 namespace neo {
 
-// One function per family of CPU routines, each in routines/cpu/<family>/.
-void add_conv_routines(RoutineTable& table);
-void add_gemm_routines(RoutineTable& table);
-void add_eltwise_routines(RoutineTable& table);
-void add_pool_routines(RoutineTable& table);
-void add_reduce_routines(RoutineTable& table);  // reductions, softmax, normalisations
-void add_move_routines(RoutineTable& table);    // transpose, concat, slice, pad, gather: data movement and views
-void add_resize_routines(RoutineTable& table);
-void add_sample_routines(RoutineTable& table);  // planes read at the points of a grid
-void add_recurrent_routines(RoutineTable& table);
-void add_lrn_routines(RoutineTable& table);
-void add_index_routines(RoutineTable& table);      // scatter, gather elements, the largest elements
-void add_reference_routines(RoutineTable& table);  // every op's reference, the last resort
+#define NEO_DECLARE(name) void add_##name##_routines(RoutineTable& table);
+NEO_ROUTINE_FILES(NEO_DECLARE)
+#undef NEO_DECLARE
 
 }  // namespace neo

@@ -36,18 +36,9 @@ std::vector<const Routine*> RoutineTable::for_root(std::string_view op) const {
 const RoutineTable& standard_routines() {
   static const RoutineTable table = [] {
     RoutineTable t;
-    add_conv_routines(t);
-    add_gemm_routines(t);
-    add_eltwise_routines(t);
-    add_pool_routines(t);
-    add_reduce_routines(t);
-    add_move_routines(t);
-    add_resize_routines(t);
-    add_sample_routines(t);
-    add_recurrent_routines(t);
-    add_lrn_routines(t);
-    add_index_routines(t);
-    add_reference_routines(t);
+#define NEO_ADD(name) add_##name##_routines(t);
+    NEO_ROUTINE_FILES(NEO_ADD)
+#undef NEO_ADD
     return t;
   }();
   return table;

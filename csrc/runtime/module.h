@@ -17,7 +17,6 @@ class Module {
   Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe = false);
 
   const Plan& plan() const { return *plan_; }
-  const std::shared_ptr<const Plan>& shared_plan() const { return plan_; }
   int threads() const { return threads_; }
 
   struct CallOptions {

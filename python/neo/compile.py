@@ -58,7 +58,7 @@ def compile(  # noqa: A001  (the name users expect)
     Raises
     ------
     neo.UnsupportedError
-        The model has nodes neo cannot run; all of them are listed.
+        The model has nodes neo cannot run, all of which are listed; or this machine cannot run the target.
     neo.ModelError
         The model or an argument is malformed.
     """
@@ -66,6 +66,7 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] target must be a name. Got {target!r}, expected a str"
         raise DTypeError(msg)
     _native.check_target(target)
+    _check_runs_here(target)
     if threads is None:
         threads = _native.default_threads()
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
@@ -92,6 +93,14 @@ def compile(  # noqa: A001  (the name users expect)
     solution = solve(arrays)
     native = problem.lower(list(solution.choice), float(solution.total), threads)
     return Module(native, inputs, outputs, problem, solution.choice, target, int(graph.reduction_length), kinds)
+
+
+def _check_runs_here(target: str) -> None:
+    known = {t["name"]: t["runs_here"] for t in _native.targets()}
+    if not known.get(target, True):
+        fitting = ", ".join(["cpu", *(name for name, runs in known.items() if runs)])
+        msg = f"[compile] target must run on this machine. Got {target!r}, expected one of {fitting}"
+        raise UnsupportedError(msg)
 
 
 def _arrays(problem: _native.Problem, accuracy: str | None, memory: int | None) -> Problem:

@@ -241,7 +241,13 @@ class Module:
         arranged = self._arrange(inputs)
         self._native.trace(arranged)
         traces = [self._native.trace(arranged)[1] for _ in range(max(1, repeat))]
-        return Profile.of(traces, threads=self.threads, estimate_us=float(self._native.estimate_us))
+        return Profile.of(
+            traces,
+            threads=self.threads,
+            estimate_us=float(self._native.estimate_us),
+            estimate_sizes=self._hints(),
+            measured_sizes=self._sizes(inputs),
+        )
 
     def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
         """Every routine for a node: chosen, slower by how much, rejected why.
@@ -253,16 +259,19 @@ class Module:
         inputs : mapping of str to array, optional
             With inputs, the module is measured and the selection's total stands beside it.
         """
-        measured_us = None
-        hints, sizes = dict[str, int](), dict[str, int]()
-        for t in self._inputs:
-            hints.update(_open_sizes(t, t.hints or ()))
-        if inputs is not None:
-            measured_us = self.profile(inputs).total_us
-            for t in self._inputs:
-                sizes.update(_open_sizes(t, np.shape(inputs[t.name]) if t.name in inputs else ()))
+        measured_us = None if inputs is None else self.profile(inputs).total_us
+        sizes = {} if inputs is None else self._sizes(inputs)
         estimate_us = float(self._native.estimate_us)
-        return Explanation.of(self._problem.nodes, self._choices, node, estimate_us, measured_us, hints, sizes)
+        return Explanation.of(self._problem.nodes, self._choices, node, estimate_us, measured_us, self._hints(), sizes)
+
+    def _hints(self) -> dict[str, int]:
+        """What selection takes the symbols of the inputs' shapes for."""
+        return {symbol: n for t in self._inputs for symbol, n in _open_sizes(t, t.hints or ()).items()}
+
+    def _sizes(self, inputs: Mapping[str, Any]) -> dict[str, int]:
+        """What these inputs make of the symbols."""
+        given = [(t, np.shape(inputs[t.name])) for t in self._inputs if t.name in inputs and t.shape is not None]
+        return {symbol: n for t, shape in given for symbol, n in _open_sizes(t, shape).items()}
 
     @property
     def steps(self) -> list[Step]:

@@ -130,6 +130,14 @@ def test_the_page_shows_times_ratios_and_reasons() -> None:
     assert "neo / onnxruntime, geometric mean of 2: 1.00; worst 2.00." in lines
 
 
+def test_the_page_says_once_that_an_engine_is_not_installed() -> None:
+    missing = "ModuleNotFoundError: No module named 'ncnn'"
+    rows = {name: {"ort": cell(8), "ncnn": Cell(error=missing)} for name in ("resnet18", "vgg11")}
+    lines = results.render(table(**rows)).splitlines()
+    assert sum("| n/a |" in line for line in lines) == 2
+    assert [line for line in lines if "ncnn: " in line] == [f"- ncnn: {missing}"]
+
+
 def test_the_page_names_what_was_disturbed() -> None:
     busy = table(resnet18={"ort": cell(8)}, vgg11={"ort": cell(20)})
     busy.rows["vgg11"].load = 9.0

@@ -41,7 +41,7 @@ TEST(Knobs, are_declared_once_in_order_with_a_sentence) {
     EXPECT_EQ(std::string(info.summary).back(), '.') << info.name;
     EXPECT_EQ(&get_knob_info(info.knob), &info);
   }
-  EXPECT_EQ(position, static_cast<int>(Knob::Log) + 1);
+  EXPECT_EQ(position, static_cast<int>(Knob::Verify) + 1);
 }
 
 TEST(Knobs, default_passes_its_own_check) {
@@ -102,18 +102,18 @@ TEST(Knobs, bad_integer_names_the_variable_and_the_range) {
 }
 
 TEST(Knobs, bad_choice_lists_the_choices) {
-  for (const char* text : {"loud", "of", "off warn", "warnings"}) {
-    ScopedEnv env("NEO_LOG", text);
-    const std::string message = message_of([] { knob_string(Knob::Log); });
-    EXPECT_NE(message.find("[NEO_LOG]"), std::string::npos) << message;
-    EXPECT_NE(message.find("expected one of off, warn, info, debug"), std::string::npos) << message;
+  for (const char* text : {"loud", "of", "off auto", "automatic"}) {
+    ScopedEnv env("NEO_PIN", text);
+    const std::string message = message_of([] { knob_string(Knob::Pin); });
+    EXPECT_NE(message.find("[NEO_PIN]"), std::string::npos) << message;
+    EXPECT_NE(message.find("expected one of off, auto, on"), std::string::npos) << message;
   }
 }
 
 TEST(Knobs, type_prints_for_a_list) {
   EXPECT_EQ(knob_type_text(get_knob_info(Knob::Verify)), "bool");
   EXPECT_EQ(knob_type_text(get_knob_info(Knob::NumThreads)), "int 0..1024");
-  EXPECT_EQ(knob_type_text(get_knob_info(Knob::Log)), "off|warn|info|debug");
+  EXPECT_EQ(knob_type_text(get_knob_info(Knob::Pin)), "off|auto|on");
   EXPECT_EQ(knob_type_text(get_knob_info(Knob::MaxIsa)), "text");
 }
 

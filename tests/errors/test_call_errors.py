@@ -3,7 +3,7 @@
 import neo
 import numpy as np
 import pytest
-from neo import demo
+from neo import _native, demo
 from onnx import TensorProto, helper
 
 from tests.face.conftest import build, two_by_two, value
@@ -220,6 +220,17 @@ def test_a_target_with_an_unknown_instruction_set():
         compiles,
         target="cpu:sse9",
     )
+
+
+def test_a_target_of_another_machine():
+    absent = next(t["name"] for t in _native.targets() if not t["runs_here"])
+    message = f"[compile] target must run on this machine. Got '{absent}', expected one of cpu, cpu:scalar"
+    fails(neo.UnsupportedError, message, compiles, target=absent)
+
+
+def test_shapes_that_are_no_mapping():
+    message = "[import] shapes must be a mapping of symbols to sizes. Got list, expected a dict"
+    fails(neo.DTypeError, message, compiles, shapes=["N"])
 
 
 def test_a_target_that_is_no_name():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neo.errors import ModelError
-from neo.report.table import render_table
+from neo.report.table import render_sizes, render_table
 
 __all__ = ["Explanation", "NodeExplanation", "Option", "Step"]
 
@@ -123,27 +123,26 @@ class Explanation:
         rows = []
         for n in self.nodes:
             first = n.options[0]
-            others = [o for o in n.options if o.status == "slower" and o.time_us is not None]
+            # The same routine again differs by its layouts only, which a row has no room for.
+            others = [
+                o for o in n.options if o.status == "slower" and o.time_us is not None and o.routine != first.routine
+            ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {best.time_us:.2f}" if best else ""
             rows.append(
                 (n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against)
             )
-        return render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
+        return render_table(("node", "op", "chosen", "us", "best other, us"), rows, right=(3,))
 
     def _totals(self) -> str:
         total = f"selection's total {self.estimate_us:.1f} us"
         if self.measured_us is None:
-            return total + _at(self.estimate_sizes)
+            return total + render_sizes(self.estimate_sizes)
         measured = f"measured {self.measured_us:.1f} us"
         if self.measured_sizes == self.estimate_sizes:
             ratio = self.measured_us / max(self.estimate_us, 1e-3)
-            return f"{total}; {measured} ({ratio:.2f}x){_at(self.estimate_sizes)}"
-        return f"{total}{_at(self.estimate_sizes)}; {measured}{_at(self.measured_sizes)}"
-
-
-def _at(sizes: Mapping[str, int]) -> str:
-    return " at " + ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()) if sizes else ""
+            return f"{total}; {measured} ({ratio:.2f}x){render_sizes(self.estimate_sizes)}"
+        return f"{total}{render_sizes(self.estimate_sizes)}; {measured}{render_sizes(self.measured_sizes)}"
 
 
 def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:

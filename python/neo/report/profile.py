@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neo.report.table import render_table
+from neo.report.table import render_sizes, render_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -74,6 +74,8 @@ class Profile:
         What selection expected of a call.
     threads : int
         Threads a call could use.
+    estimate_sizes, measured_sizes : mapping of str to int
+        The symbols of the inputs' shapes: what selection took them for, and what they were in the calls.
     """
 
     steps: tuple[StepTime, ...]
@@ -81,9 +83,19 @@ class Profile:
     total_us: float
     estimate_us: float
     threads: int
+    estimate_sizes: Mapping[str, int] = field(default_factory=dict)
+    measured_sizes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, traces: Sequence[Sequence[Mapping[str, Any]]], *, threads: int, estimate_us: float) -> Profile:
+    def of(
+        cls,
+        traces: Sequence[Sequence[Mapping[str, Any]]],
+        *,
+        threads: int,
+        estimate_us: float,
+        estimate_sizes: Mapping[str, int] | None = None,
+        measured_sizes: Mapping[str, int] | None = None,
+    ) -> Profile:
         """From traces of the same plan, at least one; items of control flow count by the steps of their bodies."""
         calls = sorted(([e for e in trace if not _is_control(e)] for trace in traces), key=_duration_ns)
         median = sorted(calls[len(calls) // 2], key=_start_ns)
@@ -103,7 +115,15 @@ class Profile:
         events = tuple(
             Event(index[_key(e)], (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3) for e in median
         )
-        return cls(tuple(steps), events, _duration_ns(median) / 1e3, estimate_us, threads)
+        return cls(
+            tuple(steps),
+            events,
+            _duration_ns(median) / 1e3,
+            estimate_us,
+            threads,
+            estimate_sizes or {},
+            measured_sizes or {},
+        )
 
     def by_op(self) -> list[tuple[str, int, float]]:
         """Operator, steps, microseconds; the slowest first."""
@@ -128,9 +148,11 @@ class Profile:
             for s in ranked
         ]
         table = render_table(("node", "op", "routine", "us", "%", "GFLOP/s", "GB/s"), rows, right=(3, 4, 5, 6))
+        alike = self.estimate_sizes == self.measured_sizes
         return (
-            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {self.threads} threads; "
-            f"selection expected {self.estimate_us:.1f} us"
+            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {self.threads} threads"
+            f"{render_sizes(self.measured_sizes)}; selection expected {self.estimate_us:.1f} us"
+            f"{'' if alike else render_sizes(self.estimate_sizes)}"
         )
 
     def __str__(self) -> str:

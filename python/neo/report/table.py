@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-__all__ = ["render_table"]
+__all__ = ["render_sizes", "render_table"]
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
@@ -18,3 +18,8 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[object]], *, rig
         ).rstrip()
 
     return "\n".join([line(list(header)), "  ".join("-" * w for w in widths), *(line(r) for r in cells)])
+
+
+def render_sizes(sizes: Mapping[str, int]) -> str:
+    """`` at N=1, T=8``; nothing where there are none."""
+    return " at " + ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()) if sizes else ""

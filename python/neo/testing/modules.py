@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neo.errors import ModelError
 from neo.testing.arrays import (
     FLOAT_FACTOR,
     UNKNOWN_DEPTH,
@@ -65,7 +66,7 @@ def seeded_inputs(
         shape = []
         for dim in item.shape:
             if not isinstance(dim, int) and str(dim) not in (sizes or {}):
-                raise ValueError(
+                raise ModelError(
                     f"[neo.testing] every symbol needs a size. Got shape {list(item.shape)} of input {item.name!r}, "
                     f"expected sizes={{{str(dim)!r}: ...}} or inputs="
                 )
@@ -157,7 +158,7 @@ def assert_close(
         return
     stored = isinstance(reference, Mapping | np.ndarray)
     if stored and not isinstance(inputs, Mapping):
-        raise ValueError(
+        raise ModelError(
             "[neo.testing] expected outputs belong to given inputs. Got "
             f"inputs of type {type(inputs).__name__}, expected one mapping of arrays"
         )
@@ -166,7 +167,7 @@ def assert_close(
     else:
         feeds_of_rounds = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not feeds_of_rounds:
-        raise ValueError("[neo.testing] nothing to compare. Got 0 sets of inputs, expected at least 1")
+        raise ModelError("[neo.testing] nothing to compare. Got 0 sets of inputs, expected at least 1")
     if stored:
         terms = depth or int(getattr(module, "reduction_length", UNKNOWN_DEPTH))
         _assert_outputs(module.run(feeds_of_rounds[0]), reference, terms, steps or {}, factor)
@@ -175,7 +176,7 @@ def assert_close(
     if steps is None:
         steps = output_steps(model) if model is not None and quantizes(model) else {}
         if model is not None and not steps and quantizes(model):
-            raise ValueError(
+            raise ModelError(
                 "[neo.testing] no output of this quantized model lies on a grid. Got steps=None, expected "
                 "steps={output: step}, or steps={} for the float rule"
             )
@@ -207,7 +208,7 @@ def _assert_outputs(
         if isinstance(actual, Mapping):
             if len(actual) != 1:
                 names = ", ".join(map(repr, actual))
-                raise ValueError(
+                raise ModelError(
                     f"[neo.testing] one array is expected of one output. Got {len(actual)} outputs ({names}), "
                     "expected a mapping of arrays"
                 )
@@ -216,7 +217,7 @@ def _assert_outputs(
             name = "array"
         expected, actual = {name: expected}, {name: actual}
     elif not isinstance(actual, Mapping):
-        raise ValueError(
+        raise ModelError(
             f"[neo.testing] outputs by name are compared with outputs by name. Got {type(actual).__name__}, "
             "expected a mapping of arrays"
         )

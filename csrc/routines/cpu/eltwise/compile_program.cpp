@@ -10,53 +10,24 @@
 namespace neo {
 namespace {
 
-const std::map<std::string_view, EltwiseOp>& simple_ops() {
-  static const std::map<std::string_view, EltwiseOp> ops = {
-      {"Neg", EltwiseOp::Neg},
-      {"Abs", EltwiseOp::Abs},
-      {"Sqrt", EltwiseOp::Sqrt},
-      {"Reciprocal", EltwiseOp::Reciprocal},
-      {"Exp", EltwiseOp::Exp},
-      {"Log", EltwiseOp::Log},
-      {"Tanh", EltwiseOp::Tanh},
-      {"Sigmoid", EltwiseOp::Sigmoid},
-      {"Erf", EltwiseOp::Erf},
-      {"Relu", EltwiseOp::Relu},
-      {"HardSwish", EltwiseOp::HardSwish},
-      {"Softplus", EltwiseOp::Softplus},
-      {"Softsign", EltwiseOp::Softsign},
-      {"Mish", EltwiseOp::Mish},
-      {"Floor", EltwiseOp::Floor},
-      {"Ceil", EltwiseOp::Ceil},
-      {"Round", EltwiseOp::Round},
-      {"Sign", EltwiseOp::Sign},
-      {"Sin", EltwiseOp::Sin},
-      {"Cos", EltwiseOp::Cos},
-      {"Not", EltwiseOp::Not},
-      {"IsNaN", EltwiseOp::IsNan},
-      {"Add", EltwiseOp::Add},
-      {"Sub", EltwiseOp::Sub},
-      {"Mul", EltwiseOp::Mul},
-      {"Div", EltwiseOp::Div},
-      {"PRelu", EltwiseOp::PRelu},
-      {"Equal", EltwiseOp::Equal},
-      {"Less", EltwiseOp::Less},
-      {"LessOrEqual", EltwiseOp::LessEqual},
-      {"Greater", EltwiseOp::Greater},
-      {"GreaterOrEqual", EltwiseOp::GreaterEqual},
-      {"And", EltwiseOp::And},
-      {"Or", EltwiseOp::Or},
-      {"Xor", EltwiseOp::Xor},
-      {"Where", EltwiseOp::Where},
-  };
-  return ops;
-}
+class Compiler;
 
-const std::map<std::string_view, EltwiseOp>& folding_ops() {
-  static const std::map<std::string_view, EltwiseOp> ops = {
-      {"Sum", EltwiseOp::Add}, {"Max", EltwiseOp::Max}, {"Min", EltwiseOp::Min}};
-  return ops;
-}
+// An attribute that becomes an immediate of a step.
+struct Immediate {
+  std::string_view attr;  // empty: none
+  double fallback = 0;
+};
+
+// How an operator becomes steps: one step over its inputs, or what `emit` writes.
+struct Rule {
+  EltwiseOp step = EltwiseOp::Copy;
+  Immediate p = {};
+  Immediate q = {};
+  void (*emit)(Compiler&, const Node&, const Rule&) = nullptr;
+  bool integers = false;  // exact over integers and truth values too
+};
+
+const std::map<std::string_view, Rule>& rules();
 
 std::optional<EltwiseType> type_of(DType dtype) {
   switch (dtype) {
@@ -100,7 +71,15 @@ class Compiler {
     }
     for (size_t i = 0; i < workload_.nodes.size(); ++i) {
       now_ = static_cast<int>(i);
-      emit(*workload_.nodes[i]);
+      const Node& node = *workload_.nodes[i];
+      const auto rule = rules().find(node.op);
+      if (rule == rules().end()) {
+        why_ = str(node.op, " is not elementwise");
+      } else if (rule->second.emit) {
+        rule->second.emit(*this, node, rule->second);
+      } else {
+        emit_step(node, rule->second);
+      }
     }
     if (!why_.empty()) {
       if (why) *why = why_;
@@ -125,6 +104,28 @@ class Compiler {
     return std::move(out_);
   }
 
+  // Where a step finds a value.
+  int8_t operand(const Value* v) {
+    if (const auto it = register_of_.find(v); it != register_of_.end()) return it->second;
+    const auto [it, fresh] = input_of_.try_emplace(v, static_cast<int>(out_.inputs.size()));
+    if (fresh) out_.inputs.push_back(workload_.input_index(v));
+    return static_cast<int8_t>(-1 - it->second);
+  }
+
+  // A step before a node's last one: a temporary, to be dropped once it was read.
+  int8_t step(EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
+    steps_.push_back({op, take_register(), a, b, c, static_cast<float>(p), static_cast<float>(q)});
+    return steps_.back().dst;
+  }
+
+  void drop(int8_t temporary) { free_.push_back(temporary); }
+
+  // A node's last step.
+  void finish(const Node& node, EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
+    release(node);
+    register_of_[node.outputs.front()] = step(op, a, b, c, p, q);
+  }
+
  private:
   void last_use_of_inputs(const Node& node, int at) {
     for (const Value* v : node.inputs) {
@@ -132,11 +133,13 @@ class Compiler {
     }
   }
 
-  int8_t operand(const Value* v) {
-    if (const auto it = register_of_.find(v); it != register_of_.end()) return it->second;
-    const auto [it, fresh] = input_of_.try_emplace(v, static_cast<int>(out_.inputs.size()));
-    if (fresh) out_.inputs.push_back(workload_.input_index(v));
-    return static_cast<int8_t>(-1 - it->second);
+  void emit_step(const Node& node, const Rule& rule) {
+    const auto in = [&](size_t i) { return node.input(i) ? operand(node.inputs[i]) : int8_t{0}; };
+    const auto value = [&](const Immediate& x) { return x.attr.empty() ? 0 : node.float_attr(x.attr, x.fallback); };
+    const int8_t a = in(0);
+    const int8_t b = in(1);
+    const int8_t c = in(2);
+    finish(node, rule.step, a, b, c, value(rule.p), value(rule.q));
   }
 
   int8_t take_register() {
@@ -159,90 +162,6 @@ class Compiler {
     }
   }
 
-  int8_t step(EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
-    steps_.push_back({op, take_register(), a, b, c, static_cast<float>(p), static_cast<float>(q)});
-    return steps_.back().dst;
-  }
-
-  void finish(const Node& node, EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
-    release(node);
-    register_of_[node.outputs.front()] = step(op, a, b, c, p, q);
-  }
-
-  void emit(const Node& node) {
-    const auto in = [&](size_t i) { return operand(node.inputs[i]); };
-    const std::string& op = node.op;
-    if (const auto it = simple_ops().find(op); it != simple_ops().end()) {
-      const int8_t a = in(0);
-      const int8_t b = node.inputs.size() > 1 ? in(1) : int8_t{0};
-      const int8_t c = node.inputs.size() > 2 ? in(2) : int8_t{0};
-      finish(node, it->second, a, b, c);
-    } else if (const auto fold = folding_ops().find(op); fold != folding_ops().end()) {
-      int8_t left = in(0);
-      bool temporary = false;
-      for (size_t i = 1; i < node.inputs.size(); ++i) {
-        const int8_t right = in(i);
-        if (i + 1 == node.inputs.size()) {
-          if (temporary) free_.push_back(left);
-          finish(node, fold->second, left, right);
-          return;
-        }
-        if (temporary) free_.push_back(left);
-        left = step(fold->second, left, right);
-        temporary = true;
-      }
-      finish(node, EltwiseOp::Copy, left);
-    } else if (op == "LeakyRelu") {
-      finish(node, EltwiseOp::LeakyRelu, in(0), 0, 0, node.float_attr("alpha", 0.01));
-    } else if (op == "Elu") {
-      finish(node, EltwiseOp::Elu, in(0), 0, 0, node.float_attr("alpha", 1));
-    } else if (op == "Selu") {
-      finish(node, EltwiseOp::Selu, in(0), 0, 0, node.float_attr("alpha", 1.67326319217681884765625),
-             node.float_attr("gamma", 1.05070102214813232421875));
-    } else if (op == "Celu") {
-      finish(node, EltwiseOp::Celu, in(0), 0, 0, node.float_attr("alpha", 1));
-    } else if (op == "ThresholdedRelu") {
-      finish(node, EltwiseOp::ThresholdedRelu, in(0), 0, 0, node.float_attr("alpha", 1));
-    } else if (op == "HardSigmoid") {
-      finish(node, EltwiseOp::HardSigmoid, in(0), 0, 0, node.float_attr("alpha", 0.2), node.float_attr("beta", 0.5));
-    } else if (op == "Swish") {
-      finish(node, EltwiseOp::Swish, in(0), 0, 0, node.float_attr("alpha", 1));
-    } else if (op == "Gelu") {
-      finish(node, node.string_attr("approximate", "none") == "tanh" ? EltwiseOp::GeluTanh : EltwiseOp::Gelu, in(0));
-    } else if (op == "Clip") {
-      constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      const double lo = node.input(1) ? *scalar_constant(node.input(1)) : -kInfinity;
-      const double hi = node.input(2) ? *scalar_constant(node.input(2)) : kInfinity;
-      finish(node, EltwiseOp::Clip, in(0), 0, 0, lo, hi);
-    } else if (op == "Pow") {
-      const auto exponent = scalar_constant(node.input(1));
-      if (exponent == 2.0)
-        finish(node, EltwiseOp::Square, in(0));
-      else if (exponent == 0.5)
-        finish(node, EltwiseOp::Sqrt, in(0));
-      else if (exponent == -1.0)
-        finish(node, EltwiseOp::Reciprocal, in(0));
-      else
-        finish(node, EltwiseOp::Pow, in(0), in(1));
-    } else if (op == "Cast") {
-      finish(node, EltwiseOp::Copy, in(0));
-    } else if (op == "QuantizeLinear") {
-      const DType dtype = node.outputs.front()->dtype();
-      finish(node, EltwiseOp::Quantize, in(0), in(1), in(2), static_cast<double>(integer_min(dtype)),
-             static_cast<double>(integer_max(dtype)));
-    } else if (op == "DequantizeLinear") {
-      if (node.input(2)) {
-        const int8_t centred = step(EltwiseOp::Sub, in(0), in(2));
-        free_.push_back(centred);
-        finish(node, EltwiseOp::Mul, centred, in(1));
-      } else {
-        finish(node, EltwiseOp::Mul, in(0), in(1));
-      }
-    } else {
-      why_ = str(op, " is not elementwise");
-    }
-  }
-
   const Workload& workload_;
   CompiledEltwise out_;
   std::vector<EltwiseStep> steps_;
@@ -254,6 +173,117 @@ class Compiler {
   int now_ = 0;
   std::string why_;
 };
+
+// One binary step after the other.
+void emit_fold(Compiler& compiler, const Node& node, const Rule& rule) {
+  int8_t left = compiler.operand(node.inputs[0]);
+  if (node.inputs.size() == 1) return compiler.finish(node, EltwiseOp::Copy, left);
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const int8_t right = compiler.operand(node.inputs[i]);
+    if (i > 1) compiler.drop(left);
+    if (i + 1 == node.inputs.size()) return compiler.finish(node, rule.step, left, right);
+    left = compiler.step(rule.step, left, right);
+  }
+}
+
+void emit_gelu(Compiler& compiler, const Node& node, const Rule&) {
+  const bool tanh = node.string_attr("approximate", "none") == "tanh";
+  compiler.finish(node, tanh ? EltwiseOp::GeluTanh : EltwiseOp::Gelu, compiler.operand(node.inputs[0]));
+}
+
+void emit_clip(Compiler& compiler, const Node& node, const Rule& rule) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double lo = node.input(1) ? *scalar_constant(node.input(1)) : -kInfinity;
+  const double hi = node.input(2) ? *scalar_constant(node.input(2)) : kInfinity;
+  compiler.finish(node, rule.step, compiler.operand(node.inputs[0]), 0, 0, lo, hi);
+}
+
+void emit_pow(Compiler& compiler, const Node& node, const Rule& rule) {
+  const auto exponent = scalar_constant(node.input(1));
+  const int8_t base = compiler.operand(node.inputs[0]);
+  if (exponent == 2.0) return compiler.finish(node, EltwiseOp::Square, base);
+  if (exponent == 0.5) return compiler.finish(node, EltwiseOp::Sqrt, base);
+  if (exponent == -1.0) return compiler.finish(node, EltwiseOp::Reciprocal, base);
+  compiler.finish(node, rule.step, base, compiler.operand(node.inputs[1]));
+}
+
+void emit_quantize(Compiler& compiler, const Node& node, const Rule& rule) {
+  const DType dtype = node.outputs.front()->dtype();
+  const int8_t x = compiler.operand(node.inputs[0]);
+  const int8_t scale = compiler.operand(node.inputs[1]);
+  const int8_t zero = compiler.operand(node.inputs[2]);
+  compiler.finish(node, rule.step, x, scale, zero, static_cast<double>(integer_min(dtype)),
+                  static_cast<double>(integer_max(dtype)));
+}
+
+void emit_dequantize(Compiler& compiler, const Node& node, const Rule& rule) {
+  int8_t codes = compiler.operand(node.inputs[0]);
+  if (node.input(2)) {
+    codes = compiler.step(EltwiseOp::Sub, codes, compiler.operand(node.inputs[2]));
+    compiler.drop(codes);
+  }
+  compiler.finish(node, rule.step, codes, compiler.operand(node.inputs[1]));
+}
+
+// The one list of elementwise operators.
+const std::map<std::string_view, Rule>& rules() {
+  static const std::map<std::string_view, Rule> table = {
+      {"Neg", {.step = EltwiseOp::Neg, .integers = true}},
+      {"Abs", {.step = EltwiseOp::Abs, .integers = true}},
+      {"Sqrt", {.step = EltwiseOp::Sqrt}},
+      {"Reciprocal", {.step = EltwiseOp::Reciprocal}},
+      {"Exp", {.step = EltwiseOp::Exp}},
+      {"Log", {.step = EltwiseOp::Log}},
+      {"Tanh", {.step = EltwiseOp::Tanh}},
+      {"Sigmoid", {.step = EltwiseOp::Sigmoid}},
+      {"Erf", {.step = EltwiseOp::Erf}},
+      {"Relu", {.step = EltwiseOp::Relu}},
+      {"HardSwish", {.step = EltwiseOp::HardSwish}},
+      {"Softplus", {.step = EltwiseOp::Softplus}},
+      {"Softsign", {.step = EltwiseOp::Softsign}},
+      {"Mish", {.step = EltwiseOp::Mish}},
+      {"Floor", {.step = EltwiseOp::Floor}},
+      {"Ceil", {.step = EltwiseOp::Ceil}},
+      {"Round", {.step = EltwiseOp::Round}},
+      {"Sign", {.step = EltwiseOp::Sign, .integers = true}},
+      {"Sin", {.step = EltwiseOp::Sin}},
+      {"Cos", {.step = EltwiseOp::Cos}},
+      {"Not", {.step = EltwiseOp::Not, .integers = true}},
+      {"IsNaN", {.step = EltwiseOp::IsNan}},
+      {"Add", {.step = EltwiseOp::Add, .integers = true}},
+      {"Sub", {.step = EltwiseOp::Sub, .integers = true}},
+      {"Mul", {.step = EltwiseOp::Mul, .integers = true}},
+      {"Div", {.step = EltwiseOp::Div}},
+      {"PRelu", {.step = EltwiseOp::PRelu}},
+      {"Equal", {.step = EltwiseOp::Equal, .integers = true}},
+      {"Less", {.step = EltwiseOp::Less, .integers = true}},
+      {"LessOrEqual", {.step = EltwiseOp::LessEqual, .integers = true}},
+      {"Greater", {.step = EltwiseOp::Greater, .integers = true}},
+      {"GreaterOrEqual", {.step = EltwiseOp::GreaterEqual, .integers = true}},
+      {"And", {.step = EltwiseOp::And, .integers = true}},
+      {"Or", {.step = EltwiseOp::Or, .integers = true}},
+      {"Xor", {.step = EltwiseOp::Xor, .integers = true}},
+      {"Where", {.step = EltwiseOp::Where, .integers = true}},
+      {"Cast", {.step = EltwiseOp::Copy, .integers = true}},
+      {"Sum", {.step = EltwiseOp::Add, .emit = emit_fold, .integers = true}},
+      {"Max", {.step = EltwiseOp::Max, .emit = emit_fold, .integers = true}},
+      {"Min", {.step = EltwiseOp::Min, .emit = emit_fold, .integers = true}},
+      {"LeakyRelu", {.step = EltwiseOp::LeakyRelu, .p = {"alpha", 0.01}}},
+      {"Elu", {.step = EltwiseOp::Elu, .p = {"alpha", 1}}},
+      {"Selu",
+       {.step = EltwiseOp::Selu, .p = {"alpha", 1.67326319217681884765625}, .q = {"gamma", 1.05070102214813232421875}}},
+      {"Celu", {.step = EltwiseOp::Celu, .p = {"alpha", 1}}},
+      {"ThresholdedRelu", {.step = EltwiseOp::ThresholdedRelu, .p = {"alpha", 1}}},
+      {"HardSigmoid", {.step = EltwiseOp::HardSigmoid, .p = {"alpha", 0.2}, .q = {"beta", 0.5}}},
+      {"Swish", {.step = EltwiseOp::Swish, .p = {"alpha", 1}}},
+      {"Gelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
+      {"Clip", {.step = EltwiseOp::Clip, .emit = emit_clip}},
+      {"Pow", {.step = EltwiseOp::Pow, .emit = emit_pow}},
+      {"QuantizeLinear", {.step = EltwiseOp::Quantize, .emit = emit_quantize}},
+      {"DequantizeLinear", {.step = EltwiseOp::Mul, .emit = emit_dequantize}},
+  };
+  return table;
+}
 
 }  // namespace
 
@@ -294,21 +324,26 @@ bool is_eltwise(const Node& node) {
   if (node.op == "Clip") {
     return (!node.input(1) || scalar_constant(node.input(1))) && (!node.input(2) || scalar_constant(node.input(2)));
   }
-  static constexpr std::string_view kWithAttributes[] = {"LeakyRelu",   "Elu",   "Selu", "Celu", "ThresholdedRelu",
-                                                         "HardSigmoid", "Swish", "Gelu", "Pow"};
-  return simple_ops().count(node.op) > 0 || folding_ops().count(node.op) > 0 ||
-         std::find(std::begin(kWithAttributes), std::end(kWithAttributes), node.op) != std::end(kWithAttributes);
+  return rules().count(node.op) > 0;
+}
+
+std::vector<std::string_view> eltwise_ops() {
+  std::vector<std::string_view> ops;
+  for (const auto& [op, rule] : rules()) ops.push_back(op);
+  return ops;
 }
 
 std::vector<std::string_view> integer_eltwise_ops() {
-  return {
-      "Neg",         "Abs",     "Sign",           "Not", "Add", "Sub",   "Mul",   "Min", "Max", "Sum", "And", "Less",
-      "LessOrEqual", "Greater", "GreaterOrEqual", "Or",  "Xor", "Equal", "Where", "Cast"};
+  std::vector<std::string_view> ops;
+  for (const auto& [op, rule] : rules()) {
+    if (rule.integers) ops.push_back(op);
+  }
+  return ops;
 }
 
 bool is_integer_eltwise(const Node& node) {
-  const std::vector<std::string_view> ops = integer_eltwise_ops();
-  if (std::find(ops.begin(), ops.end(), node.op) == ops.end() || node.outputs.size() != 1) return false;
+  const auto rule = rules().find(node.op);
+  if (rule == rules().end() || !rule->second.integers || node.outputs.size() != 1) return false;
   const auto is_integer_value = [](const Value* v) {
     if (!v || !v->type.is_tensor() || !v->shape().has_rank()) return false;
     const auto type = type_of(v->dtype());

@@ -14,10 +14,12 @@ namespace neo {
 bool is_eltwise(const Node& node);
 // The same over integers and truth values, exact in 64 bits.
 bool is_integer_eltwise(const Node& node);
+// The operators that may be either.
+std::vector<std::string_view> eltwise_ops();
 std::vector<std::string_view> integer_eltwise_ops();
 
-// The program of a group; inputs are numbered as in the workload, those that became immediates are not read
-// (`reads` says which are). None where it does not fit the limits of a program, with the reason in `why`.
+// The program of a group; workload inputs that became immediates are not among its own. None where it does not fit the
+// limits of a program, with the reason in `why`.
 struct CompiledEltwise {
   EltwiseProgram program;
   std::vector<int> inputs;  // workload input of each program input

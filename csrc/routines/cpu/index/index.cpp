@@ -13,10 +13,4 @@ bool is_inside(int64_t index, const Dim& size) {
   return index < 0 ? index >= -least : index < least;
 }
 
-void add_index_routines(RoutineTable& table) {
-  add_scatter_nd_routines(table);
-  add_gather_elements_routines(table);
-  add_top_k_routines(table);
-}
-
 }  // namespace neo

@@ -7,10 +7,6 @@
 
 namespace neo {
 
-void add_scatter_nd_routines(RoutineTable& table);
-void add_gather_elements_routines(RoutineTable& table);
-void add_top_k_routines(RoutineTable& table);
-
 // What errors name a node by: its op, name and attributes, without its values.
 void copy_outline(const Node& node, Node& outline);
 

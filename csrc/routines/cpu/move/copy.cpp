@@ -278,11 +278,4 @@ void add_copy_routines(RoutineTable& table) {
   table.add(std::make_unique<CopyRoutine>());
 }
 
-void add_move_routines(RoutineTable& table) {
-  add_view_routines(table);
-  add_copy_routines(table);
-  add_pad_routines(table);
-  add_gather_routines(table);
-}
-
 }  // namespace neo

@@ -7,11 +7,6 @@
 
 namespace neo {
 
-void add_view_routines(RoutineTable& table);
-void add_copy_routines(RoutineTable& table);
-void add_pad_routines(RoutineTable& table);
-void add_gather_routines(RoutineTable& table);
-
 // True where the node itself makes a size that is not known before it runs.
 inline bool makes_sizes(const Node& node) {
   return !node.symbols.empty();

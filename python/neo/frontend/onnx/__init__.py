@@ -59,7 +59,7 @@ def read_model(
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    importer = Importer(*load_model(model), shapes or {})
+    importer = Importer(*load_model(model), {} if shapes is None else shapes)
     graph = importer.run()
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)

@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from neo import _native
-from neo.errors import Error, ModelError, UnsupportedError
+from neo.errors import DTypeError, Error, ModelError, UnsupportedError
 from neo.frontend.onnx import control
 from neo.frontend.onnx.attributes import attribute_value, dense_array, tensor_array
 from neo.frontend.onnx.call import Call
@@ -447,6 +447,9 @@ def _opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
 
 
 def _checked_shapes(shapes: Mapping[str, int | tuple[int, int]]) -> dict[str, int | tuple[int, int]]:
+    if not isinstance(shapes, Mapping):
+        msg = f"[import] shapes must be a mapping of symbols to sizes. Got {type(shapes).__name__}, expected a dict"
+        raise DTypeError(msg)
     for name, size in shapes.items():
         bounds = (size, size) if isinstance(size, int) else size
         whole = isinstance(bounds, tuple) and len(bounds) == 2 and all(type(b) is int for b in bounds)
