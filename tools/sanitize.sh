@@ -8,6 +8,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+python=$root/.venv/bin/python
 # These run no code of neo's core.
 left_out=(tests/tools)
 # Fixed addresses: ThreadSanitizer finds its shadow memory taken otherwise.
@@ -26,9 +27,6 @@ use() {
     tsan) name="ThreadSanitizer" libraries=(libtsan.so libstdc++.so.6) ;;
     *) usage ;;
   esac
-  python=$root/.venv/bin/python
-  [ -x "$python" ] || { echo "sanitize: no environment; run ./test first" >&2; exit 2; }
-  export PATH=$root/.venv/bin:$PATH
   site=$root/build/$preset/site
   local options=halt_on_error=1:print_stacktrace=1 library
   export UBSAN_OPTIONS=$options
@@ -166,6 +164,9 @@ END
   cp "$text" docs/sanitizers.md
   return $status
 }
+
+[ -x "$python" ] || { echo "sanitize: no environment; run ./test first" >&2; exit 2; }
+export PATH=$root/.venv/bin:$PATH
 
 case ${1:-} in
   all)
