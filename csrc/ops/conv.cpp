@@ -158,6 +158,7 @@ TransposedAttributes read_transposed(const Node& node, int spatial_rank) {
 void infer_conv_transpose(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Float);
   check_same_dtype(ctx, 0, 1);
+  if (!ctx.ranked(0) && ctx.ranked(1)) ctx.check_rank(0, ctx.shape(1).rank());
   if (!ctx.ranked(0) || !ctx.ranked(1)) return ctx.set_output(0, ctx.dtype(0), Shape());
   const Shape& x = ctx.shape(0);
   const Shape& w = ctx.shape(1);
@@ -252,6 +253,7 @@ void infer_channel_vector(InferContext& ctx, int input, const Dim& channels, std
 }
 
 void infer_convolution(InferContext& ctx, int x_input, int w_input, DType output) {
+  if (!ctx.ranked(x_input) && ctx.ranked(w_input)) ctx.check_rank(x_input, ctx.shape(w_input).rank());
   if (!ctx.ranked(x_input) || !ctx.ranked(w_input)) return ctx.set_output(0, output, Shape());
   const Shape& x = ctx.shape(x_input);
   const Shape& w = ctx.shape(w_input);

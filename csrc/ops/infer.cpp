@@ -1,5 +1,6 @@
 #include "ops/infer.h"
 
+#include <algorithm>
 #include <new>
 
 #include "ops/control.h"
@@ -64,7 +65,8 @@ void check_arity(const Node& node, const Op& op) {
         op.max_outputs);
 }
 
-void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
+std::vector<int> infer_with_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
+  std::vector<int> ranks;
   at_node(node, [&] {
     const Op& op = ops.get(node.op);
     check_arity(node, op);
@@ -81,7 +83,20 @@ void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i]) keep_declared(node.outputs[i]->type, declared[i]);
     }
+    for (int i = 0; i < context.input_count(); ++i) ranks.push_back(context.required_rank(i));
   });
+  return ranks;
+}
+
+void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
+  (void)infer_with_ranks(node, ops, symbols);
+}
+
+std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
+  const bool open = std::any_of(node.inputs.begin(), node.inputs.end(), [](const Value* v) {
+    return v && v->type.is_tensor() && !v->shape().has_rank();
+  });
+  return open ? infer_with_ranks(node, ops, symbols) : std::vector<int>(node.inputs.size(), -1);
 }
 
 void infer_graph(Graph& graph, const OpRegistry& ops) {
@@ -103,6 +118,8 @@ std::vector<Type> InferContext::infer_body(std::string_view name, const std::vec
     Value& input = *body.inputs[i];
     Type type = inputs[i];
     if (type.is_tensor() && input.type.is_tensor() && type.dtype == DType::Undefined) type.dtype = input.type.dtype;
+    // A branch keeps the ranks that it was found to need: they hold whenever it runs.
+    if (node_.op == "If") keep_declared(type, input.type);
     input.type = std::move(type);
     input.contents = i < contents.size() ? contents[i] : std::nullopt;
   }

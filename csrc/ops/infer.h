@@ -7,6 +7,9 @@ namespace neo {
 // Sets types, contents and guards of one node's outputs; checks arity and attributes. Errors name the node.
 void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols);
 
+// By input: the rank that the operator needs of an input whose rank is open; -1 where any may do. Infers the node.
+std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols);
+
 // Every node in order, bodies included. Outputs keep declared types where inference knows less.
 void infer_graph(Graph& graph, const OpRegistry& ops);
 

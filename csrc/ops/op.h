@@ -71,7 +71,9 @@ class InferContext {
   void check(bool condition, const std::string& rule) const {
     if (!condition) fail(ErrorKind::Model, rule);
   }
-  void check_rank(int input, int rank) const;  // no-op while unranked
+  void check_rank(int input, int rank);  // recorded while unranked, see required_rank()
+  // The rank that check_rank() asked of an input that has none yet; -1 where any may do.
+  int required_rank(int input) const;
   // A possibly negative axis of an input of known rank; a Model error when it is out of range.
   int axis(int64_t axis, int rank) const;
 
@@ -88,6 +90,7 @@ class InferContext {
   const OpRegistry& ops_;
   SymbolTable& symbols_;
   size_t fresh_count_ = 0;
+  std::map<int, int> required_ranks_;
 };
 
 // One execution of one node on the host: inputs with concrete dims, outputs that are given or allocated here.

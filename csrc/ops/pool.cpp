@@ -245,7 +245,10 @@ void reference_max_unpool(ReferenceContext& ctx) {
 
 void infer_pool(InferContext& ctx) {
   ctx.check(!ctx.node().ints_attr("kernel_shape").empty(), "attribute kernel_shape is required. Got none");
-  if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
+  if (!ctx.ranked(0)) {
+    ctx.check_rank(0, static_cast<int>(ctx.node().ints_attr("kernel_shape").size()) + 2);
+    return ctx.set_output(0, ctx.dtype(0), Shape());
+  }
   const Shape& x = ctx.shape(0);
   ctx.check(x.rank() >= 3, str("the input must have batch, channels and a spatial axis. Got ", x.to_string()));
   const Window window = read_window(ctx.node(), x.rank() - 2);

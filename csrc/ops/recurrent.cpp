@@ -148,6 +148,7 @@ void infer_recurrent(InferContext& ctx, int gates, int states, bool weights_tran
   ctx.check_rank(0, 3);
   ctx.check_rank(1, 3);
   ctx.check_rank(2, 3);
+  for (int i = 5; i < 5 + states && i < ctx.input_count(); ++i) ctx.check_rank(i, 3);
   Dim steps;
   Dim batch;
   if (ctx.ranked(0)) {

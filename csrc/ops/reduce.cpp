@@ -107,7 +107,9 @@ std::optional<Dim> fold_sizes(std::string_view op, const Dim& a, const Dim& b) {
 void infer_reduced_contents(InferContext& ctx) {
   const auto contents = shape_contents(ctx, 0);
   const std::string_view op = ctx.node().op;
-  if (!contents || ctx.dtype(0) != DType::Int64 || contents->empty() || !fold_sizes(op, 1, 1)) return;
+  const DType dtype = ctx.dtype(0);
+  if (dtype != DType::Int64 && dtype != DType::Int32) return;
+  if (!contents || contents->empty() || !fold_sizes(op, 1, 1)) return;
   Dim result = contents->front();
   try {
     for (size_t i = 1; i < contents->size(); ++i) result = *fold_sizes(op, result, (*contents)[i]);
@@ -115,7 +117,9 @@ void infer_reduced_contents(InferContext& ctx) {
     if (error.kind() != ErrorKind::Shape) throw;
     return;  // too large for a size, but fine for an integer that wraps
   }
-  ctx.set_contents(0, {result});
+  const bool wraps =
+      result.is_constant() && (result.value() < integer_min(dtype) || result.value() > integer_max(dtype));
+  if (!wraps) ctx.set_contents(0, {result});
 }
 
 void infer_reduce(InferContext& ctx) {

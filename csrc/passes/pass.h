@@ -38,10 +38,14 @@ PassContext reference_context(const OpRegistry& ops);
 // Passes, one file each.
 bool fold_constants(Graph& graph, const PassContext& context);
 bool fold_shapes(Graph& graph, const PassContext& context);
+bool inline_branches(Graph& graph, const PassContext& context);
+bool refine_ranks(Graph& graph, const PassContext& context);
 bool remove_dead_nodes(Graph& graph, const PassContext& context);
 bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
 bool split_sums(Graph& graph, const PassContext& context);
+bool expand_attention(Graph& graph, const PassContext& context);
+bool lift_scales(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);

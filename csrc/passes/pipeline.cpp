@@ -17,10 +17,13 @@ std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"fold_constants", fold_constants},
       {"fold_shapes", fold_shapes},
+      {"inline_branches", inline_branches},
+      {"refine_ranks", refine_ranks},
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
       {"split_sums", split_sums},
+      {"expand_attention", expand_attention},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
       {"recognize_normalizations", recognize_normalizations},
@@ -30,6 +33,7 @@ std::span<const Pass> standard_pipeline() {
       {"chain_concats", chain_concats},
       {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
+      {"lift_scales", lift_scales},
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},
   };

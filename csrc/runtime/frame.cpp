@@ -22,6 +22,17 @@ void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size
             " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
 }
 
+// Sizes that are numbers must be met; symbols take theirs from the tensor.
+void check_dims(const Slot& slot, const Dims& dims) {
+  if (!slot.type.is_tensor() || !slot.type.shape.has_rank()) return;
+  const auto& expected = slot.type.shape.dims();
+  bool fits = expected.size() == dims.size();
+  for (size_t a = 0; fits && a < expected.size(); ++a)
+    fits = !expected[a].is_constant() || expected[a].value() == dims[a];
+  NEO_CHECK(fits, Shape, "run", "a value must have the shape that its readers need. Got ", to_string(dims),
+            ", expected ", slot.type.shape.to_string(), " - at \"", slot.name, "\"");
+}
+
 }  // namespace
 
 Frame::Frame(const Block& block, RunState& run)
@@ -64,8 +75,10 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
     host_[slot] = arguments[i];
-    data_[slot] =
-        arguments[i].kind == HostValue::Kind::Tensor ? static_cast<std::byte*>(arguments[i].tensor.data()) : nullptr;
+    data_[slot] = nullptr;
+    if (arguments[i].kind != HostValue::Kind::Tensor) continue;
+    check_dims(block_.slots[slot], arguments[i].tensor.dims());
+    data_[slot] = static_cast<std::byte*>(arguments[i].tensor.data());
   }
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
@@ -89,7 +102,7 @@ void Frame::enter_region(size_t index) {
     const auto slot = static_cast<size_t>(source.slot);
     const Slot& from = block_.slots[slot];
     const Dims& dims = host_[slot].tensor.dims();
-    NEO_CHECK(static_cast<size_t>(source.axis) < dims.size(), Shape, "run", "rank must be as declared. Got ",
+    NEO_CHECK(static_cast<int>(dims.size()) == from.type.shape.rank(), Shape, "run", "rank must be as declared. Got ",
               to_string(dims), ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
     bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
   }
@@ -199,14 +212,7 @@ void Frame::store_owned(int index, HostValue value) {
     const Tensor& t = value.tensor;
     NEO_ASSERT(slot.type.is_tensor() ? t.dtype() == slot.type.dtype : true, "\"", slot.name,
                "\" has another dtype than inferred");
-    if (slot.type.is_tensor() && slot.type.shape.has_rank()) {
-      const auto& expected = slot.type.shape.dims();
-      bool fits = expected.size() == t.dims().size();
-      for (size_t a = 0; fits && a < expected.size(); ++a)
-        fits = !expected[a].is_constant() || expected[a].value() == t.dims()[a];
-      NEO_ASSERT(fits, "\"", slot.name, "\" came out as ", to_string(t.dims()), ", inferred ",
-                 slot.type.shape.to_string());
-    }
+    check_dims(slot, t.dims());
     data_[i] = static_cast<std::byte*>(t.data());
   }
   host_[i] = std::move(value);

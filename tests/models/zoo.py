@@ -69,7 +69,8 @@ class Model:
 
     ``kind`` is ``float``, ``qdq``, ``qoperator``, ``fp16`` or ``light`` (weights replaced by constants: ``load`` puts
     seeded ones in their place). ``onnxruntime`` is false where onnxruntime refuses the file; ``note`` says what one
-    must know to use it.
+    must know to use it. ``ranked`` names the outputs that TopK puts in order, the score first: their rows are compared
+    as a set, because scores within rounding of each other change places (see ``ranking.align``).
     """
 
     name: str
@@ -80,6 +81,7 @@ class Model:
     stream: Stream | None = None
     onnxruntime: bool = True
     note: str = ""
+    ranked: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -174,7 +176,8 @@ MODELS: tuple[Model, ...] = (
             Input("images", inputs.picture(0, 1), ((1, 3, 320, 320), (2, 3, 320, 320))),
             Input("orig_target_sizes", inputs.constant((640, 480), "int64"), ((1, 2), (2, 2))),
         ),
-        note="TopK orders the answers",
+        note="TopK orders the answers: compare them as a set of (score, label, box)",
+        ranked=("scores", "labels", "boxes"),
     ),
     Model(
         "dtln-1",

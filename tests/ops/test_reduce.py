@@ -91,9 +91,12 @@ def test_sizes_from_symbols():
 @pytest.mark.parametrize(
     ("op", "expected"), [("ReduceProd", "12*N"), ("ReduceSum", "N + 7"), ("ReduceMin", "min(3, N)")]
 )
-def test_sizes_flow_through_reductions(op, expected):
+@pytest.mark.parametrize("code", [6, 7])
+def test_sizes_flow_through_reductions(op, expected, code):
     graph = _native.Graph()
-    reduced = graph.add_node(op, [sizes_value(graph, ["N", 3, 4])], ["reduced"], {"keepdims": 1}).outputs[0]
+    sizes = graph.add_node("Cast", [sizes_value(graph, ["N", 3, 4])], ["sizes"], {"to": code}).outputs[0]
+    reduced = graph.add_node(op, [sizes], ["reduced"], {"keepdims": 1}).outputs[0]
+    reduced = graph.add_node("Cast", [reduced], ["wide"], {"to": 7}).outputs[0]
     assert graph.add_node("ConstantOfShape", [reduced], ["shaped"]).outputs[0].type == f"float32[{expected}]"
 
 

@@ -56,7 +56,7 @@ def test_what_one_pass_leaves_is_the_pattern_of_another() -> None:
     }"""
     result = _native.run_passes(parsed(text))
     assert lines_of(result) == [
-        'e = Conv(x, w, a.bias) {clamp_min=0.0}',
+        "e = Conv(x, w, a.bias) {clamp_min=0.0}",
         "y = Conv(e, v) {pads=[1, 1, 1, 1]}",
     ]
 
@@ -92,4 +92,11 @@ def test_quantized_chain_rounds_where_the_model_does() -> None:
       y = DequantizeLinear(m, s, z)
     }"""
     result = after(text, *_native.pass_names(), atol=0.051)
-    assert [n.op for n in result.nodes] == ["QuantizeLinear", "DequantizeLinear", "Conv", "QuantizeLinear", "DequantizeLinear", "MaxPool"]
+    assert [n.op for n in result.nodes] == [
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "Conv",
+        "QuantizeLinear",
+        "DequantizeLinear",
+        "MaxPool",
+    ]

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/panel_conv.h"
@@ -149,8 +150,12 @@ class PanelConvRoutine final : public ConvRoutine {
     if (s.transposed) {
       spent += kScatterCycles * group_oc * width / std::max(1.0, products);
     }
+    // Pixels fill the lanes: a row of one pixel wastes all but one of them.
+    const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());
+    const auto lanes = static_cast<double>(plan.lanes);
+    const double filled = std::max(1.0, pixels) / (std::ceil(std::max(1.0, pixels) / lanes) * lanes);
     const double bytes = problem.traffic_bytes(1, 1) + static_cast<double>(panel_conv_weight_size(plan)) * 4;
-    return tasks_us(flops_of(s), 0.95 * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
+    return tasks_us(flops_of(s), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
   }
 };
 

@@ -300,6 +300,23 @@ bool is_eltwise(const Node& node) {
          std::find(std::begin(kWithAttributes), std::end(kWithAttributes), node.op) != std::end(kWithAttributes);
 }
 
+std::vector<std::string_view> integer_eltwise_ops() {
+  return {"Neg", "Abs",  "Sign",        "Not",     "Add",            "Sub", "Mul", "Min",   "Max",   "Sum",
+          "And", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Or",  "Xor", "Equal", "Where", "Cast"};
+}
+
+bool is_integer_eltwise(const Node& node) {
+  const std::vector<std::string_view> ops = integer_eltwise_ops();
+  if (std::find(ops.begin(), ops.end(), node.op) == ops.end() || node.outputs.size() != 1) return false;
+  const auto is_integer_value = [](const Value* v) {
+    if (!v || !v->type.is_tensor() || !v->shape().has_rank()) return false;
+    const auto type = type_of(v->dtype());
+    return type && *type != EltwiseType::F32;
+  };
+  return is_integer_value(node.outputs.front()) &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), is_integer_value);
+}
+
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why) {
   return Compiler(workload).run(why);
 }

@@ -7,7 +7,8 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 
-NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
+NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end);
+                  void integer_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
 
 namespace neo {
 namespace {
@@ -51,6 +52,7 @@ std::vector<Axis> physical_axes(std::span<const Arg* const> operands) {
   return axes;
 }
 
+// `lanes`: of the vectors that channel blocks fill; 0 where the kernel knows no blocks.
 EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
   const Arg& out = *operands.back();
   const size_t count = operands.size();
@@ -80,7 +82,8 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
 
   // Channel blocks repeated over the pixels: one axis of whole vectors, in which some operands repeat their lanes.
   bool repeats[kEltwiseMaxOperands] = {};
-  if (merged.size() >= 2 && merged.back().size == lanes && static_cast<int>(merged.size()) - 2 != block_axis) {
+  if (lanes > 0 && merged.size() >= 2 && merged.back().size == lanes &&
+      static_cast<int>(merged.size()) - 2 != block_axis) {
     const Axis& inner = merged.back();
     const Axis& outer = merged[merged.size() - 2];
     bool fits = true;
@@ -195,6 +198,47 @@ Channels channels_of(const Value* v, const Shape& out) {
   return v->shape()[axis] == out[1] ? Channels::All : Channels::Other;
 }
 
+// Every operand in its plain layout.
+Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
+  const Value* out = workload.outputs.front();
+  Candidate plain;
+  Work work;
+  plain.inputs.resize(workload.inputs.size());
+  for (int i : compiled.inputs) {
+    const Value* v = workload.inputs[static_cast<size_t>(i)];
+    plain.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
+    work.bytes = work.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
+    if (plain.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant)
+      plain.in_place = i;
+  }
+  plain.outputs.push_back(plain_schema(out->type));
+  work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
+  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_work(compiled.program)));
+  plain.cost.time_us = roofline_us(work, target, 0.3);
+  return plain;
+}
+
+// A step's arguments follow the workload's inputs; the program as compiled counts them in order of use.
+EltwiseProgram by_argument(const CompiledEltwise& compiled) {
+  std::vector<int> arguments = compiled.inputs;
+  std::sort(arguments.begin(), arguments.end());
+  std::vector<int8_t> position;
+  for (int i : compiled.inputs) {
+    position.push_back(static_cast<int8_t>(std::find(arguments.begin(), arguments.end(), i) - arguments.begin()));
+  }
+  EltwiseProgram program = compiled.program;
+  for (int i = 0; i < program.inputs; ++i) program.type[position[static_cast<size_t>(i)]] = compiled.program.type[i];
+  const auto renumber = [&](int8_t& x) {
+    if (x < 0) x = static_cast<int8_t>(-1 - position[static_cast<size_t>(-1 - x)]);
+  };
+  for (int i = 0; i < program.steps; ++i) {
+    renumber(program.step[i].a);
+    renumber(program.step[i].b);
+    renumber(program.step[i].c);
+  }
+  return program;
+}
+
 class EltwiseRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/eltwise"; }
@@ -277,46 +321,15 @@ class EltwiseRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const CompiledEltwise compiled = *compile_eltwise(workload, nullptr);
-    const Value* out = workload.outputs.front();
-    Candidate plain;
-    Work work;
-    plain.inputs.resize(workload.inputs.size());
-    for (int i : compiled.inputs) {
-      const Value* v = workload.inputs[static_cast<size_t>(i)];
-      plain.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
-      work.bytes = work.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
-      if (plain.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant)
-        plain.in_place = i;
-    }
-    plain.outputs.push_back(plain_schema(out->type));
-    work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
-    work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_work(compiled.program)));
-    plain.cost.time_us = roofline_us(work, target, 0.3);
+    Candidate plain = plain_candidate(workload, compiled, target);
     std::vector<Candidate> all{plain};
     if (auto blocked = block_channels(plain, workload, compiled, target)) all.push_back(std::move(*blocked));
     return all;
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
-    CompiledEltwise compiled = *compile_eltwise(*candidate.workload, nullptr);
-    // A step's arguments follow the workload's inputs; the program counts them in order of use.
-    std::vector<int> arguments = compiled.inputs;
-    std::sort(arguments.begin(), arguments.end());
-    std::vector<int8_t> position;
-    for (int i : compiled.inputs) {
-      position.push_back(static_cast<int8_t>(std::find(arguments.begin(), arguments.end(), i) - arguments.begin()));
-    }
-    EltwiseProgram program = compiled.program;
-    for (int i = 0; i < program.inputs; ++i) program.type[position[static_cast<size_t>(i)]] = compiled.program.type[i];
-    const auto renumber = [&](int8_t& x) {
-      if (x < 0) x = static_cast<int8_t>(-1 - position[static_cast<size_t>(-1 - x)]);
-    };
-    for (int i = 0; i < program.steps; ++i) {
-      renumber(program.step[i].a);
-      renumber(program.step[i].b);
-      renumber(program.step[i].c);
-    }
-    return std::make_unique<EltwiseStepRun>(program, NEO_PICK_TIER(target.isa, eltwise_tasks), target.lanes());
+    return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
+                                            NEO_PICK_TIER(target.isa, eltwise_tasks), target.lanes());
   }
 
  private:
@@ -348,10 +361,36 @@ class EltwiseRoutine final : public Routine {
   }
 };
 
+// One node at a time: what a narrow dtype wraps around must be seen by the next one.
+class IntegerRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int64/eltwise"; }
+  std::vector<std::string_view> roots() const override { return integer_eltwise_ops(); }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    if (!is_integer_eltwise(*workload.nodes.front())) return "an operand is not an integer that it takes";
+    if (workload.outputs.front()->shape().rank() > kEltwiseMaxAxes) return "too many axes";
+    std::string why;
+    if (!compile_eltwise(workload, &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    return {plain_candidate(workload, *compile_eltwise(workload, nullptr), target)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
+                                            NEO_PICK_TIER(target.isa, integer_tasks), 0);
+  }
+};
+
 }  // namespace
 
 void add_eltwise_routines(RoutineTable& table) {
   table.add(std::make_unique<EltwiseRoutine>());
+  table.add(std::make_unique<IntegerRoutine>());
 }
 
 }  // namespace neo
