@@ -155,7 +155,7 @@ its own, and stops a process at its first report.
 - revision: $(revision)
 - date: $(date -u +%F)
 - compiler: $("${CXX:-c++}" --version | head -n 1)
-- left out: ${left_out[*]}, which run no code of the core; what is marked slow, gpu or bench; \`tests/known_failures.txt\`
+- left out: ${left_out[*]}, which run no code of the core; what is marked slow, gpu or bench
 - suppressions in \`tools/*.supp\`: $(suppressions)
 END
   for preset in asan tsan; do
