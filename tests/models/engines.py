@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from neo import testing
 
-from . import zoo
+from . import answers, zoo
 from .inputs import Feeds
 from .ranking import align
 
@@ -90,8 +90,11 @@ def source_of(model: zoo.Model) -> str | bytes:
 
 
 @functools.lru_cache(maxsize=1)
-def expected_of(model: zoo.Model) -> tuple[tuple[str, Feeds, dict[str, Any]], ...]:
+def expected_of(model: zoo.Model) -> tuple[answers.Answer, ...]:
     """Return name, inputs and onnxruntime's outputs of every case."""
+    stored = answers.folder()
+    if stored is not None:
+        return answers.load(stored, model)[0]
     runtime = OnnxRuntime(source_of(model), plain=model.quantized)
     return tuple((case.name, case.feeds, runtime.run(case.feeds)) for case in model.cases())
 
@@ -102,14 +105,21 @@ def steps_of(model: zoo.Model) -> dict[str, float]:
     return testing.output_steps(source_of(model)) if model.quantized else {}
 
 
+def fused_of(model: zoo.Model) -> tuple[dict[str, Any], ...]:
+    """Return the outputs of onnxruntime's fused kernels of every case of ``expected_of``."""
+    stored = answers.folder()
+    if stored is not None:
+        return answers.load(stored, model)[1]
+    runtime = OnnxRuntime(source_of(model))
+    return tuple(runtime.run(feeds) for _, feeds, _ in expected_of(model))
+
+
 @functools.lru_cache(maxsize=1)
 def spread_of(model: zoo.Model) -> Spread:
     """Return the spread over the model's cases; none for a model that quantizes nothing."""
     if not model.quantized:
         return Spread()
-    fused = OnnxRuntime(source_of(model))
-    cases = expected_of(model)
-    return Spread.between([fused.run(feeds) for _, feeds, _ in cases], [plain for *_, plain in cases], steps_of(model))
+    return Spread.between(fused_of(model), [plain for *_, plain in expected_of(model)], steps_of(model))
 
 
 def assert_agrees(

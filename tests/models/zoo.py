@@ -99,6 +99,11 @@ class Model:
         return self.name in ("light-bvlc_alexnet", "light-vgg19", "light-zfnet512")
 
     @property
+    def small(self) -> bool:
+        """Return whether an emulated processor runs every case within seconds."""
+        return self.name.startswith(_SMALL)
+
+    @property
     def dynamic(self) -> bool:
         """Return whether the cases differ in shape."""
         return any(len(set(item.shapes)) > 1 for item in self.inputs)
@@ -138,6 +143,25 @@ def _light(name: str, input_name: str) -> Model:
     feeds = _one(input_name, inputs.picture(-1.8, 1.8), (1, 3, 224, 224))
     return Model(f"light-{name}", f"onnx-light/light_{name}.onnx", "light", feeds, note=note)
 
+
+_SMALL = (
+    "autoencoder1d",
+    "dtln",
+    "fastestdet",
+    "gtcrn",
+    "kws-dscnn",
+    "magika",
+    "mediapipe",
+    "micro-kws",
+    "mobilenet-v1",
+    "ppocr-cls",
+    "resnet8",
+    "silero-vad",
+    "tinyvit",
+    "toy-bert",
+    "ultraface",
+    "yunet",
+)
 
 _PAIRS = (Reference(("ref_fp32.npz",)),)
 _PAIRS_BY_ROW = (Reference(("ref_fp32.npz",), rows=True),)

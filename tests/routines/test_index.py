@@ -139,6 +139,14 @@ def test_scatter_says_which_index_lies_outside():
         pinned(*inputs)
 
 
+def test_scatter_refuses_updates_that_do_not_fit():
+    data, indices = np.zeros([5, 2], np.float32), np.zeros([3, 1], np.int64)
+    graph, _ = scatter_graph(data, indices, np.zeros([3, 2], np.float32), {}, False, symbols=True)
+    pinned = compile_pinned(graph, TIERS[0], {"scatter": SCATTER})
+    with pytest.raises(ShapeError, match="updates must fit indices and data"):
+        pinned(data, indices, np.zeros([2, 2], np.float32))
+
+
 def test_scatter_says_why_it_declines():
     data = np.zeros([5, 2], np.int64)
     graph, _ = scatter_graph(data, np.array([[1]], np.int64), data[:1], {"reduction": "add"}, True)

@@ -20,8 +20,8 @@ class GatherElementsStep final : public HostStep {
     const Tensor& x = ctx.input(data_);
     const Tensor& indices = ctx.input(indices_);
     const Dims& dims = indices.dims();
-    ctx.check(x.rank() == indices.rank(),
-              str("data and indices must have one rank. Got ", to_string(x.dims()), " and ", to_string(dims)));
+    NEO_CHECK(x.rank() == indices.rank(), Shape, node_.op, "data and indices must have one rank. Got ",
+              to_string(x.dims()), " and ", to_string(dims), " - at ", node_.place());
     const auto axis = static_cast<size_t>(ctx.axis(node_.int_attr("axis", 0), x.rank()));
     const Tensor& y = ctx.output(0, x.dtype(), dims);
     if (y.size() == 0) return;

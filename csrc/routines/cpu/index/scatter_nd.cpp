@@ -135,14 +135,14 @@ class ScatterHostStep final : public HostStep {
     const Tensor& indices = ctx.input(indices_);
     const Tensor& updates = ctx.input(updates_);
     const Dims& shape = indices.dims();
-    ctx.check(!shape.empty() && shape.back() <= x.rank(),
-              str("the last axis of indices must fit data's rank. Got indices ", to_string(shape), " for ",
-                  to_string(x.dims())));
+    NEO_CHECK(!shape.empty() && shape.back() <= x.rank(), Shape, node_.op,
+              "the last axis of indices must fit data's rank. Got indices ", to_string(shape), " for ",
+              to_string(x.dims()), " - at ", node_.place());
     const auto depth = static_cast<int>(shape.back());
     const int64_t tuples = count_between(shape, 0, static_cast<int>(shape.size()) - 1);
     const int64_t run = count_between(x.dims(), depth, x.rank());
-    ctx.check(updates.size() == tuples * run, str("updates must fit indices and data. Got ", to_string(updates.dims()),
-                                                  ", expected ", tuples, " slices of ", run));
+    NEO_CHECK(updates.size() == tuples * run, Shape, node_.op, "updates must fit indices and data. Got ",
+              to_string(updates.dims()), ", expected ", tuples, " slices of ", run, " - at ", node_.place());
     const Tensor& y = ctx.output(0, x.dtype(), x.dims());
     copy_tensor(x, y);
     const auto* index = indices.as<int64_t>();

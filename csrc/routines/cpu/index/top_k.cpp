@@ -31,8 +31,8 @@ struct Ranked {
 uint32_t ascending_key(float x) {
   if (x != x) return std::numeric_limits<uint32_t>::max();
   uint32_t bits;
-  x += 0.0f;
   std::memcpy(&bits, &x, sizeof bits);
+  if (bits == 0x80000000u) bits = 0;
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 uint32_t ascending_key(int32_t x) {
