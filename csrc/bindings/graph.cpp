@@ -57,7 +57,9 @@ Dim to_dim(const py::handle& object, const Graph& graph, std::string_view stem, 
   }
   const Range range =
       at == std::string::npos ? symbol->range : to_range(std::string_view(text).substr(at + kIn.size()));
-  return Dim::symbol(symbol->name, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
+  // The range may still be empty here: Dim::symbol refuses that.
+  const int64_t hint = std::min(std::max<int64_t>(1, range.lo), range.hi);
+  return Dim::symbol(symbol->name, range, is_first ? hint : 0);
 }
 
 py::object from_dim(const Dim& dim) {

@@ -102,10 +102,12 @@ def test_ctrl_c_ends_a_long_call_and_the_process_goes_on(tmp_path):
     script.write_text(
         textwrap.dedent(
             """
+            import signal
             import numpy as np
             import neo
             from tests.face.conftest import long_loop
 
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             module = neo.compile(long_loop(), threads=2)
             x = np.zeros(4, np.float32)
             module(np.array(1, np.int64), x)

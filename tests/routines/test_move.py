@@ -193,6 +193,14 @@ def test_constant_of_shape(tier):
 
 
 @by_tier
+@pytest.mark.parametrize("start", [-1, 0, 7])
+def test_slices_an_empty_axis_backwards(tier, start):
+    x = np.zeros((3, 0), np.float32)
+    bounds = [np.array([bound], np.int64) for bound in (start, -9, 1, -1)]
+    Move("Slice", x, bounds).check(tier)
+
+
+@by_tier
 def test_concat_split_slice_and_expand(tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)

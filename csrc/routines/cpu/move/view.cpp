@@ -226,7 +226,8 @@ std::optional<std::vector<SliceRange>> slice_ranges(const Node& node) {
     if (start < 0 || steps[i] < 0) {
       if (!extent.is_constant()) return std::nullopt;
       start = start < 0 ? start + extent.value() : start;
-      start = std::clamp<int64_t>(start, 0, steps[i] < 0 ? extent.value() - 1 : extent.value());
+      const int64_t last = steps[i] < 0 ? std::max<int64_t>(extent.value() - 1, 0) : extent.value();
+      start = std::clamp<int64_t>(start, 0, last);
     } else if (extent.is_constant()) {
       start = std::min(start, extent.value());
     } else if (start > 0 && !prove_less(Dim(start - 1), extent).value_or(false)) {
