@@ -20,14 +20,12 @@ struct Kernels {
   }
 };
 
-// The most tiles whose transformed input, and the products of one panel, leave room in L2 for the weights that pass.
-int64_t block_of(const ConvProblem& problem, int64_t tile, int64_t oc_vectors, const Target& target) {
-  constexpr double kShare = 0.65;
-  constexpr int64_t kFewest = 12;
-  const int64_t lanes = target.lanes();
-  const int64_t ic = ceil_div(problem.geometry.ic, lanes) * lanes;
-  const int64_t bytes = (tile + 2) * (tile + 2) * (ic + oc_vectors * lanes) * 4;
-  return std::max(kFewest, static_cast<int64_t>(kShare * static_cast<double>(target.l2_bytes)) / bytes);
+// Tiles per task: the panel of weights that one register block fetched serves the next one from L1. Weights far beyond
+// the private cache are worth more tiles, though their transforms no longer stay in it.
+int64_t block_of(int64_t weight_size, int64_t oc_vectors, const Kernels& kernels, const Target& target) {
+  const int64_t rows = kernels.tiles.max_rows[oc_vectors];
+  const int64_t wanted = weight_size * 4 > 8 * target.l2_bytes ? 28 : 14;
+  return ceil_div(wanted, rows) * rows;
 }
 
 struct WinogradCall {
@@ -44,16 +42,51 @@ TaskSplit split_of(const WinogradPlan& plan, int threads) {
   return split;
 }
 
+// Cycles of the transforms of one vector of channels, per point; a cycle is one vector FMA.
+constexpr double kInputCycles = 8.7;
+constexpr double kOutputCycles = 5.5;
+
+double compute_us(const WinogradPlan& plan, const Target& target) {
+  const auto tiles = static_cast<double>(plan.tiles), points = static_cast<double>(plan.points);
+  const auto ic_vectors = static_cast<double>(plan.ic_vectors), oc_vectors = static_cast<double>(plan.oc_vectors);
+  const double vectors = oc_vectors / static_cast<double>(plan.panels);
+  const double per_block = tiles / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double most = target.lanes() == 16 ? 7 : 3;
+  const double rows = per_block / std::ceil(per_block / most);
+  const auto ic = static_cast<double>(plan.shape.ic);
+  const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
+  const double products = tiles * points * ic * oc_vectors / efficiency;
+  const double transforms = tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
+  return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
+}
+
+// Weights pass once from memory and then, for every further block of tiles of a thread, from the shared cache; input
+// and output pass once.
+double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
+  constexpr double kCacheBytes = 4e6;
+  const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
+  const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
+  const double bandwidth = weights + data > kCacheBytes ? target.memory_gbps : target.l2_gbps * speedup;
+  double us = (weights + data) / (bandwidth * 1e3);
+  if (weights > 0.75 * static_cast<double>(target.l2_bytes)) {
+    const double passes = static_cast<double>(plan.blocks) / speedup - 1;
+    us += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
+  }
+  return us;
+}
+
 double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const Target& target) {
-  const auto count = [](int64_t n) { return static_cast<double>(n); };
-  const double tiles = count(plan.tiles), vectors = count(plan.oc_vectors) / count(plan.panels);
-  const double per_block = tiles / count(std::max<int64_t>(plan.blocks, 1));
-  const double flops = 2 * count(winograd_weight_size(plan)) * tiles;
-  const double rows = per_block / std::ceil(per_block / 7);
-  const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.9;
-  const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes) + count(winograd_weight_size(plan)) * 4;
+  constexpr double kStepUs = 0.4;
+  constexpr double kForkUs = 1.5;
+  constexpr double kExposed = 0.4;  // of the shorter of arithmetic and streaming
   const TaskSplit split = split_of(plan, target.threads);
-  return tasks_us(flops, efficiency, split.serial ? 1 : plan.tasks, bytes, target);
+  double speedup = 1;
+  if (!split.serial && target.threads > 1) {
+    const auto tasks = static_cast<double>(plan.tasks);
+    speedup = tasks / std::ceil(tasks / target.threads);
+  }
+  const double compute = compute_us(plan, target) / speedup, stream = stream_us(problem, plan, speedup, target);
+  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
 class WinogradStep final : public KernelStep {
@@ -137,7 +170,9 @@ class WinogradRoutine final : public ConvRoutine {
       WinogradSchedule schedule;
       schedule.tile = tile;
       schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
-      schedule.block = block_of(problem, tile, schedule.oc_vectors, target);
+      const int64_t weight_size =
+          (tile + 2) * (tile + 2) * shape.ic * ceil_div(shape.oc, target.lanes()) * target.lanes();
+      schedule.block = block_of(weight_size, schedule.oc_vectors, Kernels::of(target), target);
       const WinogradPlan plan = plan_winograd(shape, schedule, target.lanes());
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
