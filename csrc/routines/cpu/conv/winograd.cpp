@@ -214,8 +214,9 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
   }
 }
 
-double winograd_error(int64_t tile) {
-  return tile == 2 ? 0.7 : tile == 4 ? 2.0 : 9.0;
+double winograd_error(int64_t tile, int64_t ic) {
+  const double many = tile == 2 ? 0.63 : tile == 4 ? 1.82 : 7.9;
+  return many * (1 + 4.5 / static_cast<double>(ic));
 }
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,

@@ -10,6 +10,9 @@
 namespace neo {
 namespace {
 
+// No tile is offered whose error is more in units of the direct method's: a whole model keeps within 16.
+constexpr double kMostError = 12;
+
 // The two instruction set dependent parts.
 struct Kernels {
   const WinogradKernels& transforms;
@@ -167,6 +170,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     std::vector<Candidate> all;
     for (int64_t tile : {4, 2, 6}) {
+      if (winograd_error(tile, shape.ic) > kMostError) continue;
       WinogradSchedule schedule;
       schedule.tile = tile;
       schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
@@ -177,7 +181,7 @@ class WinogradRoutine final : public ConvRoutine {
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
       c.cost.time_us = estimate_us(problem, plan, target);
-      c.cost.error = winograd_error(tile);
+      c.cost.error = winograd_error(tile, shape.ic);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
       c.cost.workspace_bytes = split_of(plan, target.threads).workspaces * plan.workspace_size * 4;
       all.push_back(std::move(c));
