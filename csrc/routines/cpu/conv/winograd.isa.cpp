@@ -97,9 +97,11 @@ NEO_INLINE void transform_output(const F32 (&m)[2 * N + 2], F32 (&y)[2 * N]) {
   }
 }
 
+// Images that no private cache holds arrive while the tiles before are at work.
 template <int N>
 void run_input(const WinogradInput& t) {
   constexpr int kSize = 2 * N + 2;
+  constexpr int kAhead = 2 * (2 * N) * kLanes;  // two tiles
   const bool whole = t.top == 0 && t.left == 0 && t.bottom == kSize && t.right == kSize;
   for (int64_t b = 0; b < t.blocks; ++b) {
     const float* src = t.src + b * t.block;
@@ -108,6 +110,8 @@ void run_input(const WinogradInput& t) {
     for (int j = 0; j < kSize; ++j) {
       F32 d[kSize], v[kSize];
       const float* column = src + (t.first + j * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < kSize; ++i) prefetch_l2(column + i * t.row + kAhead);
       if (whole) {
 #pragma GCC unroll 8
         for (int i = 0; i < kSize; ++i) d[i] = load(column + i * t.row);
