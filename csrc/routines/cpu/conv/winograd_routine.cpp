@@ -13,6 +13,18 @@ namespace {
 // No tile is offered whose error is more in units of the direct method's: a whole model keeps within 16.
 constexpr double kMostError = 12;
 
+double products_of(const ConvShape& s, int64_t tile) {
+  return static_cast<double>((tile + 2) * (tile + 2) * ceil_div(s.oh, tile) * ceil_div(s.ow, tile));
+}
+
+// The errors of F(6, 3) are four times those of F(4, 3): it must save multiplications worth that, which the tiles at
+// the border often undo.
+bool is_offered(const ConvShape& s, int64_t tile) {
+  constexpr double kWorthwhile = 0.9;
+  if (winograd_error(tile, s.ic) > kMostError) return false;
+  return tile <= 4 || products_of(s, tile) <= kWorthwhile * products_of(s, 4);
+}
+
 // The two instruction set dependent parts.
 struct Kernels {
   const WinogradKernels& transforms;
@@ -172,7 +184,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     std::vector<Candidate> all;
     for (int64_t tile : {4, 2, 6}) {
-      if (winograd_error(tile, shape.ic) > kMostError) continue;
+      if (!is_offered(shape, tile)) continue;
       WinogradSchedule schedule;
       schedule.tile = tile;
       schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
