@@ -51,7 +51,7 @@ struct WinogradCall {
 
 TaskSplit split_of(const WinogradPlan& plan, int threads) {
   // Members of a team that is larger than the one compiled for share workspaces.
-  constexpr int64_t kFewestWorkspaces = 8;
+  constexpr int64_t kFewestWorkspaces = 4;
   TaskSplit split = TaskSplit::of(plan.tasks, plan.shape.flops(), true);
   split.workspaces = std::min(split.workspaces, std::max<int64_t>(threads, kFewestWorkspaces));
   return split;
