@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "routines/cpu/conv/conv_shape.h"
-#include "routines/cpu/gemm/split.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {

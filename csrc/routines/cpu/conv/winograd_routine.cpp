@@ -37,8 +37,8 @@ struct Kernels {
 
 // Tiles per task: the panel of weights that one register block fetched serves the next one from L1. Weights far beyond
 // the private cache are worth more tiles, though their transforms no longer stay in it.
-int64_t block_of(int64_t weight_size, int64_t oc_vectors, const Kernels& kernels, const Target& target) {
-  const int64_t rows = kernels.tiles.max_rows[oc_vectors];
+int64_t block_of(int64_t weight_size, int64_t oc_vectors, const TileKernels& kernels, const Target& target) {
+  const int64_t rows = kernels.max_rows[oc_vectors];
   const int64_t wanted = weight_size * 4 > 8 * target.l2_bytes ? 28 : 14;
   return ceil_div(wanted, rows) * rows;
 }
@@ -61,12 +61,12 @@ TaskSplit split_of(const WinogradPlan& plan, int threads) {
 constexpr double kInputCycles = 8.7;
 constexpr double kOutputCycles = 5.5;
 
-double compute_us(const WinogradPlan& plan, const Target& target) {
+double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   const auto tiles = static_cast<double>(plan.tiles), points = static_cast<double>(plan.points);
   const auto ic_vectors = static_cast<double>(plan.ic_vectors), oc_vectors = static_cast<double>(plan.oc_vectors);
   const double vectors = oc_vectors / static_cast<double>(plan.panels);
   const double per_block = tiles / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
-  const double most = target.lanes() == 16 ? 7 : 3;
+  const auto most = static_cast<double>(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
   const double rows = per_block / std::ceil(per_block / most);
   const auto ic = static_cast<double>(plan.shape.ic);
   const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
@@ -92,7 +92,8 @@ double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double sp
   return us;
 }
 
-double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const Target& target) {
+double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const TileKernels& kernels,
+                   const Target& target) {
   constexpr double kStepUs = 0.4;
   constexpr double kForkUs = 1.5;
   constexpr double kExposed = 0.4;  // of the shorter of arithmetic and streaming
@@ -102,7 +103,8 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
     const auto tasks = static_cast<double>(plan.tasks);
     speedup = tasks / std::ceil(tasks / target.threads);
   }
-  const double compute = compute_us(plan, target) / speedup, stream = stream_us(problem, plan, speedup, target);
+  const double compute = compute_us(plan, kernels, target) / speedup,
+               stream = stream_us(problem, plan, speedup, target);
   return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
@@ -182,19 +184,19 @@ class WinogradRoutine final : public ConvRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
     for (int64_t tile : {4, 2, 6}) {
       if (!is_offered(shape, tile)) continue;
       WinogradSchedule schedule;
       schedule.tile = tile;
       schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
-      const int64_t weight_size =
-          (tile + 2) * (tile + 2) * shape.ic * ceil_div(shape.oc, target.lanes()) * target.lanes();
-      schedule.block = block_of(weight_size, schedule.oc_vectors, Kernels::of(target), target);
-      const WinogradPlan plan = plan_winograd(shape, schedule, target.lanes());
+      WinogradPlan plan = plan_winograd(shape, schedule, target.lanes());
+      schedule.block = block_of(winograd_weight_size(plan), schedule.oc_vectors, kernels.tiles, target);
+      plan = plan_winograd(shape, schedule, target.lanes());
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
-      c.cost.time_us = estimate_us(problem, plan, target);
+      c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
       c.cost.error = winograd_error(tile, shape.ic);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
       c.cost.workspace_bytes = split_of(plan, target.threads).workspaces * plan.workspace_size * 4;
