@@ -100,7 +100,7 @@ def test_message_names_the_worst_position_and_both_values() -> None:
         testing.assert_arrays_close(actual, expected, depth=4, name="scores")
     text = str(caught.value)
     assert text.startswith("[scores] max |neo - ref| is 1.5, ")
-    assert "Got -3.5, expected -2.0 - at [1, 2, 3] of shape [2, 3, 4] (2 of 24 differ)" in text
+    assert "Got -3.5, expected -2.0 - at [1, 2, 3] of shape [2, 3, 4] (2 of 24 beyond the limit)" in text
 
 
 def test_all_zeros_are_met_by_zeros_alone() -> None:
@@ -156,6 +156,40 @@ def test_empty_arrays_agree_when_their_shapes_do() -> None:
         testing.assert_arrays_close(np.empty((0, 4), np.float32), np.empty((1, 4), np.float32))
 
 
+def test_the_limit_is_the_one_of_the_rule() -> None:
+    expected = np.float32([0.5, -4.0, np.inf, np.nan])
+    assert testing.float_limit(expected, depth=9) == pytest.approx(testing.FLOAT_FACTOR * EPS * 3 * 4)
+    assert testing.float_limit(expected, depth=9, factor=1) == pytest.approx(EPS * 3 * 4)
+    assert testing.float_limit(np.empty(0, np.float32)) == 0
+
+
+def test_complex_numbers_are_compared_by_the_float_rule() -> None:
+    expected = np.array([3 + 4j, 1j], np.complex64)
+    limit = testing.FLOAT_FACTOR * EPS * 2 * 5
+    testing.assert_arrays_close(expected + np.complex64(0.9j * limit), expected, depth=4)
+    with pytest.raises(AssertionError, match=r"max \|neo - ref\|.* at \[0\]"):
+        testing.assert_arrays_close(expected + np.complex64([1.2 * limit, 0]), expected, depth=4)
+    with pytest.raises(AssertionError, match="dtypes must agree. Got float32, expected complex64"):
+        testing.assert_arrays_close(np.ones(2, np.float32), expected)
+
+
+def test_strings_agree_whatever_numpy_keeps_them_in() -> None:
+    testing.assert_arrays_close(np.array(["a", "bc"], dtype=object), np.array(["a", "bc"]))
+    with pytest.raises(AssertionError, match=r"\[words\] values must be equal. Got b, expected bc - at \[1\]"):
+        testing.assert_arrays_close(np.array(["a", "b"], dtype=object), np.array(["a", "bc"]), name="words")
+
+
+def test_lists_and_numbers_are_arrays() -> None:
+    testing.assert_arrays_close([1.0, 2.0], np.float64([1, 2]))
+    with pytest.raises(AssertionError, match=r"shapes must agree. Got \[\], expected \[1\]"):
+        testing.assert_arrays_close(1.0, [1.0])
+
+
+def test_a_finite_value_may_not_overflow() -> None:
+    with pytest.raises(AssertionError, match=r"same positions. Got inf, expected 60000\.0 - at \[1\]"):
+        testing.assert_arrays_close(np.float16([1, np.inf]), np.float16([1, 60000]))
+
+
 # --- the quantized rule ---
 
 
@@ -176,6 +210,33 @@ def test_the_largest_value_must_stay_the_largest() -> None:
 def test_equal_largest_values_may_change_places() -> None:
     expected = np.array([0.5, 0.5, 0.1], dtype=np.float32)
     testing.assert_quantized_close(np.array([0.4, 0.5, 0.1], dtype=np.float32), expected, step=0.1)
+
+
+def test_integers_are_compared_on_their_grid() -> None:
+    expected = np.array([[0, 255, 7]], np.uint8)
+    testing.assert_quantized_close(np.array([[1, 254, 7]], np.uint8), expected, step=1)
+    with pytest.raises(AssertionError, match=r"the worst is off by 255.00. Got 0, expected 255 - at \[0, 1\]"):
+        testing.assert_quantized_close(np.array([[0, 0, 7]], np.uint8), expected, step=1)
+
+
+def test_a_margin_makes_near_values_ties() -> None:
+    expected = np.array([0.5, 0.4, 0.1], dtype=np.float32)
+    actual = np.array([0.4, 0.5, 0.1], dtype=np.float32)
+    testing.assert_quantized_close(actual, expected, step=0.1, margin=0.11)
+    with pytest.raises(AssertionError, match=r"Got index 1 \(0\.5\), expected 0 \(0\.5\) - at row 0 of 1"):
+        testing.assert_quantized_close(actual, expected, step=0.1, margin=0.09)
+
+
+def test_more_steps_can_be_allowed() -> None:
+    expected = np.array([[0.0, 9.0]], dtype=np.float32)
+    testing.assert_quantized_close(expected + np.float32([[3, 0]]), expected, step=1, steps=3)
+    with pytest.raises(AssertionError, match=r"within 3 steps of 1, .* off by 4\.00.*\(1 of 2 beyond the limit\)"):
+        testing.assert_quantized_close(expected + np.float32([[4, 1]]), expected, step=1, steps=3)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_nothing_is_within_a_step_of_nothing(shape: tuple[int, ...]) -> None:
+    testing.assert_quantized_close(np.empty(shape, np.float32), np.empty(shape, np.float32), step=0.1)
 
 
 # --- what the graph tells ---
@@ -261,6 +322,15 @@ def test_steps_behind_a_softmax_hold_half_a_step_of_the_logits() -> None:
     assert testing.output_steps(quantized_tail(*tail)) == {"y": 0.5}
 
 
+def test_a_quantized_output_has_the_step_one() -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s"], ["q"]),
+        helper.make_node("Identity", ["q"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": [2, 8]}, {"s": np.float32(0.5)})
+    assert testing.output_steps(model) == {"y": 1.0}
+
+
 # --- modules ---
 
 
@@ -289,6 +359,45 @@ def test_expected_arrays_are_compared() -> None:
     testing.assert_close(module, multiply({"x": x}), {"x": x})
     with pytest.raises(AssertionError, match=r"^\[y\] max"):
         testing.assert_close(module, {"y": multiply({"x": x})["y"] + np.float32(0.1)}, {"x": x})
+
+
+def test_one_expected_array_is_that_of_the_only_output() -> None:
+    x = np.ones((2, 8), np.float32)
+    testing.assert_close(FakeModule(multiply), x @ WEIGHT, {"x": x})
+    with pytest.raises(AssertionError, match=r"^\[y\] shapes must agree"):
+        testing.assert_close(FakeModule(multiply), x, {"x": x})
+    two = FakeModule(lambda inputs: {"a": x, "b": x})
+    with pytest.raises(ValueError, match=r"Got 2 outputs \('a', 'b'\), expected a mapping"):
+        testing.assert_close(two, x, {"x": x})
+
+
+def test_outputs_that_are_there_already_are_compared() -> None:
+    x = np.ones((2, 8), np.float32)
+    testing.assert_close({"y": x, "z": x}, {"y": x})
+    testing.assert_close(x, x.copy())
+    with pytest.raises(AssertionError, match=r"^\[z\] output is missing"):
+        testing.assert_close({"y": x}, {"z": x})
+    with pytest.raises(AssertionError, match=r"^\[array\] max"):
+        testing.assert_close(x, 2 * x)
+    with pytest.raises(AssertionError, match=r"^\[y\] outputs must be within 1 step of 0.1"):
+        testing.assert_close({"y": 2 * x}, {"y": x}, steps={"y": 0.1})
+    with pytest.raises(ValueError, match="Got ndarray, expected a mapping of arrays"):
+        testing.assert_close(x, {"y": x})
+
+
+def test_the_module_tells_its_depth_where_the_reference_cannot() -> None:
+    x = np.ones((2, 8), np.float32)
+    module = FakeModule(multiply)
+    module.reduction_length = 36  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match=r"sqrt\(36\)"):
+        testing.assert_close(module, {"y": 2 * multiply({"x": x})["y"]}, {"x": x})
+
+
+def test_a_model_as_reference_fixes_the_dtypes() -> None:
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    module = FakeModule(lambda inputs: {"y": multiply(inputs)["y"].astype(np.float64)})
+    with pytest.raises(AssertionError, match=r"^\[y, round 0\] dtypes must agree. Got float64, expected float32"):
+        testing.assert_close(module, PRODUCT)
 
 
 def test_expected_arrays_need_inputs() -> None:

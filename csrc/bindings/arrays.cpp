@@ -1,3 +1,5 @@
+#include <map>
+
 #include "base/check.h"
 #include "bindings/bindings.h"
 
@@ -5,7 +7,7 @@ namespace neo::python {
 namespace {
 
 // NumPy's own dtypes by name; the others come from ml_dtypes.
-py::dtype numpy_dtype(DType dtype) {
+py::dtype make_numpy_dtype(DType dtype) {
   const std::string text(name(dtype));
   switch (dtype) {
     case DType::String:
@@ -25,6 +27,37 @@ py::dtype numpy_dtype(DType dtype) {
     default:
       return py::dtype(text);
   }
+}
+
+// Kept for the life of the process, because finding a dtype by name costs more than a small call.
+py::dtype numpy_dtype(DType dtype) {
+  static auto* const known = new std::map<DType, py::dtype>();
+  const auto it = known->find(dtype);
+  return it != known->end() ? it->second : known->emplace(dtype, make_numpy_dtype(dtype)).first->second;
+}
+
+// NumPy's own dtypes by number, those of other packages by name.
+std::optional<DType> dtype_of(const py::dtype& dtype) {
+  using api = py::detail::npy_api;
+  switch (dtype.normalized_num()) {
+    case api::NPY_BOOL_:
+      return DType::Bool;
+    case api::NPY_FLOAT_:
+      return DType::Float32;
+    case api::NPY_DOUBLE_:
+      return DType::Float64;
+    case api::NPY_INT32_:
+      return DType::Int32;
+    case api::NPY_INT64_:
+      return DType::Int64;
+    case api::NPY_BYTE_:
+      return DType::Int8;
+    case api::NPY_UBYTE_:
+      return DType::UInt8;
+    default:
+      break;
+  }
+  return find_dtype(std::string(py::str(dtype.attr("name"))));
 }
 
 Tensor strings_of(const py::array& array) {
@@ -50,11 +83,12 @@ Tensor to_tensor(const py::handle& object) {
   }
   const char kind = array.dtype().kind();
   if (kind == 'U' || kind == 'S' || kind == 'O') return strings_of(array);
-  const std::string text = py::str(array.dtype().attr("name"));
-  const auto dtype = find_dtype(text);
-  NEO_CHECK(dtype.has_value(), Type, "run", "an array's dtype must be known. Got ", text);
-  const bool native = py::cast<bool>(array.dtype().attr("isnative"));
-  constexpr int kDense = py::array::c_style | py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+  const auto dtype = dtype_of(array.dtype());
+  NEO_CHECK(dtype.has_value(), Type, "run", "an array's dtype must be known. Got ",
+            std::string(py::str(array.dtype().attr("name"))));
+  const char order = array.dtype().byteorder();
+  const bool native = order == '=' || order == '|';
+  constexpr int kDense = int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};
   if ((array.flags() & kDense) != kDense || !native) {
     const py::object wanted = native ? array.dtype() : py::object(array.dtype().attr("newbyteorder")("="));
     array = py::module_::import("numpy").attr("array")(array, wanted, py::arg("order") = "C");

@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include <charconv>
+
 #include "base/check.h"
 #include "base/knobs.h"
 #include "bindings/bindings.h"
@@ -10,22 +12,52 @@
 namespace neo::python {
 namespace {
 
-// A first axis is most likely a batch of one.
-Dim to_dim(const py::handle& object, SymbolTable& symbols, std::string_view stem, bool is_first) {
-  if (object.is_none()) return symbols.fresh(stem);
-  if (py::isinstance<py::str>(object)) {
-    auto text = py::cast<std::string>(object);
-    // "N in [1,64]": a symbol with its range.
-    Range range{0, kMaxSymbol};
-    if (const size_t at = text.rfind(" in ["); at != std::string::npos) {
-      const size_t comma = text.find(',', at);
-      range = {std::stoll(text.substr(at + 5)), std::stoll(text.substr(comma + 1))};
-      text.resize(at);
-    }
-    symbols.reserve(text);
-    return Dim::symbol(text, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
+// The symbol of this name in the sizes of an input that the graph has already.
+std::optional<Symbol> find_symbol(const Graph& graph, std::string_view name) {
+  std::map<std::string, Symbol> symbols;
+  for (const Value* v : graph.inputs) {
+    if (!v->type.is_tensor() || !v->shape().has_rank()) continue;
+    for (const Dim& d : v->shape().dims()) d.collect_symbols(symbols);
   }
-  return Dim(py::cast<int64_t>(object));
+  const auto it = symbols.find(std::string(name));
+  return it == symbols.end() ? std::nullopt : std::optional(it->second);
+}
+
+// "[1,64]"
+Range to_range(std::string_view text) {
+  Range range;
+  const char* const end = text.data() + text.size();
+  bool whole = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  if (whole) {
+    const auto lo = std::from_chars(text.data() + 1, end, range.lo);
+    const auto hi = lo.ptr != end && *lo.ptr == ',' ? std::from_chars(lo.ptr + 1, end, range.hi) : lo;
+    whole = lo.ec == std::errc() && hi.ec == std::errc() && hi.ptr != lo.ptr && hi.ptr + 1 == end;
+  }
+  NEO_CHECK(whole, Model, "size", "a range is written like [1,64]. Got \"", text, "\"");
+  return range;
+}
+
+// A number, the name of a symbol, an expression, "N in [1,64]" for a symbol with its range, or None for a new symbol.
+// A first axis is most likely a batch of one.
+Dim to_dim(const py::handle& object, const Graph& graph, std::string_view stem, bool is_first) {
+  if (object.is_none()) return graph.symbols()->fresh(stem);
+  if (!py::isinstance<py::str>(object)) return Dim(py::cast<int64_t>(object));
+  constexpr std::string_view kIn = " in ";
+  const auto text = py::cast<std::string>(object);
+  const size_t at = text.rfind(kIn);
+  const Dim dim = Dim::parse(text.substr(0, at), [&](std::string_view name) { return find_symbol(graph, name); });
+  std::map<std::string, Symbol> used;
+  dim.collect_symbols(used);
+  for (const auto& [name, symbol] : used) graph.symbols()->reserve(name);
+  const auto symbol = dim.as_symbol();
+  if (at != std::string::npos) {
+    NEO_CHECK(symbol, Model, "size", "only a symbol has a range. Got \"", text, "\"");
+  } else if (!symbol || find_symbol(graph, symbol->name)) {
+    return dim;
+  }
+  const Range range =
+      at == std::string::npos ? symbol->range : to_range(std::string_view(text).substr(at + kIn.size()));
+  return Dim::symbol(symbol->name, range, is_first ? std::clamp<int64_t>(1, range.lo, range.hi) : 0);
 }
 
 py::object from_dim(const Dim& dim) {
@@ -77,12 +109,12 @@ struct AttrToPython {
 };
 
 // "float32" with dims, or a whole type as text: "seq(float32[*])".
-Type to_type(const std::string& dtype, const py::object& dims, SymbolTable& symbols, std::string_view stem) {
+Type to_type(const std::string& dtype, const py::object& dims, const Graph& graph, std::string_view stem) {
   const auto element = find_dtype(dtype);
   if (!element) return Type::parse(dtype);
   if (dims.is_none()) return Type::tensor(*element, Shape());
   std::vector<Dim> sizes;
-  for (const py::handle d : dims) sizes.push_back(to_dim(d, symbols, stem, sizes.empty()));
+  for (const py::handle d : dims) sizes.push_back(to_dim(d, graph, stem, sizes.empty()));
   return Type::tensor(*element, Shape(std::move(sizes)));
 }
 
@@ -104,6 +136,13 @@ void bind_graph(py::module_& m) {
                                py::list dims;
                                for (const Dim& d : v.shape().dims()) dims.append(from_dim(d));
                                return py::tuple(dims);
+                             })
+      .def_property_readonly("hints",
+                             [](const Value& v) -> py::object {
+                               if (!v.type.is_tensor() || !v.shape().has_rank()) return py::none();
+                               py::list sizes;
+                               for (const Dim& d : v.shape().dims()) sizes.append(d.hint());
+                               return py::tuple(sizes);
                              })
       .def_property_readonly(
           "constant",
@@ -155,10 +194,10 @@ void bind_graph(py::module_& m) {
       .def(
           "add_input",
           [](Graph& g, const std::string& name, const std::string& dtype, const py::object& dims) {
-            return g.add_input(name, to_type(dtype, dims, *g.symbols(), name));
+            return g.add_input(name, to_type(dtype, dims, g, name));
           },
           py::arg("name"), py::arg("dtype"), py::arg("dims") = py::none(), py::return_value_policy::reference_internal,
-          "dims: ints, names of symbols, or None for a size of its own; None altogether: unranked.")
+          "dims: ints, symbols or expressions like '4*N', or None for a size of its own; None altogether: unranked.")
       .def(
           "add_input_like",
           [](Graph& g, const std::string& name, const Value& other) { return g.add_input(name, other.type); },

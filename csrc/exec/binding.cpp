@@ -14,9 +14,13 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-bool all_known(const Shape& shape, const SymbolValues& symbols) {
+// Whether the sizes of a slot, and where a view lies in its base, are known.
+bool is_placed(const Slot& slot, const SymbolValues& symbols) {
+  if (!slot.type.is_tensor() || !slot.type.shape.has_rank()) return false;
   std::map<std::string, Symbol> used;
-  for (const Dim& d : shape.dims()) d.collect_symbols(used);
+  for (const Dim& d : slot.type.shape.dims()) d.collect_symbols(used);
+  for (const Dim& d : slot.strides) d.collect_symbols(used);
+  slot.offset.collect_symbols(used);
   return std::all_of(used.begin(), used.end(), [&](const auto& s) { return symbols.count(s.first) > 0; });
 }
 
@@ -103,7 +107,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->view_bytes.assign(slots, 0);
   for (size_t i = 0; i < slots; ++i) {
     const Slot& slot = block.slots[i];
-    if (!slot.type.is_tensor() || !slot.type.shape.has_rank() || !all_known(slot.type.shape, symbols)) continue;
+    if (!is_placed(slot, symbols)) continue;
     for (const Dim& d : slot.type.shape.dims()) {
       const int64_t size = d.evaluate(symbols);
       NEO_CHECK(size >= 0, Shape, "run", "a size must not be negative. Got ", d.to_string(), "=", size,

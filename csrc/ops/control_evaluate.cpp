@@ -149,18 +149,18 @@ std::vector<HostValue> evaluate_loop(const Node& node, const OpRegistry& ops, st
     const Tensor& limit = scalar(node, inputs[0], "the trip count");
     trips = load_int64(limit.dtype(), limit.data());
   }
-  const bool conditional = node.inputs[1] != nullptr;  // without a condition the body's own is ignored
-  bool condition = !conditional || truth(node, inputs[1]);
+  const bool ends = node.inputs[1] != nullptr;  // without a condition the body's own ends nothing
+  bool condition = !ends || truth(node, inputs[1]);
   std::vector<HostValue> arguments(inputs.begin(), inputs.end());
   std::vector<Stack> stacks;
   for (size_t i = 0; i < s.stacked; ++i) {
     stacks.emplace_back(node, s.carried + i, *body.outputs[1 + s.carried + i], ScanAxis{});
   }
-  for (int64_t i = 0; i < trips && condition; ++i) {
+  for (int64_t i = 0; i < trips && (condition || !ends); ++i) {
     arguments[0] = make_scalar(*body.inputs[0], DType::Int64, i);
     arguments[1] = make_scalar(*body.inputs[1], DType::Bool, condition);
     std::vector<HostValue> results = evaluate_graph(body, ops, arguments);
-    if (conditional) condition = truth(node, results[0]);
+    condition = truth(node, results[0]);
     for (size_t c = 0; c < s.carried; ++c) arguments[2 + c] = std::move(results[1 + c]);
     for (size_t k = 0; k < s.stacked; ++k) stacks[k].add(results[1 + s.carried + k]);
   }

@@ -93,9 +93,8 @@ void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
 }
 
 std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
-  const bool open = std::any_of(node.inputs.begin(), node.inputs.end(), [](const Value* v) {
-    return v && v->type.is_tensor() && !v->shape().has_rank();
-  });
+  const bool open = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                [](const Value* v) { return v && v->type.is_tensor() && !v->shape().has_rank(); });
   return open ? infer_with_ranks(node, ops, symbols) : std::vector<int>(node.inputs.size(), -1);
 }
 

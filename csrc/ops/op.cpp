@@ -115,11 +115,17 @@ void InferContext::require_divides(const Dim& divisor, const Dim& dividend, std:
   node_.guards.push_back({Guard::Relation::Divides, divisor, dividend, std::move(rule)});
 }
 
+namespace {
+
+constexpr std::string_view kBroadcastRule = "sizes must be equal or 1 to broadcast";
+
+}  // namespace
+
 Dim InferContext::broadcast(const Dim& a, const Dim& b) {
   if (a == b || b.is(1)) return a;
   if (a.is(1)) return b;
   const auto may_be_one = [](const Dim& d) { return prove_equal(d, 1) != false; };
-  std::string rule = "sizes must be equal or 1 to broadcast";
+  std::string rule(kBroadcastRule);
   if (!may_be_one(a) && !may_be_one(b)) {
     require_equal(a, b, std::move(rule));
     return a.is_constant() ? a : b.is_constant() ? b : a;
@@ -138,6 +144,11 @@ Shape InferContext::broadcast(const Shape& a, const Shape& b) {
   for (int i = 0; i < rank; ++i) {
     const int ia = i - (rank - a.rank());
     const int ib = i - (rank - b.rank());
+    if (ia >= 0 && ib >= 0 && a[ia].is_constant() && b[ib].is_constant() && a[ia] != b[ib] && !a[ia].is(1) &&
+        !b[ib].is(1)) {
+      fail(ErrorKind::Shape, str(kBroadcastRule, ". Got ", a[ia].to_string(), " and ", b[ib].to_string(), " in ",
+                                 a.to_string(), " and ", b.to_string()));
+    }
     dims.push_back(ia < 0 ? b[ib] : ib < 0 ? a[ia] : broadcast(a[ia], b[ib]));
   }
   return Shape(std::move(dims));

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "passes/pass.h"
+#include "passes/pattern.h"
 
 namespace neo {
 namespace {
@@ -42,11 +42,39 @@ bool eliminate(Graph& graph) {
   return changed;
 }
 
+// Whether two shapes differ in nothing but the last axis.
+bool has_rows_of(const Shape& a, const Shape& b) {
+  return a.has_rank() && b.has_rank() && a.rank() == b.rank() && a.rank() >= 2 &&
+         std::equal(a.dims().begin(), a.dims().end() - 1, b.dims().begin());
+}
+
+// Exporters multiply by a matrix with all rows in one axis: Reshape(MatMul(Reshape(x), w)) is MatMul(x, w) where the
+// rows come back as they were.
+bool multiply_in_place(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    if (!is_reshape(*node)) continue;
+    const Node* product = made_by(node->inputs.front(), "MatMul");
+    if (!product || rewriter.only_reader(node->inputs.front()) != node) continue;
+    const Node* flat = product->inputs.front()->producer;
+    if (!flat || !is_reshape(*flat) || !node->symbols.empty() || !flat->symbols.empty()) continue;
+    Value* x = flat->inputs.front();
+    const Shape& weights = product->inputs[1]->shape();
+    const Shape& out = node->outputs.front()->shape();
+    if (!weights.has_rank() || weights.rank() != 2 || !has_rows_of(x->shape(), out)) continue;
+    if (x->shape().dims().back() != weights[0] || out.dims().back() != weights[1]) continue;
+    std::vector<Value*> inputs = product->inputs;
+    inputs.front() = x;
+    rewriter.replace(node->outputs.front(), rewriter.insert(node, "MatMul", std::move(inputs), product->attrs));
+  }
+  return rewriter.finish();
+}
+
 }  // namespace
 
-// Reshapes to the same shape go; of reshapes in a row the last remains.
+// Reshapes to the same shape go; of reshapes in a row the last remains; those around a product by a matrix go.
 bool eliminate_reshapes(Graph& graph, const PassContext& context) {
-  const bool changed = for_each_body(graph, [](Graph& g) { return eliminate(g); });
+  const bool changed = for_each_body(graph, [&](Graph& g) { return multiply_in_place(g, context) | eliminate(g); });
   if (changed) remove_dead_nodes(graph, context);
   return changed;
 }

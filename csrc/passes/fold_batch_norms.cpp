@@ -47,7 +47,7 @@ bool fold(Graph& graph, const PassContext& context) {
       for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * affine->scale[c] + affine->shift[c];
       set_weights(rewriter, *linear, affine->scale);
       set_bias(rewriter, *linear, bias);
-      rewriter.replace(output, input);
+      rewriter.fold_into(output, input);
     } else if (input->shape().has_rank() && input->shape().rank() >= 2 && input->dtype() == DType::Float32) {
       // On its own it is a multiplication and an addition, which elementwise programs take.
       Dims dims(static_cast<size_t>(input->shape().rank()), 1);

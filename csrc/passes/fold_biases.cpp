@@ -36,7 +36,7 @@ bool fold(Graph& graph, const PassContext& context) {
         for (size_t c = 0; c < bias.size(); ++c) bias[c] += sign * (*numbers)[c];
         set_bias(rewriter, *linear, bias);
       }
-      rewriter.replace(node->outputs.front(), input);
+      rewriter.fold_into(node->outputs.front(), input);
       break;
     }
   }

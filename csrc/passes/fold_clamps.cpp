@@ -23,7 +23,7 @@ bool fold(Graph& graph, const PassContext& context) {
         within({producer->float_attr("clamp_min", -kInfinity), producer->float_attr("clamp_max", kInfinity)}, *outer);
     if (both.lo > -kInfinity) producer->attrs.insert_or_assign("clamp_min", both.lo);
     if (both.hi < kInfinity) producer->attrs.insert_or_assign("clamp_max", both.hi);
-    rewriter.replace(node->outputs.front(), input);
+    rewriter.fold_into(node->outputs.front(), input);
   }
   return rewriter.finish();
 }

@@ -37,8 +37,10 @@ bool fold(Graph& graph, const PassContext& context) {
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Value* old = node->outputs[i];
       if (!old) continue;
-      Value* constant = graph.add_constant(old->name, results[i].tensor);
+      const std::string name = old->name;
+      Value* constant = graph.add_constant(name, results[i].tensor);
       graph.replace_uses(old, constant);
+      graph.rename(constant, name);
     }
     changed = true;
   }

@@ -35,22 +35,26 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
       if (!v || !v->contents || !v->type.is_tensor() || !v->shape().is_static() || !is_integer(v->dtype())) continue;
       const std::vector<Dim>& elements = *v->contents;
       if (!std::all_of(elements.begin(), elements.end(), is_known)) continue;
+      const std::string value_name = v->name;
+      Value* folded = nullptr;
       if (std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_constant(); })) {
         Tensor tensor(v->dtype(), v->shape().to_dims());
         auto* p = static_cast<std::byte*>(tensor.data());
         for (size_t i = 0; i < elements.size(); ++i)
           store_int64(v->dtype(), p + static_cast<int64_t>(i) * item_bytes(v->dtype()), elements[i].value());
-        graph.replace_uses(v, graph.add_constant(v->name, tensor));
+        folded = graph.add_constant(value_name, tensor);
       } else {
         Attrs attrs;
         attrs["dims"] = elements;
         attrs["scalar"] = int64_t{v->shape().rank() == 0};
         attrs["dtype"] = std::string(name(v->dtype()));
-        Node* dims = graph.insert_before(node, "neo.Dims", {}, {v->name}, std::move(attrs), node->name);
-        dims->outputs.front()->type = v->type;
-        dims->outputs.front()->contents = elements;
-        graph.replace_uses(v, dims->outputs.front());
+        Node* dims = graph.insert_before(node, "neo.Dims", {}, {value_name}, std::move(attrs), node->name);
+        folded = dims->outputs.front();
+        folded->type = v->type;
+        folded->contents = elements;
       }
+      graph.replace_uses(v, folded);
+      graph.rename(folded, value_name);
       changed = true;
     }
   }

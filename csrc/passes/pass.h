@@ -44,6 +44,8 @@ bool remove_dead_nodes(Graph& graph, const PassContext& context);
 bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
 bool split_sums(Graph& graph, const PassContext& context);
+bool expand_attention(Graph& graph, const PassContext& context);
+bool lift_scales(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);
 bool fold_clamps(Graph& graph, const PassContext& context);

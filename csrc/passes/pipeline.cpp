@@ -23,6 +23,7 @@ std::span<const Pass> standard_pipeline() {
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
       {"split_sums", split_sums},
+      {"expand_attention", expand_attention},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
       {"recognize_normalizations", recognize_normalizations},
@@ -32,6 +33,7 @@ std::span<const Pass> standard_pipeline() {
       {"chain_concats", chain_concats},
       {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
+      {"lift_scales", lift_scales},
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},
   };

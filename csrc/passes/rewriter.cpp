@@ -31,7 +31,9 @@ std::vector<Node*> Rewriter::readers(const Value* value) const {
 }
 
 Value* Rewriter::add_constant(std::string_view name, Tensor tensor) {
-  return graph_.add_constant(name, std::move(tensor));
+  Value* value = graph_.add_constant(name, std::move(tensor));
+  if (value->name != name) wanted_.emplace(value, name);
+  return value;
 }
 
 Value* Rewriter::add_scalar(std::string_view name, DType dtype, double number) {
@@ -40,8 +42,10 @@ Value* Rewriter::add_scalar(std::string_view name, DType dtype, double number) {
   return add_constant(name, std::move(tensor));
 }
 
-Value* Rewriter::insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs) {
-  const std::string name = position->outputs.front() ? position->outputs.front()->name : std::string(op);
+Value* Rewriter::insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs,
+                        std::string_view like) {
+  std::string name(like);
+  if (name.empty()) name = position->outputs.front() ? position->outputs.front()->name : std::string(op);
   return insert_before(position, op, std::move(inputs), {name}, std::move(attrs)).front();
 }
 
@@ -59,6 +63,9 @@ std::vector<Value*> Rewriter::insert_before(const Node* position, std::string_vi
   }
   infer_node(*node, context_.ops, *graph_.symbols());
   made_.insert(node->outputs.begin(), node->outputs.end());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (node->outputs[i] && node->outputs[i]->name != names[i]) wanted_.emplace(node->outputs[i], names[i]);
+  }
   changed_ = true;
   return node->outputs;
 }
@@ -95,13 +102,25 @@ void Rewriter::replace(Value* from, Value* to) {
     if (made_.count(to) > 0) graph_.rename(to, name);
   }
   made_.erase(to);
+  if (to->name == name) wanted_.erase(to);
   retire_if_unread(from->producer);
+}
+
+void Rewriter::fold_into(Value* from, Value* to) {
+  made_.insert(to);
+  replace(from, to);
 }
 
 bool Rewriter::finish() {
   if (!retired_.empty()) graph_.erase_nodes([&](const Node& node) { return is_retired(&node); });
-  if (changed_) graph_.erase_unused_values();
-  return changed_;
+  if (!changed_) return false;
+  graph_.erase_unused_values();
+  for (const auto& value : graph_.values()) {
+    const auto it = wanted_.find(value.get());
+    if (it != wanted_.end() && !graph_.find_value(it->second)) graph_.rename(value.get(), it->second);
+  }
+  wanted_.clear();
+  return true;
 }
 
 void Rewriter::drop_read(Value* value, const Node* node, int index) {

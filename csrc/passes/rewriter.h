@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -32,16 +33,21 @@ class Rewriter {
 
   Value* add_constant(std::string_view name, Tensor tensor);
   Value* add_scalar(std::string_view name, DType dtype, double number);
-  // A node before `position`, named after it, of one output; types are inferred.
-  Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {});
+  // A node before `position`, named after it, of one output, which is named after that of `position` unless `like` says
+  // otherwise; types are inferred.
+  Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {},
+                std::string_view like = {});
   // A node before `node` with its operator, name and number of outputs.
   std::vector<Value*> insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs);
   // Inputs beyond the last become null.
   void set_input(Node* node, size_t index, Value* value);
   // Readers of `from`, graph outputs included, read `to`, which takes over the name where this rewriter made it.
   void replace(Value* from, Value* to);
+  // The same where the node of `to` was changed to compute `from`: the name goes with what is computed.
+  void fold_into(Value* from, Value* to);
 
-  // Removes what was retired; whether anything was changed.
+  // Removes what was retired, and gives values that were made the names that this leaves free; whether anything was
+  // changed.
   bool finish();
 
  private:
@@ -56,6 +62,7 @@ class Rewriter {
   Graph::Users users_;
   std::unordered_set<const Node*> retired_;
   std::unordered_set<const Value*> made_;
+  std::unordered_map<const Value*, std::string> wanted_;  // names that were taken when a value was made
   bool changed_ = false;
 };
 

@@ -33,8 +33,9 @@ Permutation inverse(const Permutation& perm) {
 }
 
 // The value with its axes in the given order; `value` itself where that is the order it has.
-Value* turn(Rewriter& rewriter, const Node& position, Value* value, const Permutation& perm) {
-  return is_identity(perm) ? value : rewriter.insert(&position, "Transpose", {value}, {{"perm", perm}});
+Value* turn(Rewriter& rewriter, const Node& position, Value* value, const Permutation& perm,
+            std::string_view like = {}) {
+  return is_identity(perm) ? value : rewriter.insert(&position, "Transpose", {value}, {{"perm", perm}}, like);
 }
 
 int64_t from_end(int64_t axis, size_t rank) {
@@ -73,7 +74,8 @@ bool can_turn_back(const Node& node, const Value* value, const Permutation& perm
 Value* turn_back(Rewriter& rewriter, const Node& node, Value* value, const Permutation& perm) {
   if (const auto turned = as_turned(value)) return turned->x;
   if (value->shape().element_count().is(1)) return value;
-  return value->constant ? turn_constant(rewriter, *value, perm) : turn(rewriter, node, value, inverse(perm));
+  return value->constant ? turn_constant(rewriter, *value, perm)
+                         : turn(rewriter, node, value, inverse(perm), value->name);
 }
 
 // Integers of an operand, where it is a constant.

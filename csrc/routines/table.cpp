@@ -43,7 +43,10 @@ const RoutineTable& standard_routines() {
     add_reduce_routines(t);
     add_move_routines(t);
     add_resize_routines(t);
+    add_sample_routines(t);
     add_recurrent_routines(t);
+    add_lrn_routines(t);
+    add_index_routines(t);
     add_reference_routines(t);
     return t;
   }();

@@ -107,6 +107,14 @@ bool as_bool(const HostValue& value) {
   return load_int64(DType::Bool, value.tensor.data()) != 0;
 }
 
+// A scalar that a body takes, of one axis where the body says so.
+Tensor scalar_for(const Slot& argument, DType dtype, int64_t number) {
+  const bool one_axis = argument.type.is_tensor() && argument.type.shape.has_rank() && argument.type.shape.rank() == 1;
+  Tensor scalar(dtype, one_axis ? Dims{1} : Dims{});
+  store_int64(dtype, scalar.data(), number);
+  return scalar;
+}
+
 }  // namespace
 
 void Frame::run_loop(const LoopItem& item) {
@@ -115,7 +123,8 @@ void Frame::run_loop(const LoopItem& item) {
   for (int slot : item.scanned) scanned.push_back(read(slot));
 
   int64_t trips = std::numeric_limits<int64_t>::max();
-  bool go = true;
+  bool go = true;     // what the body's condition said last
+  bool ends = false;  // whether that ends the loop: only a Loop that was given a condition
   if (is_scan) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       const Dims& dims = scanned[i].tensor.dims();
@@ -130,7 +139,8 @@ void Frame::run_loop(const LoopItem& item) {
       const Tensor count = read(item.trip_count).tensor;
       trips = count.defined() ? load_int64(count.dtype(), count.data()) : trips;
     }
-    if (item.condition >= 0) go = as_bool(read(item.condition));
+    ends = item.condition >= 0;
+    if (ends) go = as_bool(read(item.condition));
   }
 
   std::vector<HostValue> carried;
@@ -141,18 +151,17 @@ void Frame::run_loop(const LoopItem& item) {
   for (const LoopItem::Axis& axis : item.collected_axes) collected.emplace_back(axis);
 
   Frame& body = child(*item.body);
+  const auto body_argument = [&](size_t i) -> const Slot& {
+    return item.body->slots[static_cast<size_t>(item.body->arguments[i])];
+  };
   const int outer_iteration = run_.iteration;
   std::vector<HostValue> arguments;
-  for (int64_t i = 0; go && i < trips; ++i) {
+  for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
     run_.iteration = static_cast<int>(i);
     arguments.clear();
     if (!is_scan) {
-      Tensor number(DType::Int64, {});
-      *number.as<int64_t>() = i;
-      Tensor condition(DType::Bool, {});
-      *condition.as<bool>() = true;
-      arguments.emplace_back(std::move(number));
-      arguments.emplace_back(std::move(condition));
+      arguments.emplace_back(scalar_for(body_argument(0), DType::Int64, i));
+      arguments.emplace_back(scalar_for(body_argument(1), DType::Bool, go));
     }
     for (HostValue& v : carried) arguments.push_back(std::move(v));
     for (size_t s = 0; s < scanned.size(); ++s) {

@@ -5,7 +5,9 @@
 >>> y = module(x)  # doctest: +SKIP
 """
 
-from neo import testing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from neo.compile import compile  # noqa: A004  (the name users expect)
 from neo.errors import (
     CancelledError,
@@ -19,6 +21,9 @@ from neo.errors import (
     UnsupportedError,
 )
 from neo.module import Module, Tensor
+
+if TYPE_CHECKING:
+    from neo import testing
 
 __version__ = "0.1.0"
 
@@ -38,3 +43,11 @@ __all__ = [
     "compile",
     "testing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``neo.testing`` when it is first used."""
+    if name == "testing":
+        return import_module("neo.testing")
+    msg = f"module 'neo' has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -15,7 +15,6 @@ import numpy as np
 from neo import _native
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
-from neo.frontend.onnx import check_model
 from neo.module import Module, Tensor
 from neo.report.table import render_table
 
@@ -71,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     command = add("explain", _explain, "which routine runs each node, and why")
     add_model(command)
     command.add_argument("node", nargs="?", help="one node or value: all its options")
-    command.add_argument("--measure", action="store_true", help="measure the module beside the selection's total")
+    command.add_argument(
+        "--measure",
+        action=argparse.BooleanOptionalAction,
+        help="measure the module beside the selection's total (default: with all nodes)",
+    )
     command = add("check", _check, "what of a model neo cannot run")
     command.add_argument("model", help="an ONNX file")
     command = add("info", _info, "a model's inputs, outputs and operators")
@@ -111,7 +114,7 @@ def _random_inputs(module: Module, sizes: dict[str, int], given: dict[str, Any] 
                 f"Hint: --input {spec.name}=FILE.npy"
             )
             raise ModelError(msg)
-        shape = [d if isinstance(d, int) else sizes.get(d, 1) for d in spec.shape]
+        shape = [sizes.get(str(d), hint) for d, hint in zip(spec.shape, spec.hints or (), strict=True)]
         inputs[spec.name] = _random_array(random, spec, shape)
     return inputs
 
@@ -186,11 +189,22 @@ def _profile(options: argparse.Namespace) -> None:
 
 def _explain(options: argparse.Namespace) -> None:
     module = _compile(options)
-    inputs = _random_inputs(module, _sizes(options)) if options.measure else None
-    print(module.explain(options.node, inputs))
+    measure = options.node is None if options.measure is None else options.measure
+    if not measure:
+        print(module.explain(options.node))
+        return
+    try:
+        print(module.explain(options.node, _random_inputs(module, _sizes(options))))
+    except Error as error:
+        if options.measure:
+            raise
+        print(module.explain(options.node))
+        print(f"not measured: {error}")
 
 
 def _check(options: argparse.Namespace) -> int:
+    from neo.frontend.onnx import check_model
+
     refusals = check_model(options.model)
     if not refusals:
         print("neo runs every node of this model")

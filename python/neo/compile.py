@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError
-from neo.frontend.onnx import import_model
 from neo.module import Module, Tensor
 from neo.select import Problem, Resource, solve
 
@@ -79,9 +79,11 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
         raise ModelError(msg)
 
-    graph = import_model(model, shapes=shapes)
+    from neo.frontend.onnx import read_model
+
+    graph, declared = read_model(model, shapes=shapes)
     inputs = [_tensor(v) for v in graph.inputs]
-    outputs = [_tensor(v) for v in graph.outputs]
+    outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
     kinds = {v.name: v.kind for v in graph.inputs}
     graph = _native.run_passes(graph)
 
@@ -180,4 +182,32 @@ class _Pins:
 def _tensor(value: _native.Value) -> Tensor:
     if value.kind != "tensor":
         return Tensor(value.name, value.type, None)
-    return Tensor(value.name, value.dtype, value.shape)
+    return Tensor(value.name, value.dtype, value.shape, value.hints)
+
+
+def _told(
+    outputs: Sequence[Tensor], declared: Mapping[str, tuple[int | str | None, ...]], inputs: Sequence[Tensor]
+) -> list[Tensor]:
+    """Outputs of which the model declares more than neo finds out: a rank, or a size that is a number."""
+    used = {d for t in (*inputs, *outputs) for d in t.shape or () if isinstance(d, str)}
+    told = []
+    for tensor in outputs:
+        promised = declared.get(tensor.name)
+        if promised is None or (tensor.shape is not None and len(tensor.shape) != len(promised)):
+            told.append(tensor)
+            continue
+        found = tensor.shape or (None,) * len(promised)
+        shape = []
+        for mine, theirs in zip(found, promised, strict=True):
+            size = theirs if mine is None or (isinstance(theirs, int) and isinstance(mine, str)) else mine
+            if size is None:
+                size = next(name for name in _names_like(tensor.name) if name not in used)
+                used.add(size)
+            shape.append(size)
+        told.append(Tensor(tensor.name, tensor.dtype, tuple(shape)))
+    return told
+
+
+def _names_like(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}_{i}" for i in itertools.count(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,15 @@ class Tensor:
         NumPy's name of the element type; for sequences and optionals the whole type, ``seq(float32[*])``.
     shape : tuple of (int or str), or None
         A size or a symbol per axis; None where even the rank is open.
+    hints : tuple of int, or None
+        The sizes that selection assumes: those of the shape, 1 for a symbol of the first axis, 512 for other symbols,
+        each within its range.
     """
 
     name: str
     dtype: str
     shape: tuple[int | str, ...] | None
+    hints: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         dims = "*" if self.shape is None else ", ".join(str(d) for d in self.shape)
@@ -107,6 +111,9 @@ class Module:
         if len(args) > len(self._inputs):
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
+        if len(args) == len(self._inputs) and not kwargs:
+            results = self._native.call([self._check(i, x) for i, x in enumerate(args)])
+            return results[0] if len(results) == 1 else tuple(results)
         named = {self._inputs[i].name: x for i, x in enumerate(args)}
         for name, x in kwargs.items():
             if name in named:
@@ -247,9 +254,15 @@ class Module:
             With inputs, the module is measured and the selection's total stands beside it.
         """
         measured_us = None
+        hints, sizes = dict[str, int](), dict[str, int]()
+        for t in self._inputs:
+            hints.update(_open_sizes(t, t.hints or ()))
         if inputs is not None:
             measured_us = self.profile(inputs).total_us
-        return Explanation.of(self._problem.nodes, self._choices, node, float(self._native.estimate_us), measured_us)
+            for t in self._inputs:
+                sizes.update(_open_sizes(t, np.shape(inputs[t.name]) if t.name in inputs else ()))
+        estimate_us = float(self._native.estimate_us)
+        return Explanation.of(self._problem.nodes, self._choices, node, estimate_us, measured_us, hints, sizes)
 
     @property
     def steps(self) -> list[Step]:
@@ -295,6 +308,11 @@ _NUMPY = frozenset(
     for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
     for bits in sizes
 ) | {"bool", "complex64", "complex128"}
+
+
+def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
+    """The sizes of the symbols in an input's shape."""
+    return {d: n for d, n in zip(spec.shape or (), sizes, strict=False) if isinstance(d, str)}
 
 
 def _as_array(x: Any, spec: Tensor) -> np.ndarray[Any, Any]:

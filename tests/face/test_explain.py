@@ -1,9 +1,11 @@
 """Why each node runs as it does, and where the time of a call goes."""
 
 import json
+import re
 
 import neo
 import numpy as np
+import onnx
 import pytest
 from neo import demo
 
@@ -66,10 +68,36 @@ def test_the_selections_total_and_the_measured_time_stand_side_by_side(digits, i
     explanation = digits.explain(inputs={"image": images[:1]})
     assert explanation.estimate_us > 0
     assert explanation.measured_us > 0
-    assert f"selection's total {explanation.estimate_us:.1f} us; measured {explanation.measured_us:.1f} us" in str(
-        explanation
-    )
+    text = str(explanation).splitlines()[-1]
+    totals = f"selection's total {explanation.estimate_us:.1f} us; measured {explanation.measured_us:.1f} us"
+    assert text == f"{totals} ({explanation.measured_us / explanation.estimate_us:.2f}x) at N=1"
     assert "measured" not in str(digits.explain())
+
+
+def test_totals_at_open_sizes_say_at_which():
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["rows", "columns"])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["rows", "columns"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Exp", ["x"], ["y"])], "open", [x], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    feeds = {"x": np.ones((3, 4), np.float32)}
+    module = neo.compile(model)
+    assert module.inputs[0].hints == (1, 512)
+    assert str(module.explain()).endswith(" us at rows=1, columns=512")
+    other = str(module.explain(inputs=feeds))
+    assert re.search(r" us at rows=1, columns=512; measured [\d.]+ us at rows=3, columns=4$", other)
+    same = str(module.explain(inputs={"x": np.ones((1, 512), np.float32)}))
+    assert re.search(r" us; measured [\d.]+ us \([\d.]+x\) at rows=1, columns=512$", same)
+    fixed = str(neo.compile(model, shapes={"rows": 3, "columns": 4}).explain(inputs=feeds))
+    assert re.search(r"selection's total [\d.]+ us; measured [\d.]+ us \([\d.]+x\)$", fixed)
+
+
+def test_a_node_without_a_name_goes_by_its_value():
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [4])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Exp", ["x"], ["y"])], "nameless", [x], [y])
+    module = neo.compile(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8))
+    assert [n.node for n in module.explain().nodes] == ["y"]
+    assert str(module.explain("y")).startswith("y: Exp\n")
 
 
 def test_control_flow_is_a_block_of_the_plan(loop):

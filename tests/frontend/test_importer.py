@@ -153,3 +153,28 @@ def test_a_constant_result_of_a_body_keeps_its_name() -> None:
     )
     folded = _native.run_passes(graph, ["fold_constants"])
     assert folded.nodes[0].bodies["then_branch"].outputs[0].name == "a name too long to be kept in place"
+
+
+def test_outputs_tell_what_the_model_declares_where_neo_knows_less() -> None:
+    flat = helper.make_graph([helper.make_node("Flatten", ["x"], ["a"])], "flat", [], [onnx.ValueInfoProto(name="a")])
+    same = helper.make_graph([helper.make_node("Add", ["x", "x"], ["b"])], "same", [], [onnx.ValueInfoProto(name="b")])
+    x = np.ones((2, 3, 4), np.float32)
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], then_branch=flat, else_branch=same),
+        helper.make_node("NonZero", ["x"], ["z"]),
+        helper.make_node("Neg", ["x"], ["w"]),
+    ]
+    model = model_of(nodes, [value_info("c", np.bool_(True)), value_info("x", x)], ["y", "z", "w"])
+    undeclared = {t.name: t.shape for t in neo.compile(model).outputs}
+    assert undeclared["y"] is None
+    del model.graph.output[:]
+    model.graph.output.extend(
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in (
+            ("y", TensorProto.FLOAT, ["rows", None, 12]),
+            ("z", TensorProto.INT64, [3, 24]),
+            ("w", TensorProto.FLOAT, ["n", 3]),
+        )
+    )
+    told = {t.name: t.shape for t in neo.compile(model).outputs}
+    assert told == {"y": ("rows", "y", 12), "z": (3, 24), "w": (2, 3, 4)}

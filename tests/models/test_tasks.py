@@ -8,7 +8,7 @@ import pytest
 
 from . import tasks, zoo
 from .conftest import each_model, require
-from .engines import OnnxRuntime, assert_agrees
+from .engines import OnnxRuntime, Spread, assert_agrees, steps_of
 
 CROPS = 12
 
@@ -24,24 +24,24 @@ def test_photographs_are_recognised(tier: str, model: zoo.Model, photograph: tas
 
 @each_model(lambda model: model.name.startswith("mobilenet"))
 def test_crops_and_mirrors_of_all_photographs_agree_with_onnxruntime(model: zoo.Model) -> None:
-    """A value next to a rounding edge may tip a quantized model into other steps: allowed once in forty."""
     pytest.importorskip("PIL", reason="Pillow is not installed")
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    runtime = OnnxRuntime(str(require(model).path), fused=not model.quantized)
+    runtime = OnnxRuntime(str(require(model).path), plain=model.quantized)
     module = neo.compile(str(model.path))
-    files = [photograph.file for photograph in tasks.PHOTOGRAPHS] + list(tasks.OTHER_PHOTOGRAPHS)
-    disagreements = []
-    for file in files:
-        for box in tasks.crops(file, CROPS):
-            ((name, pixels),) = tasks.photograph_feeds(model, file, box).items()
-            for values in (pixels, np.ascontiguousarray(pixels[..., ::-1])):
-                actual, expected = module.run({name: values}), runtime.run({name: values})
-                try:
-                    assert_agrees(model, {name: values}, actual, expected)
-                except AssertionError as error:
-                    disagreements.append(f"{file} {box}: {error}")
-    allowed = len(files) * CROPS * 2 // 40 if model.quantized else 0
-    assert len(disagreements) <= allowed, "\n".join(disagreements)
+    feeds = [
+        {name: np.ascontiguousarray(values)}
+        for file in [*(photograph.file for photograph in tasks.PHOTOGRAPHS), *tasks.OTHER_PHOTOGRAPHS]
+        for box in tasks.crops(file, CROPS)
+        for name, pixels in tasks.photograph_feeds(model, file, box).items()
+        for values in (pixels, pixels[..., ::-1])
+    ]
+    expected = [runtime.run(item) for item in feeds]
+    spread = None
+    if model.quantized:
+        fused = OnnxRuntime(str(model.path))
+        spread = Spread.between([fused.run(item) for item in feeds], expected, steps_of(model))
+    for item, right in zip(feeds, expected, strict=True):
+        assert_agrees(model, item, module.run(item), right, spread)
 
 
 def test_notes_are_found_where_the_author_found_them() -> None:

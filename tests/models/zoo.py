@@ -69,7 +69,8 @@ class Model:
 
     ``kind`` is ``float``, ``qdq``, ``qoperator``, ``fp16`` or ``light`` (weights replaced by constants: ``load`` puts
     seeded ones in their place). ``onnxruntime`` is false where onnxruntime refuses the file; ``note`` says what one
-    must know to use it.
+    must know to use it. ``ranked`` names the outputs that TopK puts in order, the score first: their rows are compared
+    as a set, because scores within rounding of each other change places (see ``ranking.align``).
     """
 
     name: str
@@ -80,6 +81,7 @@ class Model:
     stream: Stream | None = None
     onnxruntime: bool = True
     note: str = ""
+    ranked: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -95,6 +97,11 @@ class Model:
     def slow(self) -> bool:
         """Return whether the weights take long to draw and to compile: more than 100 MB of them."""
         return self.name in ("light-bvlc_alexnet", "light-vgg19", "light-zfnet512")
+
+    @property
+    def small(self) -> bool:
+        """Return whether an emulated processor runs every case within seconds."""
+        return self.name.startswith(_SMALL)
 
     @property
     def dynamic(self) -> bool:
@@ -137,6 +144,25 @@ def _light(name: str, input_name: str) -> Model:
     return Model(f"light-{name}", f"onnx-light/light_{name}.onnx", "light", feeds, note=note)
 
 
+_SMALL = (
+    "autoencoder1d",
+    "dtln",
+    "fastestdet",
+    "gtcrn",
+    "kws-dscnn",
+    "magika",
+    "mediapipe",
+    "micro-kws",
+    "mobilenet-v1",
+    "ppocr-cls",
+    "resnet8",
+    "silero-vad",
+    "tinyvit",
+    "toy-bert",
+    "ultraface",
+    "yunet",
+)
+
 _PAIRS = (Reference(("ref_fp32.npz",)),)
 _PAIRS_BY_ROW = (Reference(("ref_fp32.npz",), rows=True),)
 _TOP1 = (Reference(("ref_fp32.npz",), rule="top1"),)
@@ -174,7 +200,8 @@ MODELS: tuple[Model, ...] = (
             Input("images", inputs.picture(0, 1), ((1, 3, 320, 320), (2, 3, 320, 320))),
             Input("orig_target_sizes", inputs.constant((640, 480), "int64"), ((1, 2), (2, 2))),
         ),
-        note="TopK orders the answers",
+        note="TopK orders the answers: compare them as a set of (score, label, box)",
+        ranked=("scores", "labels", "boxes"),
     ),
     Model(
         "dtln-1",

@@ -115,7 +115,7 @@ def test_channel_sums_leave_the_plane_as_it_is() -> None:
 
 def test_a_small_operand_is_transposed_itself() -> None:
     result = after(between("t = Mul(a, s)", inputs=", s: float32[2,1,1,3]"), "eliminate_transposes")
-    assert lines_of(result) == [f"y_1 = Transpose(s) {TO_SECOND}", "y = Mul(x, y_1)"]
+    assert lines_of(result) == [f"s_1 = Transpose(s) {TO_SECOND}", "y = Mul(x, s_1)"]
 
 
 KEPT = {

@@ -56,7 +56,7 @@ def test_sizes_of_symbolic_shapes_are_left_to_the_binding() -> None:
       y = Concat(u, t) {axis=0}
     }"""
     graph = _without_numbers(text)
-    assert lines_of(graph) == ['y = neo.Dims() {dims=dims[N, 2], dtype="int64", scalar=0}']
+    assert lines_of(graph) == ['y = neo.Dims() {dims=dims[N,2], dtype="int64", scalar=0}']
 
 
 def test_dims_are_no_constants() -> None:

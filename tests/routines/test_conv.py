@@ -232,6 +232,25 @@ def test_any_batch(tier, batch, routine, channels, groups):
 
 
 @by_tier
+@pytest.mark.parametrize(
+    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+)
+def test_a_plane_without_pixels(tier, routine, channels, groups):
+    case = Case(9)
+    attrs = {"group": groups, "pads": [0, 1, 0, 1]}
+    case.build([2, channels, 8, 8], [20, channels // groups, 1, 3], attrs, "add", symbols=True)
+    pinned = compile_pinned(case.graph, tier, {"add": routine})
+    assert pinned.routines["add"].startswith(routine)
+    for h, w in [(0, 8), (3, 0), (0, 0), (5, 7)]:
+        inputs = [floats(case.random, [2, channels, h, w])] + [floats(case.random, [2, 20, h, w])] * (
+            len(case.graph.inputs) - 1
+        )
+        found = pinned(*inputs)
+        assert found.shape == (2, 20, h, w)
+        assert_close(found, case.graph.evaluate(inputs)[0], 2 * case.depth, (h, w))
+
+
+@by_tier
 def test_lanes_beyond_the_channels_do_no_harm(tier):
     # A clamp above zero would fill them, and all three nodes hand blocks on.
     random = np.random.default_rng(3)

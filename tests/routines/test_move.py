@@ -6,11 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from neo import _native
+from neo.errors import ShapeError
 
 from tests.routines.pinning import TIERS, compile_pinned, rejections
 
 COPY = "cpu/copy"
 GATHER = "cpu/gather"
+PAD = "cpu/pad"
+MODES = ["constant", "reflect", "edge", "wrap"]
 CASES = 12
 DTYPES = [np.float32, np.int32, np.int64, np.uint8, np.float16, np.bool_, np.complex128]
 SIZES = [1, 2, 3, 5, 8, 16, 17, 31, 33]
@@ -108,28 +111,58 @@ def test_tile(tier):
 
 
 @by_tier
-def test_pad(tier):
+@pytest.mark.parametrize("mode", MODES)
+def test_pad(mode, tier):
     for seed in range(2 * CASES):
         random = np.random.default_rng(seed)
         rank = int(random.integers(1, 5))
         dims = [int(random.integers(3, 20)) for _ in range(rank)]
         pads = random.integers(-1, 4, 2 * rank).astype(np.int64)
-        dtype = pick(random, [np.float32, np.int64, np.uint8, np.float16])
+        dtype = pick(random, DTYPES)
         operands = [pads]
         if seed % 2:
-            operands.append(np.asarray(7, dtype))
+            operands.append(elements(random, dtype, []))
         if seed % 3 == 0:
             axes = random.permutation(rank)[: int(random.integers(1, rank + 1))].astype(np.int64)
             operands = [pads[: 2 * len(axes)], operands[1] if len(operands) > 1 else None, axes - rank * (seed % 2)]
-        Move("Pad", elements(random, dtype, dims), operands, symbols=bool(random.integers(2))).check(tier)
+        move = Move("Pad", elements(random, dtype, dims), operands, {"mode": mode}, symbols=bool(random.integers(2)))
+        move.check(tier, PAD)
+
+
+@by_tier
+@pytest.mark.parametrize("mode", MODES)
+def test_pads_of_more_than_the_axis_has(mode, tier):
+    random = np.random.default_rng(4)
+    for dims in ([1, 1], [2, 3], [4, 1, 5]):
+        for pads in (7, 11):
+            pads = np.full(2 * len(dims), pads, np.int64)
+            Move("Pad", elements(random, np.float32, dims), [pads], {"mode": mode}, symbols=True).check(tier, PAD)
+
+
+@by_tier
+@pytest.mark.parametrize("mode", MODES)
+def test_pads_large_enough_for_a_team(mode, tier):
+    random = np.random.default_rng(5)
+    for dims, pads in (([3, 8, 160, 161], [0, 0, 1, 1, 0, 0, 2, 0]), ([2, 500, 301], [0, 3, 0, 0, 4, 0])):
+        Move("Pad", elements(random, np.float32, dims), [np.array(pads, np.int64)], {"mode": mode}).check(tier, PAD)
 
 
 @by_tier
 def test_pad_nothing_and_everything(tier):
     x = elements(np.random.default_rng(3), np.float32, [4, 6])
-    Move("Pad", x, [np.zeros(4, np.int64)]).check(tier)
-    Move("Pad", x, [np.array([-4, 0, 2, 0], np.int64)]).check(tier)
-    Move("Pad", np.zeros((0, 6), np.float32), [np.array([1, 0, 2, 0], np.int64)]).check(tier)
+    for mode in MODES:
+        Move("Pad", x, [np.zeros(4, np.int64)], {"mode": mode}).check(tier, PAD)
+        Move("Pad", np.zeros((0, 6), np.float32), [np.array([0, 1, 0, 2], np.int64)], {"mode": mode}).check(tier, PAD)
+    Move("Pad", x, [np.array([-4, 0, 2, 0], np.int64)]).check(tier, PAD)
+    Move("Pad", np.zeros((0, 6), np.float32), [np.array([1, 0, 2, 0], np.int64)]).check(tier, PAD)
+    Move("Pad", np.float32(3).reshape(()), [np.zeros(0, np.int64)]).check(tier, PAD)
+
+
+def test_pad_of_an_empty_axis_needs_a_constant():
+    move = Move("Pad", np.zeros((2, 3), np.float32), [np.array([1, 0, 0, 0], np.int64)], {"mode": "edge"}, symbols=True)
+    pinned = compile_pinned(move.graph, TIERS[0], {"move": PAD})
+    with pytest.raises(ShapeError, match="an empty axis can only be padded with a constant"):
+        pinned(np.zeros((0, 3), np.float32))
 
 
 @by_tier
@@ -198,9 +231,10 @@ def test_channel_blocks_and_back(spatial, tier):
 
 
 def test_says_why_it_declines():
-    x = np.zeros((4, 5), np.float32)
-    graph = Move("Pad", x, [np.ones(4, np.int64)], {"mode": "reflect"}).graph
-    assert rejections(graph, TIERS[0], "move")[COPY] == "the mode is not constant"
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [4, 5]), graph.add_constant("p", np.ones(4, np.int64))]
+    graph.outputs = graph.add_node("Pad", [*operands, graph.add_input("v", "float32", [])], ["y"], {}, "move").outputs
+    assert rejections(graph, TIERS[0], "move")[PAD] == "the padding is not a constant"
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("i", "int64", [3])]
     graph.outputs = graph.add_node("Gather", operands, ["y"], {}, "move").outputs

@@ -48,7 +48,7 @@ class Option:
 
 @dataclass(frozen=True)
 class NodeExplanation:
-    """All options of one node, the chosen one first."""
+    """All options of one node, the chosen one first; a node without a name goes by that of a value it makes."""
 
     node: str
     op: str
@@ -71,11 +71,24 @@ class NodeExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The selection of a module. Printing it gives the table of nodes; a single node prints all its options."""
+    """The selection of a module. Printing it gives the table of nodes; a single node prints all its options.
+
+    Attributes
+    ----------
+    nodes : tuple of NodeExplanation
+    estimate_us : float
+        What selection expects of a call.
+    measured_us : float or None
+        What a call took, where inputs were given.
+    estimate_sizes, measured_sizes : mapping of str to int
+        The symbols of the inputs' shapes: what selection took them for, and what they were in the measured call.
+    """
 
     nodes: tuple[NodeExplanation, ...]
     estimate_us: float
     measured_us: float | None
+    estimate_sizes: Mapping[str, int]
+    measured_sizes: Mapping[str, int]
 
     @classmethod
     def of(
@@ -85,6 +98,8 @@ class Explanation:
         wanted: str | None,
         estimate_us: float,
         measured_us: float | None,
+        estimate_sizes: Mapping[str, int],
+        measured_sizes: Mapping[str, int],
     ) -> Explanation:
         """From a problem's nodes and the choice of each variable."""
         explained = []
@@ -97,7 +112,7 @@ class Explanation:
             listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
             msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
             raise ModelError(msg)
-        return cls(tuple(explained), estimate_us, measured_us)
+        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes)
 
     def __str__(self) -> str:
         return f"{self._nodes_text()}\n{self._totals()}"
@@ -117,8 +132,18 @@ class Explanation:
         return render_table(("node", "op", "chosen", "us", "next best, us"), rows, right=(3,))
 
     def _totals(self) -> str:
-        measured = "" if self.measured_us is None else f"; measured {self.measured_us:.1f} us"
-        return f"selection's total {self.estimate_us:.1f} us{measured}"
+        total = f"selection's total {self.estimate_us:.1f} us"
+        if self.measured_us is None:
+            return total + _at(self.estimate_sizes)
+        measured = f"measured {self.measured_us:.1f} us"
+        if self.measured_sizes == self.estimate_sizes:
+            ratio = self.measured_us / max(self.estimate_us, 1e-3)
+            return f"{total}; {measured} ({ratio:.2f}x){_at(self.estimate_sizes)}"
+        return f"{total}{_at(self.estimate_sizes)}; {measured}{_at(self.measured_sizes)}"
+
+
+def _at(sizes: Mapping[str, int]) -> str:
+    return " at " + ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()) if sizes else ""
 
 
 def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
@@ -137,4 +162,8 @@ def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
             options.append(Option("absorbed", status, None, f"part of {c['absorbed_by']}"))
     options.sort(key=lambda o: (o.status != "chosen", o.time_us if o.time_us is not None else float("inf")))
     options += [Option(name, "rejected", None, reason) for name, reason in node["rejections"]]
-    return NodeExplanation(node["name"], node["op"], tuple(options))
+    return NodeExplanation(node["name"] or _first(node["outputs"]), node["op"], tuple(options))
+
+
+def _first(outputs: Sequence[str]) -> str:
+    return next((name for name in outputs if name), "")

@@ -1,5 +1,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "routines/families.h"
 
@@ -57,9 +59,11 @@ ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& p
 
 ConvStrides ConvStrides::of(const Arg& arg) {
   const Dims physical = arg.layout.physical_dims(arg.dims);
+  const bool is_empty = std::find(physical.begin(), physical.end(), 0) != physical.end();
   int64_t dense = 1;
   for (size_t i = physical.size(); i-- > 2;) {
-    NEO_ASSERT(physical[i] == 1 || arg.strides[i] == dense, "the pixels of a convolution's operand are not dense");
+    NEO_ASSERT(is_empty || physical[i] == 1 || arg.strides[i] == dense,
+               "the pixels of a convolution's operand are not dense");
     dense *= physical[i];
   }
   return {arg.strides[0], arg.strides[1]};

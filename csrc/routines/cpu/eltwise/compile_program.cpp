@@ -301,8 +301,9 @@ bool is_eltwise(const Node& node) {
 }
 
 std::vector<std::string_view> integer_eltwise_ops() {
-  return {"Neg", "Abs",  "Sign",        "Not",     "Add",            "Sub", "Mul", "Min",   "Max",   "Sum",
-          "And", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Or",  "Xor", "Equal", "Where", "Cast"};
+  return {
+      "Neg",         "Abs",     "Sign",           "Not", "Add", "Sub",   "Mul",   "Min", "Max", "Sum", "And", "Less",
+      "LessOrEqual", "Greater", "GreaterOrEqual", "Or",  "Xor", "Equal", "Where", "Cast"};
 }
 
 bool is_integer_eltwise(const Node& node) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/check.h"
 #include "routines/cpu/move/copy_step.h"
@@ -182,56 +181,6 @@ std::array<std::byte, 16> element_of(const Tensor* tensor) {
   return element;
 }
 
-// The pads before every axis, where all are known.
-std::optional<std::vector<int64_t>> pads_begin(const Node& node) {
-  const int rank = node.inputs.front()->shape().rank();
-  const Value* pads = node.input(1);
-  if (!pads || !pads->constant) return std::nullopt;
-  std::vector<int64_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  if (const Value* given = node.input(3)) {
-    if (!given->constant) return std::nullopt;
-    axes = load_ints(*given->constant);
-  }
-  const auto all = load_ints(*pads->constant);
-  std::vector<int64_t> begin(static_cast<size_t>(rank), 0);
-  for (size_t i = 0; i < axes.size(); ++i) begin[static_cast<size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = all[i];
-  return begin;
-}
-
-// Negative pads crop.
-class PadStep final : public CopyStep {
- public:
-  PadStep(const Target& target, std::vector<int64_t> begin, std::array<std::byte, 16> element)
-      : CopyStep(target), begin_(std::move(begin)), element_(element) {}
-
- private:
-  void plan(std::span<const Arg> args, CopyPlan& plan) const override {
-    const Arg& in = args[0];
-    const Arg& out = args[1];
-    NEO_ASSERT(out.is_dense(), "a padded tensor is filled as a whole");
-    CopyPart& p = plan.part[plan.parts++];
-    p.target = 1;
-    bool all = true;
-    for (size_t i = 0; i < in.dims.size(); ++i) {
-      const int64_t first = std::max<int64_t>(0, -begin_[i]);
-      const int64_t to = std::max<int64_t>(0, begin_[i]);
-      const int64_t count = std::max<int64_t>(0, std::min(in.dims[i] - first, out.dims[i] - to));
-      p.from_offset += first * in.strides[i];
-      p.to_offset += to * out.strides[i];
-      p.add_axis(count, in.strides[i], out.strides[i]);
-      all = all && count == out.dims[i];
-    }
-    if (all) return;
-    plan.filled = 1;
-    plan.fill_count = element_count(out.dims);
-    plan.fill_element = element_;
-  }
-
-  std::vector<int64_t> begin_;
-  std::array<std::byte, 16> element_;
-};
-
 // ConstantOfShape.
 class FillStep final : public CopyStep {
  public:
@@ -248,21 +197,13 @@ class FillStep final : public CopyStep {
   std::array<std::byte, 16> element_;
 };
 
-std::optional<std::string> rejects_pad(const Node& node) {
-  if (node.string_attr("mode", "constant") != "constant") return "the mode is not constant";
-  if (!pads_begin(node)) return "the pads are not known";
-  const Value* element = node.input(2);
-  if (element && (!element->constant || element->constant->size() != 1)) return "the padding is not a constant";
-  return std::nullopt;
-}
-
 // Movement by strided copies, any dtype of a fixed size.
 class CopyRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/copy"; }
   std::vector<std::string_view> roots() const override {
-    return {"Transpose", "Slice",        "Split",        "Concat", "Expand",
-            "Tile",      "DepthToSpace", "SpaceToDepth", "Pad",    "ConstantOfShape"};
+    return {"Transpose", "Slice",        "Split",        "Concat",         "Expand",
+            "Tile",      "DepthToSpace", "SpaceToDepth", "ConstantOfShape"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -282,7 +223,6 @@ class CopyRoutine final : public Routine {
     if (std::max(node.inputs.size(), node.outputs.size()) > kCopyParts) return "too many parts";
     if ((node.op == "Slice" || node.op == "Split") && !slice_ranges(node)) return "where the parts begin is not known";
     if (node.op == "Tile" && 2 * node.inputs.front()->shape().rank() > kCopyAxes) return "too many axes";
-    if (node.op == "Pad") return rejects_pad(node);
     return std::nullopt;
   }
 
@@ -311,10 +251,6 @@ class CopyRoutine final : public Routine {
     if (node.op == "Tile") return std::make_unique<TileStep>(target);
     if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") return std::make_unique<BlockStep>(target, node);
     if (node.op == "ConstantOfShape") return std::make_unique<FillStep>(target, element_of(node.tensor_attr("value")));
-    if (node.op == "Pad") {
-      const Value* element = node.input(2);
-      return std::make_unique<PadStep>(target, *pads_begin(node), element_of(element ? &*element->constant : nullptr));
-    }
     return make_parts(workload, target);
   }
 
@@ -345,6 +281,7 @@ void add_copy_routines(RoutineTable& table) {
 void add_move_routines(RoutineTable& table) {
   add_view_routines(table);
   add_copy_routines(table);
+  add_pad_routines(table);
   add_gather_routines(table);
 }
 

@@ -44,6 +44,32 @@ void order_axes(CopyPart& p) {
   for (int64_t* list : {p.size, p.from, p.to}) std::rotate(list + i, list + i + 1, list + p.axes - 1);
 }
 
+template <int64_t fixed>
+void copy_rows_of(const std::byte* from, int64_t from_row, std::byte* to, int64_t to_row, int64_t rows, int64_t bytes) {
+  const auto count = static_cast<size_t>(fixed > 0 ? fixed : bytes);
+  for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, count);
+}
+
+// Rows of contiguous bytes; those of a few are moves rather than calls.
+void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t to_row, int64_t rows, int64_t bytes) {
+  switch (bytes) {
+    case 4:
+      return copy_rows_of<4>(from, from_row, to, to_row, rows, bytes);
+    case 8:
+      return copy_rows_of<8>(from, from_row, to, to_row, rows, bytes);
+    case 12:
+      return copy_rows_of<12>(from, from_row, to, to_row, rows, bytes);
+    case 16:
+      return copy_rows_of<16>(from, from_row, to, to_row, rows, bytes);
+    case 32:
+      return copy_rows_of<32>(from, from_row, to, to_row, rows, bytes);
+    case 64:
+      return copy_rows_of<64>(from, from_row, to, to_row, rows, bytes);
+    default:
+      return copy_rows_of<0>(from, from_row, to, to_row, rows, bytes);
+  }
+}
+
 // Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
 template <class T>
 void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, TransposeKernel transpose) {
@@ -52,9 +78,9 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
   const int64_t fi = p.from[inner], ti = p.to[inner], fo = p.from[outer], td = p.to[outer];
   const int64_t columns = p.size[inner];
   if (fi == 1 && ti == 1) {
-    for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(to + i * td, from + i * fo, static_cast<size_t>(columns) * sizeof(T));
-    }
+    copy_rows(reinterpret_cast<const std::byte*>(from + begin * fo), fo * static_cast<int64_t>(sizeof(T)),
+              reinterpret_cast<std::byte*>(to + begin * td), td * static_cast<int64_t>(sizeof(T)), end - begin,
+              columns * static_cast<int64_t>(sizeof(T)));
     return;
   }
   if (sizeof(T) == 4 && fo == 1 && ti == 1) {

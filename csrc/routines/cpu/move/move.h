@@ -9,6 +9,7 @@ namespace neo {
 
 void add_view_routines(RoutineTable& table);
 void add_copy_routines(RoutineTable& table);
+void add_pad_routines(RoutineTable& table);
 void add_gather_routines(RoutineTable& table);
 
 // True where the node itself makes a size that is not known before it runs.

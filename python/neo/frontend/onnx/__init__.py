@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from neo import _native
 
-__all__ = ["Refusal", "check_model", "import_model"]
+__all__ = ["Refusal", "check_model", "import_model", "read_model"]
 
 
 def import_model(
@@ -47,13 +47,25 @@ def import_model(
     neo.ModelError
         The model is malformed.
     """
+    return read_model(model, shapes=shapes)[0]
+
+
+def read_model(
+    model: str | PathLike[str] | bytes | onnx.ModelProto,
+    *,
+    shapes: Mapping[str, int | tuple[int, int]] | None = None,
+) -> tuple[_native.Graph, dict[str, tuple[int | str | None, ...]]]:
+    """Read an ONNX model into neo's graph, and the shapes that it declares for its outputs by name.
+
+    A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
+    """
     importer = Importer(*load_model(model), shapes or {})
     graph = importer.run()
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)
         msg = f"[import] every node must be supported. Got {len(importer.refusals)} that are not:\n{listed}"
         raise UnsupportedError(msg)
-    return graph
+    return graph, importer.declared_outputs()
 
 
 def check_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[Refusal]:

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: bodies become graphs of their own that take what they use from around them as inputs."""
+"""If, Loop, Scan and SequenceMap: bodies become graphs of their own that take what they use from around them as inputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import onnx
 
 from neo.errors import ModelError, UnsupportedError
 from neo.frontend.onnx.scope import Scope
+from neo.frontend.onnx.sequence_map import sequence_map
 from neo.frontend.onnx.types import check_names
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPERATORS", "convert"]
 
-OPERATORS = frozenset({"If", "Loop", "Scan"})
+OPERATORS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 _ANY = "float32[*]"
 
@@ -34,6 +35,9 @@ def convert(
     """The outputs of a control flow node; none where something in a body was refused."""
     if node.op_type == "If":
         return _if(importer, scope, node, inputs, attributes, context, place)
+    if node.op_type == "SequenceMap":
+        body = _body(attributes, "body", place)
+        return sequence_map(importer, scope, node, inputs, body, _inside(context, place, "body"), place)
     if node.op_type == "Scan" and context.opsets[""] < 9:
         return _scan_over_batch(importer, scope, node, inputs, attributes, context, place)
     return _repeat(importer, scope, node, inputs, attributes, context, place)
@@ -52,7 +56,8 @@ def _repeat(
     attrs: dict[str, Any] = {name: importer.value_of(a, place) for name, a in attributes.items() if name != "body"}
     if node.op_type == "Loop":
         inputs = [*inputs, *[None] * (2 - len(inputs))]
-        types = ["int64[]", "bool[]", *(v.type if v is not None else _ANY for v in inputs[2:])]
+        scalars = [_scalar_type(*pair) for pair in zip(body_proto.input[:2], ("int64", "bool"), strict=False)]
+        types = [*scalars, *(v.type if v is not None else _ANY for v in inputs[2:])]
     else:
         types = _scan_types(inputs, attrs, place)
     _check_arity(node, body_proto, inputs, attrs, place)
@@ -75,6 +80,11 @@ def _repeat(
             get = scope.graph.add_node("OptionalGetElement", [results[i]], [node.output[i]], {}, node.name)
             results[i] = get.outputs[0]
     return results
+
+
+def _scalar_type(formal: onnx.ValueInfoProto, dtype: str) -> str:
+    """The type of a loop's iteration number or condition, of one axis where the body declares it so."""
+    return f"{dtype}[1]" if len(formal.type.tensor_type.shape.dim) == 1 else f"{dtype}[]"
 
 
 def _wrap_optionals(body: _native.Graph, carried: Sequence[_native.Value | None], first: int) -> list[int]:

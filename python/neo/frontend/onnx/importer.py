@@ -138,7 +138,11 @@ class Importer:
         if not isinstance(dim, str):
             return dim
         if dim not in self._symbols:
-            plain = dim if _SYMBOL.fullmatch(dim) and dim not in _RESERVED else "_" + re.sub(r"\W", "_", dim)
+            plain = (
+                dim
+                if _SYMBOL.fullmatch(dim) and dim not in _RESERVED
+                else "_" + re.sub(r"\W", "_", dim, flags=re.ASCII)
+            )
             while plain in self._symbols.values():
                 plain += "_"
             self._symbols[dim] = plain
@@ -160,6 +164,23 @@ class Importer:
         for value, name in zip(made, names, strict=True):
             if value.name != name:
                 scope.graph.rename(value, name)
+
+    def declared_outputs(self) -> dict[str, tuple[int | str | None, ...]]:
+        """The shapes that the model declares for outputs that are tensors, by name; None for a size nobody named."""
+        shapes = {}
+        for value in self._model.graph.output:
+            if value.type.WhichOneof("value") != "tensor_type":
+                continue
+            dims = dims_of(value.type.tensor_type, f"output {value.name!r}")
+            if dims is not None:
+                shapes[value.name] = tuple(self._told(dim) for dim in dims)
+        return shapes
+
+    def _told(self, dim: int | str | None) -> int | str | None:
+        if not isinstance(dim, str):
+            return dim
+        fixed = self._shapes.get(dim)
+        return fixed if isinstance(fixed, int) else self._symbols.get(dim, dim)
 
     def _results(self, scope: Scope, proto: onnx.GraphProto) -> list[_native.Value]:
         values = []

@@ -13,7 +13,7 @@ from neo.errors import ModelError
 if TYPE_CHECKING:
     from neo import _native
 
-__all__ = ["check_names", "dims_of", "dtype_name", "numpy_dtype", "type_proto", "type_text"]
+__all__ = ["check_names", "dims_of", "dtype_name", "element_type", "numpy_dtype", "type_proto", "type_text"]
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
@@ -101,7 +101,7 @@ def type_proto(value: _native.Value) -> onnx.TypeProto:
         text = text[:-1]
     shape = value.shape if not wrappers else None
     dims = None if shape is None else list(shape)
-    proto = onnx.helper.make_tensor_type_proto(_element_type(text.partition("[")[0]), dims)
+    proto = onnx.helper.make_tensor_type_proto(element_type(text.partition("[")[0]), dims)
     for wrapper in reversed(wrappers):
         outer = onnx.TypeProto()
         inner = outer.sequence_type.elem_type if wrapper == "seq" else outer.optional_type.elem_type
@@ -110,7 +110,8 @@ def type_proto(value: _native.Value) -> onnx.TypeProto:
     return proto
 
 
-def _element_type(name: str) -> int:
+def element_type(name: str) -> int:
+    """The ONNX element type of a dtype's name."""
     if name == "string":
         return int(onnx.TensorProto.STRING)
     return int(onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(name)))

@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "routines/cpu/index/index.h"
+#include "routines/cpu/tasks.h"
+
+namespace neo {
+namespace {
+
+struct TopKCall {
+  int64_t lines = 0;
+  int64_t size = 0;   // of the axis
+  int64_t inner = 1;  // from one element of a line to the next
+  int64_t k = 0;
+  int64_t workspace_bytes = 0;
+  TaskSplit split;
+};
+
+// An element's rank among the others of its line: the smaller comes first.
+template <class Key>
+struct Ranked {
+  Key key;
+  uint32_t position;
+
+  bool operator<(const Ranked& other) const { return key != other.key ? key < other.key : position < other.position; }
+};
+
+// Keys whose order is that of the elements, NaN behind all numbers; ones that are equal have one key.
+uint32_t ascending_key(float x) {
+  if (x != x) return std::numeric_limits<uint32_t>::max();
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  if (bits == 0x80000000u) bits = 0;
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+uint32_t ascending_key(int32_t x) {
+  return static_cast<uint32_t>(x) ^ 0x80000000u;
+}
+uint64_t ascending_key(int64_t x) {
+  return static_cast<uint64_t>(x) ^ (uint64_t{1} << 63);
+}
+
+template <class T>
+using RankedOf = Ranked<decltype(ascending_key(T()))>;
+
+constexpr int64_t kTogether = 16;
+constexpr int64_t kFew = 16;  // so many are kept sorted
+
+// True where one of some neighbours may come before an element; NaN may come before anything.
+template <class T>
+bool any_before(const T* x, int64_t inner, T bound, bool largest) {
+  bool any = false;
+  if (largest) {
+    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] <= bound);
+  } else {
+    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] >= bound);
+  }
+  return any;
+}
+
+// The first k of a line lie sorted at the start of `kept`, which has room for twice as many.
+template <class T>
+void select(const T* x, const TopKCall& call, bool largest, RankedOf<T>* kept) {
+  const int64_t k = call.k;
+  const auto ranked = [&](int64_t i) {
+    const auto key = ascending_key(x[i * call.inner]);
+    return RankedOf<T>{largest ? static_cast<decltype(key)>(~key) : key, static_cast<uint32_t>(i)};
+  };
+  if (k <= kFew) {
+    // In order of position, so an element goes behind those that are equal.
+    for (int64_t i = 0; i < call.size; ++i) {
+      const RankedOf<T> candidate = ranked(i);
+      if (i >= k && !(candidate.key < kept[k - 1].key)) continue;
+      int64_t at = std::min(i, k - 1);
+      for (; at > 0 && candidate.key < kept[at - 1].key; --at) kept[at] = kept[at - 1];
+      kept[at] = candidate;
+    }
+    return;
+  }
+  // Elements that come before the k-th of what was seen are collected; whenever the room is full, the best k stay.
+  int64_t count = 0;
+  int64_t i = 0;
+  for (; i < std::min(call.size, 2 * k); ++i) kept[count++] = ranked(i);
+  while (i < call.size) {
+    std::nth_element(kept, kept + k - 1, kept + count);
+    const RankedOf<T> last = kept[k - 1];
+    count = k;
+    const T bound = x[last.position * call.inner];
+    while (i < call.size && count < 2 * k) {
+      const int64_t end = std::min(call.size, i + kTogether);
+      if (end - i == kTogether && !any_before(x + i * call.inner, call.inner, bound, largest)) {
+        i = end;
+        continue;
+      }
+      for (; i < end && count < 2 * k; ++i) {
+        const RankedOf<T> candidate = ranked(i);
+        if (candidate.key < last.key) kept[count++] = candidate;
+      }
+    }
+  }
+  if (count > k) std::nth_element(kept, kept + k - 1, kept + count);
+  std::sort(kept, kept + k);
+}
+
+template <class T>
+void run_lines(const TopKCall& call, bool largest, const T* x, T* values, int64_t* indices, RankedOf<T>* kept,
+               int64_t begin, int64_t end) {
+  for (int64_t line = begin; line < end; ++line) {
+    const int64_t outer = line / call.inner, inner = line % call.inner;
+    const T* elements = x + outer * call.size * call.inner + inner;
+    select(elements, call, largest, kept);
+    const int64_t start = outer * call.k * call.inner + inner;
+    for (int64_t i = 0; i < call.k; ++i) {
+      const int64_t at = start + i * call.inner;
+      if (values) values[at] = elements[kept[i].position * call.inner];
+      if (indices) indices[at] = kept[i].position;
+    }
+  }
+}
+
+template <class T>
+class TopKStep final : public KernelStep {
+ public:
+  TopKStep(int64_t axis, bool largest, int values, int indices)
+      : axis_(axis), largest_(largest), values_(values), indices_(indices) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "it takes whole lines");
+    const Dims& dims = args[0].dims;
+    const auto axis = static_cast<size_t>(axis_ < 0 ? axis_ + static_cast<int64_t>(dims.size()) : axis_);
+    TopKCall call;
+    call.size = dims[axis];
+    call.k = args[1].dims[axis];
+    NEO_CHECK(call.size <= std::numeric_limits<uint32_t>::max(), Shape, "TopK",
+              "the axis must be shorter than 2^32. Got ", call.size);
+    int64_t outer = 1;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (i < axis) outer *= dims[i];
+      if (i > axis) call.inner *= dims[i];
+    }
+    call.lines = call.k == 0 ? 0 : outer * call.inner;
+    call.workspace_bytes = ceil_div(2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)), 64) * 64;
+    call.split = TaskSplit::of(call.lines, call.lines * (4 * call.size + 32 * call.k), true);
+    return Prepared::of(call, call.split.workspaces * call.workspace_bytes);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const TopKCall*>(prepared);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      run_lines<T>(call, largest_, reinterpret_cast<const T*>(args[0]),
+                   values_ < 0 ? nullptr : reinterpret_cast<T*>(args[values_]),
+                   indices_ < 0 ? nullptr : reinterpret_cast<int64_t*>(args[indices_]),
+                   reinterpret_cast<RankedOf<T>*>(scratch + workspace * call.workspace_bytes), begin, end);
+    });
+  }
+
+ private:
+  int64_t axis_;
+  bool largest_;
+  int values_;  // arguments; -1: not wanted
+  int indices_;
+};
+
+class TopKRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/top_k"; }
+  std::vector<std::string_view> roots() const override { return {"TopK"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    const Node& node = workload.root();
+    const Value* input = node.inputs.front();
+    if (!input->type.is_tensor() || !input->shape().has_rank()) return "the rank of the input is not known";
+    const DType dtype = input->dtype();
+    if (dtype != DType::Float32 && dtype != DType::Int32 && dtype != DType::Int64) {
+      return "the elements are not float32, int32 or int64";
+    }
+    if (!node.symbols.empty()) return "the size of the result is only known when it runs";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    const Value* input = workload.root().inputs.front();
+    Candidate c;
+    for (const Value* v : workload.inputs) {
+      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
+    }
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    c.cost.time_us = 0.5 + roofline_us(workload.work(ops), target, 0.05);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    switch (node.inputs.front()->dtype()) {
+      case DType::Int32:
+        return step<int32_t>(node);
+      case DType::Int64:
+        return step<int64_t>(node);
+      default:
+        return step<float>(node);
+    }
+  }
+
+ private:
+  template <class T>
+  static std::unique_ptr<Step> step(const Node& node) {
+    const int values = node.output(0) ? 1 : -1;
+    const int indices = node.output(1) ? (values < 0 ? 1 : 2) : -1;
+    return std::make_unique<TopKStep<T>>(node.int_attr("axis", -1), node.int_attr("largest", 1) != 0, values, indices);
+  }
+};
+
+}  // namespace
+
+void add_top_k_routines(RoutineTable& table) {
+  table.add(std::make_unique<TopKRoutine>());
+}
+
+}  // namespace neo

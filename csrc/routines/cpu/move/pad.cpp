@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "routines/cpu/move/move.h"
+#include "routines/cpu/tasks.h"
+
+namespace neo {
+namespace {
+
+constexpr int kMaxPadAxes = 10;
+
+enum class PadMode : uint8_t { Constant, Reflect, Edge, Wrap };
+
+std::optional<PadMode> pad_mode(const Node& node) {
+  const std::string mode = node.string_attr("mode", "constant");
+  if (mode == "constant") return PadMode::Constant;
+  if (mode == "reflect") return PadMode::Reflect;
+  if (mode == "edge") return PadMode::Edge;
+  if (mode == "wrap") return PadMode::Wrap;
+  return std::nullopt;
+}
+
+// The pads before every axis, where all are known.
+std::optional<std::vector<int64_t>> pads_begin(const Node& node) {
+  const int rank = node.inputs.front()->shape().rank();
+  const Value* pads = node.input(1);
+  if (!pads || !pads->constant) return std::nullopt;
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (const Value* given = node.input(3)) {
+    if (!given->constant) return std::nullopt;
+    axes = load_ints(*given->constant);
+  }
+  const auto all = load_ints(*pads->constant);
+  std::vector<int64_t> begin(static_cast<size_t>(rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) begin[static_cast<size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = all[i];
+  return begin;
+}
+
+// One axis of the result: `before` positions of a table, `middle` neighbours from `from` on, `after` positions of the
+// table. A position of -1 is padded with the element.
+struct PadAxis {
+  int64_t input = 1;
+  int64_t before = 0;
+  int64_t middle = 1;
+  int64_t after = 0;
+  int64_t from = 0;
+  int64_t table = 0;  // the first of its positions
+
+  int64_t output() const { return before + middle + after; }
+  bool is_whole() const { return before == 0 && after == 0 && from == 0 && middle == input; }
+  int64_t at(const int64_t* tables, int64_t o) const {
+    if (o < before) return tables[table + o];
+    return o < before + middle ? from + o - before : tables[table + o - middle];
+  }
+};
+
+struct PadCall {
+  int64_t run = 1;   // bytes that stay together: an element of the last axis
+  int64_t axes = 0;  // up to the last that is padded
+  int64_t rows = 0;
+  TaskSplit split;
+  PadAxis axis[kMaxPadAxes];
+};
+
+// The position that lies `at` elements behind the first of `count`.
+int64_t padded_position(PadMode mode, int64_t at, int64_t count) {
+  switch (mode) {
+    case PadMode::Constant:
+      return -1;
+    case PadMode::Edge:
+      return std::clamp<int64_t>(at, 0, count - 1);
+    case PadMode::Wrap:
+      return (at % count + count) % count;
+    case PadMode::Reflect: {
+      if (count == 1) return 0;
+      const int64_t period = 2 * (count - 1);
+      const int64_t inside = (at % period + period) % period;
+      return std::min(inside, period - inside);
+    }
+  }
+  return -1;
+}
+
+// Negative pads crop, before the others are filled from what remains.
+PadAxis pad_axis(PadMode mode, int64_t input, int64_t output, int64_t begin, std::vector<int64_t>& tables) {
+  const int64_t end = output - input - begin;
+  const int64_t first = std::max<int64_t>(0, -begin);
+  const int64_t count = std::max<int64_t>(0, input - first - std::max<int64_t>(0, -end));
+  NEO_CHECK(mode == PadMode::Constant || count > 0 || output == 0, Shape, "Pad",
+            "an empty axis can only be padded with a constant");
+  PadAxis axis;
+  axis.input = input;
+  axis.before = std::min(output, std::max<int64_t>(0, begin));
+  axis.middle = std::min(count, output - axis.before);
+  axis.after = output - axis.before - axis.middle;
+  axis.from = first;
+  axis.table = static_cast<int64_t>(tables.size());
+  const auto add = [&](int64_t at) {
+    const int64_t position = padded_position(mode, at, count);
+    tables.push_back(position < 0 ? -1 : first + position);
+  };
+  for (int64_t o = 0; o < axis.before; ++o) add(o - axis.before);
+  for (int64_t o = 0; o < axis.after; ++o) add(count + o);
+  return axis;
+}
+
+class PadStep final : public KernelStep {
+ public:
+  PadStep(PadMode mode, std::vector<int64_t> begin, std::array<std::byte, 16> element)
+      : mode_(mode), begin_(std::move(begin)), element_(element) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& in = args[0];
+    const Arg& out = args[1];
+    NEO_ASSERT(in.is_dense() && out.is_dense(), "whole tensors are padded");
+    std::vector<int64_t> tables;
+    PadCall call;
+    call.run = item_bytes(in.dtype);
+    for (size_t i = 0; i < in.dims.size(); ++i) {
+      const PadAxis axis = pad_axis(mode_, in.dims[i], out.dims[i], begin_[i], tables);
+      PadAxis* last = call.axes > 0 ? &call.axis[call.axes - 1] : nullptr;
+      if (last && last->is_whole() && axis.is_whole()) {
+        last->input = last->middle = last->input * axis.input;
+      } else {
+        call.axis[call.axes++] = axis;
+      }
+    }
+    if (call.axes == 0) call.axis[call.axes++] = PadAxis();
+    if (call.axes > 1 && call.axis[call.axes - 1].is_whole()) call.run *= call.axis[--call.axes].input;
+    call.rows = 1;
+    for (int64_t i = 0; i + 1 < call.axes; ++i) call.rows *= call.axis[i].output();
+    const int64_t row_bytes = call.axis[call.axes - 1].output() * call.run;
+    if (row_bytes == 0) call.rows = 0;
+    call.split = TaskSplit::of(call.rows, call.rows * (row_bytes / 2 + 32));
+    Prepared prepared = Prepared::of(call);
+    const size_t at = prepared.bytes.size();
+    prepared.bytes.resize(at + tables.size() * sizeof(int64_t));
+    if (!tables.empty()) std::memcpy(prepared.bytes.data() + at, tables.data(), tables.size() * sizeof(int64_t));
+    return prepared;
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const PadCall*>(prepared);
+    const auto* tables = reinterpret_cast<const int64_t*>(prepared + sizeof(PadCall));
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) pad_row(call, tables, row, args[0], args[1]);
+    });
+  }
+
+ private:
+  void pad_row(const PadCall& call, const int64_t* tables, int64_t row, const std::byte* src, std::byte* dst) const {
+    const PadAxis& last = call.axis[call.axes - 1];
+    std::byte* to = dst + row * last.output() * call.run;
+    int64_t line = 0, stride = 1;
+    for (int64_t i = call.axes - 2; i >= 0; --i) {
+      const PadAxis& axis = call.axis[i];
+      const int64_t at = axis.at(tables, row % axis.output());
+      if (at < 0) return fill(to, last.output() * call.run);
+      row /= axis.output();
+      line += at * stride;
+      stride *= axis.input;
+    }
+    const std::byte* from = src + line * last.input * call.run;
+    const int64_t* table = tables + last.table;
+    pick(call.run, table, last.before, from, to);
+    to += last.before * call.run;
+    std::memcpy(to, from + last.from * call.run, static_cast<size_t>(last.middle * call.run));
+    pick(call.run, table + last.before, last.after, from, to + last.middle * call.run);
+  }
+
+  // The elements at some positions; a padded axis has only constants or none.
+  void pick(int64_t run, const int64_t* positions, int64_t count, const std::byte* from, std::byte* to) const {
+    if (count > 0 && positions[0] < 0) return fill(to, count * run);
+    if (run == 4) {
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * 4, from + positions[i] * 4, 4);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(to + i * run, from + positions[i] * run, static_cast<size_t>(run));
+    }
+  }
+
+  // Elements of 1, 2, 4, 8 or 16 bytes repeat every 16.
+  void fill(std::byte* to, int64_t bytes) const {
+    for (; bytes >= 16; to += 16, bytes -= 16) std::memcpy(to, element_.data(), 16);
+    std::memcpy(to, element_.data(), static_cast<size_t>(bytes));
+  }
+
+  PadMode mode_;
+  std::vector<int64_t> begin_;
+  std::array<std::byte, 16> element_;
+};
+
+// Pad of every mode by pads that are known, any dtype of a fixed size.
+class PadRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/pad"; }
+  std::vector<std::string_view> roots() const override { return {"Pad"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    const Node& node = workload.root();
+    for (const Value* v : {node.inputs.front(), workload.outputs.front()}) {
+      if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() > kMaxPadAxes ||
+          v->dtype() == DType::String) {
+        return "the input is not a tensor of known rank and fixed element size";
+      }
+    }
+    if (makes_sizes(node)) return "the size of the result is only known when it runs";
+    if (!pad_mode(node)) return "the mode is not known";
+    if (!pads_begin(node)) return "the pads are not known";
+    const Value* element = node.input(2);
+    if (element && (!element->constant || element->constant->size() != 1)) return "the padding is not a constant";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Value* input = workload.root().inputs.front();
+    const Value* output = workload.outputs.front();
+    Candidate c;
+    for (const Value* v : workload.inputs) {
+      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
+    }
+    c.outputs.push_back(plain_schema(output->type));
+    Work work;
+    work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
+    c.cost.time_us = roofline_us(work, target, 1);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    const Value* element = node.input(2);
+    return std::make_unique<PadStep>(*pad_mode(node), *pads_begin(node),
+                                     repeated_element(element ? &*element->constant : nullptr, candidate));
+  }
+
+ private:
+  static std::array<std::byte, 16> repeated_element(const Tensor* tensor, const Candidate& candidate) {
+    std::array<std::byte, 16> bytes = {};
+    const auto width = static_cast<size_t>(item_bytes(candidate.workload->outputs.front()->dtype()));
+    for (size_t at = 0; tensor && at < bytes.size(); at += width) std::memcpy(&bytes[at], tensor->data(), width);
+    return bytes;
+  }
+};
+
+}  // namespace
+
+void add_pad_routines(RoutineTable& table) {
+  table.add(std::make_unique<PadRoutine>());
+}
+
+}  // namespace neo

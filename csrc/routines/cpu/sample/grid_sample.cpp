@@ -1,0 +1,108 @@
+#include "routines/cpu/sample/grid_sample.h"
+
+#include "base/check.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void grid_sample_tasks(const GridSampleArgs&, int64_t, int64_t))
+
+namespace neo {
+namespace {
+
+using GridSampleKernel = decltype(&scalar::grid_sample_tasks);
+
+struct GridSampleCall {
+  GridSampleArgs args;
+  TaskSplit split;
+};
+
+class GridSampleStep final : public KernelStep {
+ public:
+  GridSampleStep(const Node& node, int x, int grid, GridSampleKernel kernel) : x_(x), grid_(grid), kernel_(kernel) {
+    const std::string padding = node.string_attr("padding_mode", "zeros");
+    shape_.nearest = node.string_attr("mode", "linear") == "nearest";
+    shape_.align_corners = node.int_attr("align_corners", 0) != 0;
+    shape_.padding = padding == "zeros"    ? GridPadding::Zeros
+                     : padding == "border" ? GridPadding::Border
+                                           : GridPadding::Reflection;
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "samples are taken of whole planes");
+    const Dims& x = args[static_cast<size_t>(x_)].dims;
+    const Dims& y = args.back().dims;
+    GridSampleCall call;
+    GridSampleArgs& a = call.args = shape_;
+    a.images = y[0];
+    a.channels = y[1];
+    a.points = y[2] * y[3];
+    a.rows = x[2];
+    a.columns = x[3];
+    const int64_t elements = element_count(y);
+    NEO_CHECK(elements == 0 || (a.rows * a.columns > 0 && a.rows * a.columns <= INT32_MAX), Shape, "GridSample",
+              "a plane must hold pixels, fewer than 2^31. Got ", to_string(x));
+    const int64_t tasks =
+        elements == 0 ? 0 : a.images * ceil_div(a.channels, kGridChannels) * ceil_div(a.points, kGridPoints);
+    call.split = TaskSplit::of(tasks, elements * 16);
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const GridSampleCall*>(prepared);
+    GridSampleArgs a = call.args;
+    a.x = reinterpret_cast<const float*>(args[x_]);
+    a.grid = reinterpret_cast<const float*>(args[grid_]);
+    a.y = reinterpret_cast<float*>(args[std::max(x_, grid_) + 1]);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) { kernel_(a, begin, end); });
+  }
+
+ private:
+  GridSampleArgs shape_;
+  int x_;
+  int grid_;
+  GridSampleKernel kernel_;
+};
+
+// GridSample of planes over the plain layout.
+class GridSampleRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/grid_sample"; }
+  std::vector<std::string_view> roots() const override { return {"GridSample"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    for (const Value* v : workload.inputs) {
+      if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() != 4 || v->dtype() != DType::Float32) {
+        return "an input is no float32 tensor of rank 4";
+      }
+    }
+    if (workload.root().string_attr("mode", "linear") == "cubic") return "the interpolation is cubic";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    Candidate c;
+    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
+    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    c.cost.time_us = roofline_us(workload.work(ops), target, 0.06);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    const Node& node = candidate.workload->root();
+    return std::make_unique<GridSampleStep>(node, argument_of(candidate, node.inputs[0]),
+                                            argument_of(candidate, node.inputs[1]),
+                                            NEO_PICK_TIER(target.isa, grid_sample_tasks));
+  }
+};
+
+}  // namespace
+
+void add_sample_routines(RoutineTable& table) {
+  table.add(std::make_unique<GridSampleRoutine>());
+}
+
+}  // namespace neo

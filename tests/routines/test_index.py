@@ -1,0 +1,248 @@
+"""Scatters, gathers of elements and the largest elements against the reference, bit for bit."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from neo import _native
+from neo.errors import ShapeError
+
+from tests.routines.pinning import TIERS, compile_pinned, floats, rejections
+
+SCATTER = "cpu/scatter_nd"
+GATHER = "cpu/gather_elements"
+TOP_K = "cpu/top_k"
+CASES = 40
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+DTYPES = ["float32", "int64", "uint8", "bool", "int16", "float64", "bfloat16", "complex128"]
+
+
+def pick(random, options):
+    return options[int(random.integers(len(options)))]
+
+
+def any_bits(random, dtype, dims):
+    dtype = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    if dtype == np.bool_:
+        return random.integers(0, 2, dims).astype(dtype)
+    if dtype.kind == "c":
+        return random.normal(size=dims).astype(dtype)
+    return random.integers(0, 100, dims).astype(dtype)
+
+
+def symbolic(dims, symbols, prefix="d"):
+    return [f"{prefix}{i}" for i in range(len(dims))] if symbols else list(dims)
+
+
+def check(graph, tier, node, routine, inputs):
+    pinned = compile_pinned(graph, tier, {node: routine})
+    assert pinned.routines[node] == routine
+    expected = graph.evaluate(inputs)
+    module = pinned.module
+    for threads in (1, 2, 5):
+        actual = (module if threads == 1 else module.with_threads(threads)).call(list(inputs))
+        for a, e in zip(actual, expected, strict=True):
+            assert a.dtype == e.dtype
+            np.testing.assert_array_equal(a.view(np.uint8) if a.ndim else a, e.view(np.uint8) if e.ndim else e)
+
+
+def scatter_graph(data, indices, updates, attrs, constant, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", data.dtype.name, symbolic(data.shape, symbols))
+    i = graph.add_constant("i", indices) if constant else graph.add_input("i", "int64", list(indices.shape))
+    u = graph.add_input("u", data.dtype.name, symbolic(updates.shape, symbols, "u"))
+    graph.outputs = graph.add_node("ScatterND", [x, i, u], ["y"], attrs, "scatter").outputs
+    return graph, ([data, updates] if constant else [data, indices, updates])
+
+
+def scatter_case(random, dtype, lead=(1, 2, 3, 7, 16)):
+    dims = [pick(random, lead) for _ in range(int(random.integers(1, 5)))]
+    depth = int(random.integers(0, len(dims) + 1))
+    batch = [pick(random, [0, 1, 2, 5, 6]) for _ in range(int(random.integers(0, 3)))]
+    indices = np.empty([*batch, depth], np.int64)
+    for axis in range(depth):
+        indices[..., axis] = random.integers(-dims[axis], dims[axis], batch)
+    return any_bits(random, dtype, dims), indices, any_bits(random, dtype, [*batch, *dims[depth:]])
+
+
+@by_tier
+@pytest.mark.parametrize("constant", [True, False])
+def test_scatters(constant, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        data, indices, updates = scatter_case(random, pick(random, DTYPES))
+        graph, inputs = scatter_graph(data, indices, updates, {}, constant)
+        check(graph, tier, "scatter", SCATTER, inputs)
+
+
+@by_tier
+@pytest.mark.parametrize("constant", [True, False])
+def test_scatters_sums_in_the_order_of_the_updates(constant, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        data, indices, updates = scatter_case(random, "float32")
+        updates = floats(random, updates.shape)
+        graph, inputs = scatter_graph(data, indices, updates, {"reduction": "add"}, constant)
+        check(graph, tier, "scatter", SCATTER, inputs)
+
+
+@by_tier
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_scatters_enough_for_a_team(constant, reduction, tier):
+    random = np.random.default_rng(1)
+    data, updates = floats(random, [300, 7, 211]), floats(random, [300, 3, 211])
+    rows = np.stack([np.repeat(np.arange(300), 3), np.tile([0, 2, 5], 300)], axis=-1).reshape(300, 3, 2)
+    graph, inputs = scatter_graph(data, rows.astype(np.int64), updates, {"reduction": reduction}, constant)
+    check(graph, tier, "scatter", SCATTER, inputs)
+
+
+@by_tier
+def test_scatters_into_sizes_that_are_not_known(tier):
+    """Negative indices count from an end that is known only when it runs, so they are looked at then."""
+    random = np.random.default_rng(2)
+    data, updates = floats(random, [5, 4]), floats(random, [3, 4])
+    graph, inputs = scatter_graph(data, np.array([[4], [-5], [2]], np.int64), updates, {}, True, symbols=True)
+    check(graph, tier, "scatter", SCATTER, inputs)
+
+
+@by_tier
+def test_scatters_over_its_data(tier):
+    """The memory of a value that nobody else reads is taken over."""
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [40, 9])
+    u = graph.add_input("u", "float32", [2, 9])
+    i = graph.add_constant("i", np.array([[3], [17]], np.int64))
+    value = graph.add_node("Neg", [x], ["a"], {}, "a").outputs[0]
+    value = graph.add_node("ScatterND", [value, i, u], ["b"], {}, "scatter").outputs[0]
+    graph.outputs = graph.add_node("Neg", [value], ["y"], {}, "c").outputs
+    random = np.random.default_rng(3)
+    check(graph, tier, "scatter", SCATTER, [floats(random, [40, 9]), floats(random, [2, 9])])
+
+
+@by_tier
+def test_scatters_a_value_into_itself(tier):
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [4, 3])
+    i = graph.add_constant("i", np.array([[3], [1], [0], [2]], np.int64))
+    graph.outputs = graph.add_node("ScatterND", [x, i, x], ["y"], {}, "scatter").outputs
+    check(graph, tier, "scatter", SCATTER, [floats(np.random.default_rng(4), [4, 3])])
+
+
+def test_scatter_says_which_index_lies_outside():
+    data, updates = np.zeros([5, 2], np.float32), np.zeros([1, 2], np.float32)
+    graph, inputs = scatter_graph(data, np.array([[5]], np.int64), updates, {}, False)
+    pinned = compile_pinned(graph, TIERS[0], {"scatter": SCATTER})
+    with pytest.raises(
+        ShapeError, match="an index must lie inside its axis. Got 5, expected -5 to 4 - at node .scatter."
+    ):
+        pinned(*inputs)
+
+
+def test_scatter_refuses_updates_that_do_not_fit():
+    data, indices = np.zeros([5, 2], np.float32), np.zeros([3, 1], np.int64)
+    graph, _ = scatter_graph(data, indices, np.zeros([3, 2], np.float32), {}, False, symbols=True)
+    pinned = compile_pinned(graph, TIERS[0], {"scatter": SCATTER})
+    with pytest.raises(ShapeError, match="updates must fit indices and data"):
+        pinned(data, indices, np.zeros([2, 2], np.float32))
+
+
+def test_scatter_says_why_it_declines():
+    data = np.zeros([5, 2], np.int64)
+    graph, _ = scatter_graph(data, np.array([[1]], np.int64), data[:1], {"reduction": "add"}, True)
+    assert rejections(graph, TIERS[0], "scatter")[SCATTER] == "it reduces, and not by adding float32"
+
+
+def gather_graph(data, indices, axis, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", data.dtype.name, symbolic(data.shape, symbols))
+    i = graph.add_input("i", "int64", symbolic(indices.shape, symbols, "i"))
+    graph.outputs = graph.add_node("GatherElements", [x, i], ["y"], {"axis": axis}, "gather").outputs
+    return graph
+
+
+@by_tier
+def test_gathers_elements(tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 2, 3, 7, 16]) for _ in range(int(random.integers(1, 5)))]
+        axis = int(random.integers(len(dims)))
+        picked = [int(random.integers(0 if seed % 7 == 0 else 1, d + 1)) for d in dims]
+        picked[axis] = pick(random, [0, 1, 5, 17])
+        indices = random.integers(-dims[axis], dims[axis], picked)
+        data = any_bits(random, pick(random, DTYPES), dims)
+        graph = gather_graph(data, indices, axis - pick(random, [0, len(dims)]), bool(random.integers(2)))
+        check(graph, tier, "gather", GATHER, [data, indices])
+
+
+def test_gather_says_which_index_lies_outside():
+    pinned = compile_pinned(
+        gather_graph(np.zeros([5], np.float32), np.zeros([2], np.int64), 0), TIERS[0], {"gather": GATHER}
+    )
+    with pytest.raises(
+        ShapeError, match="an index must lie inside its axis. Got -6, expected -5 to 4 - at node .gather."
+    ):
+        pinned(np.zeros([5], np.float32), np.array([0, -6], np.int64))
+
+
+def test_gather_refuses_more_lines_than_the_data_has():
+    data, indices = np.zeros([2, 3], np.float32), np.zeros([3, 3], np.int64)
+    pinned = compile_pinned(gather_graph(data, indices, 1, symbols=True), TIERS[0], {"gather": GATHER})
+    with pytest.raises(
+        ShapeError, match="an index must lie inside its axis. Got 2, expected -2 to 1 - at node .gather."
+    ):
+        pinned(data, indices)
+
+
+def top_k_graph(dims, dtype, k, attrs, outputs, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", dtype, symbolic(dims, symbols))
+    count = graph.add_constant("k", np.array([k], np.int64))
+    graph.outputs = [v for v in graph.add_node("TopK", [x, count], outputs, attrs, "top").outputs if v is not None]
+    return graph
+
+
+def ties(random, dtype, dims):
+    """Few different numbers, among them both zeros and what is not a number."""
+    if dtype == "float32":
+        values = np.array([-1.5, -0.0, 0.0, 0.25, 3, np.inf, -np.inf, np.nan, 1e-40], np.float32)
+        return np.where(random.random(dims) < 0.5, random.choice(values, dims), floats(random, dims)).astype(np.float32)
+    info = np.iinfo(dtype)
+    return random.choice(np.array([info.min, -7, -1, 0, 1, 5, info.max], dtype), dims)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int32"])
+def test_largest_elements(dtype, tier):
+    for seed in range(2 * CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 2, 3]) for _ in range(int(random.integers(0, 3)))]
+        axis = int(random.integers(0, len(dims) + 1))
+        dims.insert(axis, pick(random, [1, 2, 5, 33, 257]))
+        k = pick(random, [0, 1, 2, 3, 10, 100])
+        k = dims[axis] if k > dims[axis] else k
+        attrs = {"axis": axis - pick(random, [0, len(dims)]), "largest": int(random.integers(2)), "sorted": 1}
+        outputs = pick(random, [["v", "i"], ["v"], ["", "i"]])
+        graph = top_k_graph(dims, dtype, k, attrs, outputs, symbols=bool(random.integers(2)))
+        check(graph, tier, "top", TOP_K, [ties(random, dtype, dims)])
+
+
+@by_tier
+@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
+def test_largest_of_many(order, tier):
+    x = floats(np.random.default_rng(5), [3, 20000])
+    if order != "random":
+        x = np.ascontiguousarray(np.sort(x, axis=-1)[:, :: 1 if order == "ascending" else -1])
+    graph = top_k_graph([3, 20000], "float32", 300, {"axis": -1}, ["v", "i"])
+    check(graph, tier, "top", TOP_K, [x])
+
+
+@by_tier
+def test_largest_of_no_lines(tier):
+    graph = top_k_graph([0, 5], "float32", 2, {"axis": -1}, ["v", "i"], symbols=True)
+    check(graph, tier, "top", TOP_K, [np.zeros([0, 5], np.float32)])
+
+
+def test_top_k_says_why_it_declines():
+    graph = top_k_graph([4], "float64", 2, {"axis": -1}, ["v", "i"])
+    assert rejections(graph, TIERS[0], "top")[TOP_K] == "the elements are not float32, int32 or int64"
