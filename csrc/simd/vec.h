@@ -166,6 +166,9 @@ NEO_INLINE void store_bf16_n(uint16_t* p, F32 x, int64_t n) {
 NEO_INLINE void prefetch_read(const void* p) {
   __builtin_prefetch(p, 0, 3);
 }
+NEO_INLINE void prefetch_l2(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
 NEO_INLINE void prefetch_write(const void* p) {
   __builtin_prefetch(p, 1, 3);
 }

@@ -74,6 +74,7 @@ void add_conv_routines(RoutineTable& table) {
   table.add(make_direct_nchw_routine());
   table.add(make_depthwise_routine());
   table.add(make_panel_conv_routine());
+  table.add(make_winograd_routine());
 }
 
 }  // namespace neo

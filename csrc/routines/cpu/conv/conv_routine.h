@@ -13,6 +13,7 @@ std::unique_ptr<Routine> make_direct_nchwc_routine();
 std::unique_ptr<Routine> make_direct_nchw_routine();
 std::unique_ptr<Routine> make_depthwise_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
+std::unique_ptr<Routine> make_winograd_routine();
 
 // What they share: groups that begin with a convolution and end in a residual and a clamp.
 class ConvRoutine : public Routine {

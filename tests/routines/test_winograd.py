@@ -1,0 +1,231 @@
+"""Winograd convolution of every tile size and instruction set against the reference, and its error against float64."""
+
+import neo
+import numpy as np
+import onnx
+import pytest
+from neo import _native
+from onnx import TensorProto, helper
+
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.test_conv import Case, lanes, pick, tail_of
+
+WINOGRAD = "cpu:float32/winograd"
+DIRECT = "cpu:float32/direct_nchwc"
+TILES = [2, 4, 6]
+# The largest tiles are offered where their error is not that of few terms, and where they save multiplications.
+FEWEST_CHANNELS = {2: 1, 4: 1, 6: 9}
+SIZES = {2: [1, 2, 3, 5, 7, 12, 19, 23], 4: [1, 2, 3, 5, 7, 12, 19, 23], 6: [5, 6, 9, 10, 11, 17, 22, 23]}
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+by_tile = pytest.mark.parametrize("tile", TILES)
+
+
+def winograd(case, tier, tile):
+    """A candidate of one tile size; the depth of the case is scaled to what the rounding of that tile amounts to.
+
+    The tolerance of a case is in units of its clamped results, the error in those of the sums before: hence the 2.
+    """
+    found = [c for c in candidates(case.graph, tier, case.ends) if c["routine"].startswith(WINOGRAD)]
+    candidate = next(c for c in found if f"tile={tile}" in c["routine"])
+    case.depth = int(case.depth * (2 * max(1.0, candidate["error"])) ** 2)
+    return candidate["routine"]
+
+
+def attrs_of(pads, **more):
+    return {"kernel_shape": [3, 3], "pads": pads, **more}
+
+
+@by_tier
+@by_tile
+@pytest.mark.parametrize("seed", range(10))
+def test_agrees_with_the_reference(tier, tile, seed):
+    case = Case(seed)
+    pads = [int(n) for n in case.random.integers(0, 3, 4)]
+    sizes = [max(1, pick(case.random, SIZES[tile]) + 2 - pads[i] - pads[i + 2]) for i in (0, 1)]
+    ic, oc = (int(n) for n in case.random.integers(FEWEST_CHANNELS[tile], 70, 2))
+    case.build([pick(case.random, [1, 1, 2, 3]), ic, *sizes], [oc, ic, 3, 3], attrs_of(pads), tail_of(case.random))
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@by_tile
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_padding_may_follow_from_the_sizes(tier, tile, auto_pad):
+    case = Case(7)
+    case.build([1, 9, 11, 12], [20, 9, 3, 3], {"kernel_shape": [3, 3], "auto_pad": auto_pad}, "relu")
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@by_tile
+def test_many_blocks_of_tiles_and_panels_of_channels(tier, tile):
+    case = Case(11)
+    ic, oc = 2 * lanes(tier) + 3, 9 * lanes(tier) + 1
+    case.build([2, ic, 29, 34], [oc, ic, 3, 3], attrs_of([1, 1, 1, 1]), "relu")
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@by_tile
+@pytest.mark.parametrize("tail", ["", "relu"])
+def test_sizes_may_be_symbols(tier, tile, tail):
+    case = Case(12)
+    case.build([1, 10, 8, 9], [21, 10, 3, 3], attrs_of([1, 0, 2, 1]), tail, symbols=True)
+    pinned = case.check(tier, winograd(case, tier, tile))
+    for dims in ([1, 10, 1, 3], [3, 10, 13, 5], [2, 10, 40, 37], [0, 10, 8, 8]):
+        x = floats(case.random, dims)
+        assert_close(pinned(x), case.graph.evaluate([x])[0], 2 * case.depth, dims)
+
+
+@by_tier
+@by_tile
+@pytest.mark.parametrize("batch", [0, 3])
+def test_any_batch(tier, tile, batch):
+    case = Case(8)
+    case.build([batch, 10, 8, 7], [20, 10, 3, 3], attrs_of([0, 0, 0, 0]), "add")
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@by_tile
+def test_lanes_beyond_the_channels_stay_zero(tier, tile):
+    """The clamp would make them 0.25, which the second node's transform reads."""
+    graph, random = _native.Graph(), np.random.default_rng(13)
+    x = floats(random, [1, 10, 6, 5])
+    value = graph.add_input("x", "float32", list(x.shape))
+    for name, oc, ic in (("first", 11, 10), ("second", 7, 11)):
+        w = graph.add_constant(f"{name}.w", floats(random, [oc, ic, 3, 3]))
+        attrs = attrs_of([1, 1, 1, 1], clamp_min=0.25)
+        value = graph.add_node("Conv", [value, w], [name], attrs, name).outputs[0]
+    graph.outputs = [value]
+    pins = {}
+    for name in ("first", "second"):
+        found = [c["routine"] for c in candidates(graph, tier, name)]
+        pins[name] = next(r for r in found if r.startswith(WINOGRAD) and f"tile={tile}" in r)
+    expected = graph.evaluate([x])[0]
+    assert np.abs(compile_pinned(graph, tier, pins)(x) - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+@by_tier
+def test_the_input_may_be_the_residual(tier):
+    graph, random = _native.Graph(), np.random.default_rng(14)
+    x = floats(random, [1, 17, 9, 11])
+    value = graph.add_input("x", "float32", list(x.shape))
+    w = graph.add_constant("w", floats(random, [17, 17, 3, 3]))
+    y = graph.add_node("Conv", [value, w], ["conv"], attrs_of([1, 1, 1, 1]), "conv").outputs[0]
+    graph.outputs = [graph.add_node("Add", [y, value], ["add"], {}, "add").outputs[0]]
+    pinned = compile_pinned(graph, tier, {"add": WINOGRAD})
+    assert pinned.routines["add"].startswith(WINOGRAD)
+    expected = graph.evaluate([x])[0]
+    assert np.abs(pinned(x) - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+@by_tier
+@by_tile
+@pytest.mark.parametrize("dims", [[1, 33, 41, 46], [2, 64, 12, 11]])
+def test_the_same_bits_on_any_number_of_threads(tier, tile, dims):
+    case = Case(15)
+    case.build(dims, [80, dims[1], 3, 3], attrs_of([1, 1, 1, 1]), "relu")
+    pinned = case.check(tier, winograd(case, tier, tile))
+    once = pinned(*case.inputs)
+    for threads in (2, 5):
+        assert np.array_equal(once, pinned(*case.inputs, threads=threads))
+
+
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "attrs", "expected"),
+    [
+        ([1, 4, 8, 8], [4, 4, 5, 5], {}, "the kernel is not 3x3"),
+        ([1, 4, 8, 8], [4, 4, 3, 1], {}, "the kernel is not 3x3"),
+        ([1, 4, 8, 8], [4, 4, 3, 3], {"strides": [1, 2]}, "the stride is not 1"),
+        ([1, 4, 8, 8], [4, 4, 3, 3], {"dilations": [2, 1]}, "the dilation is not 1"),
+        ([1, 4, 8, 8], [4, 2, 3, 3], {"group": 2}, "more than one group"),
+        ([1, 4, 8], [4, 4, 3], {}, "not two spatial axes"),
+        ([1, 4, 8, 8, 8], [4, 4, 3, 3, 3], {}, "not two spatial axes"),
+    ],
+)
+def test_rejections_give_their_reason(x_dims, w_dims, attrs, expected):
+    case = Case(0).build(x_dims, w_dims, attrs)
+    assert rejections(case.graph, "scalar", "conv")[WINOGRAD] == expected
+
+
+@pytest.mark.parametrize(("channels", "tiles"), [(8, [2, 4]), (9, [2, 4, 6])])
+def test_the_largest_tiles_are_not_offered_for_few_channels(channels, tiles):
+    case = Case(0).build([1, channels, 8, 8], [4, channels, 3, 3], {})
+    assert offered(case) == tiles
+
+
+@pytest.mark.parametrize(("size", "tiles"), [(12, [2, 4, 6]), (14, [2, 4]), (28, [2, 4]), (112, [2, 4, 6])])
+def test_the_largest_tiles_are_offered_where_they_save_multiplications(size, tiles):
+    case = Case(0).build([1, 16, size, size], [4, 16, 3, 3], attrs_of([1, 1, 1, 1]))
+    assert offered(case) == tiles
+
+
+def offered(case):
+    found = [c["routine"] for c in candidates(case.graph, "scalar", "conv") if c["routine"].startswith(WINOGRAD)]
+    return sorted(int(r.split("tile=")[1][0]) for r in found)
+
+
+def test_weights_that_arrive_at_run_time_are_rejected():
+    graph = _native.Graph()
+    x, w = graph.add_input("x", "float32", [1, 4, 8, 8]), graph.add_input("w", "float32", [4, 4, 3, 3])
+    graph.outputs = [graph.add_node("Conv", [x, w], ["conv"], {}, "conv").outputs[0]]
+    assert rejections(graph, "scalar", "conv")[WINOGRAD] == "the weights are not constants"
+
+
+def rms(x):
+    return float(np.sqrt(np.mean(np.square(x))))
+
+
+def exact_conv(x, w):
+    """3x3 convolution without padding in float64."""
+    rows, columns = x.shape[2] - 2, x.shape[3] - 2
+    taps = [(i, j) for i in range(3) for j in range(3)]
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    return sum(np.einsum("nchw,kc->nkhw", x[:, :, i : i + rows, j : j + columns], w[:, :, i, j]) for i, j in taps)
+
+
+@by_tile
+@pytest.mark.parametrize("channels", [16, 64, 256])
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_stated_error_holds(tile, channels, positive):
+    """The rms error against float64, in units of the direct method's, is what the candidate says or less."""
+    random = np.random.default_rng(channels)
+    x = random.standard_normal([1, channels, 26, 26]).astype(np.float32)
+    x = np.abs(x) if positive else x
+    w = random.standard_normal([32, channels, 3, 3]).astype(np.float32)
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", list(x.shape)), graph.add_constant("w", w)]
+    graph.outputs = [graph.add_node("Conv", operands, ["conv"], {}, "conv").outputs[0]]
+    tier = TIERS[-1]
+    found = [c for c in candidates(graph, tier, "conv") if c["routine"].startswith(WINOGRAD)]
+    (candidate,) = [c for c in found if f"tile={tile}" in c["routine"]]
+    exact = exact_conv(x, w)
+    error = rms(compile_pinned(graph, tier, {"conv": candidate["routine"]})(x) - exact)
+    direct = rms(compile_pinned(graph, tier, {"conv": DIRECT})(x) - exact)
+    assert 0 < error <= candidate["error"] * direct
+
+
+def conv_model(channels, size):
+    random = np.random.default_rng(channels)
+    w = (random.standard_normal([channels, channels, 3, 3]) / np.sqrt(9 * channels)).astype(np.float32)
+    dims = [1, channels, size, size]
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)],
+        [onnx.numpy_helper.from_array(w, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_strict_accuracy_keeps_to_the_direct_method():
+    model = conv_model(64, 28)
+
+    def routines(**options):
+        return [step.routine for step in neo.compile(model, **options).steps]
+
+    assert any(r.startswith(WINOGRAD) for r in routines())
+    assert not any(r.startswith(WINOGRAD) for r in routines(accuracy="strict"))
