@@ -54,12 +54,14 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
         command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
         command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+        command.add_argument(
+            "--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file, else random"
+        )
 
-    command = add("run", _run, "run a model on arrays from .npy or .npz files, or on random ones")
+    command = add("run", _run, "run a model on arrays from .npy files, or on random ones")
     add_model(command)
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file")
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
-    command = add("bench", _bench, "time a model on random inputs")
+    command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure")
     command = add("profile", _profile, "where the time goes, step by step")
@@ -102,9 +104,27 @@ def _compile(options: argparse.Namespace) -> Module:
     return compile_model(options.model, target=options.target, threads=options.threads, shapes=_sizes(options))
 
 
-def _random_inputs(module: Module, sizes: dict[str, int], given: dict[str, Any] | None = None) -> dict[str, Any]:
+def _given_inputs(options: argparse.Namespace) -> dict[str, Any]:
+    given = {}
+    for item in options.input:
+        name, _, path = item.partition("=")
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} ({error})"
+            raise ModelError(msg) from error
+        if not isinstance(array, np.ndarray):
+            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} (a file of several arrays)"
+            raise ModelError(msg)
+        given[name] = array
+    return given
+
+
+def _inputs(options: argparse.Namespace, module: Module) -> dict[str, Any]:
+    """The inputs given by name, and random ones for the rest."""
     random = np.random.default_rng(0)
-    inputs: dict[str, Any] = dict(given or {})
+    sizes = _sizes(options)
+    inputs = _given_inputs(options)
     for spec in module.inputs:
         if spec.name in inputs:
             continue
@@ -136,15 +156,7 @@ def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int
 
 def _run(options: argparse.Namespace) -> None:
     module = _compile(options)
-    given = {}
-    for item in options.input:
-        name, _, path = item.partition("=")
-        try:
-            given[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} ({error})"
-            raise ModelError(msg) from error
-    outputs = module.run(_random_inputs(module, _sizes(options), given))
+    outputs = module.run(_inputs(options, module))
     rows = []
     for name, x in outputs.items():
         x = np.asarray(x)
@@ -162,7 +174,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     module = _compile(options)
-    inputs = _random_inputs(module, _sizes(options))
+    inputs = _inputs(options, module)
     module.run(inputs)
     times: list[float] = []
     end = time.perf_counter() + options.seconds
@@ -179,7 +191,7 @@ def _bench(options: argparse.Namespace) -> None:
 
 def _profile(options: argparse.Namespace) -> None:
     module = _compile(options)
-    profile = module.profile(_random_inputs(module, _sizes(options)))
+    profile = module.profile(_inputs(options, module))
     print(profile.table(options.top))
     if options.json:
         profile.to_json(options.json)
@@ -194,7 +206,7 @@ def _explain(options: argparse.Namespace) -> None:
         print(module.explain(options.node))
         return
     try:
-        print(module.explain(options.node, _random_inputs(module, _sizes(options))))
+        print(module.explain(options.node, _inputs(options, module)))
     except Error as error:
         if options.measure:
             raise

@@ -53,6 +53,22 @@ def test_run_makes_up_inputs_of_every_dtype_it_can(neo_command, tmp_path):
     assert out.count("[3, 2]") == 4
 
 
+@pytest.mark.parametrize("command", [["bench", "--seconds", "0.01"], ["profile"], ["explain"]])
+def test_what_measures_takes_inputs(neo_command, digits_file, images, tmp_path, command):
+    np.save(tmp_path / "in.npy", images[:5])
+    name, *options = command
+    status, out, err = neo_command(name, digits_file, *options, "--input", f"image={tmp_path / 'in.npy'}")
+    assert (status, err) == (0, "")
+    assert name == "bench" or " at N=5" in out
+
+
+def test_a_file_of_several_arrays_is_no_input(neo_command, digits_file, images, tmp_path):
+    np.savez(tmp_path / "in.npz", image=images)
+    status, _, err = neo_command("run", digits_file, "--input", f"image={tmp_path / 'in.npz'}")
+    assert status == 1
+    assert err.startswith("[cli] --input must be NAME=FILE.npy. Got 'image=")
+
+
 def test_bench_prints_the_median(neo_command, digits_file):
     status, out, err = neo_command("bench", digits_file, "--seconds", "0.01", "--shape", "N=2", "--threads", "1")
     assert (status, err) == (0, "")

@@ -42,7 +42,7 @@ class Refusal:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.op} (opset {self.opset}, {self.dtype or 'no input'}): {self.reason} - at {self.node}"
+        return f"{self.op} (opset {self.opset}, {self.dtype or 'dtype not known'}): {self.reason} - at {self.node}"
 
 
 @dataclass
