@@ -3,8 +3,8 @@
 # tools/sanitize.sh all
 # Builds neo with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, and runs the C++ tests, the
 # demo and pytest with it. Needs the environment that ./test makes. Without arguments pytest runs all but slow tests.
-# `all` does that with each, every folder of tests in a process of its own, and writes to docs/sanitizers.md what ran and
-# what failed. Suppressions are for third-party code only and are listed in tools/<sanitizer>.supp.
+# `all` does that with both at once, every folder of tests in a process of its own, and writes to docs/sanitizers.md
+# what ran and what failed. Suppressions are for third-party code only and are listed in tools/<sanitizer>.supp.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -108,7 +108,7 @@ part() {
   return $status
 }
 
-# all_parts asan|tsan: a section of the summary; fails if a part did.
+# all_parts asan|tsan FILE: writes a section of the summary to the file; fails if a part did.
 all_parts() {
   local status=0 folder rows
   use "$1"
@@ -128,7 +128,7 @@ all_parts() {
     cat "$rows"
     awk -F'|' '{ passed += $3; failed += $4; skipped += $5; seconds += $6; if ($7 !~ /clean/) bad++ }
       END { printf "| all | %d | %d | %d | %d | %s |\n", passed, failed, skipped, seconds, bad ? bad " failed" : "clean" }' "$rows"
-  } >>"$text"
+  } >"$2"
   return $status
 }
 
@@ -144,7 +144,7 @@ suppressions() {
 }
 
 run_all() {
-  local status=0 preset text=$root/build/sanitizers.md
+  local status=0 preset text=$root/build/sanitizers.md sections=() running=()
   mkdir -p build
   cat >"$text" <<END
 # Sanitizers
@@ -158,10 +158,16 @@ its own, and stops a process at its first report.
 - left out: ${left_out[*]}, which run no code of the core; what is marked slow, gpu or bench
 - suppressions in \`tools/*.supp\`: $(suppressions)
 END
+  # Side by side: most tests use one core.
   for preset in asan tsan; do
-    (all_parts $preset) || status=1
+    sections+=("$root/build/$preset-section.md")
+    all_parts $preset "${sections[-1]}" &
+    running+=($!)
   done
-  cp "$text" docs/sanitizers.md
+  for preset in "${running[@]}"; do
+    wait "$preset" || status=1
+  done
+  cat "$text" "${sections[@]}" >docs/sanitizers.md
   return $status
 }
 
