@@ -18,7 +18,7 @@ struct TileTap {
   int64_t index = 0;  // among the taps of the packed weights
 };
 
-// dst[r, v] = clamp(bias[v] + init[r, v] + sum over k of src[r, k] * weight[k, v]).
+// dst[r, v] = clamp(bias[v] + row_bias[r] + init[r, v] + sum over k of src[r, k] * weight[k, v]).
 struct Tile {
   static constexpr int32_t kOutside = INT32_MIN;
 
@@ -39,8 +39,9 @@ struct Tile {
   int64_t weight_step = 0;
   int64_t weight_taps = 1;
 
-  const float* bias = nullptr;  // dense vectors, or null
-  const float* init = nullptr;  // or null; may be dst
+  const float* bias = nullptr;      // dense vectors, or null
+  const float* row_bias = nullptr;  // one per row, or null
+  const float* init = nullptr;      // or null; may be dst
   int64_t init_row = 0;
   int64_t init_vector[kTileVectors] = {};
 

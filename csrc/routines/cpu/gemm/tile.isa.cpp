@@ -101,6 +101,14 @@ void run_tile(const Tile& t) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) acc[r][v] = b;
   }
+  if (t.row_bias) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const F32 b = broadcast(t.row_bias[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
+    }
+  }
   if (t.init) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
