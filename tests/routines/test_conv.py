@@ -8,6 +8,7 @@ from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinn
 
 DIRECT = "cpu:float32/direct_nchwc"
 FIRST = "cpu:float32/direct_nchw"
+ROWS = "cpu:float32/direct_rows"
 DEPTHWISE = "cpu:float32/depthwise_nchwc"
 PANEL = "cpu:float32/panel"
 CASES = 24
@@ -143,6 +144,36 @@ def test_direct_nchw_agrees_with_the_reference(tier, seed):
 
 @by_tier
 @pytest.mark.parametrize("seed", range(CASES))
+def test_direct_rows_agrees_with_the_reference(tier, seed):
+    case = Case(600 + seed)
+    random = case.random
+    sizes, attrs = spatial(random, pick(random, [1, 2, 2]))
+    if seed % 3 == 0:
+        sizes[-1] += int(random.integers(60, 200))
+    groups = pick(random, [1, 1, 2, 5])
+    group_ic, group_oc = (int(n) for n in random.integers(1, 18, 2))
+    w_dims = [groups * group_oc, group_ic, *attrs["kernel_shape"]]
+    case.build([2, groups * group_ic, *sizes], w_dims, {**attrs, "group": groups}, tail_of(random))
+    case.check(tier, ROWS)
+
+
+@by_tier
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "attrs"),
+    [
+        ([1, 3, 700], [2, 3, 64], {"strides": [2], "pads": [31, 40]}),  # long runs along the row
+        ([1, 1, 40000], [6, 1, 9], {"strides": [4]}),  # tasks of parts of one row
+        ([1, 20, 70, 301], [5, 20, 3, 5], {"pads": [1, 2, 1, 2]}),  # more rows than a buffer holds
+        ([1, 2, 9, 50], [3, 2, 2, 6], {"strides": [1, 3], "dilations": [2, 2], "pads": [1, 0, 1, 5]}),
+    ],
+)
+def test_direct_rows_takes_large_windows_and_rows(tier, x_dims, w_dims, attrs):
+    case = Case(9)
+    case.build(x_dims, w_dims, attrs, "relu").check(tier, ROWS)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
 def test_depthwise_agrees_with_the_reference(tier, seed):
     case = Case(300 + seed)
     sizes, attrs = spatial(case.random, pick(case.random, [1, 2, 2]))
@@ -203,7 +234,8 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
 
 @by_tier
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 @pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_LOWER"])
 def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
@@ -223,7 +255,8 @@ def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
 @by_tier
 @pytest.mark.parametrize("batch", [0, 3])
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 def test_any_batch(tier, batch, routine, channels, groups):
     case = Case(8)
@@ -233,7 +266,8 @@ def test_any_batch(tier, batch, routine, channels, groups):
 
 @by_tier
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 def test_a_plane_without_pixels(tier, routine, channels, groups):
     case = Case(9)

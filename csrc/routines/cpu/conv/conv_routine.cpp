@@ -72,6 +72,7 @@ ConvStrides ConvStrides::of(const Arg& arg) {
 void add_conv_routines(RoutineTable& table) {
   table.add(make_direct_nchwc_routine());
   table.add(make_direct_nchw_routine());
+  table.add(make_direct_rows_routine());
   table.add(make_depthwise_routine());
   table.add(make_panel_conv_routine());
   table.add(make_winograd_routine());

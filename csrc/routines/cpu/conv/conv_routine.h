@@ -11,6 +11,7 @@ namespace neo {
 // The routines of convolution, one per file.
 std::unique_ptr<Routine> make_direct_nchwc_routine();
 std::unique_ptr<Routine> make_direct_nchw_routine();
+std::unique_ptr<Routine> make_direct_rows_routine();
 std::unique_ptr<Routine> make_depthwise_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
 std::unique_ptr<Routine> make_winograd_routine();

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "routines/cpu/gemm/plain_tile.h"
+
 namespace neo {
 namespace {
 
@@ -49,34 +51,10 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = tile.dst_vector[v] = v * lanes;
   tile.lo = is_last ? args.lo : -kInfinity;
   tile.hi = is_last ? args.hi : kInfinity;
-  const TileKernel kernel = (by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()];
-  if (columns == width) {
-    tile.dst = c;
-    tile.dst_row = args.c_row;
-    kernel(tile);
-    return;
-  }
-  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
-  TileEdge edge;
-  edge.acc = acc;
-  edge.rows = rows.size();
-  edge.vectors = vectors.size();
-  edge.columns = columns;
-  edge.init = tile.init;
-  edge.init_row = tile.init_row;
-  std::copy_n(tile.init_vector, kTileVectors, edge.init_vector);
-  edge.dst = c;
-  edge.dst_row = args.c_row;
-  std::copy_n(tile.dst_vector, kTileVectors, edge.dst_vector);
-  edge.lo = tile.lo;
-  edge.hi = tile.hi;
-  tile.init = nullptr;
-  tile.dst = acc;
-  tile.dst_row = width;
-  tile.lo = -kInfinity;
-  tile.hi = kInfinity;
-  kernel(tile);
-  kernels.edge(edge);
+  tile.dst = c;
+  tile.dst_row = args.c_row;
+  run_plain_tile((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile, rows.size(),
+                 vectors.size(), columns);
 }
 
 bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {
@@ -114,8 +92,7 @@ void GemmBlock::set_init(Tile& tile, float* init, IndexRange rows, int64_t first
   tile.init_row = width;
   for (int64_t r = 0; r < rows.size(); ++r) {
     for (int64_t j = 0; j < width; ++j) {
-      init[r * width + j] =
-          j < columns ? args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
+      init[r * width + j] = j < columns ? args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
     }
   }
 }

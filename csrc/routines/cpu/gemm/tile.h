@@ -15,7 +15,8 @@ constexpr int kTileRows = 14;
 struct TileTap {
   int64_t offset = 0;
   const int32_t* row_offset = nullptr;
-  int64_t index = 0;  // among the taps of the packed weights
+  int64_t index = 0;          // among the taps of the packed weights
+  int64_t weight_offset = 0;  // of the weights, beside what the index gives
 };
 
 // dst[r, v] = clamp(bias[v] + row_bias[r] + init[r, v] + sum over k of src[r, k] * weight[k, v]).

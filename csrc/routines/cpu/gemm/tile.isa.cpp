@@ -123,7 +123,7 @@ void run_tile(const Tile& t) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
-      const float* w = weight + tap.index * size * t.weight_step;
+      const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
         sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset, t.step, size);
       } else {

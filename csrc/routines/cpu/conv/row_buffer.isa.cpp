@@ -1,6 +1,7 @@
+#include "routines/cpu/conv/row_buffer.h"
+
 #include <string.h>
 
-#include "routines/cpu/conv/direct_nchw.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
