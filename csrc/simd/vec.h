@@ -21,6 +21,7 @@
 //   load_u8, load_i8, load_u16   widened to int32; store_u8, store_i8 saturate, store_u16 keeps the low 16 bits
 //   load_f16, load_bf16, store_f16, store_bf16   rounded to nearest even, NaN stays NaN
 //   gather(p, i)     p[i] per lane
+//   even(a, b)       lanes 0, 2, 4, ... of a, then of b
 //   transpose(rows)  rows[kLanes] as a kLanes x kLanes block, in place
 
 #include <stddef.h>
