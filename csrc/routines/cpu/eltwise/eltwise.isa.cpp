@@ -116,7 +116,10 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
       break;
     case EltwiseOp::Swish:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
+      if (s.p == 1.0f)
+        unary(dst, a, n, [](F32 x) NEO_LAMBDA { return silu(x); });
+      else
+        unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
       break;
     case EltwiseOp::Floor:
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); });
