@@ -13,6 +13,12 @@ DEPTHWISE = "cpu:float32/depthwise_nchwc"
 PANEL = "cpu:float32/panel"
 CASES = 24
 
+#: What may follow instead of a clamp, with attributes; the first ones make zero of zero.
+KEEPS_ZERO = {"Swish": {}, "HardSwish": {}, "Gelu": {}, "LeakyRelu": {"alpha": 0.1}}
+ACTIVATIONS = {**KEEPS_ZERO, "Sigmoid": {}, "HardSigmoid": {}}
+TWO_STEPS = ("add Swish", "add Tanh")
+ACTIVATIONS["Tanh"] = {}
+
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
 
@@ -76,7 +82,7 @@ class Case:
         self.attrs = {**attrs, **(clamp_of(random) if not tail else {})}
         value = graph.add_node(self.op, operands, ["conv"], self.attrs, "conv").outputs[0]
         self.depth = int(np.prod(w_dims[1:])) if self.op == "Conv" else int(np.prod(w_dims) // max(1, w_dims[1]))
-        if tail:
+        if tail and tail not in ACTIVATIONS:
             if symbols:
                 # Only a like node has the same expressions for sizes.
                 other = graph.add_constant("other.w", floats(random, w_dims))
@@ -94,6 +100,9 @@ class Case:
                 bounds = [graph.add_constant(n, np.float32(v)) for n, v in (("lo", -0.5), ("hi", 0.75))]
                 value = graph.add_node("Clip", [value, *bounds], ["clip"], {}, "clip").outputs[0]
                 self.ends = "clip"
+        for op in tail.split()[1:] if tail in TWO_STEPS else [tail] if tail in ACTIVATIONS else []:
+            value = graph.add_node(op, [value], ["act"], ACTIVATIONS[op], "act").outputs[0]
+            self.ends = "act"
         graph.outputs = [value]
         return self
 
@@ -105,8 +114,9 @@ class Case:
         return pinned
 
 
-def tail_of(random):
-    return pick(random, ["", "", "add", "relu", "clip"])
+def tail_of(random, activations=True):
+    tails = ["", "", "add", "relu", "clip"]
+    return pick(random, [*tails, *KEEPS_ZERO, *TWO_STEPS] if activations else tails)
 
 
 @by_tier
@@ -179,7 +189,7 @@ def test_depthwise_agrees_with_the_reference(tier, seed):
     sizes, attrs = spatial(case.random, pick(case.random, [1, 2, 2]))
     channels = int(case.random.integers(2, 50))
     w_dims = [channels, 1, *attrs["kernel_shape"]]
-    case.build([2, channels, *sizes], w_dims, {**attrs, "group": channels}, tail_of(case.random))
+    case.build([2, channels, *sizes], w_dims, {**attrs, "group": channels}, tail_of(case.random, activations=False))
     case.check(tier, DEPTHWISE)
 
 
@@ -219,6 +229,20 @@ def test_panel_agrees_with_the_reference_of_conv_transpose(tier, seed):
     group_ic, group_oc = (int(n) for n in random.integers(1, 12, 2))
     case.build([2, groups * group_ic, *sizes], [groups * group_ic, group_oc, *kernel], {**attrs, "group": groups})
     case.check(tier, PANEL)
+
+
+@by_tier
+@pytest.mark.parametrize("activation", ["Sigmoid", "HardSigmoid"])
+@pytest.mark.parametrize(("routine", "channels"), [(DIRECT, 32), (FIRST, 32), (ROWS, 5), (PANEL, 5)])
+def test_activations_that_do_not_keep_zero(tier, activation, routine, channels):
+    case = Case(11)
+    case.build([1, 3, 9, 8], [channels, 3, 3, 3], {"pads": [1, 1, 1, 1]}, activation).check(tier, routine)
+
+
+@by_tier
+def test_padding_lanes_need_an_activation_that_keeps_zero(tier):
+    case = Case(12).build([1, 3, 9, 8], [5, 3, 3, 3], {}, "Sigmoid")
+    assert "does not keep padding lanes zero" in rejections(case.graph, tier, "act")[DIRECT]
 
 
 @by_tier

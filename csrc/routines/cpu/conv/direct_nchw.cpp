@@ -81,6 +81,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;
+    output.activation = args.activation;
     for (int64_t line = 0; line < lines; ++line) {
       int64_t count = 0;
       for (int64_t c = 0; c < s.ic; ++c) {
@@ -116,6 +117,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
           run_output_tile(kernels.columns[vectors.size()][part.size()], kernels, tile, panel,
                           (first_line + line) * s.ow + part.begin, part.size());
         }
+        activate_output(panel, (first_line + line) * s.ow, s.ow);
       }
     }
   }

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/conv_shape.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/tile.h"
@@ -40,6 +41,7 @@ struct FirstLayerArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
 

@@ -229,6 +229,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;
+    output.activation = args.activation;
     WeightsAhead ahead =
         WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels, chunk);
     const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
@@ -246,6 +247,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
         const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
         const int64_t tiles = ceil_div(pixels, most);
+        int64_t inactive = 0;
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange part = even_part(pixels, tiles, i);
           taps.build(plan, first + part.begin, part.size());
@@ -253,6 +255,10 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
           ahead.next(tile);
           run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel, first + part.begin,
                           part.size());
+          if (i + 1 == tiles || (i + 1) % kTilesToActivate == 0) {
+            activate_output(panel, first + inactive, part.end - inactive);
+            inactive = part.end;
+          }
         }
       }
     }

@@ -160,7 +160,7 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
             tile.init = args.residual + image * args.residual_batch + oc * args.residual_channel + pixel + at;
           }
           run_plain_tile(kernels.columns[part.size()][rows], kernels, tile, rows, part.size(),
-                         std::min(part.size() * plan.lanes, columns - at));
+                         std::min(part.size() * plan.lanes, columns - at), args.activation);
         }
       }
     }

@@ -5,6 +5,7 @@
 // channels by up to kTileVectors vectors of pixels, and every tap adds the product of a weight per channel with vectors
 // that begin at any float of the buffer.
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -41,6 +42,7 @@ struct DirectRowsArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_channel = 0;
   float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
 

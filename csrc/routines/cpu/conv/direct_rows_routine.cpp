@@ -80,6 +80,7 @@ class DirectRowsStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
@@ -120,7 +121,7 @@ class DirectRowsRoutine final : public ConvRoutine {
       if (best && best->cost.time_us <= time_us) continue;
       Candidate c = conv_candidate(workload, problem, 1, 1);
       c.schedule = {{"pixels", vectors * target.lanes()}};
-      c.cost.time_us = time_us;
+      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.y, target);
       c.cost.packed_bytes = problem.weight->constant->size() * 4;
       c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
       best = std::move(c);
@@ -131,12 +132,14 @@ class DirectRowsRoutine final : public ConvRoutine {
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectRowsSchedule schedule = {candidate.schedule.at("pixels") / target.lanes()};
-    return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem), schedule,
+    return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                             NEO_PICK_TIER(target.isa, tile_kernels)(),
                                             NEO_PICK_TIER(target.isa, row_kernels)());
   }
 
  protected:
+  const char* rejects_activation(const ConvProblem&, const Target&) const override { return nullptr; }
+
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxTaps = 512;  // along one axis
 constexpr int64_t kChunk = 256;
-constexpr int64_t kMaxWidth = 64;  // columns of a panel
+constexpr int64_t kMaxWidth = 64;      // columns of a panel
 constexpr int64_t kSetsStride = 1024;  // rows that many floats apart share the same few sets of the first cache
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -221,7 +221,8 @@ void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, floa
 }
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
-                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end, int member) {
+                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end,
+                    int member) {
   const PanelConvShape& s = plan.shape;
   float* packed = args.workspace + member * plan.workspace_size;
   float* finished = packed + plan.k_chunk * plan.vectors * plan.lanes;
@@ -248,6 +249,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     }
     gemm_args.lo = s.transposed ? -kInfinity : args.lo;
     gemm_args.hi = s.transposed ? kInfinity : args.hi;
+    gemm_args.activation = args.activation;
 
     const int64_t last = std::min((chunk + 1) * plan.panel_chunk, gemm.panels);
     for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {

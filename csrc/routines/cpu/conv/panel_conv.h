@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/pack.h"
 #include "routines/cpu/gemm/tile.h"
@@ -54,6 +55,7 @@ struct PanelConvArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_channel = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
 

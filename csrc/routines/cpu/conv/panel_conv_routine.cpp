@@ -59,6 +59,7 @@ class PanelConvStep final : public KernelStep {
     if (weight_.defined()) call.args.weight = weight_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
@@ -106,21 +107,24 @@ class PanelConvRoutine final : public ConvRoutine {
     } else {
       give(problem.weight);
     }
-    c.cost.time_us = estimate_us(problem, plan, split, target);
+    c.cost.time_us = estimate_us(problem, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
     return {std::move(c)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return std::make_unique<PanelConvStep>(problem, ConvArguments::of(candidate, problem),
-                                           NEO_PICK_TIER(target.isa, tile_kernels)(),
-                                           NEO_PICK_TIER(target.isa, pack_kernels)(),
-                                           NEO_PICK_TIER(target.isa, row_kernels)());
+    return std::make_unique<PanelConvStep>(
+        problem, ConvArguments::of(candidate, problem, target), NEO_PICK_TIER(target.isa, tile_kernels)(),
+        NEO_PICK_TIER(target.isa, pack_kernels)(), NEO_PICK_TIER(target.isa, row_kernels)());
   }
 
  protected:
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
+
+  const char* rejects_activation(const ConvProblem& problem, const Target&) const override {
+    return problem.geometry.transposed ? "a transposed convolution takes no activation but a clamp" : nullptr;
+  }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     const ConvGeometry& g = problem.geometry;

@@ -231,8 +231,8 @@ Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compi
   }
   plain.outputs.push_back(plain_schema(out->type));
   work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
-  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_work(compiled.program)));
-  plain.cost.time_us = roofline_us(work, target, 0.3);
+  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_cycles(compiled.program)));
+  plain.cost.time_us = roofline_us(work, target, 1);
   return plain;
 }
 

@@ -341,6 +341,17 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
 
 }  // namespace
 
+void apply_step(const EltwiseStep& step, float* values, int64_t count) {
+  const int64_t vectors = count / kLanes, done = vectors * kLanes;
+  const Stream none = {nullptr, 0};
+  if (vectors > 0) run_step(step, values, {values, kLanes}, none, none, vectors);
+  if (done == count) return;
+  float rest[kLanes];
+  store(rest, load_n(values + done, count - done));
+  run_step(step, rest, {rest, kLanes}, none, none, 1);
+  store_n(values + done, load(rest), count - done);
+}
+
 void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
   const EltwiseSpace& space = *args.space;
   const int operands = args.program->inputs + 1;

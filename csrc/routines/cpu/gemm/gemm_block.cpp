@@ -54,7 +54,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   tile.dst = c;
   tile.dst_row = args.c_row;
   run_plain_tile((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile, rows.size(),
-                 vectors.size(), columns);
+                 vectors.size(), columns, is_last ? args.activation : Activation());
 }
 
 bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {

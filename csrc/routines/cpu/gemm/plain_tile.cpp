@@ -5,15 +5,12 @@
 
 namespace neo {
 
-void run_plain_tile(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
-                    int64_t columns) {
+namespace {
+
+void run_edge(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
+              int64_t columns) {
   constexpr int64_t kMaxLanes = 16;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const int64_t width = vectors * kernels.lanes;
-  if (columns == width) {
-    kernel(tile);
-    return;
-  }
   alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
   TileEdge edge;
   edge.acc = acc;
@@ -31,12 +28,25 @@ void run_plain_tile(TileKernel kernel, const TileKernels& kernels, const Tile& t
   Tile sums = tile;
   sums.init = nullptr;
   sums.dst = acc;
-  sums.dst_row = width;
+  sums.dst_row = vectors * kernels.lanes;
   for (int64_t v = 0; v < vectors; ++v) sums.dst_vector[v] = v * kernels.lanes;
   sums.lo = -kInfinity;
   sums.hi = kInfinity;
   kernel(sums);
   kernels.edge(edge);
+}
+
+}  // namespace
+
+void run_plain_tile(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
+                    int64_t columns, const Activation& activation) {
+  if (columns == vectors * kernels.lanes) {
+    kernel(tile);
+  } else {
+    run_edge(kernel, kernels, tile, rows, vectors, columns);
+  }
+  if (!activation) return;
+  for (int64_t r = 0; r < rows; ++r) activation(tile.dst + r * tile.dst_row, columns);
 }
 
 }  // namespace neo
