@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_routine.h"
@@ -13,16 +14,26 @@ namespace {
 // No tile is offered whose error is more in units of the direct method's: a whole model keeps within 16.
 constexpr double kMostError = 12;
 
-double products_of(const ConvShape& s, int64_t tile) {
-  return static_cast<double>((tile + 2) * (tile + 2) * ceil_div(s.oh, tile) * ceil_div(s.ow, tile));
-}
-
-// The errors of F(6, 3) are four times those of F(4, 3): it must save multiplications worth that, which the tiles at
-// the border often undo.
-bool is_offered(const ConvShape& s, int64_t tile) {
+// The tiles of a shape, by their error. Errors that grow by a multiple must save multiplications worth that, which the
+// tiles at the border often undo.
+std::vector<int64_t> offered_tiles(const ConvShape& s, int64_t lanes) {
   constexpr double kWorthwhile = 0.9;
-  if (winograd_error(tile, s.ic) > kMostError) return false;
-  return tile <= 4 || products_of(s, tile) <= kWorthwhile * products_of(s, 4);
+  constexpr double kSmallError = 2.7;
+  std::vector<int64_t> tiles;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t tile = 2; tile <= kWinogradMaxTile; tile += 2) {
+    const auto fits = [&](int64_t kernel) { return kernel == 1 || is_winograd_tile(tile, kernel); };
+    if (!fits(s.kh) || !fits(s.kw)) continue;
+    const double error = winograd_error(s, tile);
+    if (error > kMostError) continue;
+    WinogradSchedule schedule;
+    schedule.tile = tile;
+    const auto products = static_cast<double>(plan_winograd(s, schedule, lanes).products());
+    if (error > kSmallError * (1 + 4.5 / static_cast<double>(s.ic)) && products > kWorthwhile * least) continue;
+    least = std::min(least, products);
+    tiles.push_back(tile);
+  }
+  return tiles;
 }
 
 // The two instruction set dependent parts.
@@ -186,8 +197,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
-    for (int64_t tile : {4, 2, 6}) {
-      if (!is_offered(shape, tile)) continue;
+    for (int64_t tile : offered_tiles(shape, target.lanes())) {
       WinogradSchedule schedule;
       schedule.tile = tile;
       schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
@@ -197,7 +207,7 @@ class WinogradRoutine final : public ConvRoutine {
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
       c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
-      c.cost.error = winograd_error(tile, shape.ic);
+      c.cost.error = winograd_error(shape, tile);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
       c.cost.workspace_bytes = split_of(plan, target.threads).workspaces * plan.workspace_size * 4;
       all.push_back(std::move(c));
@@ -217,9 +227,9 @@ class WinogradRoutine final : public ConvRoutine {
 
  protected:
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
-    if (problem.geometry.axes != 2) return "not two spatial axes";
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    const Dims ones(4, 1);
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
     if (const char* why = reject_winograd(problem.geometry.shape(ones, ones))) return why;
     return std::nullopt;
   }
