@@ -18,8 +18,8 @@ FEWEST_CHANNELS = {2: 1, 4: 1, 6: 9}
 SIZES = {2: [1, 2, 3, 5, 7, 12, 19, 23], 4: [1, 2, 3, 5, 7, 12, 19, 23], 6: [5, 6, 9, 10, 11, 17, 22, 23]}
 # Kernels other than 3x3, and their tiles.
 FORMS = {
-    (1, 3): [2, 4, 6, 8],
-    (3, 1): [2, 4, 6, 8],
+    (1, 3): [2, 4, 6],
+    (3, 1): [2, 4, 6],
     (1, 5): [2, 4, 6],
     (5, 1): [2, 4, 6],
     (1, 7): [2, 4, 6],
@@ -30,7 +30,7 @@ FORMS = {
     (7, 7): [2],
 }
 # Outputs of these sizes along each axis are cut into so few tiles that the larger ones pay.
-FORM_SIZES = {2: [1, 2, 3, 7, 11, 13, 17], 4: [4, 8, 11, 12, 19], 6: [6, 17, 18, 11], 8: [8, 16, 24, 31]}
+FORM_SIZES = {2: [1, 2, 3, 7, 11, 13, 17], 4: [4, 8, 11, 12, 19], 6: [6, 17, 18, 11]}
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_tile = pytest.mark.parametrize("tile", TILES)
@@ -84,7 +84,7 @@ def test_other_kernels_agree_with_the_reference(tier, kernel, tile, seed):
 
 
 @by_tier
-@pytest.mark.parametrize(("kernel", "tile", "output"), [(3, 2, 7), (3, 8, 16), (5, 4, 23), (7, 2, 1), (7, 4, 19), (7, 6, 18)])
+@pytest.mark.parametrize(("kernel", "tile", "output"), [(3, 2, 7), (3, 6, 18), (5, 4, 23), (7, 2, 1), (7, 4, 19), (7, 6, 18)])
 @pytest.mark.parametrize("tail", ["", "relu"])
 def test_one_dimension_agrees_with_the_reference(tier, kernel, tile, output, tail):
     case = Case(kernel)
@@ -261,12 +261,12 @@ def test_the_stated_error_holds(tile, channels, positive):
 @pytest.mark.parametrize("channels", [32, 192])
 @pytest.mark.parametrize("positive", [False, True])
 def test_the_stated_error_of_other_kernels_holds(kernel, tile, channels, positive):
-    check_stated_error(kernel, tile, channels, positive, 2 * tile if tile == 8 else 18)
+    check_stated_error(kernel, tile, channels, positive, 18)
 
 
 @by_form
 def test_the_stated_error_is_not_far_above(kernel, tile):
-    error, stated = check_stated_error(kernel, tile, 128, False, 2 * tile if tile == 8 else 18)
+    error, stated = check_stated_error(kernel, tile, 128, False, 18)
     assert error >= 0.7 * stated
 
 

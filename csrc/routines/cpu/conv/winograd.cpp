@@ -245,8 +245,7 @@ WinogradAxis axis_of(int64_t kernel, int64_t tile, int64_t size) {
 }
 
 double axis_error(int64_t tile, int64_t kernel) {
-  constexpr double kErrors[3][kWinogradMaxTile / 2] = {
-      {0.8, 1.38, 2.81, 7.3}, {1.12, 2.1, 5.1, 0}, {2.1, 4.4, 10.5, 0}};
+  constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
   return kernel == 1 ? 1 : kErrors[(kernel - 3) / 2][tile / 2 - 1];
 }
 
@@ -274,7 +273,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.points = plan.h.points() * plan.w.points();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
   plan.oc_vectors = ceil_div(shape.oc, lanes);
-  plan.panels = ceil_div(plan.oc_vectors, schedule.oc_vectors);
+  plan.panels = schedule.panels;
   plan.tiles = shape.n * plan.h.tiles * plan.w.tiles;
   plan.blocks = ceil_div(plan.tiles, schedule.block);
   plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, ceil_div(kWantedTasks, plan.blocks)) : 1;
@@ -282,7 +281,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   const int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
-  plan.product_row = std::min(plan.oc_vectors, schedule.oc_vectors) * lanes;
+  plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
   plan.product_point = spread(most * plan.product_row);
   plan.run = 4;
   int64_t half = 0;
@@ -302,7 +301,7 @@ int64_t winograd_weight_size(const WinogradPlan& plan) {
 void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* packed) {
   const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
   const std::vector<double> along_h = weight_transform(plan.h), along_w = weight_transform(plan.w);
-  const auto most = static_cast<size_t>(plan.schedule.oc_vectors * plan.lanes);
+  const auto most = static_cast<size_t>(plan.product_row);
   std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most), sums(most);
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);

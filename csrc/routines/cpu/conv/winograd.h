@@ -22,13 +22,13 @@ namespace neo {
 constexpr int kWinogradMaxPairs = 5;
 constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
     {}, {1}, {0.625, 1.5}, {0.5, 1, 2}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
-constexpr int kWinogradMaxTile = 8;
+constexpr int kWinogradMaxTile = 6;
 
 // The tiles that there are kernels for.
 constexpr bool is_winograd_tile(int64_t tile, int64_t kernel) {
   if (kernel == 1) return tile == 1;
   if (kernel != 3 && kernel != 5 && kernel != 7) return false;
-  return tile >= 2 && tile % 2 == 0 && tile <= (kernel == 3 ? kWinogradMaxTile : 6);
+  return tile >= 2 && tile % 2 == 0 && tile <= kWinogradMaxTile;
 }
 
 // What follows the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
@@ -77,9 +77,9 @@ const WinogradKernels& winograd_kernels();
 
 // One point of the schedule space.
 struct WinogradSchedule {
-  int64_t tile = 4;        // m, of the axes whose kernel is longer than 1
-  int64_t oc_vectors = 4;  // vectors of output channels per register block, 1 ... 4
-  int64_t block = 1;       // most tiles per task
+  int64_t tile = 4;    // m, of the axes whose kernel is longer than 1
+  int64_t panels = 1;  // of output channels, at most kTileVectors vectors each
+  int64_t block = 1;   // most tiles per task
 };
 
 // One axis of a plan.
@@ -98,7 +98,7 @@ struct WinogradPlan {
   WinogradAxis h, w;
   int64_t points = 0;  // of both axes
   int64_t ic_vectors = 0, oc_vectors = 0;
-  int64_t panels = 0;                          // of output channels, at most schedule.oc_vectors vectors each
+  int64_t panels = 0;                          // of output channels
   int64_t tiles = 0;                           // of all images
   int64_t blocks = 0;                          // of tiles
   int64_t panel_parts = 0;                     // tasks per block
@@ -141,8 +141,8 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
 // 512 input channels, 10 % added; few channels take fewest roundings off the direct method. Where values are positive,
 // as behind a Relu, both sums round more and the ratio is smaller.
 //
-//   256 channels     m = 2      4      6      8
-//   1x3, 3x1          0.75   1.28   2.67   6.6
+//   256 channels     m = 2      4      6
+//   1x3, 3x1          0.75   1.28   2.67
 //   1x5, 5x1          1.07   1.99   4.6
 //   1x7, 7x1          1.9    4.0    9.5
 //   3x3               0.58   1.66   7.3

@@ -46,12 +46,30 @@ struct Kernels {
   }
 };
 
-// Tiles per task: the panel of weights that one register block fetched serves the next one from L1. Weights far beyond
-// the private cache are worth more tiles, though their transforms no longer stay in it.
-int64_t block_of(int64_t weight_size, int64_t oc_vectors, const TileKernels& kernels, const Target& target) {
-  const int64_t rows = kernels.max_rows[oc_vectors];
-  const int64_t wanted = weight_size * 4 > 8 * target.l2_bytes ? 28 : 14;
-  return ceil_div(wanted, rows) * rows;
+// Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
+// memory for few tiles, are worth more tiles.
+int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
+  constexpr int64_t kFew = 14, kMany = 28;
+  const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
+  const bool many = winograd_weight_size(plan) * 4 > target.l2_bytes / 2 || workspace * 5 <= target.l2_bytes * 2;
+  const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
+  return ceil_div(many ? kMany : kFew, rows) * rows;
+}
+
+// Panels of the widest register block; where they are the tasks of a team, as many for each member.
+int64_t panels_of(const WinogradPlan& plan, int threads) {
+  const int64_t fewest = ceil_div(plan.oc_vectors, kTileVectors), team = threads;
+  if (plan.blocks * fewest >= 8 * team) return fewest;
+  return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
+}
+
+WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels, const Target& target) {
+  WinogradSchedule schedule;
+  schedule.tile = tile;
+  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
+  schedule.block = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
+  schedule.panels = panels_of(plan_winograd(shape, schedule, kernels.lanes), target.threads);
+  return plan_winograd(shape, schedule, kernels.lanes);
 }
 
 struct WinogradCall {
@@ -68,9 +86,9 @@ TaskSplit split_of(const WinogradPlan& plan, int threads) {
   return split;
 }
 
-// Cycles of the transforms of one vector of channels, per point; a cycle is one vector FMA.
-constexpr double kInputCycles = 8.7;
-constexpr double kOutputCycles = 5.5;
+// Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
+constexpr double kInputCycles = 3.6;
+constexpr double kOutputCycles = 2.8;
 
 double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   const auto tiles = static_cast<double>(plan.tiles), points = static_cast<double>(plan.points);
@@ -82,20 +100,20 @@ double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Ta
   const auto ic = static_cast<double>(plan.shape.ic);
   const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
   const double products = tiles * points * ic * oc_vectors / efficiency;
-  const double transforms = tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
+  const double axes = plan.is_plane() ? 2 : 1;
+  const double transforms = axes * tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
   return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
 // Weights pass once from memory and then, for every further block of tiles of a thread, from the shared cache; input
-// and output pass once.
+// and output pass once, from memory where they are large.
 double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
   constexpr double kCacheBytes = 4e6;
-  constexpr double kAlone = 0.8;  // of the memory's bandwidth, which one core does not reach
+  constexpr double kAlone = 0.9;  // of the memory's bandwidth, which one core does not reach
   const double memory = target.memory_gbps * (speedup > 1 ? 1 : kAlone);
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
   const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
-  const double bandwidth = weights + data > kCacheBytes ? memory : target.l2_gbps * speedup;
-  double us = (weights + data) / (bandwidth * 1e3);
+  double us = (weights / memory + data / (data > kCacheBytes ? memory : target.l2_gbps * speedup)) / 1e3;
   if (weights > 0.75 * static_cast<double>(target.l2_bytes)) {
     const double passes = static_cast<double>(plan.blocks) / speedup - 1;
     us += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
@@ -107,7 +125,7 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
                    const Target& target) {
   constexpr double kStepUs = 0.4;
   constexpr double kForkUs = 1.5;
-  constexpr double kExposed = 0.4;  // of the shorter of arithmetic and streaming
+  constexpr double kExposed = 0.5;  // of the streaming, behind arithmetic
   const TaskSplit split = split_of(plan, target.threads);
   double speedup = 1;
   if (!split.serial && target.threads > 1) {
@@ -116,7 +134,7 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
   }
   const double compute = compute_us(plan, kernels, target) / speedup,
                stream = stream_us(problem, plan, speedup, target);
-  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute, stream) + kExposed * std::min(compute, stream);
+  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute + kExposed * stream, stream);
 }
 
 class WinogradStep final : public KernelStep {
@@ -198,14 +216,9 @@ class WinogradRoutine final : public ConvRoutine {
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
     for (int64_t tile : offered_tiles(shape, target.lanes())) {
-      WinogradSchedule schedule;
-      schedule.tile = tile;
-      schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
-      WinogradPlan plan = plan_winograd(shape, schedule, target.lanes());
-      schedule.block = block_of(winograd_weight_size(plan), schedule.oc_vectors, kernels.tiles, target);
-      plan = plan_winograd(shape, schedule, target.lanes());
+      const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
-      c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
+      c.schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
       c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
       c.cost.error = winograd_error(shape, tile);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
@@ -219,7 +232,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     WinogradSchedule schedule;
     schedule.tile = candidate.schedule.at("tile");
-    schedule.oc_vectors = candidate.schedule.at("oc_bn") / target.lanes();
+    schedule.panels = candidate.schedule.at("panels");
     schedule.block = candidate.schedule.at("block");
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem), schedule, Kernels::of(target),
                                           target.threads);
