@@ -132,16 +132,14 @@ def test_any_batch(tier, tile, batch):
     case.check(tier, winograd(case, tier, tile))
 
 
-@by_tier
-@by_tile
-def test_lanes_beyond_the_channels_stay_zero(tier, tile):
+def check_lanes(tier, kernel, tile):
     """The clamp would make them 0.25, which the second node's transform reads."""
     graph, random = _native.Graph(), np.random.default_rng(13)
-    x = floats(random, [1, 10, 6, 5])
+    x = floats(random, [1, 42, 18, 18])
     value = graph.add_input("x", "float32", list(x.shape))
-    for name, oc, ic in (("first", 11, 10), ("second", 7, 11)):
-        w = graph.add_constant(f"{name}.w", floats(random, [oc, ic, 3, 3]))
-        attrs = attrs_of([1, 1, 1, 1], clamp_min=0.25)
+    for name, oc, ic in (("first", 43, 42), ("second", 7, 43)):
+        w = graph.add_constant(f"{name}.w", floats(random, [oc, ic, *kernel]))
+        attrs = {"kernel_shape": list(kernel), "pads": [n // 2 for n in kernel] * 2, "clamp_min": 0.25}
         value = graph.add_node("Conv", [value, w], [name], attrs, name).outputs[0]
     graph.outputs = [value]
     pins = {}
@@ -150,6 +148,18 @@ def test_lanes_beyond_the_channels_stay_zero(tier, tile):
         pins[name] = next(r for r in found if r.startswith(WINOGRAD) and f"tile={tile}" in r)
     expected = graph.evaluate([x])[0]
     assert np.abs(compile_pinned(graph, tier, pins)(x) - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+@by_tier
+@by_tile
+def test_lanes_beyond_the_channels_stay_zero(tier, tile):
+    check_lanes(tier, (3, 3), tile)
+
+
+@by_tier
+@by_form
+def test_lanes_beyond_the_channels_stay_zero_for_other_kernels(tier, kernel, tile):
+    check_lanes(tier, kernel, tile)
 
 
 @by_tier
@@ -176,6 +186,32 @@ def test_the_same_bits_on_any_number_of_threads(tier, tile, dims):
     once = pinned(*case.inputs)
     for threads in (2, 5):
         assert np.array_equal(once, pinned(*case.inputs, threads=threads))
+
+
+@by_tier
+@by_form
+def test_other_kernels_give_the_same_bits_on_any_number_of_threads(tier, kernel, tile):
+    case = Case(16)
+    attrs = {"kernel_shape": list(kernel), "pads": [n // 2 for n in kernel] * 2}
+    case.build([1, 33, 24, 30], [80, 33, *kernel], attrs, "relu")
+    pinned = case.check(tier, winograd(case, tier, tile))
+    once = pinned(*case.inputs)
+    for threads in (2, 3, 5):
+        assert np.array_equal(once, pinned(*case.inputs, threads=threads))
+
+
+@by_tier
+def test_a_team_shares_panels_evenly(tier):
+    """Few tiles leave the panels as the only tasks; whatever their number, the results are those of one member."""
+    case = Case(17)
+    case.build([1, 33, 7, 7], [5 * 4 * lanes(tier), 33, 3, 3], attrs_of([1, 1, 1, 1]), "")
+    pinned = case.check(tier, winograd(case, tier, 4))
+    routine = pinned.routines["conv"]
+    for threads in (2, 3):
+        team = compile_pinned(case.graph, tier, {"conv": WINOGRAD}, threads)
+        found = int(team.routines["conv"].split("panels=")[1].split()[0])
+        assert found % threads == 0
+        assert found >= int(routine.split("panels=")[1].split()[0])
 
 
 @pytest.mark.parametrize(
@@ -270,25 +306,36 @@ def test_the_stated_error_is_not_far_above(kernel, tile):
     assert error >= 0.7 * stated
 
 
-def conv_model(channels, size):
+def conv_model(channels, size, kernel):
     random = np.random.default_rng(channels)
-    w = (random.standard_normal([channels, channels, 3, 3]) / np.sqrt(9 * channels)).astype(np.float32)
+    depth = channels * kernel[0] * kernel[1]
+    w = (random.standard_normal([channels, channels, *kernel]) / np.sqrt(depth)).astype(np.float32)
     dims = [1, channels, size, size]
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[n // 2 for n in kernel] * 2)],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)],
         [onnx.numpy_helper.from_array(w, "w")],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-def test_strict_accuracy_keeps_to_the_direct_method():
-    model = conv_model(64, 28)
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 1), (5, 5)], ids=str)
+def test_strict_accuracy_keeps_to_the_direct_method(kernel):
+    model = conv_model(64, 28, kernel)
 
     def routines(**options):
         return [step.routine for step in neo.compile(model, **options).steps]
 
     assert any(r.startswith(WINOGRAD) for r in routines())
     assert not any(r.startswith(WINOGRAD) for r in routines(accuracy="strict"))
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 5)], ids=str)
+def test_a_default_compile_keeps_the_limit_of_accuracy(kernel):
+    """The rule of docs/accuracy.md holds for the error of every tile, beside ONNX Runtime."""
+    model = conv_model(64, 28, kernel)
+    module = neo.compile(model)
+    assert any(step.routine.startswith(WINOGRAD) for step in module.steps)
+    neo.testing.assert_close(module, model)
