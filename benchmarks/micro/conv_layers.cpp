@@ -197,10 +197,12 @@ void bench_winograd(const Tier& tier, double peak, const ConvShape& s, int64_t t
   }
   const double input = whole - time(without_input), output = whole - time(without_output);
   const double products = 2.0 * static_cast<double>(plan.products() * s.ic * plan.oc_vectors * lanes);
-  std::printf("%-32s m%d b%-3d %9.1f us %8.1f GFLOP/s %5.0f %% of direct, input %2.0f %%, output %2.0f %%, products %.0f %% of peak\n",
-              describe("winograd", s).c_str(), int(tile), int(block), whole * 1e6,
-              products / (whole - input - output) * 1e-9, 100.0 * s.flops() / whole / peak, 100 * input / whole,
-              100 * output / whole, 100 * products / (whole - input - output) / peak);
+  std::printf(
+      "%-32s m%d b%-3d %9.1f us %8.1f GFLOP/s %5.0f %% of direct, input %2.0f %%, output %2.0f %%, products %.0f %% of "
+      "peak\n",
+      describe("winograd", s).c_str(), int(tile), int(block), whole * 1e6, products / (whole - input - output) * 1e-9,
+      100.0 * s.flops() / whole / peak, 100 * input / whole, 100 * output / whole,
+      100 * products / (whole - input - output) / peak);
 }
 
 void bench_first(const Tier& tier, double peak, const ConvShape& s) {
@@ -291,6 +293,19 @@ int run(const std::string& name) {
   bench_direct(*tier, peak, square(256, 512, 56, 1, 2));
   bench_direct(*tier, peak, square(24, 144, 56, 1, 1));
   bench_direct(*tier, peak, square(96, 576, 14, 1, 1));
+  for (int64_t tile : {2, 4, 6}) {
+    bench_winograd(*tier, peak, same(64, 64, 56, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(128, 128, 28, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(256, 256, 14, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(512, 512, 7, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(192, 192, 17, 1, 7), tile, 28);
+    bench_winograd(*tier, peak, same(192, 192, 17, 7, 1), tile, 28);
+    bench_winograd(*tier, peak, same(384, 384, 8, 1, 3), tile, 28);
+  }
+  for (int64_t tile : {2, 4}) {
+    bench_winograd(*tier, peak, same(48, 64, 35, 5, 5), tile, 28);
+    bench_winograd(*tier, peak, same(32, 128, 14, 5, 5), tile, 28);
+  }
   bench_depthwise(*tier, peak, 32, 112, 3, 1);
   bench_depthwise(*tier, peak, 96, 112, 3, 2);
   bench_depthwise(*tier, peak, 384, 14, 3, 1);

@@ -56,10 +56,10 @@ int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Tar
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
 
-// Panels of the widest register block; where they are the tasks of a team, as many for each member.
+// Panels of the widest register block, or so many more that the tasks of few blocks are shared evenly by a team.
 int64_t panels_of(const WinogradPlan& plan, int threads) {
   const int64_t fewest = ceil_div(plan.oc_vectors, kTileVectors), team = threads;
-  if (plan.blocks * fewest >= 8 * team) return fewest;
+  if (plan.tasks >= 8 * team || plan.tasks % team == 0) return fewest;
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
 
@@ -82,8 +82,20 @@ TaskSplit split_of(const WinogradPlan& plan, int threads) {
   // Members of a team that is larger than the one compiled for share workspaces.
   constexpr int64_t kFewestWorkspaces = 4;
   TaskSplit split = TaskSplit::of(plan.tasks, plan.shape.flops(), true);
-  split.workspaces = std::min(split.workspaces, std::max<int64_t>(threads, kFewestWorkspaces));
+  split.workspaces = std::min(split.workspaces, split.serial ? 1 : std::max<int64_t>(threads, kFewestWorkspaces));
   return split;
+}
+
+// Floats from one member's workspace to the next. Steps share their scratch memory: workspaces at the same places in
+// most of them leave what a core wrote in its own cache.
+int64_t workspace_stride(const WinogradPlan& plan) {
+  constexpr int64_t kApart = (1 << 20) / 4;
+  return ceil_div(plan.workspace_size, kApart) * kApart;
+}
+
+int64_t workspace_bytes(const WinogradPlan& plan, const TaskSplit& split) {
+  if (split.workspaces == 0) return 0;
+  return ((split.workspaces - 1) * workspace_stride(plan) + plan.workspace_size) * 4;
 }
 
 // Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
@@ -109,8 +121,9 @@ double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Ta
 // and output pass once, from memory where they are large.
 double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
   constexpr double kCacheBytes = 4e6;
-  constexpr double kAlone = 0.9;  // of the memory's bandwidth, which one core does not reach
-  const double memory = target.memory_gbps * (speedup > 1 ? 1 : kAlone);
+  // Of the target's figure, which stands for mixed traffic, reading weights in order.
+  constexpr double kAlone = 0.9, kTogether = 1.6;
+  const double memory = target.memory_gbps * std::min(kAlone * speedup, kTogether);
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
   const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
   double us = (weights / memory + data / (data > kCacheBytes ? memory : target.l2_gbps * speedup)) / 1e3;
@@ -174,7 +187,7 @@ class WinogradStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
-    return Prepared::of(call, call.split.workspaces * workspace_floats(call.plan) * 4);
+    return Prepared::of(call, workspace_bytes(call.plan, call.split));
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -185,7 +198,7 @@ class WinogradStep final : public KernelStep {
     if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
     WinogradMember members[kMaxMembers];
     for (int64_t i = 0; i < call.split.workspaces; ++i) {
-      members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_floats(call.plan);
+      members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_stride(call.plan);
     }
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_winograd(call.plan, kernels_.transforms, kernels_.tiles, a, begin, end, members[workspace]);
@@ -201,8 +214,6 @@ class WinogradStep final : public KernelStep {
   Kernels kernels_;
   int threads_;
   Tensor weight_, bias_;
-
-  static int64_t workspace_floats(const WinogradPlan& plan) { return ceil_div(plan.workspace_size, 16) * 16; }
 };
 
 // Fast convolution by small tiles: Lavin & Gray 2015.
@@ -222,7 +233,7 @@ class WinogradRoutine final : public ConvRoutine {
       c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
       c.cost.error = winograd_error(shape, tile);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
-      c.cost.workspace_bytes = split_of(plan, target.threads).workspaces * plan.workspace_size * 4;
+      c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
       all.push_back(std::move(c));
     }
     return all;
