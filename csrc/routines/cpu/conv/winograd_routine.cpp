@@ -56,9 +56,15 @@ int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Tar
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
 
+// The block, or a smaller one of which each member of a team gets as many.
+int64_t shared_block(const WinogradPlan& plan, int64_t team) {
+  if (plan.blocks <= 1 || plan.blocks >= 8 * team) return plan.schedule.block;
+  return ceil_div(plan.tiles, ceil_div(plan.blocks, team) * team);
+}
+
 // Panels of the widest register block, or so many more that the tasks of few blocks are shared evenly by a team.
-int64_t panels_of(const WinogradPlan& plan, int threads) {
-  const int64_t fewest = ceil_div(plan.oc_vectors, kTileVectors), team = threads;
+int64_t panels_of(const WinogradPlan& plan, int64_t team) {
+  const int64_t fewest = ceil_div(plan.oc_vectors, kTileVectors);
   if (plan.tasks >= 8 * team || plan.tasks % team == 0) return fewest;
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
@@ -68,6 +74,7 @@ WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& k
   schedule.tile = tile;
   schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
   schedule.block = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
+  schedule.block = shared_block(plan_winograd(shape, schedule, kernels.lanes), target.threads);
   schedule.panels = panels_of(plan_winograd(shape, schedule, kernels.lanes), target.threads);
   return plan_winograd(shape, schedule, kernels.lanes);
 }
