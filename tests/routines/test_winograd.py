@@ -84,7 +84,9 @@ def test_other_kernels_agree_with_the_reference(tier, kernel, tile, seed):
 
 
 @by_tier
-@pytest.mark.parametrize(("kernel", "tile", "output"), [(3, 2, 7), (3, 6, 18), (5, 4, 23), (7, 2, 1), (7, 4, 19), (7, 6, 18)])
+@pytest.mark.parametrize(
+    ("kernel", "tile", "output"), [(3, 2, 7), (3, 6, 18), (5, 4, 23), (7, 2, 1), (7, 4, 19), (7, 6, 18)]
+)
 @pytest.mark.parametrize("tail", ["", "relu"])
 def test_one_dimension_agrees_with_the_reference(tier, kernel, tile, output, tail):
     case = Case(kernel)
