@@ -49,8 +49,8 @@ struct WinogradPass {
   float* dst = nullptr;
   int64_t dst_step = 0, dst_line = 0, dst_block = 0;
   int64_t lines = 1, blocks = 1;
-  int64_t begin = 0,
-          end = 0;    // of the input: elements outside are zero and not read; of the output: the rest is dropped
+  // Of the input: elements outside are zero and not read; of the output: the rest is dropped.
+  int64_t begin = 0, end = 0;
   int64_t ahead = 0;  // of the input: floats between what is read and what is prefetched; 0: nothing is
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
