@@ -47,6 +47,30 @@ std::vector<double> weight_transform(const WinogradAxis& axis) {
   return g;
 }
 
+template <int kTaps, class T>
+void combine_taps(const double* g, const double* from, int64_t step, int64_t width, T* to) {
+  for (int64_t o = 0; o < width; ++o) {
+    double sum = g[0] * from[o];
+    for (int k = 1; k < kTaps; ++k) sum += g[k] * from[k * step + o];
+    to[o] = static_cast<T>(sum);
+  }
+}
+
+// to = the sum of g[k] times the row at from + k * step.
+template <class T>
+void combine(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, T* to) {
+  switch (taps) {
+    case 1:
+      return combine_taps<1>(g, from, step, width, to);
+    case 3:
+      return combine_taps<3>(g, from, step, width, to);
+    case 5:
+      return combine_taps<5>(g, from, step, width, to);
+    default:
+      return combine_taps<7>(g, from, step, width, to);
+  }
+}
+
 // Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
 struct TileRun {
   int64_t begin, end;
@@ -302,18 +326,11 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
   const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
   const std::vector<double> along_h = weight_transform(plan.h), along_w = weight_transform(plan.w);
   const auto most = static_cast<size_t>(plan.product_row);
-  std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most), sums(most);
+  std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
     const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
     const auto at = [&](std::vector<double>& rows, int64_t i) { return &rows[static_cast<size_t>(i * width)]; };
-    // to = the sum of g[k] times row k * step of `from`.
-    const auto combine = [&](const double* g, const double* from, int64_t count, int64_t step, double* to) {
-      std::fill_n(to, width, 0.0);
-      for (int64_t k = 0; k < count; ++k, from += step * width) {
-        for (int64_t o = 0; o < width; ++o) to[o] += g[k] * from[o];
-      }
-    };
     float* panel = packed + first * plan.points * ic;
     for (int64_t c = 0; c < ic; ++c) {
       for (int64_t o = 0; o < width; ++o) {
@@ -323,12 +340,11 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
       }
       for (int64_t i = 0; i < plan.h.points(); ++i) {
         for (int64_t j = 0; j < kw; ++j) {
-          combine(&along_h[static_cast<size_t>(i * kh)], at(taps, j), kh, kw, at(half, j));
+          combine(kh, &along_h[static_cast<size_t>(i * kh)], at(taps, j), kw * width, width, at(half, j));
         }
         for (int64_t j = 0; j < plan.w.points(); ++j) {
-          combine(&along_w[static_cast<size_t>(j * kw)], half.data(), kw, 1, sums.data());
           float* to = panel + ((i * plan.w.points() + j) * ic + c) * width;
-          for (int64_t o = 0; o < width; ++o) to[o] = static_cast<float>(sums[static_cast<size_t>(o)]);
+          combine(kw, &along_w[static_cast<size_t>(j * kw)], half.data(), width, width, to);
         }
       }
     }
