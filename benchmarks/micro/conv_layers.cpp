@@ -1,6 +1,7 @@
 // GFLOP/s of the convolution and GEMM kernels on layers of ResNet and MobileNet, one thread, and their share of the
 // peak that a loop of fused multiply-adds reaches on this core. Layers whose data exceed the caches read them from
-// memory, as in a network.
+// memory, as in a network. Winograd's GFLOP/s are those of its products, its share is that of the multiplications that
+// the direct method would do, and its parts are the times of the two transforms, by leaving them out.
 //
 //   conv_layers [scalar|avx2|avx512|neon]      the default is the widest tier that the host runs
 //
@@ -20,6 +21,7 @@
 #include "routines/cpu/conv/depthwise.h"
 #include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/conv/direct_nchwc.h"
+#include "routines/cpu/conv/winograd.h"
 #include "routines/cpu/gemm/gemm.h"
 
 namespace neo {
@@ -63,6 +65,7 @@ struct Tier {
   const PackKernels* pack;
   const RowKernels* rows;
   const DepthwiseKernels* depthwise;
+  const WinogradKernels* winograd;
 };
 
 std::vector<Tier> host_tiers() {
@@ -71,8 +74,10 @@ std::vector<Tier> host_tiers() {
   const auto pack = NEO_HOST_TIERS(pack_kernels);
   const auto rows = NEO_HOST_TIERS(row_kernels);
   const auto depthwise = NEO_HOST_TIERS(depthwise_kernels);
+  const auto winograd = NEO_HOST_TIERS(winograd_kernels);
   for (size_t i = 0; i < tiles.size(); ++i) {
-    tiers.push_back({tiles[i].name, tiles[i].table, pack[i].table, rows[i].table, depthwise[i].table});
+    tiers.push_back(
+        {tiles[i].name, tiles[i].table, pack[i].table, rows[i].table, depthwise[i].table, winograd[i].table});
   }
   return tiers;
 }
@@ -121,10 +126,23 @@ ConvShape square(int64_t ic, int64_t oc, int64_t image, int64_t kernel, int64_t 
   return s;
 }
 
+// Stride 1, the output as large as the input.
+ConvShape same(int64_t ic, int64_t oc, int64_t image, int64_t kh, int64_t kw) {
+  ConvShape s;
+  s.ic = ic;
+  s.oc = oc;
+  s.ih = s.iw = s.oh = s.ow = image;
+  s.kh = kh;
+  s.kw = kw;
+  s.pad_top = kh / 2;
+  s.pad_left = kw / 2;
+  return s;
+}
+
 std::string describe(const char* kind, const ConvShape& s) {
   char text[96];
-  std::snprintf(text, sizeof text, "%-10s c%-4d k%-4d hw%-3d f%d s%d", kind, int(s.ic), int(s.oc), int(s.ih), int(s.kh),
-                int(s.stride_h));
+  std::snprintf(text, sizeof text, "%-10s c%-4d k%-4d hw%-3d f%dx%d s%d", kind, int(s.ic), int(s.oc), int(s.ih),
+                int(s.kh), int(s.kw), int(s.stride_h));
   return text;
 }
 
@@ -145,6 +163,46 @@ void bench_direct(const Tier& tier, double peak, const ConvShape& s) {
   args.hi = INFINITY;
   report(describe("direct", s), s.flops(),
          seconds(s.flops(), [&] { run_direct(plan, *tier.tiles, args, 0, plan.tasks); }), peak);
+}
+
+void bench_winograd(const Tier& tier, double peak, const ConvShape& s, int64_t tile, int64_t block) {
+  const int64_t lanes = tier.tiles->lanes;
+  WinogradSchedule schedule;
+  schedule.tile = tile;
+  schedule.panels = (s.oc + kTileVectors * lanes - 1) / (kTileVectors * lanes);
+  schedule.block = block;
+  const WinogradPlan plan = plan_winograd(s, schedule, lanes);
+  Buffer src(plan.ic_vectors * lanes * s.ih * s.iw), dst(plan.oc_vectors * lanes * s.oh * s.ow);
+  Buffer weight(winograd_weight_size(plan)), bias(plan.oc_vectors * lanes), workspace(plan.workspace_size);
+  WinogradArgs args;
+  args.src = src.get();
+  args.src_block = s.ih * s.iw * lanes;
+  args.weight = weight.get();
+  args.bias = bias.get();
+  args.dst = dst.get();
+  args.dst_block = s.oh * s.ow * lanes;
+  args.hi = INFINITY;
+  const auto time = [&](const WinogradKernels& kernels) {
+    return seconds(s.flops(), [&] {
+      WinogradMember member;
+      member.workspace = workspace.get();
+      run_winograd(plan, kernels, *tier.tiles, args, 0, plan.tasks, member);
+    });
+  };
+  const double whole = time(*tier.winograd);
+  WinogradKernels without_input = *tier.winograd, without_output = *tier.winograd;
+  for (auto& kernel : without_input.input) kernel = [](const WinogradPass&) {};
+  for (auto& row : without_output.output) {
+    for (auto& kernel : row) kernel = [](const WinogradPass&) {};
+  }
+  const double input = whole - time(without_input), output = whole - time(without_output);
+  const double products = 2.0 * static_cast<double>(plan.products() * s.ic * plan.oc_vectors * lanes);
+  std::printf(
+      "%-32s m%d b%-3d %9.1f us %8.1f GFLOP/s %5.0f %% of direct, input %2.0f %%, output %2.0f %%, products %.0f %% of "
+      "peak\n",
+      describe("winograd", s).c_str(), int(tile), int(block), whole * 1e6, products / (whole - input - output) * 1e-9,
+      100.0 * s.flops() / whole / peak, 100 * input / whole, 100 * output / whole,
+      100 * products / (whole - input - output) / peak);
 }
 
 void bench_first(const Tier& tier, double peak, const ConvShape& s) {
@@ -235,6 +293,19 @@ int run(const std::string& name) {
   bench_direct(*tier, peak, square(256, 512, 56, 1, 2));
   bench_direct(*tier, peak, square(24, 144, 56, 1, 1));
   bench_direct(*tier, peak, square(96, 576, 14, 1, 1));
+  for (int64_t tile : {2, 4, 6}) {
+    bench_winograd(*tier, peak, same(64, 64, 56, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(128, 128, 28, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(256, 256, 14, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(512, 512, 7, 3, 3), tile, 28);
+    bench_winograd(*tier, peak, same(192, 192, 17, 1, 7), tile, 28);
+    bench_winograd(*tier, peak, same(192, 192, 17, 7, 1), tile, 28);
+    bench_winograd(*tier, peak, same(384, 384, 8, 1, 3), tile, 28);
+  }
+  for (int64_t tile : {2, 4}) {
+    bench_winograd(*tier, peak, same(48, 64, 35, 5, 5), tile, 28);
+    bench_winograd(*tier, peak, same(32, 128, 14, 5, 5), tile, 28);
+  }
   bench_depthwise(*tier, peak, 32, 112, 3, 1);
   bench_depthwise(*tier, peak, 96, 112, 3, 2);
   bench_depthwise(*tier, peak, 384, 14, 3, 1);

@@ -24,11 +24,12 @@ int64_t spread(int64_t floats) {
   return (ceil_div(floats, kLine) | 1) * kLine;
 }
 
-// Rows are what points give the three weights: (1, p, p^2) / (d/dx of x W(x^2) at p), W as in the input transform.
-std::vector<double> weight_transform(int64_t tile) {
-  const double* points = tile == 2 ? kWinogradPoints2 : tile == 4 ? kWinogradPoints4 : kWinogradPoints6;
-  const int64_t pairs = tile / 2;
-  std::vector<double> g(static_cast<size_t>(3 * (tile + 2)), 0.0);
+// Rows are what points give the weights: (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform.
+std::vector<double> weight_transform(const WinogradAxis& axis) {
+  if (axis.kernel == 1) return {1.0};
+  const int64_t pairs = (axis.points() - 2) / 2;
+  const double* points = kWinogradPoints[pairs];
+  std::vector<double> g(static_cast<size_t>(axis.points() * axis.kernel), 0.0);
   double whole = 1;
   for (int64_t i = 0; i < pairs; ++i) {
     const double p = points[i];
@@ -36,47 +37,145 @@ std::vector<double> weight_transform(int64_t tile) {
     double scale = 2 * p * p;
     for (int64_t j = 0; j < pairs; ++j) scale *= j == i ? 1 : p * p - points[j] * points[j];
     for (int64_t sign = 0; sign < 2; ++sign) {
-      double* row = &g[static_cast<size_t>(3 * (1 + 2 * i + sign))];
+      double* row = &g[static_cast<size_t>((1 + 2 * i + sign) * axis.kernel)];
       row[0] = 1 / scale;
-      row[1] = (sign ? -p : p) / scale;
-      row[2] = p * p / scale;
+      for (int64_t k = 1; k < axis.kernel; ++k) row[k] = row[k - 1] * (sign ? -p : p);
     }
   }
-  g[0] = 1 / whole;
-  g[static_cast<size_t>(3 * (tile + 2) - 1)] = 1;
+  g.front() = 1 / whole;
+  g.back() = 1;
   return g;
 }
 
-struct TileAt {
-  int64_t image, top, left;  // of the output
+template <int kTaps, class T>
+void combine_taps(const double* g, const double* from, int64_t step, int64_t width, T* to) {
+  for (int64_t o = 0; o < width; ++o) {
+    double sum = g[0] * from[o];
+    for (int k = 1; k < kTaps; ++k) sum += g[k] * from[k * step + o];
+    to[o] = static_cast<T>(sum);
+  }
+}
 
-  static TileAt of(const WinogradPlan& plan, int64_t tile) {
-    const int64_t in_image = tile % (plan.tiles_h * plan.tiles_w);
-    return {tile / (plan.tiles_h * plan.tiles_w), in_image / plan.tiles_w * plan.schedule.tile,
-            in_image % plan.tiles_w * plan.schedule.tile};
+// to = the sum of g[k] times the row at from + k * step.
+template <class T>
+void combine(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, T* to) {
+  switch (taps) {
+    case 1:
+      return combine_taps<1>(g, from, step, width, to);
+    case 3:
+      return combine_taps<3>(g, from, step, width, to);
+    case 5:
+      return combine_taps<5>(g, from, step, width, to);
+    default:
+      return combine_taps<7>(g, from, step, width, to);
+  }
+}
+
+// Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
+struct TileRun {
+  int64_t begin, end;
+  int64_t image, top, left;  // of the first one's output
+
+  int64_t size() const { return end - begin; }
+
+  static TileRun of(const WinogradPlan& plan, int64_t begin, int64_t end) {
+    const int64_t in_image = begin % (plan.h.tiles * plan.w.tiles);
+    const int64_t row = in_image / plan.w.tiles, column = in_image % plan.w.tiles;
+    const int64_t count = std::min({end - begin, plan.run, plan.w.tiles - column});
+    return {begin, begin + count, begin / (plan.h.tiles * plan.w.tiles), row * plan.h.tile, column * plan.w.tile};
   }
 };
 
-void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const WinogradArgs& args,
-                     IndexRange tiles, float* transformed) {
+int64_t pairs_of(const WinogradAxis& axis) {
+  return (axis.points() - 2) / 2;
+}
+
+// One axis alone: every tile at once.
+void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run, WinogradPass t,
+                        float* transformed) {
   const ConvShape& s = plan.shape;
-  const int64_t size = plan.schedule.tile + 2;
-  WinogradInput t;
-  t.row = s.iw * plan.lanes;
+  const bool along_h = plan.h.kernel > 1;
+  const WinogradAxis& axis = along_h ? plan.h : plan.w;
+  const int64_t ih = run.top - s.pad_top;
+  t.src_step = along_h ? s.iw * plan.lanes : plan.lanes;
+  t.dst_step = plan.input_point;
+  t.dst_block = plan.lanes;
   t.blocks = plan.ic_vectors;
-  t.block = args.src_block;
-  t.dst_point = plan.input_point;
-  for (int64_t i = tiles.begin; i < tiles.end; ++i) {
-    const TileAt at = TileAt::of(plan, i);
-    const int64_t ih = at.top - s.pad_top, iw = at.left - s.pad_left;
-    t.src = args.src + at.image * args.src_batch;
+  for (int64_t i = 0; i < run.size(); ++i) {
+    const int64_t iw = run.left + i * plan.w.tile - s.pad_left;
+    const int64_t at = along_h ? ih : iw, size = along_h ? s.ih : s.iw;
+    const int64_t across = along_h ? iw : ih, across_size = along_h ? s.iw : s.ih;
+    const bool is_inside = across >= 0 && across < across_size;
+    t.begin = std::clamp<int64_t>(-at, 0, axis.points());
+    t.end = is_inside ? std::clamp<int64_t>(size - at, 0, axis.points()) : 0;
     t.first = (ih * s.iw + iw) * plan.lanes;
-    t.top = std::clamp<int64_t>(-ih, 0, size);
-    t.bottom = std::clamp<int64_t>(s.ih - ih, 0, size);
-    t.left = std::clamp<int64_t>(-iw, 0, size);
-    t.right = std::clamp<int64_t>(s.iw - iw, 0, size);
-    t.dst = transformed + (i - tiles.begin) * plan.tile_stride;
-    kernels.input[plan.schedule.tile / 2](t);
+    t.dst = transformed + i * plan.tile_stride;
+    kernels.input[pairs_of(axis)](t);
+  }
+}
+
+// Both axes: along h the columns of all tiles of the run, into `half`, then along w tile by tile.
+void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run, WinogradPass t,
+                         float* transformed, float* half) {
+  const ConvShape& s = plan.shape;
+  const int64_t lanes = plan.lanes;
+  const int64_t ih = run.top - s.pad_top, iw = run.left - s.pad_left;
+  const int64_t columns = (run.size() - 1) * plan.w.tile + plan.w.points();
+  const int64_t left = std::clamp<int64_t>(-iw, 0, columns), right = std::clamp<int64_t>(s.iw - iw, left, columns);
+  const int64_t rows = plan.h.points();
+  t.src_step = s.iw * lanes;
+  t.src_line = lanes;
+  t.dst = half + left * lanes;
+  t.dst_step = columns * lanes;
+  t.dst_line = lanes;
+  t.dst_block = rows * columns * lanes;
+  t.lines = right - left;
+  t.begin = std::clamp<int64_t>(-ih, 0, rows);
+  t.end = std::clamp<int64_t>(s.ih - ih, 0, rows);
+  t.ahead = 2 * plan.w.tile * lanes;
+  WinogradPass second;
+  second.src = half;
+  second.src_step = lanes;
+  second.src_line = t.dst_step;
+  second.src_block = t.dst_block;
+  second.dst_step = plan.input_point;
+  second.dst_line = plan.w.points() * plan.input_point;
+  second.dst_block = lanes;
+  second.lines = rows;
+  second.end = plan.w.points();
+  const float* image = t.src;
+  for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
+    t.src = image;
+    t.first = b * t.src_block + (ih * s.iw + iw + left) * lanes;
+    t.blocks = second.blocks = std::min(plan.run_vectors, plan.ic_vectors - b);
+    kernels.input[pairs_of(plan.h)](t);
+    for (int64_t line = 0; line < t.blocks * rows; ++line) {
+      float* row = half + line * columns * lanes;
+      std::fill_n(row, left * lanes, 0.0f);
+      std::fill_n(row + right * lanes, (columns - right) * lanes, 0.0f);
+    }
+    for (int64_t i = 0; i < run.size(); ++i) {
+      second.first = i * plan.w.tile * lanes;
+      second.dst = transformed + i * plan.tile_stride + b * lanes;
+      kernels.input[pairs_of(plan.w)](second);
+    }
+  }
+}
+
+void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const WinogradArgs& args,
+                     IndexRange tiles, float* transformed, float* half) {
+  WinogradPass t;
+  t.src_block = args.src_block;
+  for (int64_t i = tiles.begin; i < tiles.end;) {
+    const TileRun run = TileRun::of(plan, i, tiles.end);
+    t.src = args.src + run.image * args.src_batch;
+    float* dst = transformed + (i - tiles.begin) * plan.tile_stride;
+    if (plan.is_plane()) {
+      transform_plane_run(plan, kernels, run, t, dst, half);
+    } else {
+      transform_line_run(plan, kernels, run, t, dst);
+    }
+    i = run.end;
   }
 }
 
@@ -109,37 +208,77 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
 }
 
 void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const WinogradArgs& args,
-                        IndexRange tiles, IndexRange vectors, const float* products) {
+                        IndexRange tiles, IndexRange vectors, const float* products, float* half) {
   const ConvShape& s = plan.shape;
-  const int64_t m = plan.schedule.tile;
-  WinogradOutput t;
-  t.src_point = plan.product_point;
-  t.vectors = vectors.size();
-  t.last_lanes = std::min(s.oc - (vectors.end - 1) * plan.lanes, plan.lanes);
-  if (args.bias) t.bias = args.bias + vectors.begin * plan.lanes;
-  t.residual_block = args.residual_block;
-  t.dst_block = args.dst_block;
-  t.row = s.ow * plan.lanes;
-  t.lo = args.lo;
-  t.hi = args.hi;
+  const int64_t lanes = plan.lanes, row = s.ow * lanes;
+  const bool is_plane = plan.is_plane(), along_h = plan.w.kernel == 1;
+  WinogradEpilogue e;
+  e.residual_block = args.residual_block;
+  e.last_lanes = std::min(s.oc - (vectors.end - 1) * lanes, lanes);
+  if (args.bias) e.bias = args.bias + vectors.begin * lanes;
+  e.lo = args.lo;
+  e.hi = args.hi;
+  WinogradPass first;
+  first.src_step = plan.w.points() * plan.product_point;
+  first.src_line = plan.product_point;
+  first.src_block = lanes;
+  first.dst = half;
+  first.dst_step = plan.w.points() * lanes;
+  first.dst_line = lanes;
+  first.dst_block = plan.h.tile * first.dst_step;
+  first.lines = plan.w.points();
+  WinogradPass last;
+  last.src = half;
+  last.src_step = is_plane ? lanes : plan.product_point;
+  last.src_line = first.dst_step;
+  last.src_block = is_plane ? first.dst_block : lanes;
+  last.dst_step = along_h ? row : lanes;
+  last.dst_line = row;
+  last.dst_block = args.dst_block;
+  last.epilogue = &e;
+  first.blocks = last.blocks = vectors.size();
+  const WinogradAxis& axis = along_h ? plan.h : plan.w;
+  const auto transform = kernels.output[pairs_of(axis)][axis.tile / 2];
   for (int64_t i = tiles.begin; i < tiles.end; ++i) {
-    const TileAt at = TileAt::of(plan, i);
-    const int64_t pixel = (at.top * s.ow + at.left) * plan.lanes;
-    t.src = products + (i - tiles.begin) * plan.product_row;
-    t.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_block + pixel;
-    if (args.residual) {
-      t.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_block + pixel;
+    const TileRun at = TileRun::of(plan, i, i + 1);
+    const int64_t pixel = (at.top * s.ow + at.left) * lanes;
+    const float* src = products + (i - tiles.begin) * plan.product_row;
+    const int64_t rows = std::min(plan.h.tile, s.oh - at.top), columns = std::min(plan.w.tile, s.ow - at.left);
+    if (is_plane) {
+      first.src = src;
+      kernels.output[pairs_of(plan.h)][plan.h.tile / 2](first);
+      last.lines = rows;
+    } else {
+      last.src = src;
     }
-    t.rows = std::min(m, s.oh - at.top);
-    t.columns = std::min(m, s.ow - at.left);
-    kernels.output[m / 2](t);
+    last.end = along_h ? rows : columns;
+    last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_block + pixel;
+    if (args.residual) {
+      e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_block + pixel;
+    }
+    transform(last);
   }
+}
+
+WinogradAxis axis_of(int64_t kernel, int64_t tile, int64_t size) {
+  WinogradAxis axis;
+  axis.kernel = kernel;
+  axis.tile = kernel == 1 ? 1 : tile;
+  axis.tiles = ceil_div(size, axis.tile);
+  return axis;
+}
+
+double axis_error(int64_t tile, int64_t kernel) {
+  constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
+  return kernel == 1 ? 1 : kErrors[(kernel - 3) / 2][tile / 2 - 1];
 }
 
 }  // namespace
 
 const char* reject_winograd(const ConvShape& s) {
-  if (s.kh != 3 || s.kw != 3) return "the kernel is not 3x3";
+  const auto is_taken = [](int64_t kernel) { return is_winograd_tile(kernel == 1 ? 1 : 2, kernel); };
+  if (!is_taken(s.kh) || !is_taken(s.kw)) return "a side of the kernel is not 1, 3, 5 or 7";
+  if (s.kh == 1 && s.kw == 1) return "the kernel is 1x1";
   if (s.stride_h != 1 || s.stride_w != 1) return "the stride is not 1";
   if (s.dilation_h != 1 || s.dilation_w != 1) return "the dilation is not 1";
   if (s.groups != 1) return "more than one group";
@@ -147,28 +286,35 @@ const char* reject_winograd(const ConvShape& s) {
 }
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes) {
+  constexpr int64_t kHalfFloats = 4096;  // half of a first-level cache
   NEO_ASSERT(!reject_winograd(shape));
-  const int64_t m = schedule.tile;
   WinogradPlan plan;
   plan.shape = shape;
   plan.schedule = schedule;
   plan.lanes = lanes;
-  plan.points = (m + 2) * (m + 2);
+  plan.h = axis_of(shape.kh, schedule.tile, shape.oh);
+  plan.w = axis_of(shape.kw, schedule.tile, shape.ow);
+  plan.points = plan.h.points() * plan.w.points();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
   plan.oc_vectors = ceil_div(shape.oc, lanes);
-  plan.panels = ceil_div(plan.oc_vectors, schedule.oc_vectors);
-  plan.tiles_h = ceil_div(shape.oh, m);
-  plan.tiles_w = ceil_div(shape.ow, m);
-  plan.tiles = shape.n * plan.tiles_h * plan.tiles_w;
+  plan.panels = schedule.panels;
+  plan.tiles = shape.n * plan.h.tiles * plan.w.tiles;
   plan.blocks = ceil_div(plan.tiles, schedule.block);
   plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, ceil_div(kWantedTasks, plan.blocks)) : 1;
   plan.tasks = plan.blocks * plan.panel_parts;
   const int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
-  plan.product_row = std::min(plan.oc_vectors, schedule.oc_vectors) * lanes;
+  plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
   plan.product_point = spread(most * plan.product_row);
-  plan.workspace_size = plan.points * (plan.input_point + plan.product_point);
+  plan.run = 4;
+  int64_t half = 0;
+  if (plan.is_plane()) {
+    const int64_t floats = ((plan.run - 1) * plan.w.tile + plan.w.points()) * plan.h.points() * lanes;
+    plan.run_vectors = std::clamp<int64_t>(kHalfFloats / floats, 1, plan.ic_vectors);
+    half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.product_row);
+  }
+  plan.workspace_size = plan.points * (plan.input_point + plan.product_point) + half;
   return plan;
 }
 
@@ -177,62 +323,52 @@ int64_t winograd_weight_size(const WinogradPlan& plan) {
 }
 
 void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* packed) {
-  const int64_t size = plan.schedule.tile + 2, ic = plan.shape.ic, oc = plan.shape.oc;
-  const std::vector<double> g = weight_transform(plan.schedule.tile);
-  const auto most = static_cast<size_t>(plan.schedule.oc_vectors * plan.lanes);
-  std::vector<double> taps(9 * most), half(static_cast<size_t>(size) * 3 * most);
+  const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
+  const std::vector<double> along_h = weight_transform(plan.h), along_w = weight_transform(plan.w);
+  const auto most = static_cast<size_t>(plan.product_row);
+  std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
     const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
+    const auto at = [&](std::vector<double>& rows, int64_t i) { return &rows[static_cast<size_t>(i * width)]; };
     float* panel = packed + first * plan.points * ic;
     for (int64_t c = 0; c < ic; ++c) {
       for (int64_t o = 0; o < width; ++o) {
-        for (int64_t k = 0; k < 9; ++k) {
-          taps[static_cast<size_t>(k * width + o)] = first + o < oc ? weight[((first + o) * ic + c) * 9 + k] : 0.0;
+        for (int64_t k = 0; k < kh * kw; ++k) {
+          *(at(taps, k) + o) = first + o < oc ? weight[((first + o) * ic + c) * kh * kw + k] : 0.0;
         }
       }
-      for (int64_t i = 0; i < size; ++i) {
-        const double* row = &g[static_cast<size_t>(3 * i)];
-        for (int64_t j = 0; j < 3; ++j) {
-          double* to = &half[static_cast<size_t>((i * 3 + j) * width)];
-          const double* from = &taps[static_cast<size_t>(j * width)];
-          for (int64_t o = 0; o < width; ++o) {
-            to[o] = row[0] * from[o] + row[1] * from[3 * width + o] + row[2] * from[6 * width + o];
-          }
+      for (int64_t i = 0; i < plan.h.points(); ++i) {
+        for (int64_t j = 0; j < kw; ++j) {
+          combine(kh, &along_h[static_cast<size_t>(i * kh)], at(taps, j), kw * width, width, at(half, j));
         }
-      }
-      for (int64_t i = 0; i < size; ++i) {
-        const double* from = &half[static_cast<size_t>(i * 3 * width)];
-        for (int64_t j = 0; j < size; ++j) {
-          const double* row = &g[static_cast<size_t>(3 * j)];
-          float* to = panel + ((i * size + j) * ic + c) * width;
-          for (int64_t o = 0; o < width; ++o) {
-            to[o] = static_cast<float>(row[0] * from[o] + row[1] * from[width + o] + row[2] * from[2 * width + o]);
-          }
+        for (int64_t j = 0; j < plan.w.points(); ++j) {
+          float* to = panel + ((i * plan.w.points() + j) * ic + c) * width;
+          combine(kw, &along_w[static_cast<size_t>(j * kw)], half.data(), width, width, to);
         }
       }
     }
   }
 }
 
-double winograd_error(int64_t tile, int64_t ic) {
-  const double many = tile == 2 ? 0.63 : tile == 4 ? 1.82 : 7.9;
-  return many * (1 + 4.5 / static_cast<double>(ic));
+double winograd_error(const ConvShape& shape, int64_t tile) {
+  return axis_error(tile, shape.kh) * axis_error(tile, shape.kw) * (1 + 4.5 / static_cast<double>(shape.ic));
 }
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,
                   const WinogradArgs& args, int64_t task_begin, int64_t task_end, WinogradMember& member) {
   float* products = member.workspace + plan.points * plan.input_point;
+  float* half = products + plan.points * plan.product_point;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t block = task / plan.panel_parts;
     const IndexRange mine = even_part(plan.tiles, plan.blocks, block);
-    if (member.block != block) transform_block(plan, kernels, args, mine, member.workspace);
+    if (member.block != block) transform_block(plan, kernels, args, mine, member.workspace, half);
     member.block = block;
     const IndexRange panels = even_part(plan.panels, plan.panel_parts, task % plan.panel_parts);
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       const IndexRange vectors = panel_vectors(plan, p);
       multiply_panel(plan, tiles, args, mine.size(), vectors, member.workspace, products);
-      transform_products(plan, kernels, args, mine, vectors, products);
+      transform_products(plan, kernels, args, mine, vectors, products, half);
     }
   }
 }

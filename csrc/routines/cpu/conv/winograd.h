@@ -1,12 +1,13 @@
 #pragma once
 
-// Winograd convolution F(m, 3) in two dimensions: 3x3, stride 1, on NCHW[x]c with x the vector width. An output tile of
-// m x m pixels is the transform of (m + 2)^2 products between transformed input and transformed weights, summed over
-// the input channels: (m + 2)^2 multiplications in place of 9 m^2. A task takes a block of tiles through input
-// transform, products (the tile kernels of GEMM) and output transform, so that what is transformed stays in the cache
-// of its core.
+// Winograd convolution F(m, r), stride 1, on NCHW[x]c with x the vector width. An axis with a kernel of r = 3, 5 or 7
+// taps is cut into tiles of m pixels, each the transform of m + r - 1 products between transformed input and
+// transformed weights, summed over the input channels: m + r - 1 multiplications in place of r m. Both axes are
+// transformed one after the other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task
+// takes a block of tiles through input transform, products (the tile kernels of GEMM) and output transform, so that
+// what is transformed stays in the cache of its core.
 //
-// The transforms interpolate at 0, +-points and infinity, which makes rounding errors grow with m; see
+// The transforms interpolate at 0, +-points and infinity, which makes rounding errors grow with m and r; see
 // winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read it.
 
 #include <stdint.h>
@@ -16,49 +17,49 @@
 
 namespace neo {
 
-// The positive interpolation points of F(2, 3), F(4, 3) and F(6, 3): near those of least error that are short binary
-// fractions, which keeps most constants of the transforms exact.
-constexpr double kWinogradPoints2[1] = {1};
-constexpr double kWinogradPoints4[2] = {0.625, 1.5};
-constexpr double kWinogradPoints6[3] = {0.5, 1, 2};
-constexpr int kWinogradMaxPairs = 3;
-constexpr int kWinogradMaxPoints = 2 * kWinogradMaxPairs + 2;
+// The positive interpolation points of transforms with 2, 4, ..., 12 points: near those of least error over the shapes
+// that use them, and short binary fractions, which keeps most constants of the transforms exact.
+constexpr int kWinogradMaxPairs = 5;
+constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
+    {}, {1}, {0.625, 1.5}, {0.5, 1, 2}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
+constexpr int kWinogradMaxTile = 6;
 
-// One tile of the input: dst[point][block] = B' d B per vector of channels. Positions outside [top, bottom) x
-// [left, right) of the (m + 2)^2 patch are padding and not read.
-struct WinogradInput {
-  const float* src = nullptr;  // of the image
-  int64_t first = 0;           // offset of the patch's corner, which may lie outside
-  int64_t row = 0;             // floats from one row to the next
-  int64_t blocks = 0;          // of channels
-  int64_t block = 0;           // floats from one to the next
-  int64_t top = 0, bottom = 0, left = 0, right = 0;
-  float* dst = nullptr;  // blocks are dense
-  int64_t dst_point = 0;
-};
+// The tiles that there are kernels for.
+constexpr bool is_winograd_tile(int64_t tile, int64_t kernel) {
+  if (kernel == 1) return tile == 1;
+  if (kernel != 3 && kernel != 5 && kernel != 7) return false;
+  return tile >= 2 && tile % 2 == 0 && tile <= kWinogradMaxTile;
+}
 
-// One tile of the output: dst = clamp(A' src A + bias + residual) in its first rows x columns pixels. The last vector
-// has `last_lanes` channels, the rest of its lanes is made zero.
-struct WinogradOutput {
-  const float* src = nullptr;  // vectors are dense
-  int64_t src_point = 0;
-  int64_t vectors = 0;
-  int64_t last_lanes = 0;
-  const float* bias = nullptr;  // dense vectors, or null
-  const float* residual = nullptr;
+// What follows the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
+// channels, the rest of its lanes is made zero.
+struct WinogradEpilogue {
+  const float* bias = nullptr;      // one vector per block, dense, or null
+  const float* residual = nullptr;  // or null; steps and lines as those of dst
   int64_t residual_block = 0;
-  float* dst = nullptr;
-  int64_t dst_block = 0;
-  int64_t row = 0;  // floats from one row of dst and residual to the next
-  int64_t rows = 0, columns = 0;
+  int64_t last_lanes = 0;
   float lo = 0.0f, hi = 0.0f;
 };
 
-// The transforms of one instruction set, by m / 2.
+// Transforms lines of vectors along one axis: element i of a line is at src + first + i * src_step.
+struct WinogradPass {
+  const float* src = nullptr;
+  int64_t first = 0;  // offset of element 0, which may lie outside of what there is
+  int64_t src_step = 0, src_line = 0, src_block = 0;
+  float* dst = nullptr;
+  int64_t dst_step = 0, dst_line = 0, dst_block = 0;
+  int64_t lines = 1, blocks = 1;
+  // Of the input: elements outside are zero and not read; of the output: the rest is dropped.
+  int64_t begin = 0, end = 0;
+  int64_t ahead = 0;  // of the input: floats between what is read and what is prefetched; 0: nothing is
+  const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
+};
+
+// The transforms of one instruction set: `input` by (points - 2) / 2, `output` also by tile / 2.
 struct WinogradKernels {
   int lanes;
-  void (*input[kWinogradMaxPairs + 1])(const WinogradInput&);
-  void (*output[kWinogradMaxPairs + 1])(const WinogradOutput&);
+  void (*input[kWinogradMaxPairs + 1])(const WinogradPass&);
+  void (*output[kWinogradMaxPairs + 1][kWinogradMaxTile / 2 + 1])(const WinogradPass&);
 };
 
 namespace scalar {
@@ -76,9 +77,17 @@ const WinogradKernels& winograd_kernels();
 
 // One point of the schedule space.
 struct WinogradSchedule {
-  int64_t tile = 4;        // m: 2, 4 or 6
-  int64_t oc_vectors = 4;  // vectors of output channels per register block, 1 ... 4
-  int64_t block = 1;       // most tiles per task
+  int64_t tile = 4;    // m, of the axes whose kernel is longer than 1
+  int64_t panels = 1;  // of output channels, at most kTileVectors vectors each
+  int64_t block = 1;   // most tiles per task
+};
+
+// One axis of a plan.
+struct WinogradAxis {
+  int64_t kernel = 1, tile = 1;
+  int64_t tiles = 0;  // of an image
+
+  int64_t points() const { return tile + kernel - 1; }
 };
 
 // What the shape and the schedule decide. Plain bytes, made by plan_winograd.
@@ -86,17 +95,22 @@ struct WinogradPlan {
   ConvShape shape;
   WinogradSchedule schedule;
   int64_t lanes = 0;
-  int64_t points = 0;  // (m + 2)^2
+  WinogradAxis h, w;
+  int64_t points = 0;  // of both axes
   int64_t ic_vectors = 0, oc_vectors = 0;
-  int64_t panels = 0;  // of output channels, at most schedule.oc_vectors vectors each
-  int64_t tiles_h = 0, tiles_w = 0;
+  int64_t panels = 0;                          // of output channels
   int64_t tiles = 0;                           // of all images
   int64_t blocks = 0;                          // of tiles
   int64_t panel_parts = 0;                     // tasks per block
   int64_t tile_stride = 0, input_point = 0;    // floats between tiles and between points of the transformed input
   int64_t product_row = 0, product_point = 0;  // the same of the products
+  int64_t run = 0;                             // most neighbouring tiles that are transformed together along h
+  int64_t run_vectors = 0;                     // of input channels, transformed together
   int64_t workspace_size = 0;                  // floats per member of the team
   int64_t tasks = 0;                           // fixed by shape and schedule
+
+  int64_t products() const { return points * h.tiles * w.tiles; }  // multiplications of an image per pair of channels
+  bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
 };
 
 // Strides are in elements.
@@ -122,15 +136,20 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
 int64_t winograd_weight_size(const WinogradPlan& plan);
 void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* packed);
 
-// Root of the mean square error against float64 on normal data, in units of the direct method's: measured over 4 to
-// 512 input channels, 10 % added. Many channels take most roundings of the direct method; where values are positive, as
-// behind a Relu, both sums round more and the ratio is 0.6 of this.
+// Root of the mean square error against float64 on normal data, in units of the direct method's. The errors of the two
+// axes multiply, since each method's grow with the root of the number of its terms. Measured on this routine over 4 to
+// 512 input channels, 10 % added; few channels take fewest roundings off the direct method. Where values are positive,
+// as behind a Relu, both sums round more and the ratio is smaller.
 //
-//   input channels      4     16     64    256    512
-//   F(2, 3)          1.10   0.75   0.61   0.57   0.57
-//   F(4, 3)          3.5    2.3    1.8    1.6    1.7
-//   F(6, 3)         14.9    9.8    7.8    7.0    7.2
-double winograd_error(int64_t tile, int64_t ic);
+//   256 channels     m = 2      4      6
+//   1x3, 3x1          0.75   1.28   2.67
+//   1x5, 5x1          1.07   1.99   4.6
+//   1x7, 7x1          1.9    4.0    9.5
+//   3x3               0.58   1.66   7.3
+//   3x5               0.79   2.5
+//   5x5               1.10   3.9
+//   7x7               3.7
+double winograd_error(const ConvShape& shape, int64_t tile);
 
 // What a member of the team keeps between its tasks of one run.
 struct WinogradMember {

@@ -17,7 +17,8 @@ struct Transform {
 };
 
 template <int N>
-constexpr Transform<N> make_transform(const double (&points)[N]) {
+constexpr Transform<N> make_transform() {
+  const double(&points)[kWinogradMaxPairs] = kWinogradPoints[N];
   Transform<N> t = {};
   for (int skip = -1; skip < N; ++skip) {
     double c[N + 1] = {1};
@@ -38,35 +39,20 @@ constexpr Transform<N> make_transform(const double (&points)[N]) {
 }
 
 template <int N>
-struct Constants;
-template <>
-struct Constants<1> {
-  static constexpr Transform<1> kTransform = make_transform(kWinogradPoints2);
-};
-template <>
-struct Constants<2> {
-  static constexpr Transform<2> kTransform = make_transform(kWinogradPoints4);
-};
-template <>
-struct Constants<3> {
-  static constexpr Transform<3> kTransform = make_transform(kWinogradPoints6);
-};
-
-template <int N>
 NEO_INLINE void transform_input(const F32 (&d)[2 * N + 2], F32 (&t)[2 * N + 2]) {
-  constexpr Transform<N> c = Constants<N>::kTransform;
+  constexpr Transform<N> c = make_transform<N>();
   F32 zeroth = d[2 * N], infinite = d[2 * N + 1];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int k = 0; k < N; ++k) {
     zeroth = fma(broadcast(c.whole[k]), d[2 * k], zeroth);
     infinite = fma(broadcast(c.whole[k]), d[2 * k + 1], infinite);
   }
   t[0] = zeroth;
   t[2 * N + 1] = infinite;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
     F32 even = d[2 * N], odd = d[2 * N - 1];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < N - 1; ++k) {
       even = fma(broadcast(c.part[i][k]), d[2 * k + 2], even);
       odd = fma(broadcast(c.part[i][k]), d[2 * k + 1], odd);
@@ -76,119 +62,122 @@ NEO_INLINE void transform_input(const F32 (&d)[2 * N + 2], F32 (&t)[2 * N + 2]) 
   }
 }
 
-template <int N>
-NEO_INLINE void transform_output(const F32 (&m)[2 * N + 2], F32 (&y)[2 * N]) {
-  constexpr Transform<N> c = Constants<N>::kTransform;
+template <int N, int M>
+NEO_INLINE void transform_output(const F32 (&m)[2 * N + 2], F32 (&y)[M]) {
+  constexpr Transform<N> c = make_transform<N>();
   F32 sum[N], difference[N];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
     sum[i] = m[1 + 2 * i] + m[2 + 2 * i];
     difference[i] = m[1 + 2 * i] - m[2 + 2 * i];
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < 2 * N; ++r) {
+  for (int r = 0; r < M; ++r) {
     F32 value = r % 2 == 0 ? sum[0] : difference[0];
     if (c.power[0][r] != 1.0f) value = broadcast(c.power[0][r]) * value;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 1; i < N; ++i) value = fma(broadcast(c.power[i][r]), r % 2 == 0 ? sum[i] : difference[i], value);
     if (r == 0) value = m[0] + value;
-    if (r == 2 * N - 1) value = value + m[2 * N + 1];
+    if (r == M - 1) value = value + m[2 * N + 1];
     y[r] = value;
   }
 }
 
-// Images that no private cache holds arrive while the tiles before are at work.
 template <int N>
-void run_input(const WinogradInput& t) {
+void run_input(const WinogradPass& t) {
   constexpr int kSize = 2 * N + 2;
-  constexpr int kAhead = 2 * (2 * N) * kLanes;  // two tiles
-  const bool whole = t.top == 0 && t.left == 0 && t.bottom == kSize && t.right == kSize;
+  const bool whole = t.begin == 0 && t.end == kSize;
   for (int64_t b = 0; b < t.blocks; ++b) {
-    const float* src = t.src + b * t.block;
-    float* dst = t.dst + b * kLanes;
-    F32 half[kSize][kSize];
-    for (int j = 0; j < kSize; ++j) {
+    for (int64_t l = 0; l < t.lines; ++l) {
+      const float* src = t.src + (t.first + b * t.src_block + l * t.src_line);
+      float* dst = t.dst + b * t.dst_block + l * t.dst_line;
       F32 d[kSize], v[kSize];
-      const float* column = src + (t.first + j * kLanes);
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i) prefetch_l2(column + i * t.row + kAhead);
+      if (t.ahead) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kSize; ++i) prefetch_l2(src + i * t.src_step + t.ahead);
+      }
       if (whole) {
-#pragma GCC unroll 8
-        for (int i = 0; i < kSize; ++i) d[i] = load(column + i * t.row);
+#pragma GCC unroll 16
+        for (int i = 0; i < kSize; ++i) d[i] = load(src + i * t.src_step);
       } else {
-        const bool inside = j >= t.left && j < t.right;
-#pragma GCC unroll 8
-        for (int i = 0; i < kSize; ++i) d[i] = inside && i >= t.top && i < t.bottom ? load(column + i * t.row) : zero();
+#pragma GCC unroll 16
+        for (int i = 0; i < kSize; ++i) d[i] = i >= t.begin && i < t.end ? load(src + i * t.src_step) : zero();
       }
       transform_input<N>(d, v);
-#pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i) half[i][j] = v[i];
-    }
-    for (int i = 0; i < kSize; ++i) {
-      F32 d[kSize], v[kSize];
-#pragma GCC unroll 8
-      for (int j = 0; j < kSize; ++j) d[j] = half[i][j];
-      transform_input<N>(d, v);
-#pragma GCC unroll 8
-      for (int j = 0; j < kSize; ++j) store(dst + (i * kSize + j) * t.dst_point, v[j]);
+#pragma GCC unroll 16
+      for (int i = 0; i < kSize; ++i) store(dst + i * t.dst_step, v[i]);
     }
   }
 }
 
-template <int N>
-void run_output(const WinogradOutput& t) {
-  constexpr int kSize = 2 * N + 2, kTile = 2 * N;
-  const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
-  const bool whole = t.rows == kTile && t.columns == kTile;
-  for (int64_t b = 0; b < t.vectors; ++b) {
-    const float* src = t.src + b * kLanes;
-    F32 half[kTile][kSize];
-    for (int j = 0; j < kSize; ++j) {
-      F32 m[kSize], v[kTile];
+template <int N, int M>
+void run_output(const WinogradPass& t) {
+  constexpr int kSize = 2 * N + 2;
+  const WinogradEpilogue* e = t.epilogue;
+  const F32 lo = broadcast(e ? e->lo : 0.0f), hi = broadcast(e ? e->hi : 0.0f);
+  for (int64_t b = 0; b < t.blocks; ++b) {
+    const F32 bias = e && e->bias ? load(e->bias + b * kLanes) : zero();
+    const int64_t lanes = e && b + 1 == t.blocks ? e->last_lanes : kLanes;
+    for (int64_t l = 0; l < t.lines; ++l) {
+      const float* src = t.src + (b * t.src_block + l * t.src_line);
+      float* dst = t.dst + b * t.dst_block + l * t.dst_line;
+      F32 m[kSize], y[M];
+#pragma GCC unroll 16
+      for (int i = 0; i < kSize; ++i) m[i] = load(src + i * t.src_step);
+      transform_output<N, M>(m, y);
+      if (!e) {
 #pragma GCC unroll 8
-      for (int i = 0; i < kSize; ++i) m[i] = load(src + (i * kSize + j) * t.src_point);
-      transform_output<N>(m, v);
-#pragma GCC unroll 8
-      for (int i = 0; i < kTile; ++i) half[i][j] = v[i];
-    }
-    const F32 bias = t.bias ? load(t.bias + b * kLanes) : zero();
-    const float* residual = t.residual ? t.residual + b * t.residual_block : nullptr;
-    float* dst = t.dst + b * t.dst_block;
-    const int64_t lanes = b + 1 < t.vectors ? kLanes : t.last_lanes;
-    for (int i = 0; i < t.rows; ++i) {
-      F32 m[kSize], v[kTile];
-#pragma GCC unroll 8
-      for (int j = 0; j < kSize; ++j) m[j] = half[i][j];
-      transform_output<N>(m, v);
-      if (whole && lanes == kLanes) {
-#pragma GCC unroll 8
-        for (int j = 0; j < kTile; ++j) {
-          F32 y = v[j] + bias;
-          if (residual) y = y + load(residual + i * t.row + j * kLanes);
-          store(dst + i * t.row + j * kLanes, min(hi, max(lo, y)));
-        }
+        for (int i = 0; i < M; ++i) store(dst + i * t.dst_step, y[i]);
         continue;
       }
-      for (int j = 0; j < t.columns; ++j) {
-        float* pixel = dst + i * t.row + j * kLanes;
-        F32 y = v[j] + bias;
-        if (residual) y = y + load(residual + i * t.row + j * kLanes);
-        y = min(hi, max(lo, y));
-        if (lanes < kLanes) store(pixel, zero());
-        store_n(pixel, y, lanes);
+      const float* residual = e->residual ? e->residual + b * e->residual_block + l * t.dst_line : nullptr;
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i) {
+        if (i >= t.end) break;
+        F32 value = y[i] + bias;
+        if (residual) value = value + load(residual + i * t.dst_step);
+        value = min(hi, max(lo, value));
+        if (lanes == kLanes) {
+          store(dst + i * t.dst_step, value);
+        } else {
+          store(dst + i * t.dst_step, zero());
+          store_n(dst + i * t.dst_step, value, lanes);
+        }
       }
     }
   }
 }
 
-constexpr WinogradKernels kKernels = {kLanes,
-                                      {nullptr, run_input<1>, run_input<2>, run_input<3>},
-                                      {nullptr, run_output<1>, run_output<2>, run_output<3>}};
+template <int N, int M>
+constexpr void fill_output(WinogradKernels& table) {
+  if constexpr (M <= 2 * N && M <= kWinogradMaxTile) {
+    if constexpr (is_winograd_tile(M, 2 * N + 3 - M)) table.output[N][M / 2] = run_output<N, M>;
+    fill_output<N, M + 2>(table);
+  }
+}
+
+template <int N>
+constexpr void fill(WinogradKernels& table) {
+  if constexpr (N <= kWinogradMaxPairs) {
+    table.input[N] = run_input<N>;
+    fill_output<N, 2>(table);
+    fill<N + 1>(table);
+  }
+}
+
+constexpr WinogradKernels make_table() {
+  WinogradKernels table = {};
+  table.lanes = kLanes;
+  fill<1>(table);
+  return table;
+}
+
+constexpr WinogradKernels kTable = make_table();
 
 }  // namespace
 
 const WinogradKernels& winograd_kernels() {
-  return kKernels;
+  return kTable;
 }
 
 }  // namespace neo::NEO_ISA

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_routine.h"
@@ -13,16 +14,26 @@ namespace {
 // No tile is offered whose error is more in units of the direct method's: a whole model keeps within 16.
 constexpr double kMostError = 12;
 
-double products_of(const ConvShape& s, int64_t tile) {
-  return static_cast<double>((tile + 2) * (tile + 2) * ceil_div(s.oh, tile) * ceil_div(s.ow, tile));
-}
-
-// The errors of F(6, 3) are four times those of F(4, 3): it must save multiplications worth that, which the tiles at
-// the border often undo.
-bool is_offered(const ConvShape& s, int64_t tile) {
+// The tiles of a shape, by their error. Errors that grow by a multiple must save multiplications worth that, which the
+// tiles at the border often undo.
+std::vector<int64_t> offered_tiles(const ConvShape& s, int64_t lanes) {
   constexpr double kWorthwhile = 0.9;
-  if (winograd_error(tile, s.ic) > kMostError) return false;
-  return tile <= 4 || products_of(s, tile) <= kWorthwhile * products_of(s, 4);
+  constexpr double kSmallError = 2.7;
+  std::vector<int64_t> tiles;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t tile = 2; tile <= kWinogradMaxTile; tile += 2) {
+    const auto fits = [&](int64_t kernel) { return kernel == 1 || is_winograd_tile(tile, kernel); };
+    if (!fits(s.kh) || !fits(s.kw)) continue;
+    const double error = winograd_error(s, tile);
+    if (error > kMostError) continue;
+    WinogradSchedule schedule;
+    schedule.tile = tile;
+    const auto products = static_cast<double>(plan_winograd(s, schedule, lanes).products());
+    if (error > kSmallError * (1 + 4.5 / static_cast<double>(s.ic)) && products > kWorthwhile * least) continue;
+    least = std::min(least, products);
+    tiles.push_back(tile);
+  }
+  return tiles;
 }
 
 // The two instruction set dependent parts.
@@ -35,12 +46,37 @@ struct Kernels {
   }
 };
 
-// Tiles per task: the panel of weights that one register block fetched serves the next one from L1. Weights far beyond
-// the private cache are worth more tiles, though their transforms no longer stay in it.
-int64_t block_of(int64_t weight_size, int64_t oc_vectors, const TileKernels& kernels, const Target& target) {
-  const int64_t rows = kernels.max_rows[oc_vectors];
-  const int64_t wanted = weight_size * 4 > 8 * target.l2_bytes ? 28 : 14;
-  return ceil_div(wanted, rows) * rows;
+// Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
+// memory for few tiles, are worth more tiles.
+int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
+  constexpr int64_t kFew = 14, kMany = 28;
+  const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
+  const bool many = winograd_weight_size(plan) * 4 > target.l2_bytes / 2 || workspace * 5 <= target.l2_bytes * 2;
+  const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
+  return ceil_div(many ? kMany : kFew, rows) * rows;
+}
+
+// The block, or a smaller one of which each member of a team gets as many.
+int64_t shared_block(const WinogradPlan& plan, int64_t team) {
+  if (plan.blocks <= 1 || plan.blocks >= 8 * team) return plan.schedule.block;
+  return ceil_div(plan.tiles, ceil_div(plan.blocks, team) * team);
+}
+
+// Panels of the widest register block, or so many more that the tasks of few blocks are shared evenly by a team.
+int64_t panels_of(const WinogradPlan& plan, int64_t team) {
+  const int64_t fewest = ceil_div(plan.oc_vectors, kTileVectors);
+  if (plan.tasks >= 8 * team || plan.tasks % team == 0) return fewest;
+  return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
+}
+
+WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels, const Target& target) {
+  WinogradSchedule schedule;
+  schedule.tile = tile;
+  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
+  schedule.block = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
+  schedule.block = shared_block(plan_winograd(shape, schedule, kernels.lanes), target.threads);
+  schedule.panels = panels_of(plan_winograd(shape, schedule, kernels.lanes), target.threads);
+  return plan_winograd(shape, schedule, kernels.lanes);
 }
 
 struct WinogradCall {
@@ -53,13 +89,25 @@ TaskSplit split_of(const WinogradPlan& plan, int threads) {
   // Members of a team that is larger than the one compiled for share workspaces.
   constexpr int64_t kFewestWorkspaces = 4;
   TaskSplit split = TaskSplit::of(plan.tasks, plan.shape.flops(), true);
-  split.workspaces = std::min(split.workspaces, std::max<int64_t>(threads, kFewestWorkspaces));
+  split.workspaces = std::min(split.workspaces, split.serial ? 1 : std::max<int64_t>(threads, kFewestWorkspaces));
   return split;
 }
 
-// Cycles of the transforms of one vector of channels, per point; a cycle is one vector FMA.
-constexpr double kInputCycles = 8.7;
-constexpr double kOutputCycles = 5.5;
+// Floats from one member's workspace to the next. Steps share their scratch memory: workspaces at the same places in
+// most of them leave what a core wrote in its own cache.
+int64_t workspace_stride(const WinogradPlan& plan) {
+  constexpr int64_t kApart = (1 << 20) / 4;
+  return ceil_div(plan.workspace_size, kApart) * kApart;
+}
+
+int64_t workspace_bytes(const WinogradPlan& plan, const TaskSplit& split) {
+  if (split.workspaces == 0) return 0;
+  return ((split.workspaces - 1) * workspace_stride(plan) + plan.workspace_size) * 4;
+}
+
+// Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
+constexpr double kInputCycles = 3.6;
+constexpr double kOutputCycles = 2.8;
 
 double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   const auto tiles = static_cast<double>(plan.tiles), points = static_cast<double>(plan.points);
@@ -71,20 +119,21 @@ double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Ta
   const auto ic = static_cast<double>(plan.shape.ic);
   const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
   const double products = tiles * points * ic * oc_vectors / efficiency;
-  const double transforms = tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
+  const double axes = plan.is_plane() ? 2 : 1;
+  const double transforms = axes * tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
   return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
 // Weights pass once from memory and then, for every further block of tiles of a thread, from the shared cache; input
-// and output pass once.
+// and output pass once, from memory where they are large.
 double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
   constexpr double kCacheBytes = 4e6;
-  constexpr double kAlone = 0.8;  // of the memory's bandwidth, which one core does not reach
-  const double memory = target.memory_gbps * (speedup > 1 ? 1 : kAlone);
+  // Of the target's figure, which stands for mixed traffic, reading weights in order.
+  constexpr double kAlone = 0.9, kTogether = 1.6;
+  const double memory = target.memory_gbps * std::min(kAlone * speedup, kTogether);
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
   const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
-  const double bandwidth = weights + data > kCacheBytes ? memory : target.l2_gbps * speedup;
-  double us = (weights + data) / (bandwidth * 1e3);
+  double us = (weights / memory + data / (data > kCacheBytes ? memory : target.l2_gbps * speedup)) / 1e3;
   if (weights > 0.75 * static_cast<double>(target.l2_bytes)) {
     const double passes = static_cast<double>(plan.blocks) / speedup - 1;
     us += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
@@ -96,7 +145,7 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
                    const Target& target) {
   constexpr double kStepUs = 0.4;
   constexpr double kForkUs = 1.5;
-  constexpr double kExposed = 0.4;  // of the shorter of arithmetic and streaming
+  constexpr double kExposed = 0.5;  // of the streaming, behind arithmetic
   const TaskSplit split = split_of(plan, target.threads);
   double speedup = 1;
   if (!split.serial && target.threads > 1) {
@@ -105,7 +154,7 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
   }
   const double compute = compute_us(plan, kernels, target) / speedup,
                stream = stream_us(problem, plan, speedup, target);
-  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute, stream) + kExposed * std::min(compute, stream);
+  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute + kExposed * stream, stream);
 }
 
 class WinogradStep final : public KernelStep {
@@ -145,7 +194,7 @@ class WinogradStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
-    return Prepared::of(call, call.split.workspaces * workspace_floats(call.plan) * 4);
+    return Prepared::of(call, workspace_bytes(call.plan, call.split));
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -156,7 +205,7 @@ class WinogradStep final : public KernelStep {
     if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
     WinogradMember members[kMaxMembers];
     for (int64_t i = 0; i < call.split.workspaces; ++i) {
-      members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_floats(call.plan);
+      members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_stride(call.plan);
     }
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_winograd(call.plan, kernels_.transforms, kernels_.tiles, a, begin, end, members[workspace]);
@@ -172,8 +221,6 @@ class WinogradStep final : public KernelStep {
   Kernels kernels_;
   int threads_;
   Tensor weight_, bias_;
-
-  static int64_t workspace_floats(const WinogradPlan& plan) { return ceil_div(plan.workspace_size, 16) * 16; }
 };
 
 // Fast convolution by small tiles: Lavin & Gray 2015.
@@ -186,20 +233,14 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
-    for (int64_t tile : {4, 2, 6}) {
-      if (!is_offered(shape, tile)) continue;
-      WinogradSchedule schedule;
-      schedule.tile = tile;
-      schedule.oc_vectors = std::min<int64_t>(kTileVectors, ceil_div(shape.oc, target.lanes()));
-      WinogradPlan plan = plan_winograd(shape, schedule, target.lanes());
-      schedule.block = block_of(winograd_weight_size(plan), schedule.oc_vectors, kernels.tiles, target);
-      plan = plan_winograd(shape, schedule, target.lanes());
+    for (int64_t tile : offered_tiles(shape, target.lanes())) {
+      const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
-      c.schedule = {{"tile", tile}, {"oc_bn", schedule.oc_vectors * target.lanes()}, {"block", schedule.block}};
+      c.schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
       c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
-      c.cost.error = winograd_error(tile, shape.ic);
+      c.cost.error = winograd_error(shape, tile);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
-      c.cost.workspace_bytes = split_of(plan, target.threads).workspaces * plan.workspace_size * 4;
+      c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
       all.push_back(std::move(c));
     }
     return all;
@@ -209,7 +250,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     WinogradSchedule schedule;
     schedule.tile = candidate.schedule.at("tile");
-    schedule.oc_vectors = candidate.schedule.at("oc_bn") / target.lanes();
+    schedule.panels = candidate.schedule.at("panels");
     schedule.block = candidate.schedule.at("block");
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                           Kernels::of(target), target.threads);
@@ -221,9 +262,9 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
-    if (problem.geometry.axes != 2) return "not two spatial axes";
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    const Dims ones(4, 1);
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
     if (const char* why = reject_winograd(problem.geometry.shape(ones, ones))) return why;
     return std::nullopt;
   }
