@@ -77,8 +77,9 @@ class ChainTask {
   static constexpr int64_t kMaxRows = kDepthwiseMaxRows;
 
   // `count` pixels of one vector of channels, of which `valid` exist; the others become zero.
-  void run_program(const EltwiseProgram* program, float* pixels, int64_t count, int64_t valid) const {
-    if (!program || count == 0) return;
+  void activate(const ChainStage& stage, float* pixels, int64_t count, int64_t valid) const {
+    kernels_.depthwise->activate(stage.activation, pixels, count);
+    if (!stage.program || count == 0) return;
     EltwiseSpace space{};
     space.axes = 1;
     space.size[0] = 1;
@@ -89,7 +90,7 @@ class ChainTask {
     space.block_axis = valid < plan_.lanes ? 0 : -1;
     space.valid_lanes = static_cast<int32_t>(valid);
     const void* const operands[] = {pixels, pixels};
-    kernels_.eltwise({program, &space, operands}, 0, space.tiles);
+    kernels_.eltwise({stage.program, &space, operands}, 0, space.tiles);
   }
 
   // The part of a register block that is the same for all its pixels.
@@ -138,7 +139,7 @@ class ChainTask {
         kernels_.tiles->rows[vectors.size()][part.size()](t);
       });
       for (int64_t v = 0; v < vectors.size(); ++v) {
-        run_program(args_.expand.program, dst + t.dst_vector[v], count * s.iw, plan_.lanes);
+        activate(args_.expand, dst + t.dst_vector[v], count * s.iw, plan_.lanes);
       }
       rows.begin += count;
     }
@@ -179,7 +180,7 @@ class ChainTask {
         line.dst = dst + (oh - out.begin) * s.ow * lanes;
         kernels_.depthwise->line(line);
       }
-      run_program(args_.depthwise.program, dst, out.size() * s.ow, line.valid);
+      activate(args_.depthwise, dst, out.size() * s.ow, line.valid);
     }
   }
 
@@ -210,8 +211,8 @@ class ChainTask {
                         first + part.begin, part.size());
       });
       for (int64_t v = vectors.begin; v < vectors.end; ++v) {
-        run_program(args_.project.program, dst_ + v * args_.dst_block + first * lanes, pixels,
-                    std::min(lanes, plan_.shape.oc - v * lanes));
+        activate(args_.project, dst_ + v * args_.dst_block + first * lanes, pixels,
+                 std::min(lanes, plan_.shape.oc - v * lanes));
       }
     }
   }

@@ -49,12 +49,14 @@ struct ChainKernels {
   EltwiseTasks eltwise = nullptr;
 };
 
-// What happens to the sums of one convolution before the next: a clamp, then a program of one input where there is one.
+// What happens to the sums of one convolution before the next: a clamp, then an activation of its own kernel or a
+// program of one input.
 struct ChainStage {
   const float* weight = nullptr;
   const float* bias = nullptr;  // padded to whole vectors, or null
   float lo = 0.0f, hi = 0.0f;
-  const EltwiseProgram* program = nullptr;
+  Activation activation = Activation::None;  // keeps zero
+  const EltwiseProgram* program = nullptr;   // or null
 };
 
 struct ChainArgs {

@@ -88,7 +88,11 @@ std::optional<ChainLink> read_link(const Node& conv, const Node* activation, std
   if (!problem) return std::nullopt;
   ChainLink link;
   link.conv = *problem;
-  if (activation) {
+  if (activation && activation->op == "HardSwish") {
+    link.activation = Activation::HardSwish;
+  } else if (activation && activation->op == "Swish" && activation->float_attr("alpha", 1) == 1) {
+    link.activation = Activation::Silu;
+  } else if (activation) {
     const auto compiled = compile_eltwise(Workload::of(*activation), why);
     if (!compiled) return std::nullopt;
     if (compiled->program.inputs != 1) {

@@ -21,7 +21,8 @@ std::vector<Workload> match_chains(const Node& root, ChainForm form, const Graph
 // One convolution of a chain and what follows it.
 struct ChainLink {
   ConvProblem conv;
-  std::optional<EltwiseProgram> program;
+  Activation activation = Activation::None;
+  std::optional<EltwiseProgram> program;  // of any other activation
 };
 
 // A group that match_chains() made, as a routine sees it.

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "routines/cpu/conv/conv_chain_problem.h"
 #include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/depthwise_cost.h"
 #include "routines/cpu/eltwise/compile_program.h"
-#include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
 
 NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
@@ -35,7 +35,8 @@ TaskSplit split_of(const ChainPlan& plan) {
   return TaskSplit::of(plan.tasks, flops_of(plan.shape), true);
 }
 
-// What a pointwise convolution's operations would be at the peak, in as many as take as long.
+// The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
+// The figures are direct_nchwc's, since chains compete with it, and its strips are short.
 double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double run, const Target& target,
                       const TileKernels& kernels) {
   const double vectors = static_cast<double>(split.vectors) / static_cast<double>(split.panels);
@@ -44,27 +45,39 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
   const double panel_bytes = static_cast<double>(ic) * vectors * target.lanes() * 4;
   const auto block = static_cast<double>(std::min<int64_t>(target.lanes(), ic));
   const double efficiency =
-      0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+      0.96 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
   return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
 }
 
-double program_work(const std::optional<EltwiseProgram>& program, int64_t vectors, double pixels,
-                    const Target& target) {
-  constexpr double kEfficiency = 0.3;
-  return program ? 2 * eltwise_work(*program) * static_cast<double>(vectors * target.lanes()) * pixels / kEfficiency
-                 : 0;
+double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
+  constexpr double kProgramEfficiency = 0.25;
+  double per_element = 0;  // operations at the peak
+  switch (link.activation) {
+    case Activation::None:
+      if (link.program) per_element = 2 * eltwise_work(*link.program) / kProgramEfficiency;
+      break;
+    case Activation::HardSwish:
+      per_element = 10;
+      break;
+    case Activation::Silu:
+      per_element = 50;
+      break;
+  }
+  return per_element * static_cast<double>(vectors * target.lanes()) * pixels;
 }
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
                    const Target& target) {
+  // What a depthwise convolution keeps of its speed if its rows are not already in the private cache.
+  constexpr double kOutside = 0.85;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
   const double out_pixels = images * static_cast<double>(s.oh * s.ow);
   const auto run = static_cast<double>(plan.strip * s.ow);
-  double work =
-      2.0 * static_cast<double>(plan.inner.vectors * s.taps()) * lanes * out_pixels / depthwise_efficiency(s) +
-      program_work(problem.depthwise.program, plan.inner.vectors, out_pixels, target);
+  const double efficiency = std::min(1.0, depthwise_efficiency(s) / kOutside);
+  double work = 2.0 * static_cast<double>(plan.inner.vectors * s.taps()) * lanes * out_pixels / efficiency +
+                activation_work(problem.depthwise, plan.inner.vectors, out_pixels, target);
   double bytes = 4 * lanes * static_cast<double>(s.taps() * plan.inner.vectors);
   double in_pixels = images * static_cast<double>(s.ih * s.iw);
   bytes += 4 * lanes * in_pixels * std::ceil(static_cast<double>(plan.shape.ic) / lanes);
@@ -74,15 +87,15 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
     in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
     work += pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) +
-            program_work(problem.expand->program, plan.inner.vectors, in_pixels, target);
+            activation_work(*problem.expand, plan.inner.vectors, in_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
   }
   if (plan.shape.project) {
     work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) +
-            program_work(problem.project->program, plan.outer.vectors, out_pixels, target);
+            activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
   }
-  return tasks_us(work, 1.0, split_of(plan).serial ? 1 : plan.tasks, bytes, target);
+  return depthwise_us(work, split_of(plan).serial ? 1 : plan.tasks, bytes, target);
 }
 
 struct ChainCall {
@@ -176,6 +189,7 @@ class ChainStep final : public KernelStep {
     if (packed.bias.defined()) stage.bias = packed.bias.as<float>();
     stage.lo = link.conv.epilogue.lo;
     stage.hi = link.conv.epilogue.hi;
+    stage.activation = link.activation;
     if (link.program) stage.program = &*link.program;
     return stage;
   }

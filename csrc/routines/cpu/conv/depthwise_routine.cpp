@@ -1,6 +1,6 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/depthwise.h"
-#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/conv/depthwise_cost.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
