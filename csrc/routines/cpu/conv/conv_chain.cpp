@@ -232,7 +232,7 @@ class ChainTask {
 }  // namespace
 
 ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_t wanted, int64_t cache_bytes) {
-  constexpr int64_t kPixels = 56;
+  constexpr int64_t kPixels = 224;
   const ConvShape& s = shape.depthwise;
   ChainPlan plan;
   plan.shape = shape;

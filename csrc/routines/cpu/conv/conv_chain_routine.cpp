@@ -36,7 +36,7 @@ TaskSplit split_of(const ChainPlan& plan) {
 }
 
 // The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
-// The figures are direct_nchwc's, since chains compete with it, and its strips are short.
+// The figures are direct_nchwc's, since chains compete with it.
 double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double run, const Target& target,
                       const TileKernels& kernels) {
   const double vectors = static_cast<double>(split.vectors) / static_cast<double>(split.panels);
@@ -45,7 +45,7 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
   const double panel_bytes = static_cast<double>(ic) * vectors * target.lanes() * 4;
   const auto block = static_cast<double>(std::min<int64_t>(target.lanes(), ic));
   const double efficiency =
-      0.96 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+      0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
   return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
 }
 
@@ -68,14 +68,17 @@ double activation_work(const ChainLink& link, int64_t vectors, double pixels, co
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
                    const Target& target) {
-  // What a depthwise convolution keeps of its speed if its rows are not already in the private cache.
-  constexpr double kOutside = 0.85;
+  // What separate steps keep of the speed of a depthwise convolution if its rows are not yet in the private cache; and
+  // a projection of its own if there is room for both images there: it need not share it with a strip.
+  constexpr double kOutside = 0.85, kShared = 0.99;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
   const double out_pixels = images * static_cast<double>(s.oh * s.ow);
   const auto run = static_cast<double>(plan.strip * s.ow);
-  const double efficiency = std::min(1.0, depthwise_efficiency(s) / kOutside);
+  const double inner_bytes = 4 * lanes * out_pixels * static_cast<double>(plan.inner.vectors);
+  const bool saves = plan.shape.expand || inner_bytes > static_cast<double>(target.l2_bytes);
+  const double efficiency = std::min(1.0, depthwise_efficiency(s) / (saves ? kOutside : 1));
   double work = 2.0 * static_cast<double>(plan.inner.vectors * s.taps()) * lanes * out_pixels / efficiency +
                 activation_work(problem.depthwise, plan.inner.vectors, out_pixels, target);
   double bytes = 4 * lanes * static_cast<double>(s.taps() * plan.inner.vectors);
@@ -91,7 +94,7 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
   }
   if (plan.shape.project) {
-    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) +
+    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / (saves ? 1 : kShared) +
             activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
   }
