@@ -44,7 +44,10 @@ class Chain:
         kernel = attrs["kernel_shape"] if kind == "d" else [1] * (len(x.shape) - 2)
         out = channels if kind == "d" else out
         dims = [out, 1 if kind == "d" else channels, *kernel]
-        operands = [x, self.graph.add_constant(f"w{index}", floats(self.random, dims) / np.float32(np.sqrt(np.prod(dims[1:]))))]
+        operands = [
+            x,
+            self.graph.add_constant(f"w{index}", floats(self.random, dims) / np.float32(np.sqrt(np.prod(dims[1:])))),
+        ]
         if self.random.random() < 0.7:
             operands.append(self.graph.add_constant(f"b{index}", floats(self.random, [out])))
         window = {**attrs, "group": channels} if kind == "d" else {}
@@ -150,7 +153,9 @@ def test_a_plane_without_pixels(tier, routine):
 
 def ends_of_chains(chain, node):
     return {
-        c["routine"].split("{")[0] for c in candidates(chain.graph, "scalar", node) if c["routine"].startswith(tuple(FORMS))
+        c["routine"].split("{")[0]
+        for c in candidates(chain.graph, "scalar", node)
+        if c["routine"].startswith(tuple(FORMS))
     }
 
 
