@@ -49,11 +49,15 @@ NEO_INLINE ExpParts exp_parts(F32 x) {
   return {n, r, r * r * polynomial(r, kQ)};
 }
 
-// y * 2^n in two steps, so that results may overflow or become subnormal. |n| <= 252.
+// y * 2^n, where results may overflow or become subnormal. |n| <= 252.
 NEO_INLINE F32 scale_by_exp2(F32 y, F32 n) {
+#ifdef NEO_ISA_AVX512
+  return {_mm512_scalef_ps(y.v, n.v)};
+#else
   const I32 whole = round_to_i32(n);
   const I32 half = shift_right<1>(whole);
   return y * exp2_of(half) * exp2_of(whole - half);
+#endif
 }
 
 }  // namespace detail
@@ -68,7 +72,12 @@ NEO_INLINE F32 exp(F32 x) {
 // exp for -80 <= x <= 80, where no step can overflow.
 NEO_INLINE F32 exp_bounded(F32 x) {
   const detail::ExpParts e = detail::exp_parts(x);
-  return (broadcast(1.0f) + (e.r + e.tail)) * exp2_of(round_to_i32(e.n));
+  const F32 y = broadcast(1.0f) + (e.r + e.tail);
+#ifdef NEO_ISA_AVX512
+  return detail::scale_by_exp2(y, e.n);
+#else
+  return y * exp2_of(round_to_i32(e.n));
+#endif
 }
 
 NEO_INLINE F32 expm1(F32 x) {
@@ -144,7 +153,8 @@ NEO_INLINE F32 softplus(F32 x) {
   return max(zero(), x) + log1p(exp(neg(abs(x))));
 }
 NEO_INLINE F32 silu(F32 x) {
-  return x * sigmoid(x);
+  const detail::ExpParts e = detail::exp_parts(min(broadcast(100.0f), max(broadcast(-80.0f), neg(x))));
+  return x / (broadcast(1.0f) + detail::scale_by_exp2(broadcast(1.0f) + (e.r + e.tail), e.n));
 }
 NEO_INLINE F32 gelu(F32 x) {
   return broadcast(0.5f) * x * (broadcast(1.0f) + erf(x * broadcast(0.70710678118654752f)));

@@ -20,7 +20,9 @@
 //   shift_left<k>, shift_right<k> (arithmetic), shift_right_logical<k>
 //   load_u8, load_i8, load_u16   widened to int32; store_u8, store_i8 saturate, store_u16 keeps the low 16 bits
 //   load_f16, load_bf16, store_f16, store_bf16   rounded to nearest even, NaN stays NaN
+//   prefetch(p)      of the line at p into the second-level cache; any address
 //   gather(p, i)     p[i] per lane
+//   even(a, b)       lanes 0, 2, 4, ... of a, then of b
 //   transpose(rows)  rows[kLanes] as a kLanes x kLanes block, in place
 
 #include <stddef.h>
@@ -42,6 +44,9 @@
 
 namespace neo::NEO_ISA {
 
+NEO_INLINE void prefetch(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
 NEO_INLINE F32 operator+(F32 a, F32 b) {
   return add(a, b);
 }

@@ -262,6 +262,10 @@ NEO_INLINE float reduce_min(F32 a) {
   return _mm_cvtss_f32(_mm_min_ss(d, _mm_movehdup_ps(d)));
 }
 
+NEO_INLINE F32 even(F32 a, F32 b) {
+  const __m256 pairs = _mm256_shuffle_ps(a.v, b.v, 0x88);
+  return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8))};
+}
 NEO_INLINE void transpose(F32* rows) {
   __m256 t[8];
   for (int i = 0; i < 8; i += 4) {

@@ -267,6 +267,9 @@ NEO_INLINE float reduce_min(F32 a) {
   return vminvq_f32(a.v);
 }
 
+NEO_INLINE F32 even(F32 a, F32 b) {
+  return {vuzp1q_f32(a.v, b.v)};
+}
 NEO_INLINE void transpose(F32* rows) {
   const float32x4_t ab0 = vzip1q_f32(rows[0].v, rows[1].v), ab1 = vzip2q_f32(rows[0].v, rows[1].v);
   const float32x4_t cd0 = vzip1q_f32(rows[2].v, rows[3].v), cd1 = vzip2q_f32(rows[2].v, rows[3].v);

@@ -296,6 +296,9 @@ NEO_INLINE float reduce_min(F32 a) {
   return x < y ? x : y;
 }
 
+NEO_INLINE F32 even(F32 a, F32 b) {
+  return {__builtin_shuffle(a.v, b.v, IntLanes{0, 2, 4, 6})};
+}
 NEO_INLINE void transpose(F32* rows) {
   const FloatLanes ab0 = __builtin_shuffle(rows[0].v, rows[1].v, IntLanes{0, 4, 1, 5});
   const FloatLanes ab1 = __builtin_shuffle(rows[0].v, rows[1].v, IntLanes{2, 6, 3, 7});

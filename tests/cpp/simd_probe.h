@@ -28,6 +28,7 @@ struct SimdProbes {
   float (*reduce_max)(const float* x);
   float (*reduce_min)(const float* x);
   void (*transpose)(const float* x, float* y);  // lanes x lanes
+  void (*even)(const float* x, float* y);       // of two vectors
   void (*f16_to_f32)(const uint16_t* x, float* y, int64_t n);
   void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n);
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);

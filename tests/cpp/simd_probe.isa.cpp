@@ -91,6 +91,7 @@ const SimdProbes kProbes = {
           transpose(rows);
           for (int i = 0; i < kLanes; ++i) store(y + i * kLanes, rows[i]);
         },
+    .even = [](const float* x, float* y) { store(y, even(load(x), load(x + kLanes))); },
     .f16_to_f32 = NEO_MAP(store, load_f16),
     .f32_to_f16 = NEO_MAP(store_f16, load),
     .bf16_to_f32 = NEO_MAP(store, load_bf16),

@@ -87,6 +87,10 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
     for (const auto& tier : NEO_HOST_TIERS(row_kernels)) {
       if (std::string(tier.name) == GetParam().name) rows = tier.table;
     }
+    const PackKernels* pack = nullptr;
+    for (const auto& tier : NEO_HOST_TIERS(pack_kernels)) {
+      if (std::string(tier.name) == GetParam().name) pack = tier.table;
+    }
     ASSERT_EQ(reject_panel_conv(s), nullptr);
     const PanelConvPlan plan = plan_panel_conv(s, kernels);
     const std::vector<float> src = random.floats(s.n * s.ic * s.in_size());
@@ -114,7 +118,7 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
     args.hi = random.pick<float>({INFINITY, 0.5f});
     args.workspace = workspace.data();
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-      run_panel_conv(plan, kernels, *rows, args, begin, end, member);
+      run_panel_conv(plan, kernels, *pack, *rows, args, begin, end, member);
     });
     Reference expected = convolve(s, src, weight);
     for (int64_t i = 0; i < s.n * s.oc; ++i) {

@@ -227,6 +227,8 @@ TEST_P(Simd, ReductionsAndTranspose) {
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) EXPECT_EQ(y[j * n + i], x[i * n + j]);
   }
+  probes().even(x.data(), y.data());
+  for (int i = 0; i < n; ++i) EXPECT_EQ(y[i], x[2 * i]);
 }
 
 float half_value(uint16_t h) {

@@ -8,9 +8,16 @@ from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinn
 
 DIRECT = "cpu:float32/direct_nchwc"
 FIRST = "cpu:float32/direct_nchw"
+ROWS = "cpu:float32/direct_rows"
 DEPTHWISE = "cpu:float32/depthwise_nchwc"
 PANEL = "cpu:float32/panel"
 CASES = 24
+
+#: What may follow instead of a clamp, with attributes; the first ones make zero of zero.
+KEEPS_ZERO = {"Swish": {}, "HardSwish": {}, "Gelu": {}, "LeakyRelu": {"alpha": 0.1}}
+ACTIVATIONS = {**KEEPS_ZERO, "Sigmoid": {}, "HardSigmoid": {}}
+TWO_STEPS = ("add Swish", "add Tanh")
+ACTIVATIONS["Tanh"] = {}
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
@@ -75,7 +82,7 @@ class Case:
         self.attrs = {**attrs, **(clamp_of(random) if not tail else {})}
         value = graph.add_node(self.op, operands, ["conv"], self.attrs, "conv").outputs[0]
         self.depth = int(np.prod(w_dims[1:])) if self.op == "Conv" else int(np.prod(w_dims) // max(1, w_dims[1]))
-        if tail:
+        if tail and tail not in ACTIVATIONS:
             if symbols:
                 # Only a like node has the same expressions for sizes.
                 other = graph.add_constant("other.w", floats(random, w_dims))
@@ -93,6 +100,9 @@ class Case:
                 bounds = [graph.add_constant(n, np.float32(v)) for n, v in (("lo", -0.5), ("hi", 0.75))]
                 value = graph.add_node("Clip", [value, *bounds], ["clip"], {}, "clip").outputs[0]
                 self.ends = "clip"
+        for op in tail.split()[1:] if tail in TWO_STEPS else [tail] if tail in ACTIVATIONS else []:
+            value = graph.add_node(op, [value], ["act"], ACTIVATIONS[op], "act").outputs[0]
+            self.ends = "act"
         graph.outputs = [value]
         return self
 
@@ -104,8 +114,9 @@ class Case:
         return pinned
 
 
-def tail_of(random):
-    return pick(random, ["", "", "add", "relu", "clip"])
+def tail_of(random, activations=True):
+    tails = ["", "", "add", "relu", "clip"]
+    return pick(random, [*tails, *KEEPS_ZERO, *TWO_STEPS] if activations else tails)
 
 
 @by_tier
@@ -143,12 +154,42 @@ def test_direct_nchw_agrees_with_the_reference(tier, seed):
 
 @by_tier
 @pytest.mark.parametrize("seed", range(CASES))
+def test_direct_rows_agrees_with_the_reference(tier, seed):
+    case = Case(600 + seed)
+    random = case.random
+    sizes, attrs = spatial(random, pick(random, [1, 2, 2]))
+    if seed % 3 == 0:
+        sizes[-1] += int(random.integers(60, 200))
+    groups = pick(random, [1, 1, 2, 5])
+    group_ic, group_oc = (int(n) for n in random.integers(1, 18, 2))
+    w_dims = [groups * group_oc, group_ic, *attrs["kernel_shape"]]
+    case.build([2, groups * group_ic, *sizes], w_dims, {**attrs, "group": groups}, tail_of(random))
+    case.check(tier, ROWS)
+
+
+@by_tier
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "attrs"),
+    [
+        ([1, 3, 700], [2, 3, 64], {"strides": [2], "pads": [31, 40]}),  # long runs along the row
+        ([1, 1, 40000], [6, 1, 9], {"strides": [4]}),  # tasks of parts of one row
+        ([1, 20, 70, 301], [5, 20, 3, 5], {"pads": [1, 2, 1, 2]}),  # more rows than a buffer holds
+        ([1, 2, 9, 50], [3, 2, 2, 6], {"strides": [1, 3], "dilations": [2, 2], "pads": [1, 0, 1, 5]}),
+    ],
+)
+def test_direct_rows_takes_large_windows_and_rows(tier, x_dims, w_dims, attrs):
+    case = Case(9)
+    case.build(x_dims, w_dims, attrs, "relu").check(tier, ROWS)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
 def test_depthwise_agrees_with_the_reference(tier, seed):
     case = Case(300 + seed)
     sizes, attrs = spatial(case.random, pick(case.random, [1, 2, 2]))
     channels = int(case.random.integers(2, 50))
     w_dims = [channels, 1, *attrs["kernel_shape"]]
-    case.build([2, channels, *sizes], w_dims, {**attrs, "group": channels}, tail_of(case.random))
+    case.build([2, channels, *sizes], w_dims, {**attrs, "group": channels}, tail_of(case.random, activations=False))
     case.check(tier, DEPTHWISE)
 
 
@@ -191,6 +232,20 @@ def test_panel_agrees_with_the_reference_of_conv_transpose(tier, seed):
 
 
 @by_tier
+@pytest.mark.parametrize("activation", ["Sigmoid", "HardSigmoid"])
+@pytest.mark.parametrize(("routine", "channels"), [(DIRECT, 32), (FIRST, 32), (ROWS, 5), (PANEL, 5)])
+def test_activations_that_do_not_keep_zero(tier, activation, routine, channels):
+    case = Case(11)
+    case.build([1, 3, 9, 8], [channels, 3, 3, 3], {"pads": [1, 1, 1, 1]}, activation).check(tier, routine)
+
+
+@by_tier
+def test_padding_lanes_need_an_activation_that_keeps_zero(tier):
+    case = Case(12).build([1, 3, 9, 8], [5, 3, 3, 3], {}, "Sigmoid")
+    assert "does not keep padding lanes zero" in rejections(case.graph, tier, "act")[DIRECT]
+
+
+@by_tier
 def test_panel_takes_weights_that_arrive_at_run_time(tier):
     random = np.random.default_rng(0)
     graph = _native.Graph()
@@ -203,7 +258,8 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
 
 @by_tier
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 @pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_LOWER"])
 def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
@@ -223,7 +279,8 @@ def test_sizes_may_be_symbols(tier, routine, channels, groups, auto_pad):
 @by_tier
 @pytest.mark.parametrize("batch", [0, 3])
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 def test_any_batch(tier, batch, routine, channels, groups):
     case = Case(8)
@@ -233,7 +290,8 @@ def test_any_batch(tier, batch, routine, channels, groups):
 
 @by_tier
 @pytest.mark.parametrize(
-    ("routine", "channels", "groups"), [(DIRECT, 20, 1), (FIRST, 3, 1), (DEPTHWISE, 20, 20), (PANEL, 20, 4)]
+    ("routine", "channels", "groups"),
+    [(DIRECT, 20, 1), (FIRST, 3, 1), (ROWS, 6, 2), (DEPTHWISE, 20, 20), (PANEL, 20, 4)],
 )
 def test_a_plane_without_pixels(tier, routine, channels, groups):
     case = Case(9)

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cpu/tier.h"
+
+NEO_DECLARE_TIERS(void apply_step(const EltwiseStep& step, float* values, int64_t count))
 
 namespace neo {
 namespace {
@@ -37,7 +41,26 @@ std::optional<Bounds> read_bounds(const Node& node) {
   return Bounds{*lo, *hi};
 }
 
+constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish",    "HardSwish",   "Sigmoid", "Tanh",
+                                             "Gelu", "LeakyRelu", "Mish", "Softplus", "HardSigmoid", "Elu"};
+
+bool is_activation(const Node& node) {
+  if (read_bounds(node) || node.op == "Add") return false;
+  return std::find(std::begin(kEpilogueOps), std::end(kEpilogueOps), node.op) != std::end(kEpilogueOps) &&
+         is_eltwise(node);
+}
+
+EltwiseStep step_of(const Node& activation) {
+  const auto compiled = compile_eltwise(Workload::of(activation), nullptr);
+  NEO_ASSERT(compiled && compiled->program.steps == 1, activation.place());
+  return compiled->program.step[0];
+}
+
 }  // namespace
+
+std::span<const std::string_view> epilogue_ops() {
+  return kEpilogueOps;
+}
 
 std::vector<Workload> match_epilogues(const Node& root, std::span<const std::string_view> ops,
                                       const Graph::Users& users, const Graph& graph) {
@@ -47,10 +70,12 @@ std::vector<Workload> match_epilogues(const Node& root, std::span<const std::str
   if (is_first(&root)) return {Workload::of(root)};
   const Node* add = &root;
   if (root.op != "Add") {
-    if (!read_bounds(root)) return {};
+    if (!read_bounds(root) && !is_activation(root)) return {};
     const Value* input = root.inputs.front();
     add = input->producer;
-    if (!add || add->op != "Add" || !read_only_by_one(input, users, graph)) return {};
+    if (!add || !read_only_by_one(input, users, graph)) return {};
+    if (is_activation(root) && is_first(add) && !has_clamp(*add)) return {Workload::of({add, &root})};
+    if (add->op != "Add") return {};
   }
   const Shape& shape = add->outputs.front()->shape();
   if (!shape.has_rank()) return {};
@@ -74,15 +99,38 @@ Epilogue read_epilogue(const Workload& workload) {
   epilogue.lo = static_cast<float>(first.float_attr("clamp_min", epilogue.lo));
   epilogue.hi = static_cast<float>(first.float_attr("clamp_max", epilogue.hi));
   if (workload.nodes.size() == 1) return epilogue;
+  if (is_activation(workload.root())) epilogue.activation = &workload.root();
   const Node& add = *workload.nodes[1];
+  if (&add == epilogue.activation) return epilogue;
   epilogue.residual = add.inputs[add.inputs[0] == first.outputs.front() ? 1 : 0];
-  if (workload.nodes.size() == 3) {
+  if (workload.nodes.size() == 3 && !epilogue.activation) {
     const auto bounds = read_bounds(workload.root());
     NEO_ASSERT(bounds, "a group of another form ends in ", workload.root().place());
     epilogue.lo = bounds->lo;
     epilogue.hi = bounds->hi;
   }
   return epilogue;
+}
+
+Activation activation_of(const Epilogue& epilogue, const Target& target) {
+  if (!epilogue.activation) return {};
+  return {step_of(*epilogue.activation), NEO_PICK_TIER(target.isa, apply_step)};
+}
+
+bool keeps_zero(const Epilogue& epilogue) {
+  if (!epilogue.activation) return true;
+  const std::string& op = epilogue.activation->op;
+  return op != "Sigmoid" && op != "Softplus" && op != "HardSigmoid";
+}
+
+double activation_us(const Epilogue& epilogue, const Value& result, const Target& target) {
+  if (!epilogue.activation) return 0;
+  EltwiseProgram program;
+  program.steps = 1;
+  program.step[0] = step_of(*epilogue.activation);
+  double elements = 1;
+  for (const Dim& d : result.shape().dims()) elements *= static_cast<double>(std::max<int64_t>(1, d.hint()));
+  return 2 * eltwise_cycles(program) * elements / (target.gflops_per_thread * target.threads * 1e3);
 }
 
 int argument_of(const Candidate& candidate, const Value* value) {

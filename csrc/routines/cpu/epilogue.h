@@ -6,25 +6,37 @@
 #include <string_view>
 #include <vector>
 
+#include "routines/cpu/activation.h"
 #include "routines/routine.h"
 
 namespace neo {
 
 // What a convolution or a matrix product does to its sums before it stores them: it adds a value of the result's shape,
-// then clamps.
+// then clamps or applies an activation.
 struct Epilogue {
-  const Value* residual = nullptr;  // or null
+  const Value* residual = nullptr;   // or null
+  const Node* activation = nullptr;  // or null; then there is no clamp
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
 };
 
-// Groups that end in `root` and begin with one of `ops`: the node alone; node and Add; node, Add and Relu or Clip.
-// An Add may be taken by either of its operands.
+// The operators that match_epilogues() may end in beside those that a group begins with.
+std::span<const std::string_view> epilogue_ops();
+
+// Groups that end in `root` and begin with one of `ops`: the node alone; node and Add; node and activation; node, Add
+// and Relu, Clip or activation. An Add may be taken by either of its operands.
 std::vector<Workload> match_epilogues(const Node& root, std::span<const std::string_view> ops,
                                       const Graph::Users& users, const Graph& graph);
 
 // The epilogue of a group that match_epilogues() made.
 Epilogue read_epilogue(const Workload& workload);
+
+// The epilogue's activation in the kernels of a target; none where there is none.
+Activation activation_of(const Epilogue& epilogue, const Target& target);
+// Whether the activation makes zero of zero, as the padding lanes of a blocked layout need it.
+bool keeps_zero(const Epilogue& epilogue);
+// Time of the activation of the whole result, at the hint, by all threads.
+double activation_us(const Epilogue& epilogue, const Value& result, const Target& target);
 
 // The position of a value among a candidate's run-time arguments; -1 where it is null or not one of them.
 int argument_of(const Candidate& candidate, const Value* value);

@@ -9,7 +9,7 @@ namespace neo {
 
 std::vector<std::string_view> ConvRoutine::roots() const {
   std::vector<std::string_view> roots = ops();
-  roots.insert(roots.end(), {"Add", "Relu", "Clip"});
+  roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
   return roots;
 }
 
@@ -22,7 +22,15 @@ std::optional<std::string> ConvRoutine::rejects(const Workload& workload, const 
   std::string why;
   const auto problem = read_conv(workload, &why);
   if (!problem) return why;
+  if (problem->epilogue.activation) {
+    if (const char* reason = rejects_activation(*problem, target)) return reason;
+  }
   return rejects_problem(*problem, target);
+}
+
+const char* ConvRoutine::rejects_activation(const ConvProblem& problem, const Target& target) const {
+  const bool pads = problem.geometry.oc % target.lanes() != 0;
+  return pads && !keeps_zero(problem.epilogue) ? "the activation does not keep padding lanes zero" : nullptr;
 }
 
 Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block) {
@@ -44,7 +52,7 @@ Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, i
   return c;
 }
 
-ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& problem) {
+ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& problem, const Target& target) {
   ConvArguments a;
   a.x = argument_of(candidate, problem.x);
   a.weight = argument_of(candidate, problem.weight);
@@ -54,6 +62,7 @@ ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& p
   for (const auto& schema : candidate.inputs) a.y += schema.has_value();
   a.lo = problem.epilogue.lo;
   a.hi = problem.epilogue.hi;
+  a.activation = activation_of(problem.epilogue, target);
   return a;
 }
 
@@ -72,6 +81,7 @@ ConvStrides ConvStrides::of(const Arg& arg) {
 void add_conv_routines(RoutineTable& table) {
   table.add(make_direct_nchwc_routine());
   table.add(make_direct_nchw_routine());
+  table.add(make_direct_rows_routine());
   table.add(make_depthwise_routine());
   table.add(make_depthwise_pointwise_routine());
   table.add(make_pointwise_depthwise_routine());

@@ -11,6 +11,7 @@ namespace neo {
 // The routines of convolution, one per file.
 std::unique_ptr<Routine> make_direct_nchwc_routine();
 std::unique_ptr<Routine> make_direct_nchw_routine();
+std::unique_ptr<Routine> make_direct_rows_routine();
 std::unique_ptr<Routine> make_depthwise_routine();
 std::unique_ptr<Routine> make_depthwise_pointwise_routine();
 std::unique_ptr<Routine> make_pointwise_depthwise_routine();
@@ -27,6 +28,8 @@ class ConvRoutine : public Routine {
 
  protected:
   virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
+  // Why not the epilogue's activation. The default is what a blocked output permits.
+  virtual const char* rejects_activation(const ConvProblem& problem, const Target& target) const;
   // rejects() once the problem is read and the target is a CPU.
   virtual std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
 };
@@ -38,8 +41,9 @@ Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, i
 struct ConvArguments {
   int x = -1, weight = -1, bias = -1, residual = -1, y = -1;
   float lo = 0, hi = 0;
+  Activation activation;
 
-  static ConvArguments of(const Candidate& candidate, const ConvProblem& problem);
+  static ConvArguments of(const Candidate& candidate, const ConvProblem& problem, const Target& target);
 };
 
 // Strides of the batch and of the channels, or of their blocks.

@@ -92,11 +92,15 @@ class DepthwiseRoutine final : public ConvRoutine {
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return std::make_unique<DepthwiseStep>(problem, ConvArguments::of(candidate, problem),
+    return std::make_unique<DepthwiseStep>(problem, ConvArguments::of(candidate, problem, target),
                                            NEO_PICK_TIER(target.isa, depthwise_kernels)());
   }
 
  protected:
+  const char* rejects_activation(const ConvProblem&, const Target&) const override {
+    return "it takes no activation but a clamp";
+  }
+
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (!problem.geometry.is_depthwise()) return "not one input and one output channel per group";

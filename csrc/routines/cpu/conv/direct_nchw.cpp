@@ -11,35 +11,8 @@ namespace {
 constexpr int64_t kMaxProducts = 512;      // ic * kh * kw
 constexpr int64_t kWorkspaceGoal = 32768;  // floats; stays in the second-level cache
 
-int64_t input_rows(const ConvShape& s, int64_t output_rows) {
-  return (output_rows - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1;
-}
-
 IndexRange panel_vectors(const FirstLayerPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
-}
-
-// Whether one of the first `lines` output rows of a task reads buffer row b.
-bool is_read(const ConvShape& s, int64_t b, int64_t lines) {
-  for (int64_t i = 0; i < s.kh; ++i) {
-    const int64_t distance = b - i * s.dilation_h;
-    if (distance >= 0 && distance % s.stride_h == 0 && distance / s.stride_h < lines) return true;
-  }
-  return false;
-}
-
-// One input row into its phases: phase p holds column q * stride + p - pad_left at q, zero outside.
-void spread_row(const FirstLayerPlan& plan, const RowKernels& kernels, const float* src, float* dst) {
-  const ConvShape& s = plan.shape;
-  for (int64_t phase = 0; phase < s.stride_w; ++phase, dst += plan.buffer_width) {
-    const int64_t shift = phase - s.pad_left;
-    const int64_t begin = std::clamp<int64_t>(shift >= 0 ? 0 : ceil_div(-shift, s.stride_w), 0, plan.buffer_width);
-    const int64_t end =
-        shift >= s.iw ? begin : std::clamp((s.iw - 1 - shift) / s.stride_w + 1, begin, plan.buffer_width);
-    std::fill(dst, dst + begin, 0.0f);
-    if (begin < end) kernels.take_every(src + begin * s.stride_w + shift, s.stride_w, end - begin, dst + begin);
-    std::fill(dst + end, dst + plan.buffer_width, 0.0f);
-  }
 }
 
 }  // namespace
@@ -59,14 +32,13 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   plan.lanes = kernels.lanes;
   plan.vectors = ceil_div(s.oc, schedule.oc_bn) * schedule.oc_bn / plan.lanes;
   plan.panels = ceil_div(plan.vectors, schedule.oc_vectors);
-  plan.buffer_width = s.ow + (s.kw - 1) * s.dilation_w / s.stride_w;
-  const int64_t row_size = s.ic * s.stride_w * plan.buffer_width;
+  const int64_t row_size = s.ic * RowBuffer::of(s, 1, s.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
   plan.rows = std::max<int64_t>(1, ceil_div(s.oh, wanted));
   while (plan.rows > 1 && input_rows(s, plan.rows) * row_size > kWorkspaceGoal) --plan.rows;
   plan.chunks = ceil_div(s.oh, plan.rows);
-  plan.buffer_rows = input_rows(s, plan.rows);
-  plan.workspace_size = plan.buffer_rows * row_size;
+  plan.buffer = RowBuffer::of(s, plan.rows, s.ow);
+  plan.workspace_size = plan.buffer.rows * row_size;
   plan.tasks = s.n * plan.chunks;
   return plan;
 }
@@ -91,7 +63,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
                      const FirstLayerArgs& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   float* buffer = args.workspace + member * plan.workspace_size;
-  const int64_t row_size = s.stride_w * plan.buffer_width;
+  const int64_t channel = plan.buffer.rows * plan.buffer.row;
   TileTap taps[kMaxProducts];
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.chunks, first_line = task % plan.chunks * plan.rows;
@@ -99,12 +71,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     const int64_t top = first_line * s.stride_h - s.pad_top;
     for (int64_t c = 0; c < s.ic; ++c) {
       const float* plane = args.src + image * args.src_batch + c * args.src_channel;
-      for (int64_t b = 0; b < input_rows(s, lines); ++b) {
-        if (top + b < 0 || top + b >= s.ih || !is_read(s, b, lines)) continue;
-        spread_row(plan, row_kernels, plane + (top + b) * s.iw, buffer + (c * plan.buffer_rows + b) * row_size);
-      }
+      plan.buffer.fill(s, row_kernels, plane, first_line, lines, 0, buffer + c * channel);
     }
-
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
     output.dst_block = args.dst_block;
@@ -113,6 +81,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;
+    output.activation = args.activation;
     for (int64_t line = 0; line < lines; ++line) {
       int64_t count = 0;
       for (int64_t c = 0; c < s.ic; ++c) {
@@ -121,8 +90,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
           if (top + b < 0 || top + b >= s.ih) continue;
           for (int64_t j = 0; j < s.kw; ++j) {
             const int64_t column = j * s.dilation_w;
-            taps[count].offset =
-                (c * plan.buffer_rows + b) * row_size + column % s.stride_w * plan.buffer_width + column / s.stride_w;
+            taps[count].offset = c * channel + b * plan.buffer.row + plan.buffer.offset(s, column);
             taps[count].index = (c * s.kh + i) * s.kw + j;
             ++count;
           }
@@ -149,6 +117,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
           run_output_tile(kernels.columns[vectors.size()][part.size()], kernels, tile, panel,
                           (first_line + line) * s.ow + part.begin, part.size());
         }
+        activate_output(panel, (first_line + line) * s.ow, s.ow);
       }
     }
   }

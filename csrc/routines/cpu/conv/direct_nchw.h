@@ -1,12 +1,13 @@
 #pragma once
 
 // Direct convolution that reads plain NCHW and writes NCHW[oc_bn]c: the first layer of a network, with few input
-// channels. The input rows of a few output rows are spread into phases of the horizontal stride, with their padding, so
-// that every tap of a register block reads consecutive floats.
+// channels. A task spreads the input rows of a few output rows into a row buffer.
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/conv_shape.h"
+#include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
@@ -25,8 +26,7 @@ struct FirstLayerPlan {
   int64_t panels = 0;
   int64_t rows = 0;  // output rows per task
   int64_t chunks = 0;
-  int64_t buffer_rows = 0;     // input rows of a task
-  int64_t buffer_width = 0;    // floats of one phase of one row
+  RowBuffer buffer;
   int64_t workspace_size = 0;  // floats per member of the team
   int64_t tasks = 0;
 };
@@ -41,26 +41,9 @@ struct FirstLayerArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
-
-struct RowKernels {
-  // dst[i] = src[i * stride], 0 <= i < count
-  void (*take_every)(const float* src, int64_t stride, int64_t count, float* dst);
-};
-
-namespace scalar {
-const RowKernels& row_kernels();
-}
-namespace avx2 {
-const RowKernels& row_kernels();
-}
-namespace avx512 {
-const RowKernels& row_kernels();
-}
-namespace neon {
-const RowKernels& row_kernels();
-}
 
 const char* reject_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, int64_t lanes);
 FirstLayerPlan plan_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, const TileKernels& kernels);

@@ -66,6 +66,7 @@ class FirstLayerStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
@@ -116,7 +117,7 @@ class FirstLayerRoutine final : public ConvRoutine {
       if (best && best->cost.time_us <= time_us) continue;
       Candidate c = conv_candidate(workload, problem, 1, target.lanes());
       c.schedule = {{"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};
-      c.cost.time_us = time_us;
+      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.y, target);
       c.cost.packed_bytes = (weights + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
       c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
       best = std::move(c);
@@ -128,8 +129,8 @@ class FirstLayerRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const FirstLayerSchedule schedule =
         schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
-    return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem), schedule, tiles_of(target),
-                                            NEO_PICK_TIER(target.isa, row_kernels)());
+    return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
+                                            tiles_of(target), NEO_PICK_TIER(target.isa, row_kernels)());
   }
 
  protected:

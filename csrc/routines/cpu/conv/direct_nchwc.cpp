@@ -74,6 +74,35 @@ struct TileTaps {
   }
 };
 
+// While the tasks of one group of panels run, the weights of the next group are fetched, evenly over the tiles.
+struct WeightsAhead {
+  const float* weight = nullptr;  // of the next group, or null
+  int64_t step = 0;               // floats per k
+  int64_t tile = 0;               // floats per tile
+  int64_t done = 0;               // tiles of this group
+
+  static WeightsAhead of(const DirectPlan& plan, const DirectArgs& args, int64_t rows, int64_t group, int64_t panels,
+                         int64_t chunk) {
+    const ConvShape& s = plan.shape;
+    const int64_t tiles = plan.chunks * ceil_div(plan.flat ? plan.chunk : plan.chunk * s.ow, rows);
+    const int64_t first = (panels + 1) * plan.panel_chunk;
+    WeightsAhead ahead;
+    if (first >= plan.panels || tiles == 0) return ahead;
+    const int64_t k = s.group_ic() * s.taps();
+    ahead.weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
+    ahead.step = ceil_div(plan.schedule.oc_vectors * plan.lanes, tiles);
+    ahead.tile = k * ahead.step;
+    ahead.done = chunk * (tiles / plan.chunks) * plan.panel_chunk;
+    return ahead;
+  }
+
+  void next(Tile& t) {
+    if (!weight) return;
+    t.ahead = weight + done++ * tile;
+    t.ahead_step = step;
+  }
+};
+
 // The part of a tile that depends only on image, group and panel.
 Tile make_tile(const DirectPlan& plan, const DirectArgs& args, int64_t image, int64_t group, IndexRange vectors) {
   const ConvShape& s = plan.shape;
@@ -200,6 +229,9 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;
+    output.activation = args.activation;
+    WeightsAhead ahead =
+        WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels, chunk);
     const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
     for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
       const IndexRange vectors = panel_vectors(plan, p);
@@ -215,12 +247,18 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
         const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
         const int64_t tiles = ceil_div(pixels, most);
+        int64_t inactive = 0;
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange part = even_part(pixels, tiles, i);
           taps.build(plan, first + part.begin, part.size());
           tile.tap_count = taps.count;
+          ahead.next(tile);
           run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel, first + part.begin,
                           part.size());
+          if (i + 1 == tiles || (i + 1) % kTilesToActivate == 0) {
+            activate_output(panel, first + inactive, part.end - inactive);
+            inactive = part.end;
+          }
         }
       }
     }

@@ -88,6 +88,7 @@ class DirectStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call);
   }
 
@@ -126,7 +127,7 @@ class DirectRoutine final : public ConvRoutine {
       if (oc_vectors > plan.group_vectors) continue;
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"ic_bn", schedule.ic_bn}, {"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};
-      c.cost.time_us = estimate_us(problem, plan, target);
+      c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
       c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
       all.push_back(std::move(c));
     }
@@ -140,7 +141,8 @@ class DirectRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectSchedule schedule =
         schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
-    return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem), schedule, tiles_of(target));
+    return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
+                                        tiles_of(target));
   }
 
  protected:

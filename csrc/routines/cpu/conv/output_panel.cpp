@@ -24,6 +24,7 @@ OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t v
   }
   e.lo = output.lo;
   e.hi = output.hi;
+  panel.activation = output.activation;
   return panel;
 }
 
@@ -56,6 +57,14 @@ void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, 
   edge.dst += first * e.dst_row;
   if (e.init) edge.init += first * e.init_row;
   kernels.edge(edge);
+}
+
+void activate_output(const OutputPanel& panel, int64_t first, int64_t rows) {
+  if (!panel.activation) return;
+  const TileEdge& e = panel.edge;
+  for (int64_t v = 0; v < panel.vectors && v * panel.lanes < e.columns; ++v) {
+    panel.activation(e.dst + first * e.dst_row + e.dst_vector[v], rows * panel.lanes);
+  }
 }
 
 }  // namespace neo

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
@@ -11,6 +12,7 @@ struct OutputPanel {
   int64_t vectors = 0;
   int64_t lanes = 0;
   TileEdge edge;  // base addresses of pixel 0; columns: the channels that exist
+  Activation activation;
 };
 
 struct BlockedOutput {
@@ -20,6 +22,7 @@ struct BlockedOutput {
   int64_t residual_block = 0;
   int64_t oc_bn = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;  // keeps zero, where the last block has padding lanes; then oc_bn is the vector width
 };
 
 // Channels [oc, oc + vectors * lanes), of which `columns` exist.
@@ -28,5 +31,10 @@ OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t v
 // Runs the tile, whose source and weights are set, on output pixels [first, first + rows).
 void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, const OutputPanel& panel, int64_t first,
                      int64_t rows);
+
+// The activation of output pixels [first, first + rows) that run_output_tile() wrote; several tiles at a time cost less
+// than each alone.
+void activate_output(const OutputPanel& panel, int64_t first, int64_t rows);
+constexpr int64_t kTilesToActivate = 6;
 
 }  // namespace neo

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kMaxTaps = 512;  // along one axis
 constexpr int64_t kChunk = 256;
-constexpr int64_t kMaxWidth = 64;  // columns of a panel
+constexpr int64_t kMaxWidth = 64;      // columns of a panel
+constexpr int64_t kSetsStride = 1024;  // rows that many floats apart share the same few sets of the first cache
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
@@ -171,6 +172,9 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& s, const TileKernels& kernel
   PanelConvPlan plan;
   plan.shape = s;
   plan.lanes = kernels.lanes;
+  plan.is_pointwise = !s.transposed && s.taps() == 1 && std::equal(s.in, s.in + 3, s.out) &&
+                      std::all_of(s.stride, s.stride + 3, [](int64_t stride) { return stride == 1; }) &&
+                      std::all_of(s.pad, s.pad + 3, [](int64_t pad) { return pad == 0; });
   plan.phases = s.transposed ? s.stride[0] * s.stride[1] * s.stride[2] : 1;
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, kChunk);
@@ -216,8 +220,9 @@ void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, floa
   }
 }
 
-void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                    const PanelConvArgs& args, int64_t task_begin, int64_t task_end, int member) {
+void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
+                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end,
+                    int member) {
   const PanelConvShape& s = plan.shape;
   float* packed = args.workspace + member * plan.workspace_size;
   float* finished = packed + plan.k_chunk * plan.vectors * plan.lanes;
@@ -244,6 +249,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     }
     gemm_args.lo = s.transposed ? -kInfinity : args.lo;
     gemm_args.hi = s.transposed ? kInfinity : args.hi;
+    gemm_args.activation = args.activation;
 
     const int64_t last = std::min((chunk + 1) * plan.panel_chunk, gemm.panels);
     for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {
@@ -256,9 +262,20 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
       BatchOffsets at;
       if (s.transposed) at.c = -first;
       const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
+      const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
       int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
       do {
         const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
+        if (plan.is_pointwise) {
+          const float* rows = src + k * args.src_channel + first;
+          if (!in_place) {
+            pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, packed);
+          }
+          block.run_rows(in_place ? rows : packed, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
+                         vectors, part);
+          k = part.end;
+          continue;
+        }
         for (float* row = packed; k < part.end; ++k, row += width) {
           gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
           std::fill(row + columns, row + width, 0.0f);

@@ -2,12 +2,14 @@
 
 // Convolution of any rank, stride, dilation, padding and number of groups, and its transpose, on plain layouts
 // (N C D H W): for every panel of output pixels the taps are gathered into a packed matrix, which GEMM multiplies by
-// the weights. A transposed convolution is cut into the phases of its stride, each an ordinary convolution of stride
-// one.
+// the weights; one tap that reads the pixel it writes needs no copy. A transposed convolution is cut into the phases of
+// its stride, each an ordinary convolution of stride one.
 
 #include <stdint.h>
 
-#include "routines/cpu/conv/direct_nchw.h"
+#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/row_buffer.h"
+#include "routines/cpu/gemm/pack.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
@@ -36,6 +38,7 @@ struct PanelConvPlan {
   int64_t vectors = 4;  // per register block
   int64_t k_chunk = 0;
   int64_t phases = 0;
+  bool is_pointwise = false;   // one tap that reads the pixel it writes
   int64_t panel_chunk = 0;     // panels per task
   int64_t phase_chunks = 0;    // tasks per phase, after the largest one
   int64_t workspace_size = 0;  // floats per member of the team
@@ -52,6 +55,7 @@ struct PanelConvArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_channel = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
 
@@ -63,7 +67,8 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const TileKernels& ke
 int64_t panel_conv_weight_size(const PanelConvPlan& plan);
 void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed);
 
-void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                    const PanelConvArgs& args, int64_t task_begin, int64_t task_end, int member);
+void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
+                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end,
+                    int member);
 
 }  // namespace neo

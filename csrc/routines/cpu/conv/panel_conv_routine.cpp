@@ -27,8 +27,12 @@ struct PanelConvCall {
 class PanelConvStep final : public KernelStep {
  public:
   PanelConvStep(const ConvProblem& problem, const ConvArguments& arguments, const TileKernels& kernels,
-                const RowKernels& row_kernels)
-      : geometry_(problem.geometry), arguments_(arguments), kernels_(kernels), row_kernels_(row_kernels) {
+                const PackKernels& pack_kernels, const RowKernels& row_kernels)
+      : geometry_(problem.geometry),
+        arguments_(arguments),
+        kernels_(kernels),
+        pack_kernels_(pack_kernels),
+        row_kernels_(row_kernels) {
     if (arguments_.weight >= 0) return;
     // Packing depends on the padding, and that on the sizes only where they are known.
     const PanelConvPlan plan = plan_panel_conv(geometry_.panel_shape(problem.x_hint(), problem.y_hint()), kernels_);
@@ -55,6 +59,7 @@ class PanelConvStep final : public KernelStep {
     if (weight_.defined()) call.args.weight = weight_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
@@ -69,7 +74,7 @@ class PanelConvStep final : public KernelStep {
     if (arguments_.weight >= 0) a.weight = floats(arguments_.weight);
     a.workspace = reinterpret_cast<float*>(scratch);
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
-      run_panel_conv(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
+      run_panel_conv(call.plan, kernels_, pack_kernels_, row_kernels_, a, begin, end, workspace);
     });
   }
 
@@ -77,6 +82,7 @@ class PanelConvStep final : public KernelStep {
   ConvGeometry geometry_;
   ConvArguments arguments_;
   const TileKernels& kernels_;
+  const PackKernels& pack_kernels_;
   const RowKernels& row_kernels_;
   Tensor weight_;  // transposed convolutions; others read the model's weights as they are
 };
@@ -101,20 +107,24 @@ class PanelConvRoutine final : public ConvRoutine {
     } else {
       give(problem.weight);
     }
-    c.cost.time_us = estimate_us(problem, plan, split, target);
+    c.cost.time_us = estimate_us(problem, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
     return {std::move(c)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return std::make_unique<PanelConvStep>(problem, ConvArguments::of(candidate, problem),
-                                           NEO_PICK_TIER(target.isa, tile_kernels)(),
-                                           NEO_PICK_TIER(target.isa, row_kernels)());
+    return std::make_unique<PanelConvStep>(
+        problem, ConvArguments::of(candidate, problem, target), NEO_PICK_TIER(target.isa, tile_kernels)(),
+        NEO_PICK_TIER(target.isa, pack_kernels)(), NEO_PICK_TIER(target.isa, row_kernels)());
   }
 
  protected:
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
+
+  const char* rejects_activation(const ConvProblem& problem, const Target&) const override {
+    return problem.geometry.transposed ? "a transposed convolution takes no activation but a clamp" : nullptr;
+  }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     const ConvGeometry& g = problem.geometry;
@@ -146,7 +156,8 @@ class PanelConvRoutine final : public ConvRoutine {
     const double width = vectors * static_cast<double>(plan.lanes);
     const double runs =
         1 + width / static_cast<double>(std::max<int64_t>(1, s.out[2] / (s.transposed ? s.stride[2] : 1)));
-    double spent = ideal / tile_efficiency(rows, vectors, 0, target) + kRowCycles + kRunCycles * runs;
+    double spent = ideal / tile_efficiency(rows, vectors, 0, target);
+    if (!plan.is_pointwise) spent += kRowCycles + kRunCycles * runs;
     if (s.transposed) {
       spent += kScatterCycles * group_oc * width / std::max(1.0, products);
     }

@@ -211,11 +211,15 @@ class WinogradRoutine final : public ConvRoutine {
     schedule.tile = candidate.schedule.at("tile");
     schedule.oc_vectors = candidate.schedule.at("oc_bn") / target.lanes();
     schedule.block = candidate.schedule.at("block");
-    return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem), schedule, Kernels::of(target),
-                                          target.threads);
+    return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
+                                          Kernels::of(target), target.threads);
   }
 
  protected:
+  const char* rejects_activation(const ConvProblem&, const Target&) const override {
+    return "it takes no activation but a clamp";
+  }
+
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes != 2) return "not two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;

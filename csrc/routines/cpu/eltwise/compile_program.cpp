@@ -357,32 +357,48 @@ std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::st
   return Compiler(workload).run(why);
 }
 
-double eltwise_work(const EltwiseProgram& program) {
+double eltwise_cycles(const EltwiseProgram& program) {
   double total = 0;
   for (int i = 0; i < program.steps; ++i) {
     switch (program.step[i].op) {
+      case EltwiseOp::Div:
+      case EltwiseOp::Sqrt:
+      case EltwiseOp::Reciprocal:
+      case EltwiseOp::Softsign:
+        total += 10;
+        break;
       case EltwiseOp::Exp:
+        total += 12;
+        break;
+      case EltwiseOp::Swish:
+        total += 17;
+        break;
       case EltwiseOp::Log:
-      case EltwiseOp::Tanh:
       case EltwiseOp::Sigmoid:
-      case EltwiseOp::Erf:
       case EltwiseOp::Elu:
       case EltwiseOp::Selu:
       case EltwiseOp::Celu:
-      case EltwiseOp::Softplus:
-      case EltwiseOp::Gelu:
       case EltwiseOp::GeluTanh:
-      case EltwiseOp::Swish:
       case EltwiseOp::Sin:
       case EltwiseOp::Cos:
-        total += 20;
+        total += 26;
+        break;
+      case EltwiseOp::Tanh:
+      case EltwiseOp::Erf:
+      case EltwiseOp::Gelu:
+        total += 36;
+        break;
+      case EltwiseOp::Softplus:
+        total += 45;
         break;
       case EltwiseOp::Mish:
+        total += 80;
+        break;
       case EltwiseOp::Pow:
-        total += 40;
+        total += 400;
         break;
       default:
-        total += 1.5;
+        total += 2;
         break;
     }
   }

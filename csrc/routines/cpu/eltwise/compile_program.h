@@ -26,7 +26,8 @@ struct CompiledEltwise {
 };
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why);
 
-// Rough cost of one element, in vector instructions.
-double eltwise_work(const EltwiseProgram& program);
+// Rough cost of one vector of elements, in units of a vector's fused multiply-add: twice that many operations an
+// element.
+double eltwise_cycles(const EltwiseProgram& program);
 
 }  // namespace neo

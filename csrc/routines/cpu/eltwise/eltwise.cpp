@@ -17,6 +17,8 @@ using TaskKernel = decltype(&scalar::eltwise_tasks);
 
 // Below this many elements one thread is faster than two.
 constexpr int64_t kSerialElements = 16384;
+// Rows shorter than this are worth reading an operand element by element.
+constexpr int64_t kShortRow = 32;
 
 struct Axis {
   int64_t size;
@@ -101,8 +103,23 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
     }
   }
 
-  const Axis inner = merged.back();
+  Axis inner = merged.back();
   merged.pop_back();
+  // Short rows that follow each other in the output become one; what an operand repeats is read run by run.
+  bool nested[kEltwiseMaxOperands] = {};
+  const bool short_rows = lanes > 0 && inner.size < kShortRow && !merged.empty() &&
+                          std::none_of(repeats, repeats + count, [](bool r) { return r; }) &&
+                          block_axis != static_cast<int>(merged.size()) - 1;
+  if (short_rows && inner.stride[count - 1] == 1 && merged.back().stride[count - 1] == inner.size) {
+    const Axis& outer = merged.back();
+    space.run = inner.size;
+    for (size_t o = 0; o < count; ++o) {
+      nested[o] = outer.stride[o] != inner.stride[o] * inner.size;
+      space.outer_stride[o] = outer.stride[o];
+    }
+    inner.size *= outer.size;
+    merged.pop_back();
+  }
   NEO_ASSERT(merged.size() <= kEltwiseMaxAxes);
   space.axes = static_cast<int32_t>(merged.size());
   space.inner = inner.size;
@@ -115,6 +132,7 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
     space.inner_stride[o] = inner.stride[o];
     const bool one = inner.size == 1;
     space.mode[o] = repeats[o]                    ? EltwiseMode::Lanes
+                    : nested[o]                   ? EltwiseMode::Nested
                     : one || inner.stride[o] == 1 ? EltwiseMode::Dense
                     : inner.stride[o] == 0        ? EltwiseMode::Scalar
                                                   : EltwiseMode::Strided;
@@ -213,8 +231,8 @@ Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compi
   }
   plain.outputs.push_back(plain_schema(out->type));
   work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
-  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_work(compiled.program)));
-  plain.cost.time_us = roofline_us(work, target, 0.3);
+  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_cycles(compiled.program)));
+  plain.cost.time_us = roofline_us(work, target, 1);
   return plain;
 }
 

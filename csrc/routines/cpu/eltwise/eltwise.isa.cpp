@@ -116,7 +116,10 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
       break;
     case EltwiseOp::Swish:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
+      if (s.p == 1.0f)
+        unary(dst, a, n, [](F32 x) NEO_LAMBDA { return silu(x); });
+      else
+        unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
       break;
     case EltwiseOp::Floor:
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); });
@@ -212,34 +215,43 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
   }
 }
 
-// `count` elements from `stride` apart into a dense buffer of float; the rest of the last vector repeats the last
-// element, so that no lane computes on garbage.
+// `count` elements, in runs of `run` that are `stride` apart, the runs `outer` apart, beginning `skip` elements into
+// the first run, into a dense buffer of float; the rest of the last vector repeats the last element, so that no lane
+// computes on garbage.
+struct Elements {
+  const void* from;
+  int64_t first;
+  int64_t stride;
+  int64_t run, outer, skip;
+};
+
 template <class T>
-NEO_INLINE void gather_elements(const void* from, int64_t first, int64_t stride, int64_t count, int64_t padded,
-                                float* to) {
-  const T* p = (const T*)from + first;
-  for (int64_t i = 0; i < count; ++i) to[i] = (float)p[i * stride];
-  for (int64_t i = count; i < padded; ++i) to[i] = to[count - 1];
+NEO_INLINE void gather_elements(const Elements& e, int64_t count, int64_t padded, float* to) {
+  const T* p = (const T*)e.from + e.first;
+  int64_t done = 0, i = e.skip;
+  for (; done < count; p += e.outer, i = 0) {
+    for (; i < e.run && done < count; ++i) to[done++] = (float)p[i * e.stride];
+  }
+  for (; done < padded; ++done) to[done] = to[count - 1];
 }
 
-__attribute__((noinline)) void widen(EltwiseType type, const void* from, int64_t first, int64_t stride, int64_t count,
-                                     int64_t padded, float* to) {
+__attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_t count, int64_t padded, float* to) {
   switch (type) {
     case EltwiseType::F32:
-      gather_elements<float>(from, first, stride, count, padded, to);
+      gather_elements<float>(e, count, padded, to);
       break;
     case EltwiseType::U8:
     case EltwiseType::Bool:
-      gather_elements<uint8_t>(from, first, stride, count, padded, to);
+      gather_elements<uint8_t>(e, count, padded, to);
       break;
     case EltwiseType::I8:
-      gather_elements<int8_t>(from, first, stride, count, padded, to);
+      gather_elements<int8_t>(e, count, padded, to);
       break;
     case EltwiseType::I32:
-      gather_elements<int32_t>(from, first, stride, count, padded, to);
+      gather_elements<int32_t>(e, count, padded, to);
       break;
     case EltwiseType::I64:
-      gather_elements<int64_t>(from, first, stride, count, padded, to);
+      gather_elements<int64_t>(e, count, padded, to);
       break;
   }
 }
@@ -285,21 +297,28 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         if (type == EltwiseType::F32 && padded == count) {
           inputs[i] = {(const float*)args.operands[i] + base[i] + first, kLanes};
         } else {
-          widen(type, args.operands[i], base[i] + first, 1, count, padded, w.staged[i]);
+          widen(type, {args.operands[i], base[i] + first, 1, count, 0, 0}, count, padded, w.staged[i]);
           inputs[i] = {w.staged[i], kLanes};
         }
         break;
       case EltwiseMode::Scalar:
-        widen(type, args.operands[i], base[i], 1, 1, kLanes, w.staged[i]);
+        widen(type, {args.operands[i], base[i], 1, 1, 0, 0}, 1, kLanes, w.staged[i]);
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Lanes:
-        widen(type, args.operands[i], base[i], 1, kLanes, kLanes, w.staged[i]);
+        widen(type, {args.operands[i], base[i], 1, kLanes, 0, 0}, kLanes, kLanes, w.staged[i]);
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Strided:
-        widen(type, args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count, padded,
-              w.staged[i]);
+        widen(type, {args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count, 0, 0},
+              count, padded, w.staged[i]);
+        inputs[i] = {w.staged[i], kLanes};
+        break;
+      case EltwiseMode::Nested:
+        widen(type,
+              {args.operands[i], base[i] + first / space.run * space.outer_stride[i], space.inner_stride[i], space.run,
+               space.outer_stride[i], first % space.run},
+              count, padded, w.staged[i]);
         inputs[i] = {w.staged[i], kLanes};
         break;
     }
@@ -321,6 +340,17 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
 }
 
 }  // namespace
+
+void apply_step(const EltwiseStep& step, float* values, int64_t count) {
+  const int64_t vectors = count / kLanes, done = vectors * kLanes;
+  const Stream none = {nullptr, 0};
+  if (vectors > 0) run_step(step, values, {values, kLanes}, none, none, vectors);
+  if (done == count) return;
+  float rest[kLanes];
+  store(rest, load_n(values + done, count - done));
+  run_step(step, rest, {rest, kLanes}, none, none, 1);
+  store_n(values + done, load(rest), count - done);
+}
 
 void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
   const EltwiseSpace& space = *args.space;

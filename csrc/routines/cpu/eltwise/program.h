@@ -72,6 +72,7 @@ enum class EltwiseMode : uint8_t {
   Scalar,   // the same element
   Lanes,    // the same kLanes elements again and again: a channel block
   Strided,  // `stride` elements apart
+  Nested,   // runs of EltwiseSpace::run elements, themselves `outer_stride` apart
 };
 
 // Storage of an operand in memory; registers hold float32, truth values as 0 and 1.
@@ -106,6 +107,8 @@ struct EltwiseSpace {
   int64_t stride[kEltwiseMaxOperands][kEltwiseMaxAxes];  // in elements
   EltwiseMode mode[kEltwiseMaxOperands];
   int64_t inner_stride[kEltwiseMaxOperands];
+  int64_t run = 1;  // Nested: elements per run, inner_stride apart
+  int64_t outer_stride[kEltwiseMaxOperands];
   int64_t tiles = 1;  // per row of the innermost axis
   int64_t rows = 1;   // product of the outer sizes
   // Channel blocks: rows whose index along `block_axis` is the last keep only `valid_lanes` lanes, the others become

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/gemm/pack.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -62,6 +63,7 @@ struct GemmArgs {
   int64_t c_row = 0;  // columns are contiguous
   int64_t c_batch[kGemmBatchAxes] = {};
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
   float* workspace = nullptr;  // workspace_size floats for every member
 };
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "routines/cpu/gemm/plain_tile.h"
+
 namespace neo {
 namespace {
 
@@ -43,42 +45,16 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
     tile.init_row = args.c_row;
   } else {
     if (args.column_bias) tile.bias = args.column_bias + first;
+    if (args.row_bias) tile.row_bias = args.row_bias + rows.begin;
     set_init(tile, init, rows, first, columns, width);
   }
-  if (tile.init != init) {
-    for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = v * lanes;
-  }
-  for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * lanes;
+  for (int64_t v = 0; v < vectors.size(); ++v) tile.init_vector[v] = tile.dst_vector[v] = v * lanes;
   tile.lo = is_last ? args.lo : -kInfinity;
   tile.hi = is_last ? args.hi : kInfinity;
-  const TileKernel kernel = (by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()];
-  if (columns == width) {
-    tile.dst = c;
-    tile.dst_row = args.c_row;
-    kernel(tile);
-    return;
-  }
-  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
-  TileEdge edge;
-  edge.acc = acc;
-  edge.rows = rows.size();
-  edge.vectors = vectors.size();
-  edge.columns = columns;
-  edge.init = tile.init;
-  edge.init_row = tile.init_row;
-  std::copy_n(tile.init_vector, kTileVectors, edge.init_vector);
-  edge.dst = c;
-  edge.dst_row = args.c_row;
-  std::copy_n(tile.dst_vector, kTileVectors, edge.dst_vector);
-  edge.lo = tile.lo;
-  edge.hi = tile.hi;
-  tile.init = nullptr;
-  tile.dst = acc;
-  tile.dst_row = width;
-  tile.lo = -kInfinity;
-  tile.hi = kInfinity;
-  kernel(tile);
-  kernels.edge(edge);
+  tile.dst = c;
+  tile.dst_row = args.c_row;
+  run_plain_tile((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile, rows.size(),
+                 vectors.size(), columns, is_last ? args.activation : Activation());
 }
 
 bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {
@@ -105,29 +81,18 @@ bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange 
 void GemmBlock::set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns,
                          int64_t width) const {
   const float* residual = args.residual;
-  if (residual) residual += at.residual + rows.begin * args.residual_row + first * args.residual_column;
-  if (!residual && !args.row_bias) return;
-  if (residual && !args.row_bias && args.residual_column == 1 && args.beta == 1.0f) {
+  if (!residual) return;
+  residual += at.residual + rows.begin * args.residual_row + first * args.residual_column;
+  if (args.residual_column == 1 && args.beta == 1.0f) {
     tile.init = residual;
     tile.init_row = args.residual_row;
     return;
   }
   tile.init = init;
-  if (!residual) {
-    // The same vector serves all vectors of a row.
-    tile.init_row = plan.lanes;
-    for (int64_t r = 0; r < rows.size(); ++r) {
-      std::fill_n(init + r * plan.lanes, plan.lanes, args.row_bias[rows.begin + r]);
-    }
-    return;
-  }
   tile.init_row = width;
-  for (int64_t v = 0; v * plan.lanes < width; ++v) tile.init_vector[v] = v * plan.lanes;
   for (int64_t r = 0; r < rows.size(); ++r) {
-    const float bias = args.row_bias ? args.row_bias[rows.begin + r] : 0.0f;
     for (int64_t j = 0; j < width; ++j) {
-      init[r * width + j] =
-          j < columns ? bias + args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
+      init[r * width + j] = j < columns ? args.beta * residual[r * args.residual_row + j * args.residual_column] : 0.0f;
     }
   }
 }

@@ -33,7 +33,7 @@ struct GemmBlock {
                 IndexRange k) const;
   // True where the tile reads A in column form.
   bool set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const;
-  // What is added beside the bias of the columns: straight from memory, or gathered into `init` where that is not
+  // What is added beside the biases: straight from memory, or gathered into `init` where that is not
   // dense.
   void set_init(Tile& tile, float* init, IndexRange rows, int64_t first, int64_t columns, int64_t width) const;
 };

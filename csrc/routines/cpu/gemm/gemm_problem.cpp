@@ -148,10 +148,8 @@ std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why)
   p.a = node.inputs[0];
   p.b = node.inputs[1];
   p.c = workload.outputs.front();
-  const Epilogue epilogue = read_epilogue(workload);
-  p.lo = epilogue.lo;
-  p.hi = epilogue.hi;
-  p.residual = epilogue.residual;
+  p.epilogue = read_epilogue(workload);
+  p.residual = p.epilogue.residual;
   GemmGeometry& g = p.geometry;
   g.a_rank = p.a->shape().rank();
   g.b_rank = p.b->shape().rank();

@@ -38,7 +38,7 @@ struct GemmProblem {
   const Value* bias = nullptr;      // packed: a constant of one element, or of one per column
   const Value* residual = nullptr;  // added through its strides: broadcast to the result
   float bias_scale = 1.0f;
-  float lo = 0, hi = 0;
+  Epilogue epilogue;
 
   bool packs_b() const { return b->is_constant(); }
   int64_t columns() const;  // of B, where it is a constant

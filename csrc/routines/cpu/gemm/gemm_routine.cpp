@@ -84,8 +84,13 @@ struct GemmCall {
 
 class GemmStep final : public KernelStep {
  public:
-  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, GemmKernels kernels)
-      : geometry_(problem.geometry), schedule_(schedule), kernels_(kernels), lo_(problem.lo), hi_(problem.hi) {
+  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target)
+      : geometry_(problem.geometry),
+        schedule_(schedule),
+        kernels_(GemmKernels::of(target)),
+        lo_(problem.epilogue.lo),
+        hi_(problem.epilogue.hi),
+        activation_(activation_of(problem.epilogue, target)) {
     a_ = argument_of(candidate, problem.a);
     b_ = argument_of(candidate, problem.b);
     residual_ = argument_of(candidate, problem.residual);
@@ -106,6 +111,7 @@ class GemmStep final : public KernelStep {
     call.args.beta = geometry_.beta;
     call.args.lo = lo_;
     call.args.hi = hi_;
+    call.args.activation = activation_;
     if (packed_.weight.defined()) call.args.b = packed_.weight.as<float>();
     if (bias_.defined()) call.args.column_bias = bias_.as<float>();
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
@@ -132,6 +138,7 @@ class GemmStep final : public KernelStep {
   Tensor bias_;
   int a_ = -1, b_ = -1, residual_ = -1, c_ = 0;
   float lo_, hi_;
+  Activation activation_;
 };
 
 double estimate_us(const GemmPlan& plan, const Target& target) {
@@ -158,7 +165,9 @@ class GemmRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/gemm"; }
   std::vector<std::string_view> roots() const override {
-    return {"MatMul", "Gemm", "com.microsoft.FusedMatMul", "Add", "Relu", "Clip"};
+    std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
+    roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
+    return roots;
   }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
@@ -194,7 +203,7 @@ class GemmRoutine final : public Routine {
         c.in_place = workload.input_index(problem.residual);
       }
       c.schedule = {{"columns", vectors * plan.lanes}, {"rows", schedule.rows}};
-      c.cost.time_us = time_us;
+      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.c, target);
       const TaskSplit split = split_of(plan);
       c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
       if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
@@ -207,7 +216,7 @@ class GemmRoutine final : public Routine {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     const GemmSchedule schedule{candidate.schedule.at("columns") / target.lanes(), candidate.schedule.at("rows"),
                                 problem.packs_b()};
-    return std::make_unique<GemmStep>(candidate, problem, schedule, GemmKernels::of(target));
+    return std::make_unique<GemmStep>(candidate, problem, schedule, target);
   }
 
  private:

@@ -15,10 +15,11 @@ constexpr int kTileRows = 14;
 struct TileTap {
   int64_t offset = 0;
   const int32_t* row_offset = nullptr;
-  int64_t index = 0;  // among the taps of the packed weights
+  int64_t index = 0;          // among the taps of the packed weights
+  int64_t weight_offset = 0;  // of the weights, beside what the index gives
 };
 
-// dst[r, v] = clamp(bias[v] + init[r, v] + sum over k of src[r, k] * weight[k, v]).
+// dst[r, v] = clamp(bias[v] + row_bias[r] + init[r, v] + sum over k of src[r, k] * weight[k, v]).
 struct Tile {
   static constexpr int32_t kOutside = INT32_MIN;
 
@@ -39,8 +40,13 @@ struct Tile {
   int64_t weight_step = 0;
   int64_t weight_taps = 1;
 
-  const float* bias = nullptr;  // dense vectors, or null
-  const float* init = nullptr;  // or null; may be dst
+  // What a later tile reads, fetched into the second-level cache beside the sums: ahead_step floats per k.
+  const float* ahead = nullptr;  // or null
+  int64_t ahead_step = 0;
+
+  const float* bias = nullptr;      // dense vectors, or null
+  const float* row_bias = nullptr;  // one per row, or null
+  const float* init = nullptr;      // or null; may be dst
   int64_t init_row = 0;
   int64_t init_vector[kTileVectors] = {};
 

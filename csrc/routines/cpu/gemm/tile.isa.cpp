@@ -5,9 +5,9 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// Rows per block such that accumulators, one k of weights and one broadcast stay in registers.
+// Rows per block such that accumulators, one k of weights and a broadcast or two stay in registers.
 constexpr int max_rows(int vectors) {
-  const int rows = kVectorRegisters == 32 ? (vectors == 4 ? 7 : (vectors == 3 ? 9 : 14))
+  const int rows = kVectorRegisters == 32 ? (vectors == 4 ? 6 : (vectors == 3 ? 9 : 14))
                                           : (vectors == 4 ? 3 : (vectors == 3 ? 4 : (vectors == 2 ? 6 : 12)));
   return rows < kTileRows ? rows : kTileRows;
 }
@@ -40,10 +40,21 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
   }
 }
 
+// What is fetched into the second-level cache beside the sums: `step` bytes per k.
+struct Ahead {
+  const char* at;
+  int64_t step;
+
+  NEO_INLINE void fetch(int64_t count) {
+    prefetch(at);
+    at += count * step;
+  }
+};
+
 // Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
 template <int V, int R>
 NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
-                         int64_t count) {
+                         int64_t count, Ahead& ahead) {
   constexpr int kBases = (R + 2) / 3;
   const float* base[kBases];
 #pragma GCC unroll 16
@@ -58,6 +69,7 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
       step_k<V, R>(
           acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step + u]; });
       weight += weight_step;
+      ahead.fetch(1);
     }
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) base[j] += kUnroll;
@@ -66,6 +78,7 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
     step_k<V, R>(
         acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
     weight += weight_step;
+    ahead.fetch(1);
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) base[j] += 1;
   }
@@ -73,12 +86,13 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
 
 template <int V, int R>
 NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
-                            int64_t count) {
+                            int64_t count, Ahead& ahead) {
   for (int64_t k = 0; k < count; ++k) {
     step_k<V, R>(
         acc, weight, [&](int r) __attribute__((always_inline)) { return src[r]; });
     weight += weight_step;
     src += step;
+    ahead.fetch(1);
   }
 }
 
@@ -101,6 +115,14 @@ void run_tile(const Tile& t) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) acc[r][v] = b;
   }
+  if (t.row_bias) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const F32 b = broadcast(t.row_bias[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
+    }
+  }
   if (t.init) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -111,13 +133,14 @@ void run_tile(const Tile& t) {
 
   const float* weight = t.weight;
   const float* src = t.src;
+  Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
   for (int64_t b = 0; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
-      const float* w = weight + tap.index * size * t.weight_step;
+      const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
-        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset, t.step, size);
+        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset, t.step, size, ahead);
       } else {
         const float* rows = src + tap.offset;
         int64_t step = t.step;
@@ -126,7 +149,7 @@ void run_tile(const Tile& t) {
           rows = t.scratch;
           step = size;
         }
-        sum_rows<V, R>(acc, w, t.weight_step, rows, step, size);
+        sum_rows<V, R>(acc, w, t.weight_step, rows, step, size, ahead);
       }
     }
     src += t.block_stride;

@@ -136,6 +136,19 @@ NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, in
   }
 }
 
+// Rows of few elements, kLanes of them at a time, one per lane.
+template <ReduceKind kind>
+NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, float* out) {
+  const I32 start = mul(iota_i32(), broadcast_i32((int32_t)along));
+  int64_t row = 0;
+  for (; row + kLanes <= rows; row += kLanes) {
+    F32 acc = start_of(kind);
+    for (int64_t i = 0; i < along; ++i) acc = combine<kind>(acc, gather(x + row * along + i, start));
+    store(out + row, acc);
+  }
+  for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
+}
+
 void arg_extreme(const ReduceArgs& args, const float* x, int64_t stride, int64_t* out) {
   int64_t best = 0;
   float value = x[0];
@@ -151,6 +164,41 @@ void arg_extreme(const ReduceArgs& args, const float* x, int64_t stride, int64_t
   *out = best;
 }
 
+template <ReduceKind k>
+struct Kind {
+  static constexpr ReduceKind value = k;
+};
+
+// f(Kind<...>) for the kind whose sums are those of `kind` before finish().
+template <class F>
+NEO_INLINE void with_sums_of(ReduceKind kind, F f) {
+  switch (kind) {
+    case ReduceKind::Max:
+      return f(Kind<ReduceKind::Max>());
+    case ReduceKind::Min:
+      return f(Kind<ReduceKind::Min>());
+    case ReduceKind::Prod:
+      return f(Kind<ReduceKind::Prod>());
+    case ReduceKind::L1:
+      return f(Kind<ReduceKind::L1>());
+    case ReduceKind::L2:
+    case ReduceKind::SumSquare:
+      return f(Kind<ReduceKind::L2>());
+    default:
+      return f(Kind<ReduceKind::Sum>());
+  }
+}
+
+void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* out) {
+  const int64_t along = args.shape.along;
+  if (along <= kLanes && args.kind != ReduceKind::LogSumExp) {
+    with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_short_rows<kind.value>(x, along, rows, out); });
+  } else {
+    for (int64_t i = 0; i < rows; ++i) out[i] = reduce_row_of(args.kind, x + i * along, along);
+  }
+  for (int64_t i = 0; i < rows; ++i) out[i] = finish(args.kind, out[i], along);
+}
+
 }  // namespace
 
 void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
@@ -158,14 +206,14 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
   const bool arg = args.kind == ReduceKind::ArgMax || args.kind == ReduceKind::ArgMin;
   for (int64_t task = begin; task < end; ++task) {
     if (s.inner == 1) {
-      const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
-      for (int64_t row = task * s.rows_per_task; row < last; ++row) {
-        const float* x = args.src + row * s.along;
-        if (arg)
-          arg_extreme(args, x, 1, (int64_t*)args.dst + row);
-        else
-          ((float*)args.dst)[row] = finish(args.kind, reduce_row_of(args.kind, x, s.along), s.along);
+      const int64_t first = task * s.rows_per_task;
+      const int64_t rows = s.rows_per_task < s.outer - first ? s.rows_per_task : s.outer - first;
+      if (!arg) {
+        reduce_rows(args, args.src + first * s.along, rows, (float*)args.dst + first);
+        continue;
       }
+      for (int64_t i = first; i < first + rows; ++i)
+        arg_extreme(args, args.src + i * s.along, 1, (int64_t*)args.dst + i);
       continue;
     }
     const int64_t tiles = (s.inner + kReduceColumns - 1) / kReduceColumns;
@@ -179,27 +227,8 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
       continue;
     }
     float* out = (float*)args.dst + at;
-    switch (args.kind) {
-      case ReduceKind::Max:
-        reduce_columns<ReduceKind::Max>(x, s.along, s.inner, columns, out);
-        break;
-      case ReduceKind::Min:
-        reduce_columns<ReduceKind::Min>(x, s.along, s.inner, columns, out);
-        break;
-      case ReduceKind::Prod:
-        reduce_columns<ReduceKind::Prod>(x, s.along, s.inner, columns, out);
-        break;
-      case ReduceKind::L1:
-        reduce_columns<ReduceKind::L1>(x, s.along, s.inner, columns, out);
-        break;
-      case ReduceKind::L2:
-      case ReduceKind::SumSquare:
-        reduce_columns<ReduceKind::L2>(x, s.along, s.inner, columns, out);
-        break;
-      default:
-        reduce_columns<ReduceKind::Sum>(x, s.along, s.inner, columns, out);
-        break;
-    }
+    with_sums_of(args.kind,
+                 [&](auto kind) NEO_LAMBDA { reduce_columns<kind.value>(x, s.along, s.inner, columns, out); });
     for (int64_t j = 0; j < columns; ++j) out[j] = finish(args.kind, out[j], s.along);
   }
 }

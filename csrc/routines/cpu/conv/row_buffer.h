@@ -1,0 +1,52 @@
+#pragma once
+
+// Input rows of a task, spread into the phases of the horizontal stride with their padding, so that every tap of a
+// register block reads consecutive floats: phase p of a row holds column first_column + q * stride + p at q, and zero
+// where that lies outside the image.
+
+#include <stdint.h>
+
+#include "routines/cpu/conv/conv_shape.h"
+
+namespace neo {
+
+struct RowKernels {
+  // dst[i] = src[i * stride], 0 <= i < count
+  void (*take_every)(const float* src, int64_t stride, int64_t count, float* dst);
+};
+
+namespace scalar {
+const RowKernels& row_kernels();
+}
+namespace avx2 {
+const RowKernels& row_kernels();
+}
+namespace avx512 {
+const RowKernels& row_kernels();
+}
+namespace neon {
+const RowKernels& row_kernels();
+}
+
+struct RowBuffer {
+  int64_t rows = 0;   // input rows of a task
+  int64_t width = 0;  // floats of one phase of one row
+  int64_t row = 0;    // floats of one row
+
+  // For tasks of `lines` output rows by `columns` output columns.
+  static RowBuffer of(const ConvShape& shape, int64_t lines, int64_t columns);
+
+  // Where column `column` of the window of the first output column lies in its row.
+  int64_t offset(const ConvShape& shape, int64_t column) const {
+    return column % shape.stride_w * width + column / shape.stride_w;
+  }
+  // The rows of one channel that output rows [line, line + lines) read, columns from output column `first` on. Rows
+  // outside the image are left as they are.
+  void fill(const ConvShape& shape, const RowKernels& kernels, const float* plane, int64_t line, int64_t lines,
+            int64_t first, float* dst) const;
+};
+
+// Input rows that so many output rows span.
+int64_t input_rows(const ConvShape& shape, int64_t lines);
+
+}  // namespace neo
