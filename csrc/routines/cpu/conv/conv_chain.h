@@ -55,8 +55,8 @@ struct ChainStage {
   const float* weight = nullptr;
   const float* bias = nullptr;  // padded to whole vectors, or null
   float lo = 0.0f, hi = 0.0f;
-  Activation activation = Activation::None;  // keeps zero
-  const EltwiseProgram* program = nullptr;   // or null
+  InnerActivation activation = InnerActivation::None;  // keeps zero
+  const EltwiseProgram* program = nullptr;             // or null
 };
 
 struct ChainArgs {

@@ -89,9 +89,9 @@ std::optional<ChainLink> read_link(const Node& conv, const Node* activation, std
   ChainLink link;
   link.conv = *problem;
   if (activation && activation->op == "HardSwish") {
-    link.activation = Activation::HardSwish;
+    link.activation = InnerActivation::HardSwish;
   } else if (activation && activation->op == "Swish" && activation->float_attr("alpha", 1) == 1) {
-    link.activation = Activation::Silu;
+    link.activation = InnerActivation::Silu;
   } else if (activation) {
     const auto compiled = compile_eltwise(Workload::of(*activation), why);
     if (!compiled) return std::nullopt;
@@ -117,7 +117,8 @@ std::vector<Workload> match_chains(const Node& root, ChainForm form, const Graph
   };
   static constexpr std::string_view kConv[] = {"Conv"};
   for (const Workload& end : match_epilogues(root, kConv, users, graph)) {
-    if (end.nodes.size() > 1 && form.project) add_chain(end.nodes.front(), {end.nodes.begin() + 1, end.nodes.end()});
+    const bool sums = end.nodes.size() > 1 && end.nodes[1]->op == "Add" && !read_epilogue(end).activation;
+    if (sums && form.project) add_chain(end.nodes.front(), {end.nodes.begin() + 1, end.nodes.end()});
   }
   if (found.empty()) add_chain(&root, {});
   return found;

@@ -21,7 +21,7 @@ std::vector<Workload> match_chains(const Node& root, ChainForm form, const Graph
 // One convolution of a chain and what follows it.
 struct ChainLink {
   ConvProblem conv;
-  Activation activation = Activation::None;
+  InnerActivation activation = InnerActivation::None;
   std::optional<EltwiseProgram> program;  // of any other activation
 };
 

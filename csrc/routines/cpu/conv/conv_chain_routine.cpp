@@ -50,17 +50,17 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
 }
 
 double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
-  constexpr double kProgramEfficiency = 0.25;
+  constexpr double kProgram = 1.3;  // what a program takes longer on the short runs of a strip
   double per_element = 0;  // operations at the peak
   switch (link.activation) {
-    case Activation::None:
-      if (link.program) per_element = 2 * eltwise_work(*link.program) / kProgramEfficiency;
+    case InnerActivation::None:
+      if (link.program) per_element = 2 * kProgram * eltwise_cycles(*link.program);
       break;
-    case Activation::HardSwish:
+    case InnerActivation::HardSwish:
       per_element = 10;
       break;
-    case Activation::Silu:
-      per_element = 50;
+    case InnerActivation::Silu:
+      per_element = 34;
       break;
   }
   return per_element * static_cast<double>(vectors * target.lanes()) * pixels;

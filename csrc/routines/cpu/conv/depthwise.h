@@ -57,11 +57,11 @@ struct DepthwiseLine {
 };
 
 // Activations that chains of convolutions meet most.
-enum class Activation : uint8_t { None, HardSwish, Silu };
+enum class InnerActivation : uint8_t { None, HardSwish, Silu };
 
 struct DepthwiseKernels {
   int lanes;
-  void (*activate)(Activation activation, float* data, int64_t vectors);  // in place
+  void (*activate)(InnerActivation activation, float* data, int64_t vectors);  // in place
   void (*line)(const DepthwiseLine&);
   void (*run)(const DepthwisePlan&, const DepthwiseArgs&, int64_t task_begin, int64_t task_end);
 };

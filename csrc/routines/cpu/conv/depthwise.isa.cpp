@@ -207,15 +207,15 @@ NEO_INLINE void each_vector(float* data, int64_t vectors, F f) {
   for (int64_t i = 0; i < vectors; ++i) store(data + i * kLanes, f(load(data + i * kLanes)));
 }
 
-void activate(Activation activation, float* data, int64_t vectors) {
+void activate(InnerActivation activation, float* data, int64_t vectors) {
   const F32 sixth = broadcast(1.0f / 6), half = broadcast(0.5f), one = broadcast(1.0f);
   switch (activation) {
-    case Activation::None:
+    case InnerActivation::None:
       break;
-    case Activation::HardSwish:
+    case InnerActivation::HardSwish:
       each_vector(data, vectors, [=](F32 x) NEO_LAMBDA { return x * min(one, max(zero(), x * sixth + half)); });
       break;
-    case Activation::Silu:
+    case InnerActivation::Silu:
       each_vector(data, vectors, [](F32 x) NEO_LAMBDA { return silu(x); });
       break;
   }
