@@ -142,7 +142,8 @@ def test_a_profile_is_a_table_json_and_a_timeline(digits, images, tmp_path):
     read = json.loads((tmp_path / "profile.json").read_text())
     assert json.loads(text) == read
     assert [s["node"] for s in read["steps"]] == [s.node for s in profile.steps]
-    assert {op: count for op, count, _ in profile.by_op()}["Conv"] == 4
+    convolutions = sum(step.op == "Conv" for step in digits.steps)
+    assert {op: count for op, count, _ in profile.by_op()}["Conv"] == convolutions > 0
     axes = profile.timeline().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == [s.node for s in profile.steps]
     assert len(axes.collections) == len(profile.steps)

@@ -5,34 +5,18 @@
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
-namespace {
 
-// The outputs o with 0 <= o * stride - pad and o * stride - pad + (kernel - 1) * dilation < in.
-IndexRange inner_outputs(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
-  const int64_t reach = in - 1 + pad - (kernel - 1) * dilation;
-  const int64_t begin = std::clamp<int64_t>(ceil_div(std::max<int64_t>(pad, 0), stride), 0, out);
-  const int64_t end = reach < 0 ? 0 : std::min(reach / stride + 1, out);
-  return {begin, std::max(begin, end)};
-}
-
-}  // namespace
-const char* reject_depthwise(const ConvShape& s, int64_t block, int64_t lanes) {
+const char* reject_depthwise(const ConvShape& s) {
   if (s.ic != s.groups || s.oc != s.groups) return "not one input and one output channel per group";
-  if (block % lanes != 0) return "the block must be a multiple of the vector width";
+  if (s.kh > kDepthwiseMaxRows) return "the kernel has more than 64 rows";
   return nullptr;
 }
 
-DepthwisePlan plan_depthwise(const ConvShape& s, int64_t block, int64_t lanes) {
+DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes) {
   DepthwisePlan plan;
   plan.shape = s;
-  plan.block = block;
-  const IndexRange columns = inner_outputs(s.iw, s.ow, s.kw, s.stride_w, s.pad_left, s.dilation_w);
-  const IndexRange rows = inner_outputs(s.ih, s.oh, s.kh, s.stride_h, s.pad_top, s.dilation_h);
-  plan.inner_left = columns.begin;
-  plan.inner_right = columns.end;
-  plan.inner_top = rows.begin;
-  plan.inner_bottom = rows.end;
-  const int64_t vectors = ceil_div(s.ic, block) * (block / lanes);
+  plan.lanes = lanes;
+  const int64_t vectors = ceil_div(s.ic, lanes);
   const int64_t planes = std::max<int64_t>(1, s.n * vectors);
   const int64_t wanted =
       std::clamp<int64_t>(ceil_div(s.flops() / 250000, planes), 1, std::max<int64_t>(1, 48 / planes));
@@ -42,15 +26,22 @@ DepthwisePlan plan_depthwise(const ConvShape& s, int64_t block, int64_t lanes) {
   return plan;
 }
 
+double depthwise_efficiency(const ConvShape& s) {
+  const bool dense = s.dilation_w == 1 && (s.kw == 3 || s.kw == 5 || s.kw == 7) && s.stride_w <= (s.kw == 7 ? 1 : 2);
+  if (!dense) return 0.5;
+  if (s.stride_w == 2) return s.kw == 3 ? 0.55 : 0.8;
+  return s.kw == 3 ? 0.8 : 0.9;
+}
+
 int64_t depthwise_weight_size(const DepthwisePlan& plan) {
-  return ceil_div(plan.shape.ic, plan.block) * plan.block * plan.shape.taps();
+  return ceil_div(plan.shape.ic, plan.lanes) * plan.lanes * plan.shape.taps();
 }
 
 void pack_depthwise_weight(const DepthwisePlan& plan, const float* weight, float* packed) {
   const ConvShape& s = plan.shape;
-  for (int64_t c0 = 0; c0 < s.ic; c0 += plan.block) {
+  for (int64_t c0 = 0; c0 < s.ic; c0 += plan.lanes) {
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
-      for (int64_t c = c0; c < c0 + plan.block; ++c) *packed++ = c < s.ic ? weight[c * s.taps() + tap] : 0.0f;
+      for (int64_t c = c0; c < c0 + plan.lanes; ++c) *packed++ = c < s.ic ? weight[c * s.taps() + tap] : 0.0f;
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Depthwise convolution (one input and one output channel per group) on NCHW[x]c, x a multiple of the vector width.
+// Depthwise convolution (one input and one output channel per group) on NCHW[x]c, x the vector width.
 
 #include <stdint.h>
 
@@ -10,11 +10,8 @@ namespace neo {
 
 struct DepthwisePlan {
   ConvShape shape;
-  int64_t block = 0;  // x
-  // Output columns [inner_left, inner_right) and rows [inner_top, inner_bottom) have all their taps inside.
-  int64_t inner_left = 0, inner_right = 0;
-  int64_t inner_top = 0, inner_bottom = 0;
-  int64_t rows = 0;  // output rows per task
+  int64_t lanes = 0;  // x
+  int64_t rows = 0;   // output rows per task
   int64_t chunks = 0;
   int64_t tasks = 0;  // images x vectors of channels x chunks
 };
@@ -31,16 +28,41 @@ struct DepthwiseArgs {
   float lo = 0.0f, hi = 0.0f;
 };
 
-// Null where the routine takes the problem; else why not.
-const char* reject_depthwise(const ConvShape& shape, int64_t block, int64_t lanes);
-DepthwisePlan plan_depthwise(const ConvShape& shape, int64_t block, int64_t lanes);
+constexpr int64_t kDepthwiseMaxRows = 64;  // of taps
 
-// [block][tap][lane of the block], padding lanes zero; `weight` is C1HW.
+// Null where the routine takes the problem; else why not.
+const char* reject_depthwise(const ConvShape& shape);
+DepthwisePlan plan_depthwise(const ConvShape& shape, int64_t lanes);
+
+// Share of the FMA peak that the sums reach from the private cache.
+double depthwise_efficiency(const ConvShape& shape);
+
+// [vector][tap][lane], padding lanes zero; `weight` is C1HW.
 int64_t depthwise_weight_size(const DepthwisePlan& plan);
 void pack_depthwise_weight(const DepthwisePlan& plan, const float* weight, float* packed);
 
+// One output row of one vector of channels: output column o sums over the rows of taps i and the taps j of a row
+// weight[i * kw + j] * rows[i][o * stride - pad + j * dilation], where that column lies in [0, iw).
+struct DepthwiseLine {
+  const float* const* rows = nullptr;  // kh addresses of column 0; null: the row is outside
+  int64_t kh = 0, kw = 0;
+  int64_t iw = 0, ow = 0;
+  int64_t stride = 1, dilation = 1, pad = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;      // a vector, or null
+  const float* residual = nullptr;  // as dst, or null; may be dst
+  float* dst = nullptr;
+  int64_t valid = 0;  // channels of the vector that exist; the others become zero
+  float lo = 0.0f, hi = 0.0f;
+};
+
+// Activations that chains of convolutions meet most.
+enum class InnerActivation : uint8_t { None, HardSwish, Silu };
+
 struct DepthwiseKernels {
   int lanes;
+  void (*activate)(InnerActivation activation, float* data, int64_t vectors);  // in place
+  void (*line)(const DepthwiseLine&);
   void (*run)(const DepthwisePlan&, const DepthwiseArgs&, int64_t task_begin, int64_t task_end);
 };
 

@@ -1,5 +1,6 @@
 #include "routines/cpu/conv/depthwise.h"
 
+#include "simd/math.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -7,28 +8,75 @@ namespace {
 
 constexpr int kPixels = 8;
 
-// Evenly spaced pixels that share their taps: `rows` rows of `columns` taps each.
-struct PixelRun {
-  const float* src;            // first tap of the first pixel
-  const float* weight;         // of that tap
-  int64_t pixel, row, column;  // distances in the source: between pixels, between taps
-  int64_t weight_row, weight_column;
-  int64_t rows, columns;
-  const float* residual;
-  float* dst;
-  int64_t dst_pixel;
-  int64_t valid;  // channels of the vector that exist
-  F32 bias, lo, hi;
-};
+// The value is in a register from here on: the compiler does not load it again at each use.
+NEO_INLINE void keep(F32& x) {
+#if defined(NEO_ISA_AVX512)
+  asm("" : "+v"(x.v));
+#elif defined(NEO_ISA_AVX2)
+  asm("" : "+x"(x.v));
+#elif defined(NEO_ISA_NEON)
+  asm("" : "+w"(x.v));
+#else
+  (void)x;
+#endif
+}
 
-// Multiples of the distance between pixels, in bytes: with these in registers the address of each of eight pixels is
-// one addressing mode.
+template <int R>
+NEO_INLINE void finish(const DepthwiseLine& p, int64_t first, F32 (&acc)[R]) {
+  const F32 lo = broadcast(p.lo), hi = broadcast(p.hi);
+  float* dst = p.dst + first * kLanes;
+  if (p.residual) {
+    const float* residual = p.residual + first * kLanes;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) acc[r] = acc[r] + load(residual + r * kLanes);
+  }
+  if (p.valid == kLanes) [[likely]] {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) store(dst + r * kLanes, min(hi, max(lo, acc[r])));
+  } else {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const F32 x = min(hi, max(lo, acc[r]));
+      store(dst + r * kLanes, zero());
+      store_n(dst + r * kLanes, x, p.valid);
+    }
+  }
+}
+
+// R output columns, taps side by side: each column of the source is loaded once for all its taps. kInside: all the
+// columns are there.
+template <int KW, int S, int R, bool kInside>
+NEO_INLINE void sum_dense(const DepthwiseLine& p, int64_t left, F32 (&acc)[R]) {
+  const float* weight = p.weight;
+  for (int64_t i = 0; i < p.kh; ++i, weight += KW * kLanes) {
+    if (!p.rows[i]) continue;
+    const float* row = p.rows[i] + left * kLanes;
+    asm("" : "+r"(row));
+    F32 w[KW];
+#pragma GCC unroll 8
+    for (int j = 0; j < KW; ++j) w[j] = load(weight + j * kLanes);
+#pragma GCC unroll 32
+    for (int c = 0; c < (R - 1) * S + KW; ++c) {
+      if (!kInside && (uint64_t)(left + c) >= (uint64_t)p.iw) continue;
+      F32 x = load(row + c * kLanes);
+      keep(x);
+#pragma GCC unroll 8
+      for (int j = 0; j < KW; ++j) {
+        const int r = (c - j) / S;
+        if (c >= j && (c - j) % S == 0 && r < R) acc[r] = fma(x, w[j], acc[r]);
+      }
+    }
+  }
+}
+
+// Multiples of the distance between columns, in bytes: with these in registers the address of each of eight is one
+// addressing mode.
 struct PixelSteps {
   int64_t odd[4];  // 1, 3, 5, 7
-  explicit NEO_INLINE PixelSteps(int64_t pixel) {
+  explicit NEO_INLINE PixelSteps(int64_t stride) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      odd[i] = (2 * i + 1) * pixel * (int64_t)sizeof(float);
+      odd[i] = (2 * i + 1) * stride * kLanes * (int64_t)sizeof(float);
       asm("" : "+r"(odd[i]));
     }
   }
@@ -41,128 +89,139 @@ struct PixelSteps {
   }
 };
 
+// The same for any distance between taps and columns.
 template <int R>
-void run_pixels(const PixelRun& p, int64_t skip) {
-  F32 acc[R];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) acc[r] = p.bias;
-  const PixelSteps steps(p.pixel);
-  const int64_t column = p.column, weight_column = p.weight_column, row = p.row, weight_row = p.weight_row;
-  const float *src = p.src + skip * p.pixel, *weight = p.weight;
-  for (int64_t i = p.rows; i > 0; --i, src += row, weight += weight_row) {
-    const float *at = src, *w = weight;
-    for (int64_t j = p.columns; j > 0; --j, at += column, w += weight_column) {
+NEO_INLINE void sum_any(const DepthwiseLine& p, int64_t left, F32 (&acc)[R]) {
+  const bool inside = left >= 0 && left + (R - 1) * p.stride + (p.kw - 1) * p.dilation < p.iw;
+  const PixelSteps steps(p.stride);
+  const float* weight = p.weight;
+  for (int64_t i = 0; i < p.kh; ++i, weight += p.kw * kLanes) {
+    if (!p.rows[i]) continue;
+    const float *at = p.rows[i] + left * kLanes, *w = weight;
+    int64_t column = left;
+    for (int64_t j = 0; j < p.kw; ++j) {
       const F32 tap = load(w);
+      if (inside) {
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) acc[r] = fma(steps.load_pixel(at, r), tap, acc[r]);
-    }
-  }
-
-  float* dst = p.dst + skip * p.dst_pixel;
-  if (p.residual) {
-    const float* residual = p.residual + skip * p.dst_pixel;
+        for (int r = 0; r < R; ++r) acc[r] = fma(steps.load_pixel(at, r), tap, acc[r]);
+      } else {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) acc[r] = acc[r] + load(residual + r * p.dst_pixel);
-  }
-  if (p.valid == kLanes) [[likely]] {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) store(dst + r * p.dst_pixel, min(p.hi, max(p.lo, acc[r])));
-  } else {
-    for (int r = 0; r < R; ++r) {
-      store(dst + r * p.dst_pixel, zero());
-      store_n(dst + r * p.dst_pixel, min(p.hi, max(p.lo, acc[r])), p.valid);
+        for (int r = 0; r < R; ++r) {
+          if ((uint64_t)(column + r * p.stride) < (uint64_t)p.iw) acc[r] = fma(steps.load_pixel(at, r), tap, acc[r]);
+        }
+      }
+      at += p.dilation * kLanes;
+      column += p.dilation;
+      w += kLanes;
     }
   }
 }
 
+template <int KW, int S, int R>
+void run_part(const DepthwiseLine& p, int64_t first) {
+  F32 acc[R];
+  const F32 bias = p.bias ? load(p.bias) : zero();
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) acc[r] = bias;
+  const int64_t left = first * p.stride - p.pad;
+  if constexpr (KW == 0) {
+    sum_any<R>(p, left, acc);
+  } else if (left >= 0 && left + (R - 1) * S + KW <= p.iw) {
+    sum_dense<KW, S, R, true>(p, left, acc);
+  } else {
+    sum_dense<KW, S, R, false>(p, left, acc);
+  }
+  finish<R>(p, first, acc);
+}
+
+using Part = void (*)(const DepthwiseLine&, int64_t first);
+struct Parts {
+  Part part[kPixels + 1];
+};
+template <int KW, int S>
+constexpr Parts kParts = {{nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
+                           run_part<KW, S, 5>, run_part<KW, S, 6>, run_part<KW, S, 7>, run_part<KW, S, 8>}};
+
+NEO_INLINE const Parts& parts_of(const DepthwiseLine& p) {
+  if (p.dilation == 1 && p.stride <= 2) {
+    if (p.kw == 3) return p.stride == 1 ? kParts<3, 1> : kParts<3, 2>;
+    if (p.kw == 5) return p.stride == 1 ? kParts<5, 1> : kParts<5, 2>;
+    if (p.kw == 7 && p.stride == 1) return kParts<7, 1>;
+  }
+  return kParts<0, 0>;
+}
+
 // In parts as even as can be: a part of one or two pixels would wait for its own additions.
-void run_pixels_of(const PixelRun& p, int64_t count) {
-  static constexpr void (*kRun[])(const PixelRun&, int64_t) = {nullptr,       run_pixels<1>, run_pixels<2>,
-                                                               run_pixels<3>, run_pixels<4>, run_pixels<5>,
-                                                               run_pixels<6>, run_pixels<7>, run_pixels<8>};
-  const int64_t parts = (count + kPixels - 1) / kPixels;
-  for (int64_t i = 0, done = 0; i < parts; ++i) {
-    const int64_t part = (count - done) / (parts - i);
-    kRun[part](p, done);
+void run_line(const DepthwiseLine& p) {
+  const Parts& parts = parts_of(p);
+  const int64_t count = (p.ow + kPixels - 1) / kPixels;
+  for (int64_t i = 0, done = 0; i < count; ++i) {
+    const int64_t part = (p.ow - done) / (count - i);
+    parts.part[part](p, done);
     done += part;
   }
 }
 
-// The taps t of [0, count) with 0 <= first + t * dilation < size.
-NEO_INLINE void clip_taps(int64_t first, int64_t dilation, int64_t size, int64_t count, int64_t& begin, int64_t& end) {
-  begin = first < 0 ? (-first + dilation - 1) / dilation : 0;
-  end = first >= size ? 0 : (size - 1 - first) / dilation + 1;
-  if (end > count) end = count;
-  if (begin > end) begin = end;
-}
-
-NEO_INLINE int64_t clamp_index(int64_t i, int64_t lo, int64_t hi) {
-  return i < lo ? lo : (i > hi ? hi : i);
-}
-
 void run(const DepthwisePlan& plan, const DepthwiseArgs& args, int64_t task_begin, int64_t task_end) {
   const ConvShape& s = plan.shape;
-  const int64_t x = plan.block, per_block = x / kLanes;
-  const int64_t vectors = (s.ic + x - 1) / x * per_block;
+  const int64_t vectors = (s.ic + kLanes - 1) / kLanes;
+  const float* rows[kDepthwiseMaxRows];
+  DepthwiseLine line;
+  line.rows = rows;
+  line.kh = s.kh;
+  line.kw = s.kw;
+  line.iw = s.iw;
+  line.ow = s.ow;
+  line.stride = s.stride_w;
+  line.dilation = s.dilation_w;
+  line.pad = s.pad_left;
+  line.lo = args.lo;
+  line.hi = args.hi;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.chunks;
     const int64_t vector = task / plan.chunks % vectors;
     const int64_t image = task / (plan.chunks * vectors);
-    const int64_t lane = vector % per_block * kLanes, block = vector / per_block;
-    const float* src = args.src + image * args.src_batch + block * args.src_block + lane;
-    float* dst = args.dst + image * args.dst_batch + block * args.dst_block + lane;
+    const float* src = args.src + image * args.src_batch + vector * args.src_block;
+    float* dst = args.dst + image * args.dst_batch + vector * args.dst_block;
     const float* residual = args.residual;
-    if (residual) residual += image * args.residual_batch + block * args.residual_block + lane;
-
-    PixelRun p = {};
-    p.weight_column = x;
-    p.weight_row = s.kw * x;
-    p.row = s.dilation_h * s.iw * x;
-    p.column = s.dilation_w * x;
-    const int64_t left = s.ic - (block * x + lane);
-    p.valid = left < 0 ? 0 : (left < kLanes ? left : kLanes);
-    p.bias = args.bias ? load(args.bias + block * x + lane) : zero();
-    p.lo = broadcast(args.lo);
-    p.hi = broadcast(args.hi);
-
-    // Pixel (oh, ow) and `count - 1` more, along the row or down the column.
-    const auto run_line = [&](int64_t oh, int64_t ow, int64_t count, bool down) {
-      const int64_t ih = oh * s.stride_h - s.pad_top, iw = ow * s.stride_w - s.pad_left;
-      int64_t i0, i1, j0, j1;
-      clip_taps(ih, s.dilation_h, s.ih, s.kh, i0, i1);
-      clip_taps(iw, s.dilation_w, s.iw, s.kw, j0, j1);
-      p.rows = i1 - i0;
-      p.columns = j1 - j0;
-      p.weight = args.weight + ((block * s.kh + i0) * s.kw + j0) * x + lane;
-      p.src = src + ((ih + i0 * s.dilation_h) * s.iw + iw + j0 * s.dilation_w) * x;
-      p.dst = dst + (oh * s.ow + ow) * x;
-      p.residual = residual ? residual + (oh * s.ow + ow) * x : nullptr;
-      p.pixel = down ? s.stride_h * s.iw * x : s.stride_w * x;
-      p.dst_pixel = down ? s.ow * x : x;
-      run_pixels_of(p, count);
-    };
+    if (residual) residual += image * args.residual_batch + vector * args.residual_block;
+    const int64_t left = s.ic - vector * kLanes;
+    line.valid = left < kLanes ? left : kLanes;
+    line.bias = args.bias ? args.bias + vector * kLanes : nullptr;
+    line.weight = args.weight + vector * s.kh * s.kw * kLanes;
     const int64_t first = chunk * plan.rows, last = first + plan.rows < s.oh ? first + plan.rows : s.oh;
-    const int64_t inner_first = clamp_index(plan.inner_top, first, last);
-    const int64_t inner_last = clamp_index(plan.inner_bottom, inner_first, last);
-    // Columns at the border go down the rows that have all their taps, so that they too fill the register block.
-    const auto run_border = [&](int64_t begin, int64_t end) {
-      for (int64_t ow = begin; ow < end; ++ow) {
-        for (int64_t oh = first; oh < inner_first; ++oh) run_line(oh, ow, 1, false);
-        if (inner_first < inner_last) run_line(inner_first, ow, inner_last - inner_first, true);
-        for (int64_t oh = inner_last; oh < last; ++oh) run_line(oh, ow, 1, false);
+    for (int64_t oh = first; oh < last; ++oh) {
+      for (int64_t i = 0; i < s.kh; ++i) {
+        const int64_t ih = oh * s.stride_h - s.pad_top + i * s.dilation_h;
+        rows[i] = ih >= 0 && ih < s.ih ? src + ih * s.iw * kLanes : nullptr;
       }
-    };
-    run_border(0, plan.inner_left);
-    if (plan.inner_left < plan.inner_right) {
-      for (int64_t oh = first; oh < last; ++oh) {
-        run_line(oh, plan.inner_left, plan.inner_right - plan.inner_left, false);
-      }
+      line.dst = dst + oh * s.ow * kLanes;
+      line.residual = residual ? residual + oh * s.ow * kLanes : nullptr;
+      run_line(line);
     }
-    run_border(plan.inner_right, s.ow);
   }
 }
 
-constexpr DepthwiseKernels kKernels = {kLanes, run};
+template <class F>
+NEO_INLINE void each_vector(float* data, int64_t vectors, F f) {
+  for (int64_t i = 0; i < vectors; ++i) store(data + i * kLanes, f(load(data + i * kLanes)));
+}
+
+void activate(InnerActivation activation, float* data, int64_t vectors) {
+  const F32 sixth = broadcast(1.0f / 6), half = broadcast(0.5f), one = broadcast(1.0f);
+  switch (activation) {
+    case InnerActivation::None:
+      break;
+    case InnerActivation::HardSwish:
+      each_vector(data, vectors, [=](F32 x) NEO_LAMBDA { return x * min(one, max(zero(), x * sixth + half)); });
+      break;
+    case InnerActivation::Silu:
+      each_vector(data, vectors, [](F32 x) NEO_LAMBDA { return silu(x); });
+      break;
+  }
+}
+
+constexpr DepthwiseKernels kKernels = {kLanes, activate, run_line, run};
 
 }  // namespace
 

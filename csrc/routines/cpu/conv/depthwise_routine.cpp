@@ -1,6 +1,6 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/depthwise.h"
-#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/conv/depthwise_cost.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
@@ -22,7 +22,7 @@ class DepthwiseStep final : public KernelStep {
   DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, const DepthwiseKernels& kernels)
       : geometry_(problem.geometry), arguments_(arguments), kernels_(kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes, kernels_.lanes);
+    const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
     weight_ = Tensor(DType::Float32, {depthwise_weight_size(plan)});
     pack_depthwise_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
     if (problem.bias) {
@@ -36,7 +36,7 @@ class DepthwiseStep final : public KernelStep {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
     DepthwiseCall call;
-    call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes, kernels_.lanes);
+    call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes);
     call.split = split_of(call.plan);
     const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
     call.args.src_batch = from.batch;
@@ -76,17 +76,16 @@ class DepthwiseRoutine final : public ConvRoutine {
   std::string_view name() const override { return "cpu:float32/depthwise_nchwc"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    constexpr double kEfficiency = 0.4;
     const ConvProblem problem = *read_conv(workload, nullptr);
     const int64_t lanes = target.lanes();
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
-    const DepthwisePlan plan = plan_depthwise(shape, lanes, lanes);
+    const DepthwisePlan plan = plan_depthwise(shape, lanes);
     const TaskSplit split = split_of(plan);
     const int64_t weights = depthwise_weight_size(plan);
     const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
     Candidate c = conv_candidate(workload, problem, lanes, lanes);
-    c.cost.time_us =
-        tasks_us(flops, kEfficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(lanes, lanes), target);
+    c.cost.time_us = tasks_us(flops, depthwise_efficiency(shape), split.serial ? 1 : split.tasks,
+                              problem.traffic_bytes(lanes, lanes), target);
     c.cost.packed_bytes = weights * 4 + (problem.bias ? weights / shape.taps() * 4 : 0);
     return {std::move(c)};
   }
@@ -105,6 +104,7 @@ class DepthwiseRoutine final : public ConvRoutine {
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (!problem.geometry.is_depthwise()) return "not one input and one output channel per group";
+    if (problem.geometry.kernel[1] > kDepthwiseMaxRows) return "the kernel has too many rows";
     if (const char* why = reject_run_time_weights(problem)) return why;
     return std::nullopt;
   }

@@ -1,0 +1,293 @@
+#include "routines/cpu/conv/conv_chain.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "routines/cpu/conv/output_panel.h"
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+IndexRange panel_vectors(const PanelSplit& split, int64_t panel) {
+  return even_part(split.vectors, split.panels, panel);
+}
+
+PanelSplit split_panels(int64_t channels, int64_t lanes) {
+  PanelSplit split;
+  split.vectors = ceil_div(channels, lanes);
+  split.panels = ceil_div(split.vectors, kTileVectors);
+  return split;
+}
+
+// The rows of the expanded image that output rows [begin, end) read.
+IndexRange source_rows(const ConvShape& s, int64_t begin, int64_t end) {
+  const int64_t first = begin * s.stride_h - s.pad_top;
+  const int64_t last = (end - 1) * s.stride_h - s.pad_top + (s.kh - 1) * s.dilation_h + 1;
+  return {std::clamp<int64_t>(first, 0, s.ih), std::clamp<int64_t>(last, 0, s.ih)};
+}
+
+// Vectors whose memory does not repeat the same cache sets.
+int64_t apart(int64_t pixels, int64_t lanes) {
+  return (pixels | 1) * lanes;
+}
+
+void set_sizes(ChainPlan& plan, int64_t strip) {
+  const ConvShape& s = plan.shape.depthwise;
+  const int64_t vectors = plan.shape.project ? plan.inner.vectors : ceil_div(plan.inner.vectors, plan.inner.panels);
+  plan.strip = strip;
+  plan.ring_rows = plan.shape.expand ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
+  plan.ring_vector = plan.shape.expand ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
+  plan.strip_vector = plan.shape.project ? apart(strip * s.ow, plan.lanes) : 0;
+  const int64_t floats = vectors * (plan.ring_vector + plan.strip_vector);
+  plan.workspace_size = ceil_div(floats, 16) * 16;
+}
+
+// One task: the state that is the same for all its strips, and the parts of a strip.
+class ChainTask {
+ public:
+  ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
+            int64_t workspace)
+      : plan_(plan), kernels_(kernels), args_(args), panels_(panels) {
+    src_ = args.src + image * args.src_batch;
+    dst_ = args.dst + image * args.dst_batch;
+    if (args.residual) residual_ = args.residual + image * args.residual_batch;
+    ring_ = args.workspace + workspace * plan.workspace_size;
+    first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
+    const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
+    strip_ = ring_ + vectors * plan.ring_vector;
+  }
+
+  void run(IndexRange rows) {
+    const ConvShape& s = plan_.shape.depthwise;
+    int64_t done = 0;
+    for (int64_t first = rows.begin; first < rows.end; first += plan_.strip) {
+      const IndexRange out{first, std::min(first + plan_.strip, rows.end)};
+      const IndexRange in = source_rows(s, out.begin, out.end);
+      for (int64_t p = panels_.begin; p < panels_.end; ++p) {
+        if (plan_.shape.expand) expand(p, {std::max(done, in.begin), in.end});
+        depthwise(p, out);
+      }
+      if (plan_.shape.project) project(out);
+      done = std::max(done, in.end);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMaxRows = kDepthwiseMaxRows;
+
+  // `count` pixels of one vector of channels, of which `valid` exist; the others become zero.
+  void activate(const ChainStage& stage, float* pixels, int64_t count, int64_t valid) const {
+    kernels_.depthwise->activate(stage.activation, pixels, count);
+    if (!stage.program || count == 0) return;
+    EltwiseSpace space{};
+    space.axes = 1;
+    space.size[0] = 1;
+    space.inner = count * plan_.lanes;
+    space.mode[0] = space.mode[1] = EltwiseMode::Dense;
+    space.inner_stride[0] = space.inner_stride[1] = 1;
+    space.tiles = ceil_div(space.inner, kEltwiseTile);
+    space.block_axis = valid < plan_.lanes ? 0 : -1;
+    space.valid_lanes = static_cast<int32_t>(valid);
+    const void* const operands[] = {pixels, pixels};
+    kernels_.eltwise({stage.program, &space, operands}, 0, space.tiles);
+  }
+
+  // The part of a register block that is the same for all its pixels.
+  Tile make_tile(const ChainStage& stage, IndexRange vectors, int64_t ic, const TileTap& tap) const {
+    const int64_t lanes = plan_.lanes;
+    Tile t;
+    t.step = lanes;
+    t.block_size = std::min(lanes, ic);
+    t.blocks = ceil_div(ic, t.block_size);
+    t.last_size = ic - (t.blocks - 1) * t.block_size;
+    t.taps = &tap;
+    t.tap_count = 1;
+    t.weight = stage.weight + vectors.begin * lanes * ic;
+    t.weight_step = vectors.size() * lanes;
+    if (stage.bias) t.bias = stage.bias + vectors.begin * lanes;
+    return t;
+  }
+
+  template <class F>
+  void each_tile(int64_t pixels, int64_t vectors, F&& f) const {
+    const int64_t count = ceil_div(pixels, kernels_.tiles->max_rows[vectors]);
+    for (int64_t i = 0; i < count; ++i) f(even_part(pixels, count, i));
+  }
+
+  // Rows of the expanded image into the ring, for one panel.
+  void expand(int64_t panel, IndexRange rows) {
+    const ConvShape& s = plan_.shape.depthwise;
+    const IndexRange vectors = panel_vectors(plan_.inner, panel);
+    TileTap tap;
+    Tile t = make_tile(args_.expand, vectors, plan_.shape.ic, tap);
+    t.block_stride = args_.src_block;
+    t.dst_row = plan_.lanes;
+    t.lo = args_.expand.lo;
+    t.hi = args_.expand.hi;
+    for (int64_t v = 0; v < vectors.size(); ++v) {
+      t.dst_vector[v] = (vectors.begin - first_vector_ + v) * plan_.ring_vector;
+    }
+    while (rows.begin < rows.end) {
+      const int64_t at = rows.begin % plan_.ring_rows;
+      const int64_t count = std::min(rows.end - rows.begin, plan_.ring_rows - at);
+      const float* src = src_ + rows.begin * s.iw * plan_.lanes;
+      float* dst = ring_ + at * s.iw * plan_.lanes;
+      each_tile(count * s.iw, vectors.size(), [&](IndexRange part) {
+        t.src = src + part.begin * plan_.lanes;
+        t.dst = dst + part.begin * plan_.lanes;
+        kernels_.tiles->rows[vectors.size()][part.size()](t);
+      });
+      for (int64_t v = 0; v < vectors.size(); ++v) {
+        activate(args_.expand, dst + t.dst_vector[v], count * s.iw, plan_.lanes);
+      }
+      rows.begin += count;
+    }
+  }
+
+  // Output rows of the depthwise convolution, for one panel.
+  void depthwise(int64_t panel, IndexRange out) {
+    const ConvShape& s = plan_.shape.depthwise;
+    const int64_t lanes = plan_.lanes;
+    const IndexRange vectors = panel_vectors(plan_.inner, panel);
+    const float* rows[kMaxRows];
+    DepthwiseLine line;
+    line.rows = rows;
+    line.kh = s.kh;
+    line.kw = s.kw;
+    line.iw = s.iw;
+    line.ow = s.ow;
+    line.stride = s.stride_w;
+    line.dilation = s.dilation_w;
+    line.pad = s.pad_left;
+    line.lo = args_.depthwise.lo;
+    line.hi = args_.depthwise.hi;
+    for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+      const float* ring = ring_ + (v - first_vector_) * plan_.ring_vector;
+      const float* src = src_ + v * args_.src_block;
+      float* dst = plan_.shape.project ? strip_ + (v - first_vector_) * plan_.strip_vector
+                                       : dst_ + v * args_.dst_block + out.begin * s.ow * lanes;
+      line.weight = args_.depthwise.weight + v * s.taps() * lanes;
+      line.bias = args_.depthwise.bias ? args_.depthwise.bias + v * lanes : nullptr;
+      line.valid = plan_.shape.project ? lanes : std::min(lanes, s.ic - v * lanes);
+      for (int64_t oh = out.begin; oh < out.end; ++oh) {
+        for (int64_t i = 0; i < s.kh; ++i) {
+          const int64_t ih = oh * s.stride_h - s.pad_top + i * s.dilation_h;
+          rows[i] = ih < 0 || ih >= s.ih ? nullptr
+                    : plan_.shape.expand ? ring + ih % plan_.ring_rows * s.iw * lanes
+                                         : src + ih * s.iw * lanes;
+        }
+        line.dst = dst + (oh - out.begin) * s.ow * lanes;
+        kernels_.depthwise->line(line);
+      }
+      activate(args_.depthwise, dst, out.size() * s.ow, line.valid);
+    }
+  }
+
+  // Output rows of the chain from the strip.
+  void project(IndexRange out) {
+    const ConvShape& s = plan_.shape.depthwise;
+    const int64_t lanes = plan_.lanes;
+    BlockedOutput output;
+    output.dst = dst_;
+    output.dst_block = args_.dst_block;
+    output.residual = residual_;
+    output.residual_block = args_.residual_block;
+    output.oc_bn = lanes;
+    output.lo = args_.project.lo;
+    output.hi = args_.project.hi;
+    const int64_t first = out.begin * s.ow, pixels = out.size() * s.ow;
+    for (int64_t p = 0; p < plan_.outer.panels; ++p) {
+      const IndexRange vectors = panel_vectors(plan_.outer, p);
+      const int64_t oc = vectors.begin * lanes;
+      const OutputPanel panel =
+          make_output_panel(output, oc, vectors.size(), lanes, std::min(vectors.size() * lanes, plan_.shape.oc - oc));
+      TileTap tap;
+      Tile t = make_tile(args_.project, vectors, s.ic, tap);
+      t.block_stride = plan_.strip_vector;
+      each_tile(pixels, vectors.size(), [&](IndexRange part) {
+        t.src = strip_ + part.begin * lanes;
+        run_output_tile(kernels_.tiles->rows[vectors.size()][part.size()], *kernels_.tiles, t, panel,
+                        first + part.begin, part.size());
+      });
+      for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+        activate(args_.project, dst_ + v * args_.dst_block + first * lanes, pixels,
+                 std::min(lanes, plan_.shape.oc - v * lanes));
+      }
+    }
+  }
+
+  const ChainPlan& plan_;
+  const ChainKernels& kernels_;
+  const ChainArgs& args_;
+  IndexRange panels_;
+  const float* src_;
+  const float* residual_ = nullptr;
+  float* dst_;
+  float* ring_;
+  float* strip_;
+  int64_t first_vector_;
+};
+
+}  // namespace
+
+ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_t wanted, int64_t cache_bytes) {
+  constexpr int64_t kPixels = 224;
+  const ConvShape& s = shape.depthwise;
+  ChainPlan plan;
+  plan.shape = shape;
+  plan.lanes = kernels.lanes;
+  plan.inner = split_panels(s.ic, plan.lanes);
+  plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes);
+
+  const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
+  const int64_t parts = ceil_div(wanted, images);
+  const int64_t panel_parts = shape.project ? 1 : std::min(plan.inner.panels, parts);
+  plan.panel_chunk = ceil_div(plan.inner.panels, panel_parts);
+  plan.panel_chunks = ceil_div(plan.inner.panels, plan.panel_chunk);
+  plan.rows = ceil_div(lines, std::clamp<int64_t>(ceil_div(parts, plan.panel_chunks), 1, lines));
+  plan.chunks = ceil_div(s.oh, plan.rows);
+  plan.tasks = s.n * plan.panel_chunks * plan.chunks;
+
+  // Strips long enough to use each panel of weights for several register blocks, while they stay in the cache.
+  int64_t strip = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, plan.rows);
+  strip = ceil_div(plan.rows, ceil_div(plan.rows, strip));
+  for (set_sizes(plan, strip); strip > 1 && plan.workspace_size * 4 > cache_bytes;) set_sizes(plan, --strip);
+  return plan;
+}
+
+int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes) {
+  return split.vectors * lanes * ic;
+}
+
+void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
+                           float* packed) {
+  for (int64_t p = 0; p < split.panels; ++p) {
+    const IndexRange vectors = panel_vectors(split, p);
+    for (int64_t i = 0; i < ic; ++i) {
+      for (int64_t c = vectors.begin * lanes; c < vectors.end * lanes; ++c) {
+        *packed++ = c < oc ? weight[c * ic + i] : 0.0f;
+      }
+    }
+  }
+}
+
+void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
+               int64_t task_end, int64_t workspace) {
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    const int64_t chunk = task % plan.chunks;
+    const int64_t part = task / plan.chunks % plan.panel_chunks;
+    const int64_t image = task / (plan.chunks * plan.panel_chunks);
+    const IndexRange panels{part * plan.panel_chunk, std::min((part + 1) * plan.panel_chunk, plan.inner.panels)};
+    const IndexRange rows{chunk * plan.rows, std::min((chunk + 1) * plan.rows, plan.shape.depthwise.oh)};
+    if (plan.shape.project) {
+      ChainTask(plan, kernels, args, image, panels, workspace).run(rows);
+      continue;
+    }
+    for (int64_t p = panels.begin; p < panels.end; ++p) {
+      ChainTask(plan, kernels, args, image, {p, p + 1}, workspace).run(rows);
+    }
+  }
+}
+
+}  // namespace neo

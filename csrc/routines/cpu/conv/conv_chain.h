@@ -1,0 +1,84 @@
+#pragma once
+
+// Chains of convolutions on NCHW[x]c, x the vector width, whose inner images stay in the private cache: a depthwise
+// convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2). A task
+// makes some rows of the result strip by strip. Rows of the expansion live in a ring, so that a task computes each of
+// them once.
+
+#include <stdint.h>
+
+#include "routines/cpu/conv/depthwise.h"
+#include "routines/cpu/eltwise/program.h"
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+struct ChainShape {
+  bool expand = false, project = false;  // a pointwise convolution before, behind the depthwise one
+  ConvShape depthwise;                   // its input is the expanded image
+  int64_t ic = 0;                        // channels of the chain's input, output
+  int64_t oc = 0;
+};
+
+// One pointwise convolution in register blocks: panels of vectors of output channels, as even as can be.
+struct PanelSplit {
+  int64_t vectors = 0;
+  int64_t panels = 0;
+};
+
+// What the shape decides. Plain bytes, made by plan_chain.
+struct ChainPlan {
+  ChainShape shape;
+  int64_t lanes = 0;
+  PanelSplit inner;                           // of the depthwise channels, in the order in which they are computed
+  PanelSplit outer;                           // of the output channels of the projection
+  int64_t strip = 0;                          // output rows that are computed together
+  int64_t ring_rows = 0, ring_vector = 0;     // rows that the ring holds; floats from vector to vector
+  int64_t strip_vector = 0;                   // the same of the strip of depthwise rows that the projection reads
+  int64_t rows = 0, chunks = 0;               // output rows per task; tasks per image and panel chunk
+  int64_t panel_chunk = 0, panel_chunks = 0;  // inner panels per task; without a projection tasks may split them
+  int64_t tasks = 0;
+  int64_t workspace_size = 0;  // floats a task wants
+};
+
+using EltwiseTasks = void (*)(const EltwiseArgs& args, int64_t begin, int64_t end);
+
+struct ChainKernels {
+  const TileKernels* tiles = nullptr;
+  const DepthwiseKernels* depthwise = nullptr;
+  EltwiseTasks eltwise = nullptr;
+};
+
+// What happens to the sums of one convolution before the next: a clamp, then an activation of its own kernel or a
+// program of one input.
+struct ChainStage {
+  const float* weight = nullptr;
+  const float* bias = nullptr;  // padded to whole vectors, or null
+  float lo = 0.0f, hi = 0.0f;
+  InnerActivation activation = InnerActivation::None;  // keeps zero
+  const EltwiseProgram* program = nullptr;             // or null
+};
+
+struct ChainArgs {
+  ChainStage expand, depthwise, project;
+  const float* src = nullptr;
+  int64_t src_batch = 0, src_block = 0;
+  const float* residual = nullptr;  // as dst, added before the last clamp, or null; only with a projection; may be dst
+  int64_t residual_batch = 0, residual_block = 0;
+  float* dst = nullptr;
+  int64_t dst_batch = 0, dst_block = 0;
+  float* workspace = nullptr;  // workspace_size floats for each workspace
+};
+
+// `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.
+ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_t wanted, int64_t cache_bytes);
+
+// [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI.
+int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes);
+void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
+                           float* packed);
+
+void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
+               int64_t task_end, int64_t workspace);
+
+}  // namespace neo

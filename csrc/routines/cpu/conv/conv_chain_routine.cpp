@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "routines/cpu/conv/conv_chain_problem.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/depthwise_cost.h"
+#include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cpu/tier.h"
+
+NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
+
+namespace neo {
+namespace {
+
+ChainKernels kernels_of(const Target& target) {
+  return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)(),
+          NEO_PICK_TIER(target.isa, eltwise_tasks)};
+}
+
+Dims hint_of(const Value& value) {
+  Dims dims;
+  for (const Dim& d : value.shape().dims()) dims.push_back(std::max<int64_t>(1, d.hint()));
+  return dims;
+}
+
+int64_t flops_of(const ChainShape& s) {
+  const ConvShape& d = s.depthwise;
+  const int64_t expansion = s.expand ? 2 * d.n * d.ih * d.iw * d.ic * s.ic : 0;
+  const int64_t projection = s.project ? 2 * d.n * d.oh * d.ow * d.ic * s.oc : 0;
+  return expansion + d.flops() + projection;
+}
+
+TaskSplit split_of(const ChainPlan& plan) {
+  return TaskSplit::of(plan.tasks, flops_of(plan.shape), true);
+}
+
+// The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
+// The figures are direct_nchwc's, since chains compete with it.
+double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double run, const Target& target,
+                      const TileKernels& kernels) {
+  const double vectors = static_cast<double>(split.vectors) / static_cast<double>(split.panels);
+  const auto most = static_cast<double>(kernels.max_rows[ceil_div(split.vectors, split.panels)]);
+  const double rows = run / std::ceil(run / most);
+  const double panel_bytes = static_cast<double>(ic) * vectors * target.lanes() * 4;
+  const auto block = static_cast<double>(std::min<int64_t>(target.lanes(), ic));
+  const double efficiency =
+      0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+  return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
+}
+
+double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
+  constexpr double kProgram = 1.3;  // what a program takes longer on the short runs of a strip
+  double per_element = 0;  // operations at the peak
+  switch (link.activation) {
+    case InnerActivation::None:
+      if (link.program) per_element = 2 * kProgram * eltwise_cycles(*link.program);
+      break;
+    case InnerActivation::HardSwish:
+      per_element = 10;
+      break;
+    case InnerActivation::Silu:
+      per_element = 34;
+      break;
+  }
+  return per_element * static_cast<double>(vectors * target.lanes()) * pixels;
+}
+
+double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
+                   const Target& target) {
+  // What separate steps keep of the speed of a depthwise convolution if its rows are not yet in the private cache; and
+  // a projection of its own if there is room for both images there: it need not share it with a strip.
+  constexpr double kOutside = 0.85, kShared = 0.99;
+  const ConvShape& s = plan.shape.depthwise;
+  const auto lanes = static_cast<double>(target.lanes());
+  const auto images = static_cast<double>(s.n);
+  const double out_pixels = images * static_cast<double>(s.oh * s.ow);
+  const auto run = static_cast<double>(plan.strip * s.ow);
+  const double inner_bytes = 4 * lanes * out_pixels * static_cast<double>(plan.inner.vectors);
+  const bool saves = plan.shape.expand || inner_bytes > static_cast<double>(target.l2_bytes);
+  const double efficiency = std::min(1.0, depthwise_efficiency(s) / (saves ? kOutside : 1));
+  double work = 2.0 * static_cast<double>(plan.inner.vectors * s.taps()) * lanes * out_pixels / efficiency +
+                activation_work(problem.depthwise, plan.inner.vectors, out_pixels, target);
+  double bytes = 4 * lanes * static_cast<double>(s.taps() * plan.inner.vectors);
+  double in_pixels = images * static_cast<double>(s.ih * s.iw);
+  bytes += 4 * lanes * in_pixels * std::ceil(static_cast<double>(plan.shape.ic) / lanes);
+  bytes += 4 * lanes * out_pixels * std::ceil(static_cast<double>(plan.shape.oc) / lanes) * (problem.residual ? 2 : 1);
+  if (plan.shape.expand) {
+    // Rows at the seams are expanded by both tasks.
+    const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
+    in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
+    work += pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) +
+            activation_work(*problem.expand, plan.inner.vectors, in_pixels, target);
+    bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
+  }
+  if (plan.shape.project) {
+    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / (saves ? 1 : kShared) +
+            activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
+    bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
+  }
+  return depthwise_us(work, split_of(plan).serial ? 1 : plan.tasks, bytes, target);
+}
+
+struct ChainCall {
+  ChainPlan plan;
+  ChainArgs args;
+  TaskSplit split;
+};
+
+class ChainStep final : public KernelStep {
+ public:
+  ChainStep(const ChainProblem& problem, const Candidate& candidate, const Target& target)
+      : problem_(problem),
+        kernels_(kernels_of(target)),
+        wanted_(candidate.schedule.at("tasks")),
+        cache_bytes_(target.l2_bytes / 2) {
+    x_ = argument_of(candidate, problem.x);
+    residual_ = argument_of(candidate, problem.residual);
+    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, 1, cache_bytes_);
+    const int64_t lanes = plan.lanes;
+    if (problem.expand) pack_pointwise(*problem.expand, plan.inner, lanes, expand_);
+    if (problem.project) pack_pointwise(*problem.project, plan.outer, lanes, project_);
+    const ConvProblem& conv = problem.depthwise.conv;
+    const DepthwisePlan depthwise = plan_depthwise(plan.shape.depthwise, lanes);
+    depthwise_.weight = Tensor(DType::Float32, {depthwise_weight_size(depthwise)});
+    pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), depthwise_.weight.as<float>());
+    pack_bias(conv, lanes, depthwise_);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg &x = args[static_cast<size_t>(x_)], &y = args[static_cast<size_t>(y_)];
+    ChainCall call;
+    call.plan = plan_chain(problem_.shape(x.dims, y.dims), *kernels_.tiles, wanted_, cache_bytes_);
+    call.split = split_of(call.plan);
+    ChainArgs& a = call.args;
+    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
+    a.src_batch = from.batch;
+    a.src_block = from.channel;
+    a.dst_batch = to.batch;
+    a.dst_block = to.channel;
+    if (residual_ >= 0) {
+      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(residual_)]);
+      a.residual_batch = residual.batch;
+      a.residual_block = residual.channel;
+    }
+    a.depthwise = stage_of(problem_.depthwise, depthwise_);
+    if (problem_.expand) a.expand = stage_of(*problem_.expand, expand_);
+    if (problem_.project) {
+      a.project = stage_of(*problem_.project, project_);
+      a.project.lo = problem_.lo;
+      a.project.hi = problem_.hi;
+    }
+    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * static_cast<int64_t>(sizeof(float)));
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const ChainCall*>(prepared);
+    ChainArgs a = call.args;
+    a.src = reinterpret_cast<const float*>(args[x_]);
+    a.dst = reinterpret_cast<float*>(args[y_]);
+    if (residual_ >= 0) a.residual = reinterpret_cast<const float*>(args[residual_]);
+    a.workspace = reinterpret_cast<float*>(scratch);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      run_chain(call.plan, kernels_, a, begin, end, workspace);
+    });
+  }
+
+ private:
+  struct Packed {
+    Tensor weight, bias;
+  };
+
+  static void pack_bias(const ConvProblem& conv, int64_t lanes, Packed& packed) {
+    if (!conv.bias) return;
+    packed.bias = Tensor(DType::Float32, {ceil_div(conv.geometry.oc, lanes) * lanes});
+    std::fill_n(packed.bias.as<float>(), packed.bias.size(), 0.0f);
+    std::copy_n(conv.bias->constant->as<float>(), conv.geometry.oc, packed.bias.as<float>());
+  }
+
+  static void pack_pointwise(const ChainLink& link, const PanelSplit& split, int64_t lanes, Packed& packed) {
+    const ConvGeometry& g = link.conv.geometry;
+    packed.weight = Tensor(DType::Float32, {pointwise_weight_size(split, g.ic, lanes)});
+    pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), packed.weight.as<float>());
+    pack_bias(link.conv, lanes, packed);
+  }
+
+  static ChainStage stage_of(const ChainLink& link, const Packed& packed) {
+    ChainStage stage;
+    stage.weight = packed.weight.as<float>();
+    if (packed.bias.defined()) stage.bias = packed.bias.as<float>();
+    stage.lo = link.conv.epilogue.lo;
+    stage.hi = link.conv.epilogue.hi;
+    stage.activation = link.activation;
+    if (link.program) stage.program = &*link.program;
+    return stage;
+  }
+
+  ChainProblem problem_;
+  ChainKernels kernels_;
+  int64_t wanted_;
+  int64_t cache_bytes_;
+  int x_ = -1, y_ = 0, residual_ = -1;
+  Packed expand_, depthwise_, project_;
+};
+
+class ChainRoutine final : public Routine {
+ public:
+  ChainRoutine(std::string_view name, ChainForm form) : name_(name), form_(form) {}
+
+  std::string_view name() const override { return name_; }
+
+  std::vector<std::string_view> roots() const override {
+    std::vector<std::string_view> roots = eltwise_ops();
+    roots.push_back("Conv");
+    return roots;
+  }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    return match_chains(root, form_, users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+    std::string why;
+    if (!read_chain(workload, &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const ChainProblem problem = *read_chain(workload, nullptr);
+    const ChainKernels kernels = kernels_of(target);
+    const ChainShape shape = problem.shape(hint_of(*problem.x), hint_of(*problem.y));
+    std::vector<Candidate> all;
+    for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
+      const ChainPlan plan = plan_chain(shape, *kernels.tiles, wanted, target.l2_bytes / 2);
+      Candidate c = conv_schemas(workload, problem, target);
+      c.schedule = {{"tasks", wanted}};
+      c.cost.time_us = estimate_us(problem, plan, *kernels.tiles, target);
+      c.cost.packed_bytes = packed_bytes(problem, plan);
+      c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
+      all.push_back(std::move(c));
+    }
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+    return std::make_unique<ChainStep>(*read_chain(*candidate.workload, nullptr), candidate, target);
+  }
+
+ private:
+  static Candidate conv_schemas(const Workload& workload, const ChainProblem& problem, const Target& target) {
+    Schema schema = Schema::plain(DType::Float32, problem.rank());
+    schema.layout = Layout::channel_blocked(problem.rank(), target.lanes());
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    c.inputs[static_cast<size_t>(workload.input_index(problem.x))] = schema;
+    if (problem.residual) {
+      const int index = workload.input_index(problem.residual);
+      c.inputs[static_cast<size_t>(index)] = schema;
+      if (problem.residual != problem.x) c.in_place = index;
+    }
+    c.outputs.push_back(schema);
+    return c;
+  }
+
+  static int64_t packed_bytes(const ChainProblem& problem, const ChainPlan& plan) {
+    const ChainShape& s = plan.shape;
+    int64_t floats = plan.inner.vectors * plan.lanes * (s.depthwise.taps() + (problem.depthwise.conv.bias ? 1 : 0));
+    if (s.expand) {
+      floats += pointwise_weight_size(plan.inner, s.ic + (problem.expand->conv.bias ? 1 : 0), plan.lanes);
+    }
+    if (s.project) {
+      floats += pointwise_weight_size(plan.outer, s.depthwise.ic + (problem.project->conv.bias ? 1 : 0), plan.lanes);
+    }
+    return floats * 4;
+  }
+
+  std::string_view name_;
+  ChainForm form_;
+};
+
+}  // namespace
+
+std::unique_ptr<Routine> make_depthwise_pointwise_routine() {
+  return std::make_unique<ChainRoutine>("cpu:float32/depthwise_pointwise", ChainForm{false, true});
+}
+
+std::unique_ptr<Routine> make_pointwise_depthwise_routine() {
+  return std::make_unique<ChainRoutine>("cpu:float32/pointwise_depthwise", ChainForm{true, false});
+}
+
+std::unique_ptr<Routine> make_inverted_residual_routine() {
+  return std::make_unique<ChainRoutine>("cpu:float32/inverted_residual", ChainForm{true, true});
+}
+
+}  // namespace neo

@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "conv_reference.h"
+#include "host_tiers.h"
+#include "routines/cpu/conv/conv_chain.h"
+
+namespace neo::testing {
+namespace {
+
+// One convolution of a chain in plain layouts.
+struct Link {
+  ConvShape shape;
+  std::vector<float> weight, bias;
+  float lo = -INFINITY, hi = INFINITY;
+
+  Link() = default;
+  Link(Random& random, const ConvShape& s) : shape(s) {
+    weight = random.floats(s.oc * s.group_ic() * s.taps());
+    if (random.chance(0.7)) bias = random.floats(s.oc);
+    if (random.chance(0.6)) lo = random.pick({0.0f, 0.25f}), hi = random.pick({1.0f, 6.0f});
+  }
+};
+
+std::vector<float> as_floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<float> padded(const std::vector<float>& bias, int64_t lanes) {
+  std::vector<float> out((int64_t(bias.size()) + lanes - 1) / lanes * lanes, 0.0f);
+  std::copy(bias.begin(), bias.end(), out.begin());
+  return out;
+}
+
+// Packed operands of one convolution.
+struct Packed {
+  std::vector<float> weight, bias;
+
+  static Packed pointwise(const Link& link, const PanelSplit& split, int64_t lanes) {
+    Packed p;
+    p.weight.resize(pointwise_weight_size(split, link.shape.ic, lanes));
+    pack_pointwise_weight(split, link.shape.oc, link.shape.ic, lanes, link.weight.data(), p.weight.data());
+    p.bias = padded(link.bias, lanes);
+    return p;
+  }
+  static Packed depthwise(const Link& link, int64_t lanes) {
+    const DepthwisePlan plan = plan_depthwise(link.shape, lanes);
+    Packed p;
+    p.weight.resize(depthwise_weight_size(plan));
+    pack_depthwise_weight(plan, link.weight.data(), p.weight.data());
+    p.bias = padded(link.bias, lanes);
+    return p;
+  }
+  ChainStage stage(const Link& link) const {
+    ChainStage s;
+    s.weight = weight.data();
+    if (!bias.empty()) s.bias = bias.data();
+    s.lo = link.lo;
+    s.hi = link.hi;
+    return s;
+  }
+};
+
+class ConvChain : public ::testing::TestWithParam<HostTier<TileKernels>> {
+ protected:
+  ChainKernels kernels() const {
+    ChainKernels k;
+    k.tiles = GetParam().table;
+    for (const auto& tier : NEO_HOST_TIERS(depthwise_kernels)) {
+      if (std::string(tier.name) == GetParam().name) k.depthwise = tier.table;
+    }
+    return k;
+  }
+};
+
+void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool project) {
+  const int64_t lanes = kernels.tiles->lanes;
+  ChainShape shape;
+  shape.expand = expand;
+  shape.project = project;
+  ConvShape& s = shape.depthwise;
+  draw_window(random, s, random.chance(0.3) ? 7 : 4, random.chance(0.2) ? 40 : 14);
+  s.n = random.range(1, 2);
+  s.groups = s.ic = s.oc = random.range(2, 3 * 16 * 2);
+  shape.ic = expand ? random.range(1, 40) : s.ic;
+  shape.oc = project ? random.range(1, 90) : s.oc;
+  const auto pointwise = [&](int64_t ic, int64_t oc, int64_t h, int64_t w) {
+    ConvShape p;
+    p.n = s.n;
+    p.ic = ic;
+    p.oc = oc;
+    p.ih = p.oh = h;
+    p.iw = p.ow = w;
+    return Link(random, p);
+  };
+  const std::string where = describe(s) + (expand ? " expand " : " ") + std::to_string(shape.ic) +
+                            (project ? " project " : " ") + std::to_string(shape.oc);
+  SCOPED_TRACE(where);
+
+  // The sums of the inner images are rounded to float before the next convolution reads them, here as there; their
+  // rounding errors go through the weights of the later ones.
+  const std::vector<float> src = random.floats(s.n * shape.ic * s.ih * s.iw);
+  Link links[3];
+  std::vector<float> image = src;
+  Reference expected;
+  std::vector<float> residual;
+  double gain = 1;
+  const auto follow = [&](Link& link, const std::vector<float>& added) {
+    expected = convolve(link.shape, image, link.weight, link.bias, added, link.lo, link.hi);
+    image = as_floats(expected.value);
+  };
+  if (expand) {
+    links[0] = pointwise(shape.ic, s.ic, s.ih, s.iw);
+    follow(links[0], {});
+    gain *= double(s.taps());
+  }
+  links[1] = Link(random, s);
+  follow(links[1], {});
+  if (project) {
+    links[2] = pointwise(s.ic, shape.oc, s.oh, s.ow);
+    if (random.chance(0.4)) residual = random.floats(s.n * shape.oc * s.oh * s.ow);
+    follow(links[2], residual);
+    gain *= double(s.ic);
+  }
+
+  const ChainPlan plan =
+      plan_chain(shape, *kernels.tiles, random.pick({1, 2, 5, 100}), random.pick({1 << 10, 1 << 16, 1 << 19}));
+  BlockedTensor x(s.n, shape.ic, s.ih * s.iw, lanes, random.chance(0.3));
+  BlockedTensor y(s.n, shape.oc, s.oh * s.ow, lanes, random.chance(0.3));
+  x.fill(src);
+  // Nothing may depend on the lanes behind the last channel.
+  for (int64_t i = 0; i < x.n; ++i) {
+    for (int64_t c = x.c; c < x.blocks * lanes; ++c) {
+      for (int64_t p = 0; p < x.plane; ++p) x.at(i, c, p) = NAN;
+    }
+  }
+  Packed packed[3];
+  ChainArgs args;
+  if (expand) {
+    packed[0] = Packed::pointwise(links[0], plan.inner, lanes);
+    args.expand = packed[0].stage(links[0]);
+  }
+  packed[1] = Packed::depthwise(links[1], lanes);
+  args.depthwise = packed[1].stage(links[1]);
+  if (project) {
+    packed[2] = Packed::pointwise(links[2], plan.outer, lanes);
+    args.project = packed[2].stage(links[2]);
+  }
+  args.src = x.base();
+  args.src_batch = x.batch_stride;
+  args.src_block = x.block_stride;
+  if (!residual.empty()) {
+    y.fill(residual);
+    args.residual = y.base();
+    args.residual_batch = y.batch_stride;
+    args.residual_block = y.block_stride;
+  }
+  args.dst = y.base();
+  args.dst_batch = y.batch_stride;
+  args.dst_block = y.block_stride;
+  std::vector<float> workspace(2 * plan.workspace_size, NAN);
+  args.workspace = workspace.data();
+  run_as_team(random, plan.tasks,
+              [&](int64_t begin, int64_t end, int member) { run_chain(plan, kernels, args, begin, end, member); });
+
+  const int64_t plane = s.oh * s.ow;
+  for (int64_t i = 0; i < s.n * shape.oc; ++i) {
+    for (int64_t p = 0; p < plane; ++p) {
+      const double magnitude = (expected.magnitude[i * plane + p] + 1) * std::sqrt(gain) * double(shape.ic + s.taps());
+      expect_near(y.at(i / shape.oc, i % shape.oc, p), expected.value[i * plane + p], magnitude, where);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+  y.check_surroundings();
+}
+
+TEST_P(ConvChain, AgreesWithPlainLoops) {
+  Random random(7);
+  for (int i = 0; i < 300; ++i) {
+    const bool expand = i % 3 != 0, project = i % 3 != 1;
+    check_chain(random, kernels(), expand, project);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(ConvChain, ExpandsEveryRowOncePerTask) {
+  ChainShape shape;
+  shape.expand = shape.project = true;
+  ConvShape& s = shape.depthwise;
+  s.groups = s.ic = s.oc = 96;
+  s.ih = s.oh = 30;
+  s.iw = s.ow = 30;
+  s.kh = s.kw = 3;
+  s.pad_top = s.pad_left = 1;
+  shape.ic = shape.oc = 16;
+  const ChainPlan whole = plan_chain(shape, *kernels().tiles, 1, 1 << 19);
+  EXPECT_EQ(whole.tasks, 1);
+  EXPECT_LT(whole.strip, s.oh);
+  EXPECT_EQ(whole.ring_rows, whole.strip + 2);
+  const ChainPlan small = plan_chain(shape, *kernels().tiles, 4, 1 << 10);
+  EXPECT_EQ(small.tasks, 4);
+  EXPECT_EQ(small.strip, 1);
+  EXPECT_EQ(small.ring_rows, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, ConvChain, ::testing::ValuesIn(NEO_HOST_TIERS(tile_kernels)),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace neo::testing

@@ -1,0 +1,189 @@
+"""Chains of convolutions that one routine runs: depthwise with pointwise before it, behind it, or both."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.test_conv import clamp_of, pick, spatial
+
+BEFORE = "cpu:float32/pointwise_depthwise"
+BEHIND = "cpu:float32/depthwise_pointwise"
+BOTH = "cpu:float32/inverted_residual"
+FORMS = {BEFORE: "pd", BEHIND: "dp", BOTH: "pdp"}
+ACTIVATIONS = ["HardSwish", "Swish", "LeakyRelu", "Sigmoid", "Relu"]
+CASES = 24
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+by_routine = pytest.mark.parametrize("routine", FORMS)
+
+
+class Chain:
+    """x -> pointwise and depthwise convolutions c0, c1, ... with activations a0, a1, ... -> y."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.graph = _native.Graph()
+        self.inputs = []
+        self.nodes = []
+        self.values = {}
+        self.depth = 1
+
+    def input(self, name, dims, symbols=()):
+        value = self.graph.add_input(name, "float32", [symbols.get(i, d) if symbols else d for i, d in enumerate(dims)])
+        self.inputs.append(floats(self.random, dims))
+        return value
+
+    def node(self, op, operands, attrs, name):
+        self.nodes.append(name)
+        self.values[name] = self.graph.add_node(op, operands, [f"{name}.y"], attrs, name).outputs[0]
+        return self.values[name]
+
+    def conv(self, x, kind, out, attrs, index, clamp=None):
+        channels = x.shape[1]
+        kernel = attrs["kernel_shape"] if kind == "d" else [1] * (len(x.shape) - 2)
+        out = channels if kind == "d" else out
+        dims = [out, 1 if kind == "d" else channels, *kernel]
+        operands = [
+            x,
+            self.graph.add_constant(f"w{index}", floats(self.random, dims) / np.float32(np.sqrt(np.prod(dims[1:])))),
+        ]
+        if self.random.random() < 0.7:
+            operands.append(self.graph.add_constant(f"b{index}", floats(self.random, [out])))
+        window = {**attrs, "group": channels} if kind == "d" else {}
+        self.depth += int(np.prod(dims[1:]))
+        return self.node("Conv", operands, {**window, **(clamp or {})}, f"c{index}")
+
+    def build(self, form, x_dims, channels, attrs, tail="", symbols=(), activate=True):
+        """`channels`: of each pointwise convolution in order."""
+        value = x = self.input("x", x_dims, symbols)
+        channels = list(channels)
+        for i, kind in enumerate(form):
+            last = i + 1 == len(form)
+            clamp = {} if last and tail else clamp_of(self.random)
+            value = self.conv(value, kind, channels.pop(0) if kind == "p" else 0, attrs, i, clamp)
+            if activate and self.random.random() < 0.4 and not (last and tail):
+                value = self.node(pick(self.random, ACTIVATIONS), [value], {}, f"a{i}")
+        if tail:
+            other = x if tail.startswith("x") else self.input("residual", value.shape)
+            value = self.node("Add", [value, other] if self.random.random() < 0.5 else [other, value], {}, "add")
+            if tail.endswith("relu"):
+                value = self.node("Relu", [value], {}, "relu")
+            elif tail.endswith("clip"):
+                bounds = [self.graph.add_constant(n, np.float32(v)) for n, v in (("lo", -0.5), ("hi", 0.75))]
+                value = self.node("Clip", [value, *bounds], {}, "clip")
+        self.graph.outputs = [value]
+        return self
+
+    def compile(self, tier, routine, threads=1):
+        pinned = compile_pinned(self.graph, tier, dict.fromkeys(self.nodes, routine), threads)
+        assert list(pinned.routines) == self.nodes[-1:], pinned.routines
+        assert pinned.routines[self.nodes[-1]].startswith(routine), pinned.routines
+        return pinned
+
+    def check(self, tier, routine):
+        pinned = self.compile(tier, routine)
+        found = pinned(*self.inputs)
+        assert_close(found, self.graph.evaluate(self.inputs)[0], self.depth, str(self.graph))
+        for threads in (2, 3):
+            np.testing.assert_array_equal(pinned(*self.inputs, threads=threads), found)
+            np.testing.assert_array_equal(self.compile(tier, routine, threads)(*self.inputs), found)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("seed", range(CASES))
+def test_a_chain_agrees_with_the_reference(tier, routine, seed):
+    chain = Chain(seed)
+    random = chain.random
+    sizes, attrs = spatial(random, pick(random, [1, 2, 2, 2]))
+    form = FORMS[routine]
+    tail = pick(random, ["", "add", "relu", "clip"]) if form.endswith("p") else ""
+    x_dims = [pick(random, [1, 1, 2]), int(random.integers(2, 50)), *sizes]
+    chain.build(form, x_dims, [int(n) for n in random.integers(2, 90, 2)], attrs, tail).check(tier, routine)
+
+
+@by_tier
+@pytest.mark.parametrize("tail", ["x", "x relu", "x clip"])
+@pytest.mark.parametrize("channels", [5, 24, 32])
+def test_the_input_may_be_the_residual(tier, tail, channels):
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    Chain(1).build("pdp", [2, channels, 9, 11], [6 * channels, channels], attrs, tail).check(tier, BOTH)
+    Chain(2).build("dp", [2, channels, 9, 11], [channels], attrs, tail).check(tier, BEHIND)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("kernel", "size"), [(3, 56), (5, 30), (7, 17), (3, 7)])
+def test_strips_and_tasks_of_larger_images(tier, routine, stride, kernel, size):
+    pad = kernel // 2
+    attrs = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
+    Chain(kernel).build(FORMS[routine], [1, 18, size, size], [70, 20], attrs).check(tier, routine)
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_LOWER"])
+def test_sizes_may_be_symbols(tier, routine, auto_pad):
+    attrs = {"kernel_shape": [3, 4], "strides": [2, 1], "auto_pad": auto_pad}
+    if auto_pad == "NOTSET":
+        attrs["pads"] = [1, 1, 1, 2]
+    chain = Chain(3)
+    chain.build(FORMS[routine], [1, 20, 8, 8], [33, 9], attrs, symbols={0: "n", 2: "h", 3: "w"})
+    pinned = chain.compile(tier, routine)
+    for n, h, w in [(1, 8, 8), (3, 5, 11), (0, 8, 8), (2, 30, 6)]:
+        inputs = [floats(chain.random, [n, 20, h, w])]
+        assert_close(pinned(*inputs), chain.graph.evaluate(inputs)[0], chain.depth, (n, h, w))
+
+
+@by_tier
+@by_routine
+def test_a_plane_without_pixels(tier, routine):
+    chain = Chain(4)
+    attrs = {"kernel_shape": [1, 3], "pads": [0, 1, 0, 1]}
+    chain.build(FORMS[routine], [2, 20, 8, 8], [33, 9], attrs, symbols={2: "h", 3: "w"}, activate=False)
+    pinned = chain.compile(tier, routine)
+    for h, w in [(0, 8), (3, 0), (0, 0), (5, 7)]:
+        inputs = [floats(chain.random, [2, 20, h, w])]
+        found, expected = pinned(*inputs), chain.graph.evaluate(inputs)[0]
+        assert found.shape == expected.shape
+        assert_close(found, expected, chain.depth, (h, w))
+
+
+def ends_of_chains(chain, node):
+    return {
+        c["routine"].split("{")[0]
+        for c in candidates(chain.graph, "scalar", node)
+        if c["routine"].startswith(tuple(FORMS))
+    }
+
+
+def test_what_others_read_is_not_inside_a_chain():
+    chain = Chain(5).build("pdp", [1, 8, 6, 6], [16, 8], {"kernel_shape": [3, 3]}, activate=False)
+    assert ends_of_chains(chain, "c2") == {BEHIND, BOTH}
+    chain.graph.outputs = [*chain.graph.outputs, chain.values["c0"]]
+    assert ends_of_chains(chain, "c2") == {BEHIND}
+    assert ends_of_chains(chain, "c1") == set()
+
+
+def test_no_chain_of_other_convolutions():
+    attrs = {"kernel_shape": [3, 3]}
+    assert ends_of_chains(Chain(6).build("pp", [1, 8, 6, 6], [16, 8], attrs, activate=False), "c1") == set()
+    assert ends_of_chains(Chain(7).build("dd", [1, 8, 6, 6], [], attrs, activate=False), "c1") == set()
+
+
+def test_weights_and_bias_must_be_constants():
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [1, 8, 6, 6])
+    bias = graph.add_input("b", "float32", [8])
+    weight = graph.add_constant("w", np.ones([8, 1, 3, 3], np.float32))
+    inner = graph.add_node("Conv", [x, weight, bias], ["c"], {"group": 8}, "conv").outputs[0]
+    pointwise = graph.add_constant("p", np.ones([4, 8, 1, 1], np.float32))
+    graph.outputs = [graph.add_node("Conv", [inner, pointwise], ["y"], {}, "end").outputs[0]]
+    assert rejections(graph, "scalar", "end")[BEHIND] == "the weights are not constants"
+
+
+def test_a_kernel_of_many_rows_is_left_to_others():
+    chain = Chain(8).build("dp", [1, 4, 70, 3], [5], {"kernel_shape": [65, 1]}, activate=False)
+    assert rejections(chain.graph, "scalar", "c1")[BEHIND] == "the kernel has too many rows"
