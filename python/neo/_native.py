@@ -2,6 +2,7 @@
 
 from neo import errors  # noqa: F401  (the extension raises these classes)
 from neo._neo import (
+    Bench,
     CancelToken,
     Graph,
     Module,
@@ -15,16 +16,19 @@ from neo._neo import (
     host_tiers,
     knob_bool,
     knobs,
+    machine,
     op_names,
     parse_graph,
     parse_workload,
     pass_names,
+    race_modules,
     routine_names,
     run_passes,
     targets,
 )
 
 __all__ = [
+    "Bench",
     "CancelToken",
     "Graph",
     "Module",
@@ -38,10 +42,12 @@ __all__ = [
     "host_tiers",
     "knob_bool",
     "knobs",
+    "machine",
     "op_names",
     "parse_graph",
     "parse_workload",
     "pass_names",
+    "race_modules",
     "routine_names",
     "run_passes",
     "targets",
