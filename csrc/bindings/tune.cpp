@@ -33,7 +33,7 @@ RaceOptions race_options(std::optional<double> seconds) {
   return options;
 }
 
-// The times that a problem is made of, and a team to measure them on.
+// The times that a problem is made of, measured on a team like the one its module gets.
 class Bench {
  public:
   Bench(std::shared_ptr<BoundProblem> bound, int threads)
@@ -66,13 +66,10 @@ class Bench {
     std::vector<MeasureResult> results;
     {
       const py::gil_scoped_release release;
-      if (!team_) {
-        // Of the size that the module's calls will have, though other calls run now.
-        team_ = process_thread_pool().lease(threads_, Oversubscribe::Yes);
-        measurer_ = std::make_unique<Measurer>(*team_);
-      }
-      results =
-          measurer_->measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, race_options(seconds));
+      // Of the size that the module's calls will have, though other calls run now.
+      const auto team = process_thread_pool().lease(threads_, Oversubscribe::Yes);
+      results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team,
+                                  race_options(seconds));
     }
     py::list out;
     for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure));
@@ -103,8 +100,7 @@ class Bench {
   std::shared_ptr<BoundProblem> bound_;
   int threads_;
   std::vector<Trial> trials_;
-  std::unique_ptr<Team> team_;
-  std::unique_ptr<Measurer> measurer_;  // on the team
+  Measurer measurer_;
 };
 
 // Calls modules in turn on the same inputs; microseconds and rounds of each.

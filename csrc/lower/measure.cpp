@@ -18,6 +18,9 @@ constexpr int64_t kLine = 64;
 constexpr int64_t kMostBytes = int64_t{2} << 30;
 // Of a last-level cache that many cores share, no more is evicted than this.
 constexpr int64_t kMostEvicted = int64_t{192} << 20;
+// The last-level cache belongs to all that runs on the machine: this part of it still holds a model's constants when
+// its next call comes.
+constexpr int64_t kCountedOn = 4;
 constexpr int64_t kNever = int64_t{1} << 60;
 
 Dims dims_at_hints(const Type& type) {
@@ -128,11 +131,10 @@ void check_size(const SelectionProblem& problem, const Trial& trial) {
 // The caches as a model's other steps leave them.
 class Measurer::Caches {
  public:
-  explicit Caches(Team& team) : team_(team) {}
-
-  void set(Residence residence) {
+  void set(Residence residence, Team& team) {
+    team_ = &team;
     const Topology& host = host_topology();
-    bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team_.size();
+    bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
     if (residence == Residence::Memory) bytes_ = std::max(bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted));
     if (bytes_ <= buffer_.capacity_bytes()) return;
     buffer_.reserve(bytes_);
@@ -141,7 +143,7 @@ class Measurer::Caches {
 
   // Each member reads its share, which is more than its private caches hold.
   void evict() {
-    team_.parallel_for(bytes_ / kChunk, [&](int64_t begin, int64_t end, int) {
+    team_->parallel_for(bytes_ / kChunk, [&](int64_t begin, int64_t end, int) {
       uint64_t sum = 0;
       for (int64_t i = begin * kChunk; i < end * kChunk; i += kLine) {
         uint64_t word = 0;
@@ -165,13 +167,13 @@ class Measurer::Caches {
     if (count <= kSerialLines) {
       lines(0, count, 0);
     } else {
-      team_.parallel_for(count, lines);
+      team_->parallel_for(count, lines);
     }
   }
 
  private:
   static constexpr int64_t kChunk = 16 << 10;
-  Team& team_;
+  Team* team_ = nullptr;
   Arena buffer_;
   int64_t bytes_ = 0;
   std::atomic<uint64_t> sink_{0};
@@ -333,16 +335,16 @@ int64_t footprint_bytes(const Graph& graph) {
 Residence residence_of(int64_t footprint_bytes, int threads) {
   const Topology& host = host_topology();
   if (footprint_bytes <= host.l2_bytes * threads) return Residence::Private;
-  return footprint_bytes <= host.l3_bytes ? Residence::Shared : Residence::Memory;
+  return footprint_bytes <= host.l3_bytes / kCountedOn ? Residence::Shared : Residence::Memory;
 }
 
-Measurer::Measurer(Team& team) : caches_(std::make_unique<Caches>(team)), team_(team) {}
+Measurer::Measurer() : caches_(std::make_unique<Caches>()) {}
 
 Measurer::~Measurer() = default;
 
 std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
                                              Residence residence, const OpRegistry& ops, const Target& target,
-                                             const RaceOptions& options) {
+                                             Team& team, const RaceOptions& options) {
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
   std::vector<std::unique_ptr<Contender>> contenders;
@@ -362,11 +364,11 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
   }
   for (const auto& contender : contenders) contender->place();
-  caches_->set(residence);
+  caches_->set(residence, team);
   // A host step may throw on values that were made up: that counts as never being done.
   const auto time_ns = [&](size_t k) {
     try {
-      return contenders[k]->time_ns(*caches_, team_);
+      return contenders[k]->time_ns(*caches_, team);
     } catch (const Error& error) {
       results[entered[k]].failure = error.what();
       return kNever;

@@ -47,22 +47,21 @@ struct MeasureResult {
   std::string failure;  // why there is no time
 };
 
-// Times trials on a team. Keeps the memory that it evicts caches with from one use to the next.
+// Times trials. Keeps the memory that it evicts caches with from one use to the next.
 class Measurer {
  public:
-  explicit Measurer(Team& team);
+  Measurer();
   ~Measurer();
 
   // Runs trials of one workload against each other, on made-up inputs at the hints' sizes and the node's own constants.
   std::vector<MeasureResult> measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
-                                     Residence residence, const OpRegistry& ops, const Target& target,
+                                     Residence residence, const OpRegistry& ops, const Target& target, Team& team,
                                      const RaceOptions& options);
 
   class Caches;
 
  private:
   std::unique_ptr<Caches> caches_;
-  Team& team_;
 };
 
 }  // namespace neo

@@ -1,6 +1,8 @@
 """The one door to the extension module."""
 
-from neo import errors  # noqa: F401  (the extension raises these classes)
+from pathlib import Path
+
+from neo import _neo, errors  # noqa: F401  (the extension raises these classes)
 from neo._neo import (
     Bench,
     CancelToken,
@@ -42,6 +44,7 @@ __all__ = [
     "host_tiers",
     "knob_bool",
     "knobs",
+    "library_path",
     "machine",
     "op_names",
     "parse_graph",
@@ -52,3 +55,8 @@ __all__ = [
     "run_passes",
     "targets",
 ]
+
+
+def library_path() -> Path:
+    """The extension module's file."""
+    return Path(_neo.__file__)
