@@ -287,11 +287,11 @@ def _db(options: argparse.Namespace) -> None:
             print(ratio_table(database.rows()))
         else:
             header = ("context", "constants", "us", "estimate", "rounds", "candidate", "workload")
-            listed = [
-                (f"{c.target} x{c.threads} {c.kernels}", where, r.failure or f"{r.time_us:.2f}")
-                + (f"{r.estimate_us:.2f}", r.rounds, r.candidate, workload)
-                for c, workload, where, r in database.rows()
-            ]
+            listed = []
+            for c, workload, where, r in database.rows():
+                took = r.failure or f"{r.time_us:.2f}"
+                kind = f"{c.target} x{c.threads} {c.kernels}"
+                listed.append((kind, where, took, f"{r.estimate_us:.2f}", r.rounds, r.candidate, workload))
             print(render_table(header, listed, right=(2, 3, 4)))
 
 

@@ -213,12 +213,11 @@ class Database:
                 number = self._context(context, make=True)
                 self._connection.execute("INSERT OR IGNORE INTO workloads (text) VALUES (?)", (workload,))
                 select = "SELECT id FROM workloads WHERE text = ?"
-                workload_number = self._connection.execute(select, (workload,)).fetchone()[0]
+                key = (number, self._connection.execute(select, (workload,)).fetchone()[0], residence)
                 self._connection.executemany(
                     "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     [
-                        (number, workload_number, residence, r.candidate, r.routine)
-                        + (r.time_us, r.estimate_us, r.rounds, r.failure, time.time())
+                        (*key, r.candidate, r.routine, r.time_us, r.estimate_us, r.rounds, r.failure, time.time())
                         for r in rows
                     ],
                 )

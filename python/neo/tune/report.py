@@ -28,7 +28,9 @@ def ratio_table(rows: Iterable[tuple[Context, str, str, Row]]) -> str:
         (routine, where, len(values), *(f"{q:.2f}" for q in np.quantile(values, [0.1, 0.5, 0.9])))
         for (routine, where), values in sorted(ratios.items())
     ]
-    return render_table(("routine", "regime", "times", "10 %", "measured / estimated", "90 %"), table, right=(2, 3, 4, 5))
+    return render_table(
+        ("routine", "regime", "times", "10 %", "measured / estimated", "90 %"), table, right=(2, 3, 4, 5)
+    )
 
 
 def regime(workload: str, residence: str, row: Row) -> str:
