@@ -134,7 +134,6 @@ py::list race_modules(const std::vector<std::shared_ptr<Module>>& modules, const
 
 void bind_tune(py::module_& m) {
   py::class_<Bench>(m, "Bench", "Measures the times that a selection problem is made of, and puts them there.")
-      .def(py::init<std::shared_ptr<BoundProblem>, int>(), py::arg("problem"), py::arg("threads"))
       .def_property_readonly("threads", &Bench::threads)
       .def_property_readonly("residence", &Bench::residence)
       .def_property_readonly("trials", &Bench::trials)
@@ -142,6 +141,12 @@ void bind_tune(py::module_& m) {
            "(microseconds or None, rounds, why there is no time) of trials of one workload")
       .def("price", &Bench::price, py::arg("times_us"), py::arg("measured"));
 
+  m.def(
+      "make_bench",
+      [](std::shared_ptr<BoundProblem> problem, int threads) {
+        return std::make_unique<Bench>(std::move(problem), threads);
+      },
+      py::arg("problem"), py::arg("threads"));
   m.def("race_modules", &race_modules, py::arg("modules"), py::arg("inputs"), py::arg("rounds"), py::arg("seconds"));
   m.def("machine", [] {
     const Topology& host = host_topology();

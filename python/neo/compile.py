@@ -115,7 +115,7 @@ def compile(  # noqa: A001  (the name users expect)
         chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
     else:
         with Database(default_path() if database is None else database, read_only=seconds is None) as stored:
-            bench = _native.Bench(problem, threads)
+            bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads)
             tuning = tune_problem(bench, context, stored, seconds=seconds, name=graph.name)
             chosen = choose(
