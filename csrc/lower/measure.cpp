@@ -154,25 +154,26 @@ class Measurer::Caches {
     });
   }
 
-  // As though a step on this team had just written it: every line is changed, and not shared.
+  // As though a step on this team had just written it, which split the work in another way: the members' pieces lie
+  // between each other, so that whoever reads finds its share of the lines changed in the others' private caches.
   void write(std::byte* data, int64_t bytes) {
-    const auto lines = [data](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        volatile std::byte* p = data + i * kLine;
-        *p = *p;
+    const int64_t pieces = (bytes + kPiece - 1) / kPiece;
+    const int64_t writers = std::min<int64_t>(team_->size(), pieces);
+    team_->parallel_for(writers, [&](int64_t begin, int64_t end, int) {
+      for (int64_t writer = begin; writer < end; ++writer) {
+        for (int64_t piece = writer; piece < pieces; piece += writers) {
+          for (int64_t i = piece * kPiece; i < std::min(bytes, (piece + 1) * kPiece); i += kLine) {
+            volatile std::byte* p = data + i;
+            *p = *p;
+          }
+        }
       }
-    };
-    constexpr int64_t kSerialLines = 256;
-    const int64_t count = bytes / kLine;
-    if (count <= kSerialLines) {
-      lines(0, count, 0);
-    } else {
-      team_->parallel_for(count, lines);
-    }
+    });
   }
 
  private:
   static constexpr int64_t kChunk = 16 << 10;
+  static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
   Arena buffer_;
   int64_t bytes_ = 0;
