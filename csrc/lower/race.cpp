@@ -9,6 +9,9 @@ namespace {
 
 // So far behind after its first run, which finds code and memory cold, that a second one would not bring it back.
 constexpr double kHopeless = 8;
+// What takes so long does so by itself.
+constexpr int64_t kSurelyNs = 500'000'000;
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 // By how much a contender may be behind the best after so many timed rounds.
 double allowed_lag(int rounds) {
@@ -27,6 +30,7 @@ double lower_quartile(std::vector<int64_t> times) {
 std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t)>& time_ns,
                            const std::function<int64_t()>& now_ns, const RaceOptions& options) {
   std::vector<RaceTime> results(contenders);
+  std::vector<int64_t> first(contenders);
   std::vector<std::vector<int64_t>> times(contenders);
   std::vector<size_t> running;
   const int64_t start = now_ns();
@@ -36,12 +40,23 @@ std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t
     for (const size_t i : running) best = std::min(best, results[i].time_us);
     std::erase_if(running, [&](size_t i) { return results[i].time_us > lag * best; });
   };
-  // The first run is no measurement, except of who is hopeless.
-  for (size_t i = 0; i < contenders; ++i) {
+  const auto take = [&](size_t i) {
     if (options.poll) options.poll();
-    if (is_over()) return results;
-    results[i] = {static_cast<double>(time_ns(i)) * 1e-3, 1};
+    if (is_over()) return false;
+    first[i] = results[i].rounds == 0 ? time_ns(i) : std::min(first[i], time_ns(i));
+    results[i] = {static_cast<double>(first[i]) * 1e-3, 1};
+    return true;
+  };
+  // The first run is no measurement, except of who is hopeless; and that takes two, for one may have been disturbed.
+  for (size_t i = 0; i < contenders; ++i) {
+    if (!take(i)) return results;
     running.push_back(i);
+  }
+  if (contenders == 0) return results;
+  const int64_t best_first = *std::min_element(first.begin(), first.end());
+  for (const size_t i : running) {
+    const bool is_behind = static_cast<double>(first[i]) > kHopeless * static_cast<double>(best_first);
+    if (is_behind && first[i] < kSurelyNs && !take(i)) return results;
   }
   drop(kHopeless);
   for (int round = 0; round < options.rounds && !running.empty(); ++round) {
@@ -51,7 +66,10 @@ std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t
       if (options.poll) options.poll();
       if (is_over()) return results;
       times[i].push_back(time_ns(i));
-      results[i] = {lower_quartile(times[i]), static_cast<int>(times[i].size())};
+      const auto rounds = static_cast<int>(times[i].size());
+      // Of few rounds one may have been disturbed.
+      const double limit_us = rounds < 3 ? static_cast<double>(first[i]) * 1e-3 : kNoLimit;
+      results[i] = {std::min(lower_quartile(times[i]), limit_us), rounds};
     }
     drop(allowed_lag(round + 1));
   }

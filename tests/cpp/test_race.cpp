@@ -42,10 +42,10 @@ TEST(Race, TheFirstRunIsNotCounted) {
   EXPECT_DOUBLE_EQ(track.race()[0].time_us, 1.0);
 }
 
-TEST(Race, TheHopelessRunOnceAndKeepThatTime) {
-  Track track{{always(1000), always(9000)}};
+TEST(Race, TheHopelessRunTwiceAndKeepTheBetterTime) {
+  Track track{{always(1000), [](int run) { return run == 0 ? 50000 : 9000; }}};
   const auto times = track.race();
-  EXPECT_EQ(track.runs[1], 1);
+  EXPECT_EQ(track.runs[1], 2);
   EXPECT_EQ(times[1].rounds, 1);
   EXPECT_DOUBLE_EQ(times[1].time_us, 9.0);
 }
@@ -63,6 +63,15 @@ TEST(Race, DisturbancesDoNotCount) {
   const auto times = track.race();
   EXPECT_DOUBLE_EQ(times[0].time_us, 1.0);
   EXPECT_EQ(times[1].rounds, 9);
+}
+
+TEST(Race, OneDisturbedRunDoesNotEndIt) {
+  for (const int disturbed : {0, 1, 2}) {
+    Track track{{always(1000), [=](int run) { return run == disturbed ? 60'000'000 : 1100; }}};
+    const auto times = track.race();
+    EXPECT_EQ(times[1].rounds, 9) << disturbed;
+    EXPECT_DOUBLE_EQ(times[1].time_us, 1.1);
+  }
 }
 
 TEST(Race, LongRunsHaveThreeRounds) {
