@@ -15,6 +15,10 @@ void bind_graph(py::module_& m);
 void bind_select(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
+void bind_tune(py::module_& m);
+
+// Python's signals reach the main thread only; what runs long there looks for them now and then.
+void raise_pending_signals();
 
 // NumPy arrays (and what numpy.asarray takes) to host values and back. Numeric arrays are shared where they are dense
 // and row-major, copied where not; strings are copied. Lists become sequences, None an empty optional.

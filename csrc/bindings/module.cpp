@@ -4,13 +4,13 @@
 #include "bindings/bindings.h"
 
 namespace neo::python {
-namespace {
 
-// Python's signals reach the main thread only; a call there looks for them between items.
 void raise_pending_signals() {
   const py::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
+
+namespace {
 
 // One call that can be cancelled from another thread.
 class CancelToken {

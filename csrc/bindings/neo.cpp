@@ -7,4 +7,5 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_module(m);
   neo::python::bind_select(m);
   neo::python::bind_info(m);
+  neo::python::bind_tune(m);
 }

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "bindings/bindings.h"
+#include "bindings/problem.h"
 #include "lower/lower.h"
-#include "lower/problem.h"
 #include "routines/routine.h"
 #include "runtime/module.h"
 
@@ -16,13 +16,6 @@ py::array_t<double> vector_of(const std::vector<double>& x) {
   return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data());
 }
 
-// A problem with the graph it speaks of.
-struct BoundProblem {
-  std::shared_ptr<Graph> graph;
-  Target target;
-  std::unique_ptr<SelectionProblem> problem;
-};
-
 py::list choices_of(const SelectionProblem& problem, const SelectionProblem::NodeVariable& variable) {
   py::list choices;
   for (const auto& choice : variable.choices) {
@@ -31,6 +24,8 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       const Candidate& c = *choice.candidate;
       entry["routine"] = c.text();
       entry["time_us"] = c.cost.time_us;
+      entry["estimate_us"] = choice.estimate_us;
+      entry["measured"] = choice.measured;
       entry["packed_bytes"] = c.cost.packed_bytes;
       entry["workspace_bytes"] = c.cost.workspace_bytes;
       entry["error"] = c.cost.error;

@@ -180,7 +180,8 @@ class BlockBuilder {
     item.node = value.producer ? value.producer->name : value.name;
     item.op = "neo.Adapt";
     item.routine = str("cpu:adapt/", from.to_string(), "->", schema.to_string());
-    item.estimate_us = adapt_time_us(value.type, from, schema, target_);
+    const SelectionProblem::Conversion* conversion = problem_.conversion(value, from, schema);
+    item.estimate_us = conversion ? conversion->time_us : adapt_time_us(value.type, from, schema, target_);
     item.bytes = value.shape().element_count() * Dim(2 * item_bytes(value.dtype()));
     emit_item(std::move(item));
     return index;

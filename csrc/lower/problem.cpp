@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -16,21 +17,41 @@ class Builder {
       : ops_(ops), routines_(routines), target_(target), options_(options) {}
 
   std::unique_ptr<SelectionProblem> build(const Graph& graph) {
-    add_variables(graph, 1);
+    auto problem = std::make_unique<SelectionProblem>();
+    problem_ = problem.get();
+    add_graphs(graph, 1, true);
     for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
-    add_node_costs();
-    add_group_edges();
-    for (auto& [graph_part, trips] : graphs_) add_value_edges(*graph_part, trips);
-    return std::move(problem_);
+    add_arrays();
+    return problem;
+  }
+
+  void price(const Graph& graph, SelectionProblem& problem) {
+    problem_ = &problem;
+    add_graphs(graph, 1, false);
+    for (size_t g = 0; g < problem.groups.size(); ++g) group_index_[problem.groups[g].nodes] = static_cast<int>(g);
+    problem.schemas.clear();
+    problem.costs.clear();
+    problem.edges.clear();
+    problem.resources.clear();
+    add_arrays();
   }
 
  private:
-  void add_variables(const Graph& graph, double trips) {
+  void add_arrays() {
+    add_node_costs();
+    add_group_edges();
+    for (auto& [graph_part, trips] : graphs_) add_value_edges(*graph_part, trips);
+  }
+
+  // Every graph with its trips; `variables`: and a variable for every node, those of a body behind its node's.
+  void add_graphs(const Graph& graph, double trips, bool variables) {
     graphs_.emplace_back(&graph, trips);
     for (const auto& node : graph.nodes()) {
-      problem_->index[node.get()] = static_cast<int>(problem_->nodes.size());
-      problem_->nodes.push_back({node.get(), trips, {}, {}});
-      for (const auto& [name, body] : node->bodies) add_variables(*body, trips * expected_trips(*node));
+      if (variables) {
+        problem_->index[node.get()] = static_cast<int>(problem_->nodes.size());
+        problem_->nodes.push_back({node.get(), trips, {}, {}});
+      }
+      for (const auto& [name, body] : node->bodies) add_graphs(*body, trips * expected_trips(*node), variables);
     }
   }
 
@@ -100,7 +121,8 @@ class Builder {
             candidate.workload = shared;
             if (options_.allow && !options_.allow(*node, candidate)) continue;
             if (shared->nodes.size() > 1) add_group(shared->nodes);
-            variable.choices.push_back({std::move(candidate), -1});
+            const double estimate_us = candidate.cost.time_us;
+            variable.choices.push_back({std::move(candidate), -1, estimate_us});
           }
         }
       }
@@ -243,8 +265,16 @@ class Builder {
     for (const Value* value : order) add_value(*value, readers[value], graph.is_output(value), trips);
   }
 
-  double adapt(const Value& value, const Schema& from, const Schema& to, double trips) const {
-    return from == to ? 0 : adapt_time_us(value.type, from, to, target_) * trips;
+  // The time of a conversion, entered into the problem the first time it is asked for.
+  double convert_us(const Value& value, const Schema& from, const Schema& to) {
+    if (from == to) return 0;
+    const auto [it, fresh] =
+        problem_->conversion_index.emplace(conversion_key(value, from, to), problem_->conversions.size());
+    if (fresh) {
+      const double estimate_us = adapt_time_us(value.type, from, to, target_);
+      problem_->conversions.push_back({&value, from, to, estimate_us, estimate_us});
+    }
+    return problem_->conversions[it->second].time_us;
   }
 
   void add_value(const Value& value, const std::set<int>& readers, bool is_output, double trips) {
@@ -271,8 +301,15 @@ class Builder {
         std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; });
     if (wanted.empty() || (wanted.size() == 1 && wanted.front() == boundary && produced_plain)) return;
 
+    // Choices repeat few schemas: each pair of them is looked up once.
+    std::vector<std::tuple<Schema, Schema, double>> known;
     const auto cost_of_give = [&](size_t i, const Schema& to) {
-      return gives[i] ? adapt(value, *gives[i], to, trips) : 0.0;
+      if (!gives[i] || *gives[i] == to) return 0.0;
+      for (const auto& [from, there, cost] : known) {
+        if (from == *gives[i] && there == to) return cost;
+      }
+      known.emplace_back(*gives[i], to, convert_us(value, *gives[i], to) * trips);
+      return std::get<2>(known.back());
     };
     if (consumers.size() + (is_output ? 1 : 0) == 1) {
       if (is_output) {
@@ -317,7 +354,7 @@ class Builder {
   const RoutineTable& routines_;
   const Target& target_;
   const ProblemOptions& options_;
-  std::unique_ptr<SelectionProblem> problem_ = std::make_unique<SelectionProblem>();
+  SelectionProblem* problem_ = nullptr;
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
   size_t first_group_ = 0;
@@ -328,6 +365,26 @@ class Builder {
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
                                                 const Target& target, const ProblemOptions& options) {
   return Builder(ops, routines, target, options).build(graph);
+}
+
+void price_problem(const Graph& graph, SelectionProblem& problem, const OpRegistry& ops, const RoutineTable& routines,
+                   const Target& target) {
+  const ProblemOptions options;
+  Builder(ops, routines, target, options).price(graph, problem);
+}
+
+std::string conversion_key(const Value& value, const Schema& from, const Schema& to) {
+  std::string sizes;
+  if (value.type.is_tensor() && value.shape().has_rank()) {
+    for (const Dim& d : value.shape().dims()) sizes += str(sizes.empty() ? "" : ",", d.hint());
+  }
+  return str(name(value.dtype()), "[", sizes, "] ", from.to_string(), "->", to.to_string());
+}
+
+const SelectionProblem::Conversion* SelectionProblem::conversion(const Value& value, const Schema& from,
+                                                                 const Schema& to) const {
+  const auto it = conversion_index.find(conversion_key(value, from, to));
+  return it == conversion_index.end() ? nullptr : &conversions[it->second];
 }
 
 }  // namespace neo

@@ -21,7 +21,9 @@ struct SelectionProblem {
   // (control flow).
   struct Choice {
     std::optional<Candidate> candidate;
-    int absorbed_by = -1;  // group
+    int absorbed_by = -1;    // group
+    double estimate_us = 0;  // what the routine expects; candidate->cost.time_us may be a measured time
+    bool measured = false;
   };
   // Why a routine was not offered for a node.
   struct Rejection {
@@ -42,10 +44,20 @@ struct SelectionProblem {
   struct Group {
     std::vector<const Node*> nodes;  // root last
   };
+  // A conversion that some edge contains, once for all values of the same sizes (at the hints).
+  struct Conversion {
+    const Value* value = nullptr;
+    Schema from;
+    Schema to;
+    double estimate_us = 0;
+    double time_us = 0;  // what the edges are made of
+    bool measured = false;
+  };
 
   std::vector<NodeVariable> nodes;      // variables 0 .. nodes.size()-1
   std::vector<SchemaVariable> schemas;  // then these; choice 0 is off, 1 is on
   std::vector<Group> groups;
+  std::vector<Conversion> conversions;
 
   // Arrays. Times in microseconds; kForbidden where a choice or a pair is impossible.
   struct Edge {
@@ -58,7 +70,14 @@ struct SelectionProblem {
   std::map<std::string, std::vector<std::vector<double>>> resources;  // "packed_bytes", "workspace_bytes", "error"
 
   std::map<const Node*, int> index;
+  std::map<std::string, size_t> conversion_index;  // by conversion_key
+
+  // The conversion of a value; null where the problem has none.
+  const Conversion* conversion(const Value& value, const Schema& from, const Schema& to) const;
 };
+
+// "float32[1,64,56,56] cpu:float32:NCHW->cpu:float32:NCHW16c": sizes at the hints.
+std::string conversion_key(const Value& value, const Schema& from, const Schema& to);
 
 // `pin` may forbid routines by node name: returns false for a candidate that must not be chosen.
 struct ProblemOptions {
@@ -67,5 +86,9 @@ struct ProblemOptions {
 
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,
                                                 const Target& target, const ProblemOptions& options = {});
+
+// Makes the arrays anew after times of candidates or conversions were changed.
+void price_problem(const Graph& graph, SelectionProblem& problem, const OpRegistry& ops, const RoutineTable& routines,
+                   const Target& target);
 
 }  // namespace neo

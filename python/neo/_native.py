@@ -1,7 +1,10 @@
 """The one door to the extension module."""
 
-from neo import errors  # noqa: F401  (the extension raises these classes)
+from pathlib import Path
+
+from neo import _neo, errors  # noqa: F401  (the extension raises these classes)
 from neo._neo import (
+    Bench,
     CancelToken,
     Graph,
     Module,
@@ -15,16 +18,20 @@ from neo._neo import (
     host_tiers,
     knob_bool,
     knobs,
+    machine,
+    make_bench,
     op_names,
     parse_graph,
     parse_workload,
     pass_names,
+    race_modules,
     routine_names,
     run_passes,
     targets,
 )
 
 __all__ = [
+    "Bench",
     "CancelToken",
     "Graph",
     "Module",
@@ -38,11 +45,19 @@ __all__ = [
     "host_tiers",
     "knob_bool",
     "knobs",
+    "machine",
+    "make_bench",
     "op_names",
     "parse_graph",
     "parse_workload",
     "pass_names",
+    "race_modules",
     "routine_names",
     "run_passes",
     "targets",
 ]
+
+
+def library_path() -> Path:
+    """The extension module's file."""
+    return Path(_neo.__file__)

@@ -14,6 +14,7 @@ from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.module import Module, Tensor
 from neo.select import Problem, Resource, solve
+from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
 
 if TYPE_CHECKING:
     import onnx
@@ -26,6 +27,8 @@ def compile(  # noqa: A001  (the name users expect)
     *,
     target: str = "cpu",
     threads: int | None = None,
+    tune: bool | str = False,
+    database: str | PathLike[str] | None = None,
     accuracy: str | None = None,
     memory: int | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
@@ -41,6 +44,13 @@ def compile(  # noqa: A001  (the name users expect)
         ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set (``neo targets`` lists them).
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
+    tune : bool or str
+        Measure the candidates on this machine instead of estimating them, and keep the times in the database: ``True``
+        until all are measured, ``"60s"`` for at most that long. The module is never slower than the default one:
+        both are timed against each other (docs/tuning.md).
+    database : path, optional
+        Where measured times are kept. With `tune` the default is ``neo/tuning.db`` in the user's cache folder. Without,
+        the times stored there are used, and nothing is measured or written.
     accuracy : {"default", "strict"}, optional
         ``"strict"`` keeps to methods whose error is that of the direct one.
     memory : int, optional
@@ -61,6 +71,8 @@ def compile(  # noqa: A001  (the name users expect)
         The model has nodes neo cannot run, all of which are listed; or this machine cannot run the target.
     neo.ModelError
         The model or an argument is malformed.
+    neo.ResourceError
+        The database cannot be used.
     """
     if not isinstance(target, str):
         msg = f"[compile] target must be a name. Got {target!r}, expected a str"
@@ -79,6 +91,10 @@ def compile(  # noqa: A001  (the name users expect)
     if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
         msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
         raise ModelError(msg)
+    seconds = parse_budget(tune)
+    if database is not None and not isinstance(database, str | PathLike):
+        msg = f"[compile] database must be a path. Got {type(database).__name__}, expected a str or a PathLike"
+        raise DTypeError(msg)
 
     from neo.frontend.onnx import read_model
 
@@ -90,9 +106,31 @@ def compile(  # noqa: A001  (the name users expect)
 
     problem = _build_problem(graph, target, threads, routines)
     arrays = _arrays(problem, accuracy, memory)
-    solution = solve(arrays)
-    native = problem.lower(list(solution.choice), float(solution.total), threads)
-    return Module(native, inputs, outputs, problem, solution.choice, target, int(graph.reduction_length), kinds)
+
+    def lower(choice: Sequence[int], total_us: float) -> _native.Module:
+        return problem.lower(list(choice), total_us, threads)
+
+    if seconds is None and database is None:
+        solution = solve(arrays)
+        chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
+    else:
+        with Database(default_path() if database is None else database, read_only=seconds is None) as stored:
+            bench = _native.make_bench(problem, threads)
+            context = Context.here(target, bench.threads)
+            tuning = tune_problem(bench, context, stored, seconds=seconds, name=graph.name)
+            chosen = choose(
+                arrays,
+                _arrays(problem, accuracy, memory),
+                tuning,
+                bench=bench,
+                limits=[accuracy, memory],
+                lower=lower,
+                inputs=inputs,
+                database=stored,
+                context=context,
+            )
+    depth = int(graph.reduction_length)
+    return Module(chosen.native, inputs, outputs, problem, chosen.choice, target, depth, kinds, chosen.tuning)
 
 
 def _check_runs_here(target: str) -> None:

@@ -14,6 +14,7 @@ from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.report.explain import Explanation, Step
 from neo.report.profile import Profile
+from neo.tune.measure import Tuning
 
 __all__ = ["Module", "Tensor"]
 
@@ -58,6 +59,7 @@ class Module:
         target: str,
         depth: int,
         kinds: Mapping[str, str],
+        tuning: Tuning | None = None,
     ) -> None:
         self._native = native
         self._inputs = tuple(inputs)
@@ -72,6 +74,7 @@ class Module:
         self._choices = list(choices)
         self._target = target
         self._depth = depth
+        self._tuning = tuning
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -94,6 +97,11 @@ class Module:
     def target(self) -> str:
         """What the module was compiled for."""
         return self._target
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """What tuning did; None for a module compiled with neither ``tune`` nor ``database``."""
+        return self._tuning
 
     @property
     def reduction_length(self) -> int:
@@ -226,6 +234,7 @@ class Module:
             self._target,
             self._depth,
             self._kinds_by_name,
+            self._tuning,
         )
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
@@ -262,7 +271,11 @@ class Module:
         measured_us = None if inputs is None else self.profile(inputs).total_us
         sizes = {} if inputs is None else self._sizes(inputs)
         estimate_us = float(self._native.estimate_us)
-        return Explanation.of(self._problem.nodes, self._choices, node, estimate_us, measured_us, self._hints(), sizes)
+        tuning = "" if self._tuning is None else str(self._tuning)
+        hints = self._hints()
+        return Explanation.of(
+            self._problem.nodes, self._choices, node, estimate_us, measured_us, hints, sizes, tuning=tuning
+        )
 
     def _hints(self) -> dict[str, int]:
         """What selection takes the symbols of the inputs' shapes for."""

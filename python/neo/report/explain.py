@@ -38,12 +38,18 @@ class Option:
         Estimated or measured time of the routine alone, conversions aside; None where rejected.
     reason : str
         Why it was rejected, or what it takes and gives.
+    measured : bool
+        Whether `time_us` was measured on this machine.
+    estimate_us : float or None
+        What the routine itself expects.
     """
 
     routine: str
     status: str
     time_us: float | None
     reason: str
+    measured: bool = False
+    estimate_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,9 @@ class NodeExplanation:
         chosen_us = self.options[0].time_us if self.options else None
         rows = []
         for o in self.options:
-            if o.time_us is None:
-                time = ""
-            elif o.status == "slower" and chosen_us:
-                time = f"{o.time_us:.2f} ({o.time_us / chosen_us:.2f}x)"
-            else:
-                time = f"{o.time_us:.2f}"
+            time = _time_text(o)
+            if o.time_us is not None and o.status == "slower" and chosen_us:
+                time += f" ({o.time_us / chosen_us:.2f}x)"
             rows.append((o.status, o.routine, time, o.reason))
         title = f"{self.node or '(unnamed)'}: {self.op}"
         return title + "\n" + render_table(("", "routine", "us", ""), rows, right=(2,))
@@ -82,6 +85,8 @@ class Explanation:
         What a call took, where inputs were given.
     estimate_sizes, measured_sizes : mapping of str to int
         The symbols of the inputs' shapes: what selection took them for, and what they were in the measured call.
+    tuning : str
+        What tuning did; empty where the module was compiled without.
     """
 
     nodes: tuple[NodeExplanation, ...]
@@ -89,6 +94,7 @@ class Explanation:
     measured_us: float | None
     estimate_sizes: Mapping[str, int]
     measured_sizes: Mapping[str, int]
+    tuning: str = ""
 
     @classmethod
     def of(
@@ -100,6 +106,8 @@ class Explanation:
         measured_us: float | None,
         estimate_sizes: Mapping[str, int],
         measured_sizes: Mapping[str, int],
+        *,
+        tuning: str = "",
     ) -> Explanation:
         """From a problem's nodes and the choice of each variable."""
         explained = []
@@ -112,10 +120,13 @@ class Explanation:
             listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
             msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
             raise ModelError(msg)
-        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes)
+        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning)
 
     def __str__(self) -> str:
-        return f"{self._nodes_text()}\n{self._totals()}"
+        text = f"{self._nodes_text()}\n{self._totals()}"
+        if any(o.measured for n in self.nodes for o in n.options):
+            text += "\n* a measured time; the others are estimates"
+        return text + (f"\ntuning: {self.tuning}" if self.tuning else "")
 
     def _nodes_text(self) -> str:
         if len(self.nodes) == 1:
@@ -128,10 +139,8 @@ class Explanation:
                 o for o in n.options if o.status == "slower" and o.time_us is not None and o.routine != first.routine
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
-            against = f"{best.routine} {best.time_us:.2f}" if best else ""
-            rows.append(
-                (n.node or "-", n.op, first.routine, "" if first.time_us is None else f"{first.time_us:.2f}", against)
-            )
+            against = f"{best.routine} {_time_text(best)}" if best else ""
+            rows.append((n.node or "-", n.op, first.routine, _time_text(first), against))
         return render_table(("node", "op", "chosen", "us", "best other, us"), rows, right=(3,))
 
     def _totals(self) -> str:
@@ -145,6 +154,12 @@ class Explanation:
         return f"{total}{render_sizes(self.estimate_sizes)}; {measured}{render_sizes(self.measured_sizes)}"
 
 
+def _time_text(option: Option) -> str:
+    if option.time_us is None:
+        return ""
+    return f"{option.time_us:.2f}{'*' if option.measured else ''}"
+
+
 def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
     options = []
     for i, c in enumerate(node["choices"]):
@@ -153,7 +168,14 @@ def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
             takes = ", ".join(s for s in c["inputs"] if s)
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
-                Option(c["routine"], status, c["time_us"], f"{takes} -> {', '.join(c['outputs'])}{together}")
+                Option(
+                    c["routine"],
+                    status,
+                    c["time_us"],
+                    f"{takes} -> {', '.join(c['outputs'])}{together}",
+                    c["measured"],
+                    c["estimate_us"],
+                )
             )
         elif c["absorbed_by"] is None:
             options.append(Option("block", status, None, "control flow: lowered to a block of the plan"))

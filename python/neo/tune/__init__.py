@@ -1,0 +1,20 @@
+"""Tuning by measuring: candidates are timed on this machine, and their times kept in a database."""
+
+from neo.tune.budget import parse_budget
+from neo.tune.choose import Chosen, choose
+from neo.tune.database import Database, Row, Verdict, default_path
+from neo.tune.machine import Context
+from neo.tune.measure import Tuning, tune_problem
+
+__all__ = [
+    "Chosen",
+    "Context",
+    "Database",
+    "Row",
+    "Tuning",
+    "Verdict",
+    "choose",
+    "default_path",
+    "parse_budget",
+    "tune_problem",
+]

@@ -1,0 +1,61 @@
+"""What a measured time depends on beside the workload: this machine, these kernels, this team."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+from neo import _native
+
+__all__ = ["Context", "kernels_fingerprint", "machine_fingerprint"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Times are comparable, and stored ones valid, where all of these agree."""
+
+    machine: str
+    kernels: str
+    target: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.machine}; kernels {self.kernels}; {self.target}, {self.threads} threads"
+
+    @classmethod
+    def here(cls, target: str, threads: int) -> Context:
+        """The context of a module compiled for a target on a team of this size."""
+        isa = _native.host_isa() if target == "cpu" else target.partition(":")[2]
+        return cls(machine_fingerprint(), kernels_fingerprint(), isa, threads)
+
+
+@functools.cache
+def machine_fingerprint() -> str:
+    """CPU model, logical CPUs and cache sizes, readable."""
+    host = _native.machine()
+    caches = "/".join(str(host[key] >> 10) for key in ("l1d_bytes", "l2_bytes", "l3_bytes"))
+    return f"{_cpu_model()}, {host['cpus']} cpus ({host['usable_cpus']} usable), caches {caches} KiB"
+
+
+def _cpu_model() -> str:
+    """The model as the system names it, with family and stepping, which tell apart what shares a marketing name."""
+    wanted = ("model name", "cpu family", "model", "stepping", "CPU implementer", "CPU part", "CPU variant")
+    found: dict[str, str] = {}
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in wanted:
+            found.setdefault(key.strip(), value.strip())
+    return " ".join(found[key] for key in wanted if key in found) or platform.processor() or platform.machine()
+
+
+@functools.cache
+def kernels_fingerprint() -> str:
+    """A hash of the extension module: every change of a kernel changes it. Read once per process (some milliseconds)."""
+    return hashlib.sha256(_native.library_path().read_bytes()).hexdigest()[:16]

@@ -1,0 +1,279 @@
+"""Measure what a selection problem is made of, and put the times where the estimates were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Protocol
+
+from neo.tune.database import Database, Row, Verdict
+from neo.tune.machine import Context
+
+__all__ = ["Tuning", "routine_ratios", "tune_problem"]
+
+# A candidate that is expected to take so many times the best of its workload, and this much longer, is left alone.
+_HOPELESS = 10.0
+_HOPELESS_US = 5.0
+# Candidates of one workload race together as far as their packed constants fit in this.
+_RACE_BYTES = 512 << 20
+# Fetching constants from memory at this rate, in bytes per microsecond, must make this share of a step's time to count.
+_MEMORY_RATE = 2e4
+_COUNTS = 0.03
+# Work that takes longer shows its progress.
+_PROGRESS_SECONDS = 2.0
+
+
+class Bench(Protocol):
+    """What tuning needs of ``_native.Bench``."""
+
+    @property
+    def threads(self) -> int: ...
+    @property
+    def residence(self) -> str: ...
+    @property
+    def trials(self) -> Sequence[Mapping[str, Any]]: ...
+    def measure(
+        self, indices: Sequence[int], residence: str, seconds: float | None = None
+    ) -> list[tuple[float | None, int, str]]: ...
+    def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What tuning a module did. Printing it says so in a sentence or two.
+
+    Attributes
+    ----------
+    measured : int
+        Times measured for this module.
+    stored : int
+        Times that were in the database.
+    estimated : int
+        Candidates and conversions that kept an estimate: hopeless ones, those without a time of their own, and those
+        for which the budget was too short.
+    seconds : float
+        Spent on measuring.
+    out_of_time : bool
+        Whether the budget ended the measuring.
+    verdict : Verdict or None
+        What the default and the tuned selection took, timed against each other; None where they were not.
+    chosen : {"same", "tuned", "default", "unchecked"}
+        Which selection the module runs; ``same``: they do not differ; ``unchecked``: that of the stored times, not
+        timed against the default's.
+    reason : str
+        Why they were not timed against each other, where they should have been.
+    """
+
+    measured: int
+    stored: int
+    estimated: int
+    seconds: float
+    out_of_time: bool
+    ratios: Mapping[str, tuple[int, float]] = field(default_factory=dict, repr=False)
+    verdict: Verdict | None = None
+    chosen: str = "unchecked"
+    reason: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.measured} times measured in {self.seconds:.1f} s, {self.stored} from the database"
+        text += f", {self.estimated} estimated" + (" (the budget was spent)" if self.out_of_time else "")
+        if self.chosen == "same":
+            return text + "; the default selection is the tuned one"
+        if self.verdict is None:
+            what = "the default selection is kept" if self.chosen == "default" else "not timed against the default"
+            return f"{text}; {what}" + (f": {self.reason}" if self.reason else "")
+        v = self.verdict
+        kept = "" if self.chosen == "tuned" else ", so the default is kept"
+        return f"{text}; tuned {v.tuned_us / 1e3:.3f} ms, default {v.default_us / 1e3:.3f} ms{kept}"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The trials of one workload, and where their constants lie when a model calls them."""
+
+    workload: str
+    residence: str
+    indices: tuple[int, ...]
+    importance: float
+
+
+def tune_problem(
+    bench: Bench,
+    context: Context,
+    database: Database | None,
+    *,
+    seconds: float | None,
+    name: str = "",
+    clock: Callable[[], float] = time.monotonic,
+) -> Tuning:
+    """Put measured times into a problem: those stored, and for the rest those measured now.
+
+    Parameters
+    ----------
+    bench : Bench
+        The problem's trials.
+    context : Context
+        What stored times must have been measured in.
+    database : Database or None
+        Where times are kept; read only where nothing is measured.
+    seconds : float or None
+        How long to measure, infinite: until everything is; None: nothing is measured.
+    name : str
+        For the progress bar.
+    clock : callable
+        Seconds; a test gives its own.
+    """
+    trials = bench.trials
+    groups = _groups(trials, bench.residence)
+    times: list[float | None] = [None] * len(trials)
+    stored = _take_stored(groups, trials, context, database, times)
+    start = clock()
+    deadline = math.inf if seconds is None else start + seconds
+    measured = 0
+    out_of_time = False
+    missing = [g for g in groups if g.indices] if seconds is not None else []
+    with _Progress(name, sum(len(g.indices) for g in missing), clock) as progress:
+        for group in sorted(missing, key=lambda g: -g.importance):
+            for batch in _batches(group.indices, trials):
+                left = deadline - clock()
+                if left <= 0:
+                    out_of_time = True
+                    break
+                found = bench.measure(batch, group.residence, None if math.isinf(left) else left)
+                # What the deadline cut short is good enough for now, not for later.
+                cut = clock() >= deadline
+                out_of_time = out_of_time or cut
+                for i, (time_us, _, _) in zip(batch, found, strict=True):
+                    times[i] = time_us
+                    measured += time_us is not None
+                if database is not None and not cut:
+                    database.store(context, group.workload, group.residence, list(_rows(batch, found, trials)))
+                progress.advance(len(batch))
+    ratios = routine_ratios((t["routine"], t["estimate_us"], us) for t, us in zip(trials, times, strict=True))
+    if ratios:
+        every = statistics.median(ratio for _, ratio in ratios.values())
+        filled = [
+            us if us is not None else t["estimate_us"] * ratios.get(t["routine"], (0, every))[1]
+            for t, us in zip(trials, times, strict=True)
+        ]
+        bench.price(filled, [us is not None for us in times])
+    estimated = sum(us is None for us in times)
+    return Tuning(measured, stored, estimated, clock() - start if missing else 0.0, out_of_time, ratios)
+
+
+def routine_ratios(times: Iterator[tuple[str, float, float | None]]) -> dict[str, tuple[int, float]]:
+    """Per routine: how many times there are, and their median ratio measured to estimated."""
+    ratios: dict[str, list[float]] = {}
+    for routine, estimate_us, time_us in times:
+        if time_us is not None and estimate_us > 0:
+            ratios.setdefault(routine, []).append(time_us / estimate_us)
+    return {routine: (len(values), statistics.median(values)) for routine, values in ratios.items()}
+
+
+def problem_digest(bench: Bench, choices: Sequence[int], limits: object) -> str:
+    """Names a problem together with a selection of it: what a verdict is about."""
+    trials = [(t["workload"], t["candidate"], t["weight"]) for t in bench.trials]
+    text = json.dumps([trials, [int(c) for c in choices], limits])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[_Group]:
+    """By workload, those left out for which a measurement would change nothing."""
+    by_workload: dict[str, list[int]] = {}
+    for i, t in enumerate(trials):
+        if t["unmeasurable"] is None:
+            by_workload.setdefault(t["workload"], []).append(i)
+    groups = []
+    for workload, indices in by_workload.items():
+        best = min(trials[i]["estimate_us"] for i in indices)
+        kept = tuple(i for i in indices if trials[i]["estimate_us"] <= _HOPELESS * best + _HOPELESS_US)
+        packed = max(trials[i]["packed_bytes"] for i in kept)
+        # Where fetching constants takes no time, it does not matter from where.
+        counts = packed / _MEMORY_RATE > _COUNTS * best
+        where = "shared" if residence == "memory" and not counts else residence
+        groups.append(_Group(workload, where, kept, best * max(trials[i]["weight"] for i in kept)))
+    return groups
+
+
+def _take_stored(
+    groups: list[_Group],
+    trials: Sequence[Mapping[str, Any]],
+    context: Context,
+    database: Database | None,
+    times: list[float | None],
+) -> int:
+    """Fill in stored times, and leave in the groups what has none; how many there were."""
+    if database is None:
+        return 0
+    found = database.lookup(context, [(g.workload, g.residence) for g in groups])
+    count = 0
+    for k, group in enumerate(groups):
+        rows = found[group.workload, group.residence]
+        known = [i for i in group.indices if trials[i]["candidate"] in rows]
+        for i in known:
+            times[i] = rows[trials[i]["candidate"]].time_us
+            count += times[i] is not None
+        groups[k] = replace(group, indices=tuple(i for i in group.indices if trials[i]["candidate"] not in rows))
+    return count
+
+
+def _batches(indices: Sequence[int], trials: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    packed = 0
+    for i in indices:
+        if batch and packed + trials[i]["packed_bytes"] > _RACE_BYTES:
+            yield batch
+            batch, packed = [], 0
+        batch.append(i)
+        packed += trials[i]["packed_bytes"]
+    if batch:
+        yield batch
+
+
+def _rows(
+    batch: Sequence[int], found: Sequence[tuple[float | None, int, str]], trials: Sequence[Mapping[str, Any]]
+) -> Iterator[Row]:
+    for i, (time_us, rounds, failure) in zip(batch, found, strict=True):
+        t = trials[i]
+        yield Row(t["candidate"], t["routine"], time_us, t["estimate_us"], rounds, failure)
+
+
+class _Progress(AbstractContextManager["_Progress"]):
+    """A bar that appears after two seconds, and is drawn only between measurements."""
+
+    def __init__(self, name: str, total: int, clock: Callable[[], float]) -> None:
+        self._name = name
+        self._total = total
+        self._clock = clock
+        self._start = clock()
+        self._done = 0
+        self._bar: Any = None
+        self._task: Any = None
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        if self._bar is None:
+            if self._clock() - self._start < _PROGRESS_SECONDS:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            # No thread of its own: it would run beside what is measured.
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+            self._bar.start()
+            self._task = self._bar.add_task(f"tuning {self._name}".rstrip(), total=self._total)
+        self._bar.update(self._task, completed=self._done, refresh=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

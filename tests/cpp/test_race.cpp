@@ -1,0 +1,104 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lower/race.h"
+
+namespace neo {
+namespace {
+
+// Contenders that take what a test says, on a clock that only they move.
+struct Track {
+  std::vector<std::function<int64_t(int)>> contenders;  // by run, in ns
+  std::map<size_t, int> runs;
+  int64_t now = 0;
+
+  std::vector<RaceTime> race(RaceOptions options = {}) {
+    return neo::race(
+        contenders.size(),
+        [&](size_t i) {
+          const int64_t took = contenders[i](runs[i]++);
+          now += took;
+          return took;
+        },
+        [&] { return now; }, options);
+  }
+};
+
+std::function<int64_t(int)> always(int64_t ns) {
+  return [ns](int) { return ns; };
+}
+
+TEST(Race, EqualsRunEveryRound) {
+  Track track{{always(1000), always(1010)}};
+  const auto times = track.race();
+  EXPECT_EQ(times[0].rounds, 9);
+  EXPECT_EQ(times[1].rounds, 9);
+  EXPECT_DOUBLE_EQ(times[0].time_us, 1.0);
+}
+
+TEST(Race, TheFirstRunIsNotCounted) {
+  Track track{{[](int run) { return run == 0 ? 5000 : 1000; }}};
+  EXPECT_DOUBLE_EQ(track.race()[0].time_us, 1.0);
+}
+
+TEST(Race, TheHopelessRunTwiceAndKeepTheBetterTime) {
+  Track track{{always(1000), [](int run) { return run == 0 ? 50000 : 9000; }}};
+  const auto times = track.race();
+  EXPECT_EQ(track.runs[1], 2);
+  EXPECT_EQ(times[1].rounds, 1);
+  EXPECT_DOUBLE_EQ(times[1].time_us, 9.0);
+}
+
+TEST(Race, TheFartherBehindTheEarlierOut) {
+  Track track{{always(1000), always(4000), always(2000), always(1300)}};
+  const auto times = track.race();
+  EXPECT_EQ(times[1].rounds, 1);
+  EXPECT_EQ(times[2].rounds, 3);
+  EXPECT_EQ(times[3].rounds, 5);
+}
+
+TEST(Race, DisturbancesDoNotCount) {
+  Track track{{[](int run) { return run % 3 == 0 ? 2900 : 1000; }, always(1100)}};
+  const auto times = track.race();
+  EXPECT_DOUBLE_EQ(times[0].time_us, 1.0);
+  EXPECT_EQ(times[1].rounds, 9);
+}
+
+TEST(Race, OneDisturbedRunDoesNotEndIt) {
+  for (const int disturbed : {0, 1, 2}) {
+    Track track{{always(1000), [=](int run) { return run == disturbed ? 60'000'000 : 1100; }}};
+    const auto times = track.race();
+    EXPECT_EQ(times[1].rounds, 9) << disturbed;
+    EXPECT_DOUBLE_EQ(times[1].time_us, 1.1);
+  }
+}
+
+TEST(Race, LongRunsHaveThreeRounds) {
+  Track track{{always(200'000'000), always(200'000'000)}};
+  EXPECT_EQ(track.race()[0].rounds, 3);
+}
+
+TEST(Race, TheDeadlineEndsIt) {
+  RaceOptions options;
+  options.deadline_ns = 2500;
+  Track track{{always(1000), always(1000), always(1000), always(1000)}};
+  const auto times = track.race(options);
+  EXPECT_EQ(times[2].rounds, 1);
+  EXPECT_EQ(times[3].rounds, 0);
+}
+
+TEST(Race, WhatThePollThrowsEndsIt) {
+  RaceOptions options;
+  options.poll = [] { throw 7; };
+  Track track{{always(1000)}};
+  EXPECT_THROW(track.race(options), int);
+  EXPECT_EQ(track.runs[0], 0);
+}
+
+TEST(Race, NobodyIsNoError) {
+  EXPECT_TRUE(Track{}.race().empty());
+}
+
+}  // namespace
+}  // namespace neo

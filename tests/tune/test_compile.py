@@ -1,0 +1,193 @@
+"""Modules compiled by measured times."""
+
+import re
+import sqlite3
+import sys
+
+import neo
+import numpy as np
+import pytest
+from neo import demo
+from neo.tune import Database, Verdict
+
+choose = sys.modules["neo.tune.choose"]
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Gives the modules that are timed against each other, and lets a test say what they took."""
+    seen = []
+
+    def judge(verdict):
+        def compare(default, tuned, inputs):
+            seen.append((default, tuned))
+            return verdict
+
+        monkeypatch.setattr(choose, "compare_modules", compare)
+        return seen
+
+    return judge
+
+
+@pytest.fixture
+def skewed(model, path):
+    """A database that makes another selection than the default one best."""
+    module = neo.compile(model, tune=True, database=path, threads=1)
+    chosen = {s.routine for s in module.steps}
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM verdicts")
+    for (candidate,) in connection.execute("SELECT DISTINCT candidate FROM measurements").fetchall():
+        slow = candidate.split(" ")[0].split("{")[0] in {c.split("{")[0] for c in chosen if "reference" not in c}
+        connection.execute(
+            "UPDATE measurements SET time_us = ? WHERE candidate = ?", (1000.0 if slow else 1.0, candidate)
+        )
+    connection.commit()
+    connection.close()
+    return path
+
+
+def routines(module):
+    return [s.routine for s in module.steps]
+
+
+def test_a_tuned_module_gives_the_same_answers_and_says_what_was_done(model, path):
+    images = demo.images()[0]
+    default = neo.compile(model, threads=2)
+    tuned = neo.compile(model, tune=True, database=path, threads=2)
+    assert default.tuning is None
+    assert tuned.tuning.measured > 0
+    assert tuned.tuning.chosen in {"same", "tuned", "default"}
+    x = images[:1]
+    np.testing.assert_allclose(default(x), tuned(x), rtol=1e-4, atol=1e-6)
+    assert tuned.with_threads(1).tuning == tuned.tuning
+
+
+def test_a_second_compile_measures_nothing_and_selects_the_same(model, path, monkeypatch):
+    first = neo.compile(model, tune=True, database=path, threads=1)
+    monkeypatch.setattr(choose, "compare_modules", None)
+    second = neo.compile(model, tune=True, database=path, threads=1)
+    assert second.tuning.measured == 0
+    assert second.tuning.stored == first.tuning.measured + first.tuning.stored
+    assert second.tuning.chosen == first.tuning.chosen
+    assert routines(second) == routines(first)
+    assert second.steps == first.steps
+
+
+def test_times_are_kept_in_the_cache_folder_unless_told_otherwise(model):
+    from neo.tune import default_path
+
+    assert not default_path().exists()
+    neo.compile(model, tune="1ms", threads=1)
+    assert default_path().exists()
+
+
+@pytest.mark.parametrize(("verdict", "wins"), [(Verdict(2.0, 1.0), "tuned"), (Verdict(1.0, 2.0), "default")])
+def test_the_faster_of_default_and_tuned_is_returned_then_and_later(model, skewed, judged, verdict, wins):
+    seen = judged(verdict)
+    default = neo.compile(model, threads=1)
+    module = neo.compile(model, tune=True, database=skewed, threads=1)
+    ((first, second),) = seen
+    assert module._native is (second if wins == "tuned" else first)
+    assert module.tuning.chosen == wins
+    assert module.tuning.verdict == verdict
+    assert (routines(module) == routines(default)) == (wins == "default")
+    again = neo.compile(model, tune=True, database=skewed, threads=1)
+    assert len(seen) == 1
+    assert routines(again) == routines(module)
+    assert again.tuning.verdict == verdict
+
+
+def test_where_they_cannot_be_compared_the_default_is_kept_and_the_report_says_why(model, skewed, judged):
+    judged("[tune] an input must be a tensor")
+    module = neo.compile(model, tune=True, database=skewed, threads=1)
+    assert routines(module) == routines(neo.compile(model, threads=1))
+    assert module.tuning.chosen == "default"
+    assert "an input must be a tensor" in str(module.tuning)
+
+
+def test_a_database_without_tune_is_only_read(model, skewed, judged):
+    seen = judged(None)
+    before = skewed.read_bytes()
+    module = neo.compile(model, database=skewed, threads=1)
+    assert routines(module) != routines(neo.compile(model, threads=1))
+    assert module.tuning.measured == 0
+    assert module.tuning.stored > 0
+    assert seen == []
+    assert skewed.read_bytes() == before
+
+
+def test_a_database_that_is_missing_leaves_the_estimates(model, path):
+    module = neo.compile(model, database=path, threads=1)
+    assert routines(module) == routines(neo.compile(model, threads=1))
+    assert not path.exists()
+
+
+def test_times_of_another_number_of_threads_are_not_used(model, skewed):
+    if neo._native.machine()["usable_cpus"] < 2:
+        pytest.skip("one core")
+    assert neo.compile(model, database=skewed, threads=2).tuning.stored == 0
+
+
+def test_explain_marks_what_was_measured(model, path):
+    assert "*" not in str(neo.compile(model, threads=1).explain())
+    module = neo.compile(model, tune=True, database=path, threads=1)
+    (node,) = module.explain("block.conv").nodes
+    assert any(o.measured for o in node.options)
+    with Database(path, read_only=True) as database:
+        stored = {row.time_us for _, _, _, row in database.rows()}
+    for option in node.options:
+        assert not option.measured or option.time_us in stored
+    text = str(module.explain("block.conv"))
+    assert re.search(r"\d\*", text)
+    assert "* a measured time; the others are estimates" in text
+    assert f"tuning: {module.tuning}" in str(module.explain())
+
+
+def test_what_is_expected_of_a_step_is_its_measured_time(model, path):
+    module = neo.compile(model, tune=True, database=path, threads=1)
+    with Database(path, read_only=True) as database:
+        stored = {row.time_us for _, _, _, row in database.rows()}
+    assert {s.estimate_us for s in module.steps} & stored
+
+
+def test_limits_hold_whatever_is_fastest(path):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, 28, 28])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 64, 28, 28])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    neo.compile(model, tune=True, database=path, threads=1)
+    connection = sqlite3.connect(path)
+    assert connection.execute("UPDATE measurements SET time_us = 0.001 WHERE routine LIKE '%winograd%'").rowcount, (
+        "the test needs a Winograd candidate"
+    )
+    connection.commit()
+    connection.close()
+    assert "winograd" in str(routines(neo.compile(model, database=path, threads=1)))
+    strict = neo.compile(model, database=path, accuracy="strict", threads=1)
+    assert "winograd" not in str(routines(strict))
+    small = neo.compile(model, database=path, memory=weights.nbytes, threads=1)
+    assert "winograd" not in str(routines(small))
+
+
+def test_models_that_nothing_can_be_made_up_for_are_tuned_as_far_as_possible(path):
+    from onnx import TensorProto, helper
+
+    graph = helper.make_graph(
+        [helper.make_node("StringNormalizer", ["x"], ["y"], "upper", case_change_action="UPPER")],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.STRING, [2])],
+        [helper.make_tensor_value_info("y", TensorProto.STRING, ["N"])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    module = neo.compile(model, tune=True, database=path)
+    assert module.tuning.measured == 0
+    assert list(module(np.array(["a", "b"], object))) == ["A", "B"]
