@@ -12,11 +12,14 @@
 #include "routines/families.h"
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
+NEO_DECLARE_TIERS(int recurrent_input_rows(CellKind))
+NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t, int64_t))
+NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
 namespace neo {
 namespace {
 
-constexpr int64_t kOperationsPerTask = 500000;  // of one step, where a team shares every step
+constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kMostRowTasks = 16;
 
@@ -24,10 +27,14 @@ struct RecurrentKernels {
   const TileKernels& tiles;
   const PackKernels& pack;
   decltype(&scalar::recurrent_cells) cells;
+  decltype(&scalar::recurrent_input_rows) input_rows;
+  decltype(&scalar::recurrent_input) input;
+  decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells)};
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(),  NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells), NEO_PICK_TIER(target.isa, recurrent_input_rows),
+            NEO_PICK_TIER(target.isa, recurrent_input), NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -61,6 +68,9 @@ CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, i
 struct RecurrentCall {
   int64_t steps = 0;
   int64_t batch = 0;
+  // Batch of one: so many steps' inputs are multiplied at once, beside the recurrent products of the steps before; else
+  // 0, and `projection` multiplies those of all steps first.
+  int64_t chunk = 0;
   GemmPlan projection;
   TaskSplit projection_split;
   CellSplit cells;
@@ -105,6 +115,8 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
+    call.chunk = call.batch == 1 ? kernels_.input_rows(form_.kind) : 0;
+    if (call.chunk > 0) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
     call.two_h = form_.kind != CellKind::GruGates;
@@ -114,7 +126,8 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    call.gates = take(call.steps * call.batch * form_.directions * packed_.width);
+    const int64_t rows = call.chunk > 0 ? 2 * call.chunk : call.steps * call.batch;
+    call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
     if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
@@ -125,27 +138,41 @@ class RecurrentStep final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
     auto* memory = reinterpret_cast<float*>(scratch);
-    project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
+    if (call.chunk == 0) project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
     const CellSplit& split = call.cells;
-    if (split.by_step) {
-      for (int64_t step = 0; step < call.steps; ++step) {
-        for (int phase = 0; phase < phases(); ++phase) {
-          run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
-            kernels_.cells(cell_args(call, args, memory, direction, step, phase), 0, call.batch, begin, end);
-          });
+    const int64_t tasks = form_.directions * split.chunks;
+    const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
+      // Every other step goes backwards, through the weights that the one before left in the caches.
+      const bool backwards = phase / phases() % 2 != 0;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t task = backwards ? end - 1 - (i - begin) : i;
+        const int64_t first = task % split.chunks * split.chunk;
+        run_blocks(call, args, memory, task / split.chunks, phase, first,
+                   std::min(first + split.chunk, packed_.blocks));
+      }
+    };
+    const auto run_rows = [&](int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % split.chunks * split.chunk, rows = std::min(first + split.chunk, call.batch);
+        const int64_t direction = task / split.chunks;
+        for (int64_t phase = 0; phase < call.steps * phases(); ++phase) {
+          if (call.chunk > 0)
+            run_blocks(call, args, memory, direction, phase, 0, packed_.blocks);
+          else
+            kernels_.cells(cell_args(call, args, memory, direction, phase), first, rows, 0, packed_.blocks);
         }
       }
-    } else {
-      run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
-        for (int64_t step = 0; step < call.steps; ++step) {
-          for (int phase = 0; phase < phases(); ++phase) {
-            kernels_.cells(cell_args(call, args, memory, direction, step, phase), begin, end, 0, packed_.blocks);
-          }
-        }
-      });
-    }
+    };
+    if (!split.by_step && split.serial)
+      run_rows(0, tasks, 0);
+    else if (!split.by_step)
+      team.parallel_for(tasks, run_rows);
+    else if (split.serial)
+      SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
+    else
+      team.parallel_phases(call.steps * phases(), tasks, run_step);
     const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
     store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
     store_state(call, args, outputs_[2], memory + call.cell, 1);
@@ -170,37 +197,60 @@ class RecurrentStep final : public KernelStep {
     });
   }
 
-  // part(direction, begin, end) for every chunk of rows or blocks.
-  template <class F>
-  void run_parts(const RecurrentCall& call, Team& team, F&& part) const {
-    const CellSplit& split = call.cells;
-    const int64_t whole = split.by_step ? packed_.blocks : call.batch;
-    const auto tasks = [&](int64_t begin, int64_t end, int) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % split.chunks * split.chunk;
-        part(task / split.chunks, first, std::min(first + split.chunk, whole));
-      }
-    };
-    const int64_t count = form_.directions * split.chunks;
-    if (split.serial)
-      tasks(0, count, 0);
-    else
-      team.parallel_for(count, tasks);
+  // One phase of a direction's blocks [begin, end).
+  void run_blocks(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t phase,
+                  int64_t begin, int64_t end) const {
+    const CellArgs cells = cell_args(call, args, memory, direction, phase);
+    if (call.chunk == 0) {
+      kernels_.cells(cells, 0, call.batch, begin, end);
+      return;
+    }
+    const auto* x = reinterpret_cast<const float*>(args[x_]);
+    const int64_t step = phase, now = step / call.chunk;
+    if (step == 0) kernels_.input(form_.kind, input_args(call, x, memory, direction, 0, 0, 1), begin, end);
+    if ((now + 1) * call.chunk < call.steps) {
+      const int64_t part = step % call.chunk;
+      kernels_.cells_beside(cells, input_args(call, x, memory, direction, now + 1, part, call.chunk), begin, end);
+    } else {
+      kernels_.cells(cells, 0, 1, begin, end);
+    }
   }
 
-  CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t step,
-                     int phase) const {
+  // Part `part` of `parts` of the input's product for the steps of a chunk.
+  InputArgs input_args(const RecurrentCall& call, const float* x, float* memory, int64_t direction, int64_t chunk,
+                       int64_t part, int64_t parts) const {
+    const bool reverse = form_.reverse || direction == 1;
+    const int64_t first = chunk * call.chunk, gates_row = form_.directions * packed_.width;
+    InputArgs a;
+    a.x = x + (reverse ? call.steps - 1 - first : first) * form_.input;
+    a.x_row = reverse ? -form_.input : form_.input;
+    a.rows = std::min(call.chunk, call.steps - first);
+    a.input = form_.input;
+    a.k_begin = form_.input * part / parts;
+    a.k_end = form_.input * (part + 1) / parts;
+    a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
+    a.bias = packed_.bias.as<float>() + direction * packed_.width;
+    a.out = memory + call.gates + chunk % 2 * call.chunk * gates_row + direction * packed_.width;
+    a.out_row = gates_row;
+    return a;
+  }
+
+  CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction,
+                     int64_t phase) const {
+    const int64_t step = phase / phases();
+    const bool is_candidate = phase % phases() == 1;
     const bool reverse = form_.reverse || direction == 1;
     const int64_t at = reverse ? call.steps - 1 - step : step;
     const int64_t gates_row = form_.directions * packed_.width;
     const int64_t row_step = form_.batch_first ? call.steps : 1;
     CellArgs c;
-    c.kind = phase == 0 ? form_.kind : CellKind::GruCandidate;
+    c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
+    c.backwards = step % 2 != 0;
     c.hidden = form_.hidden;
-    const Tensor& weights = phase == 0 ? packed_.recurrent : packed_.candidate;
+    const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
-    c.gates_x =
-        memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
+    const int64_t gates_at = call.chunk > 0 ? step % (2 * call.chunk) : form_.batch_first ? at : at * call.batch;
+    c.gates_x = memory + call.gates + gates_at * gates_row + direction * packed_.width;
     c.gates_x_row = row_step * gates_row;
     c.gates_x_block = form_.gates * packed_.lanes;
     c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
@@ -211,11 +261,11 @@ class RecurrentStep final : public KernelStep {
     c.h_out = h + (call.two_h ? (step + 1) % 2 * call.state : 0);
     if (form_.kind == CellKind::GruGates) {
       float* reset = memory + call.reset + direction * call.state;
-      if (phase == 0) {
-        c.h_out = reset;
-      } else {
+      if (is_candidate) {
         c.h_in = reset;
         c.h_last = h;
+      } else {
+        c.h_out = reset;
       }
     }
     if (outputs_[0] >= 0) {

@@ -32,6 +32,21 @@ struct CellArgs {
   int64_t state_row = 0;
   float* y = nullptr;  // or null
   int64_t y_row = 0;
+  bool backwards = false;  // the last block first: what the step before read last is still in the cache
+};
+
+// A part of the product of some steps' inputs with W, for a batch of one. It adds k in [k_begin, k_end) to `out`, which
+// the part that begins at 0 sets. The kernels compute recurrent_input_rows() rows; those beyond `rows` repeat the last.
+struct InputArgs {
+  const float* x = nullptr;
+  int64_t x_row = 0;  // from step to step
+  int64_t rows = 0;   // at least one
+  int64_t input = 0;
+  int64_t k_begin = 0, k_end = 0;
+  const float* weights = nullptr;  // [block][input][gates][lanes]
+  const float* bias = nullptr;     // [block][gates][lanes]
+  float* out = nullptr;            // [row][block][gates][lanes]
+  int64_t out_row = 0;
 };
 
 }  // namespace neo

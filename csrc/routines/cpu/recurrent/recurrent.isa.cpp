@@ -112,18 +112,143 @@ NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
   }
 }
 
+template <CellKind kind, int n>
+NEO_INLINE void up_to_rows(const CellArgs& args, int64_t count, int64_t row, int64_t block) {
+  if constexpr (n == 1) {
+    cell_rows<kind, 1>(args, row, block);
+  } else if (count == n) {
+    cell_rows<kind, n>(args, row, block);
+  } else {
+    up_to_rows<kind, n - 1>(args, count, row, block);
+  }
+}
+
 template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
-  constexpr int n = rows_together(gates_of(kind));
-  for (int64_t block = block_begin; block < block_end; ++block) {
-    int64_t row = row_begin;
-    for (; row + n <= row_end; row += n) cell_rows<kind, n>(args, row, block);
-    for (; row + 2 <= row_end; row += 2) cell_rows<kind, 2>(args, row, block);
-    if (row < row_end) cell_rows<kind, 1>(args, row, block);
+  constexpr int most = rows_together(gates_of(kind));
+  const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
+  for (int64_t i = block_begin; i < block_end; ++i) {
+    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
+      up_to_rows<kind, most>(args, end - begin, row_begin + begin, block);
+    }
+  }
+}
+
+// Rows of the input's product that are summed beside the recurrent one of one row, which waits for its weights half of
+// the time; 0 where the registers do not hold them.
+constexpr int rows_beside(CellKind kind) {
+  if (kVectorRegisters < 32 || kLanes < 16) return 0;
+  return kind == CellKind::Lstm ? 6 : kind == CellKind::GruLinear ? 8 : 0;
+}
+
+template <int n, int gates>
+struct InputSums {
+  F32 sum[n][gates];
+  const float* x[n];
+  const float* w;
+  float* out;
+
+  NEO_INLINE InputSums(const InputArgs& args, int64_t block) {
+    out = args.out + block * gates * kLanes;
+    w = args.weights + (block * args.input + args.k_begin) * gates * kLanes;
+    for (int r = 0; r < n; ++r) {
+      x[r] = args.x + (r < args.rows ? r : args.rows - 1) * args.x_row + args.k_begin;
+      const float* from = args.k_begin == 0 ? args.bias + block * gates * kLanes : out + r * args.out_row;
+      for (int g = 0; g < gates; ++g) sum[r][g] = load(from + g * kLanes);
+    }
+  }
+
+  // In two halves where the weights of all gates would not fit the registers beside the sums.
+  NEO_INLINE void add(int64_t k) {
+    constexpr int half = gates % 2 == 0 ? gates / 2 : gates;
+    for (int first = 0; first < gates; first += half) {
+      F32 weight[half];
+      for (int g = 0; g < half; ++g) weight[g] = load(w + (first + g) * kLanes);
+      for (int r = 0; r < n; ++r) {
+        const F32 value = broadcast(x[r][k]);
+        for (int g = 0; g < half; ++g) sum[r][first + g] = fma(value, weight[g], sum[r][first + g]);
+      }
+      // Else the compiler keeps the values of the first half.
+      __asm__ volatile("" ::: "memory");
+    }
+    w += gates * kLanes;
+  }
+
+  NEO_INLINE void put(const InputArgs& args) const {
+    for (int r = 0; r < n; ++r) {
+      for (int g = 0; g < gates; ++g) store(out + r * args.out_row + g * kLanes, sum[r][g]);
+    }
+  }
+};
+
+template <CellKind kind>
+void input_rows(const InputArgs& args, int64_t block_begin, int64_t block_end) {
+  if constexpr (rows_beside(kind) > 0) {
+    for (int64_t block = block_begin; block < block_end; ++block) {
+      InputSums<rows_beside(kind), gates_of(kind)> sums(args, block);
+      for (int64_t k = 0; k < args.k_end - args.k_begin; ++k) sums.add(k);
+      sums.put(args);
+    }
+  }
+}
+
+template <CellKind kind>
+NEO_INLINE void cell_beside(const CellArgs& args, const InputArgs& input, int64_t block) {
+  constexpr int gates = gates_of(kind);
+  InputSums<rows_beside(kind), gates> sums(input, block);
+  F32 sum[gates];
+  const float* gates_x = args.gates_x + block * args.gates_x_block;
+  for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  const float* h = args.h_in;
+  const float* const h_end = h + args.hidden;
+  const auto add = [&]() NEO_LAMBDA {
+    const F32 value = broadcast(*h);
+    for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
+    ++h;
+    w += gates * kLanes;
+  };
+  const int64_t count = input.k_end - input.k_begin;
+  const int64_t each = count > 0 ? args.hidden / count : 0;
+  for (int64_t k = 0; k < count; ++k) {
+    sums.add(k);
+    for (int64_t i = 0; i < each; ++i) add();
+  }
+  sums.put(input);
+  while (h < h_end) add();
+  finish_cell<kind>(args, sum, gates_x, 0, block);
+}
+
+template <CellKind kind>
+void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
+  if constexpr (rows_beside(kind) > 0) {
+    for (int64_t i = block_begin; i < block_end; ++i) {
+      cell_beside<kind>(args, input, args.backwards ? block_end - 1 - (i - block_begin) : i);
+    }
   }
 }
 
 }  // namespace
+
+int recurrent_input_rows(CellKind kind) {
+  return rows_beside(kind);
+}
+
+void recurrent_input(CellKind kind, const InputArgs& args, int64_t block_begin, int64_t block_end) {
+  if (kind == CellKind::Lstm)
+    input_rows<CellKind::Lstm>(args, block_begin, block_end);
+  else
+    input_rows<CellKind::GruLinear>(args, block_begin, block_end);
+}
+
+void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
+  if (args.kind == CellKind::Lstm)
+    cells_beside<CellKind::Lstm>(args, input, block_begin, block_end);
+  else
+    cells_beside<CellKind::GruLinear>(args, input, block_begin, block_end);
+}
 
 void recurrent_cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
   switch (args.kind) {
