@@ -70,45 +70,93 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
   }
 }
 
+// Adds the products of n values with the weights of all gates; in two halves where the registers do not hold the
+// weights of all gates beside the sums.
+template <int n, int gates>
+NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w) {
+  constexpr bool in_halves = gates % 2 == 0 && n * gates + gates + 1 > kVectorRegisters - 4;
+  constexpr int count = in_halves ? gates / 2 : gates;
+#pragma GCC unroll 2
+  for (int first = 0; first < gates; first += count) {
+    F32 weight[count];
+    for (int g = 0; g < count; ++g) weight[g] = load(w + (first + g) * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < n; ++r) {
+      const F32 value = broadcast(*x[r]);
+      for (int g = 0; g < count; ++g) sum[r][first + g] = fma(value, weight[g], sum[r][first + g]);
+    }
+    // Else the compiler keeps the values of the first half in registers that the sums need.
+    if (in_halves) {
+      for (int r = 0; r < n; ++r) __asm__("" : "+r"(x[r]));
+    }
+  }
+}
+
+// The arguments of the gates of `n` rows of one block. Apart from what follows, so that the sums have all registers.
+template <CellKind kind, int n>
+__attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  constexpr int gates = gates_of(kind);
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  const float* x[n];
+  F32 sum[n][gates];
+#pragma GCC unroll 8
+  for (int r = 0; r < n; ++r) {
+    x[r] = args.h_in + (row + r) * args.state_row;
+#pragma GCC unroll 4
+    for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
+  }
+  for (int64_t k = 0; k < args.hidden; ++k) {
+    add_products<n, gates>(sum, x, w);
+    for (int r = 0; r < n; ++r) ++x[r];
+    w += gates * kLanes;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < n; ++r) {
+#pragma GCC unroll 4
+    for (int g = 0; g < gates; ++g) store(to + (r * gates + g) * kLanes, sum[r][g]);
+  }
+}
+
+// Of one row. It alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
+// once.
+template <CellKind kind>
+NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  constexpr int gates = gates_of(kind);
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  const float* h = args.h_in + row * args.state_row;
+  F32 even[gates], odd[gates];
+  for (int g = 0; g < gates; ++g) {
+    even[g] = start_of<kind>(args, gates_x, g, block);
+    odd[g] = zero();
+  }
+  int64_t k = 0;
+  for (; k + 2 <= args.hidden; k += 2, w += 2 * gates * kLanes) {
+    const F32 first = broadcast(h[k]), second = broadcast(h[k + 1]);
+    for (int g = 0; g < gates; ++g) even[g] = fma(first, load(w + g * kLanes), even[g]);
+    for (int g = 0; g < gates; ++g) odd[g] = fma(second, load(w + (gates + g) * kLanes), odd[g]);
+  }
+  if (k < args.hidden) {
+    for (int g = 0; g < gates; ++g) even[g] = fma(broadcast(h[k]), load(w + g * kLanes), even[g]);
+  }
+  for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
+}
+
 // `n` rows of one block.
 template <CellKind kind, int n>
 NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
   constexpr int gates = gates_of(kind);
-  // One row alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
-  // once.
-  constexpr int parts = n == 1 ? 2 : 1;
-  F32 sum[parts][n][gates];
+  float sums[n * gates * kLanes];
+  if constexpr (n == 1)
+    sum_gates_of_one<kind>(args, row, block, sums);
+  else
+    sum_gates<kind, n>(args, row, block, sums);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   for (int r = 0; r < n; ++r) {
-    for (int g = 0; g < gates; ++g) {
-      sum[0][r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
-      for (int p = 1; p < parts; ++p) sum[p][r][g] = zero();
-    }
-  }
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
-  const float* h = args.h_in + row * args.state_row;
-  int64_t k = 0;
-  for (; k + parts <= args.hidden; k += parts) {
-    for (int p = 0; p < parts; ++p, w += gates * kLanes) {
-      F32 x[n];
-      for (int r = 0; r < n; ++r) x[r] = broadcast(h[r * args.state_row + k + p]);
-      for (int g = 0; g < gates; ++g) {
-        const F32 weight = load(w + g * kLanes);
-        for (int r = 0; r < n; ++r) sum[p][r][g] = fma(x[r], weight, sum[p][r][g]);
-      }
-    }
-  }
-  for (; k < args.hidden; ++k, w += gates * kLanes) {
-    for (int r = 0; r < n; ++r) {
-      const F32 x = broadcast(h[r * args.state_row + k]);
-      for (int g = 0; g < gates; ++g) sum[0][r][g] = fma(x, load(w + g * kLanes), sum[0][r][g]);
-    }
-  }
-  for (int r = 0; r < n; ++r) {
-    for (int p = 1; p < parts; ++p) {
-      for (int g = 0; g < gates; ++g) sum[0][r][g] = sum[0][r][g] + sum[p][r][g];
-    }
-    finish_cell<kind>(args, sum[0][r], gates_x + r * args.gates_x_row, row + r, block);
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = load(sums + (r * gates + g) * kLanes);
+    finish_cell<kind>(args, sum, gates_x + r * args.gates_x_row, row + r, block);
   }
 }
 
@@ -160,19 +208,9 @@ struct InputSums {
     }
   }
 
-  // In two halves where the weights of all gates would not fit the registers beside the sums.
-  NEO_INLINE void add(int64_t k) {
-    constexpr int half = gates % 2 == 0 ? gates / 2 : gates;
-    for (int first = 0; first < gates; first += half) {
-      F32 weight[half];
-      for (int g = 0; g < half; ++g) weight[g] = load(w + (first + g) * kLanes);
-      for (int r = 0; r < n; ++r) {
-        const F32 value = broadcast(x[r][k]);
-        for (int g = 0; g < half; ++g) sum[r][first + g] = fma(value, weight[g], sum[r][first + g]);
-      }
-      // Else the compiler keeps the values of the first half.
-      __asm__ volatile("" ::: "memory");
-    }
+  NEO_INLINE void add() {
+    add_products<n, gates>(sum, x, w);
+    for (int r = 0; r < n; ++r) ++x[r];
     w += gates * kLanes;
   }
 
@@ -188,7 +226,7 @@ void input_rows(const InputArgs& args, int64_t block_begin, int64_t block_end) {
   if constexpr (rows_beside(kind) > 0) {
     for (int64_t block = block_begin; block < block_end; ++block) {
       InputSums<rows_beside(kind), gates_of(kind)> sums(args, block);
-      for (int64_t k = 0; k < args.k_end - args.k_begin; ++k) sums.add(k);
+      for (int64_t k = 0; k < args.k_end - args.k_begin; ++k) sums.add();
       sums.put(args);
     }
   }
@@ -213,7 +251,7 @@ NEO_INLINE void cell_beside(const CellArgs& args, const InputArgs& input, int64_
   const int64_t count = input.k_end - input.k_begin;
   const int64_t each = count > 0 ? args.hidden / count : 0;
   for (int64_t k = 0; k < count; ++k) {
-    sums.add(k);
+    sums.add();
     for (int64_t i = 0; i < each; ++i) add();
   }
   sums.put(input);
