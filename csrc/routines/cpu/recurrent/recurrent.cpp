@@ -20,6 +20,8 @@ namespace neo {
 namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
+// Weights that stay in the last cache from step to step when those of the input are read in between.
+constexpr int64_t kBytesBeside = 16 << 20;
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kMostRowTasks = 16;
 
@@ -115,7 +117,8 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.chunk = call.batch == 1 ? kernels_.input_rows(form_.kind) : 0;
+    const int64_t weights = form_.directions * packed_.width * (form_.input + form_.hidden) * 4;
+    call.chunk = call.batch == 1 && weights <= kBytesBeside ? kernels_.input_rows(form_.kind) : 0;
     if (call.chunk > 0) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
