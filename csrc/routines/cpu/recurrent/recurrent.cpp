@@ -12,7 +12,9 @@
 #include "routines/families.h"
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
-NEO_DECLARE_TIERS(int recurrent_input_rows(CellKind))
+NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
+NEO_DECLARE_TIERS(int recurrent_tile_vectors(int64_t))
+NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
 NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t, int64_t))
 NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
@@ -29,14 +31,17 @@ struct RecurrentKernels {
   const TileKernels& tiles;
   const PackKernels& pack;
   decltype(&scalar::recurrent_cells) cells;
-  decltype(&scalar::recurrent_input_rows) input_rows;
+  decltype(&scalar::recurrent_tiles) tiles_of;
+  decltype(&scalar::recurrent_tile_vectors) tile_vectors;
+  decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(),  NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells), NEO_PICK_TIER(target.isa, recurrent_input_rows),
-            NEO_PICK_TIER(target.isa, recurrent_input), NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(),         NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells),        NEO_PICK_TIER(target.isa, recurrent_tiles),
+            NEO_PICK_TIER(target.isa, recurrent_tile_vectors), NEO_PICK_TIER(target.isa, recurrent_pack_input),
+            NEO_PICK_TIER(target.isa, recurrent_input),        NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -67,20 +72,46 @@ CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, i
   return split;
 }
 
+// Steps whose inputs are multiplied together.
+struct InputChunk {
+  int64_t index = 0;
+  int64_t first = 0;
+  int64_t steps = 0;
+  int64_t tile = 0;
+
+  static InputChunk at(int64_t index, const InputTiles& tiles, int64_t steps) {
+    InputChunk chunk;
+    chunk.index = index;
+    chunk.first = index == 0 ? 0 : tiles.small + (index - 1) * tiles.large;
+    chunk.steps = std::min<int64_t>(index == 0 ? tiles.small : tiles.large, steps - chunk.first);
+    chunk.tile = chunk.steps <= tiles.small ? tiles.small : tiles.large;
+    return chunk;
+  }
+
+  static InputChunk of_step(int64_t step, const InputTiles& tiles, int64_t steps) {
+    return at(step < tiles.small ? 0 : 1 + (step - tiles.small) / tiles.large, tiles, steps);
+  }
+
+  bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
+};
+
 struct RecurrentCall {
   int64_t steps = 0;
   int64_t batch = 0;
-  // Batch of one: so many steps' inputs are multiplied at once, beside the recurrent products of the steps before; else
-  // 0, and `projection` multiplies those of all steps first.
-  int64_t chunk = 0;
+  // Batch of one: the inputs of some steps are multiplied beside the recurrent products of the steps before. Where the
+  // tiles are 0, `projection` multiplies those of all steps first.
+  InputTiles tiles;
   GemmPlan projection;
   TaskSplit projection_split;
   CellSplit cells;
   int64_t state_row = 0;  // floats
   int64_t state = 0;      // floats of one state of one direction
   // Offsets in scratch, floats.
-  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0;
-  bool two_h = true;  // h of the step before and of this one are held apart
+  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0;
+  int64_t x_size = 0;  // floats of one direction, where it is packed
+  bool two_h = true;   // h of the step before and of this one are held apart
+
+  bool is_beside() const { return tiles.small > 0; }
 };
 
 class RecurrentStep final : public KernelStep {
@@ -118,8 +149,8 @@ class RecurrentStep final : public KernelStep {
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
     const int64_t weights = form_.directions * packed_.width * (form_.input + form_.hidden) * 4;
-    call.chunk = call.batch == 1 && weights <= kBytesBeside ? kernels_.input_rows(form_.kind) : 0;
-    if (call.chunk > 0) call.projection_split.workspaces = 0;
+    if (call.batch == 1 && weights <= kBytesBeside) call.tiles = kernels_.tiles_of(form_.kind);
+    if (call.is_beside()) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
     call.two_h = form_.kind != CellKind::GruGates;
@@ -129,19 +160,26 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    const int64_t rows = call.chunk > 0 ? 2 * call.chunk : call.steps * call.batch;
+    const int64_t rows = call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
     call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
     if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
     call.workspace = take(call.projection_split.workspaces * call.projection.workspace_size);
+    if (call.is_beside()) {
+      call.x_size = (call.steps + call.tiles.large) * form_.input;
+      call.x = take(form_.directions * call.x_size);
+    }
     return Prepared::of(call, size * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
     auto* memory = reinterpret_cast<float*>(scratch);
-    if (call.chunk == 0) project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
+    if (call.is_beside())
+      pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
+    else
+      project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
     const CellSplit& split = call.cells;
@@ -161,7 +199,7 @@ class RecurrentStep final : public KernelStep {
         const int64_t first = task % split.chunks * split.chunk, rows = std::min(first + split.chunk, call.batch);
         const int64_t direction = task / split.chunks;
         for (int64_t phase = 0; phase < call.steps * phases(); ++phase) {
-          if (call.chunk > 0)
+          if (call.is_beside())
             run_blocks(call, args, memory, direction, phase, 0, packed_.blocks);
           else
             kernels_.cells(cell_args(call, args, memory, direction, phase), first, rows, 0, packed_.blocks);
@@ -204,36 +242,48 @@ class RecurrentStep final : public KernelStep {
   void run_blocks(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t phase,
                   int64_t begin, int64_t end) const {
     const CellArgs cells = cell_args(call, args, memory, direction, phase);
-    if (call.chunk == 0) {
+    if (!call.is_beside()) {
       kernels_.cells(cells, 0, call.batch, begin, end);
       return;
     }
-    const auto* x = reinterpret_cast<const float*>(args[x_]);
-    const int64_t step = phase, now = step / call.chunk;
-    if (step == 0) kernels_.input(form_.kind, input_args(call, x, memory, direction, 0, 0, 1), begin, end);
-    if ((now + 1) * call.chunk < call.steps) {
-      const int64_t part = step % call.chunk;
-      kernels_.cells_beside(cells, input_args(call, x, memory, direction, now + 1, part, call.chunk), begin, end);
-    } else {
+    const int64_t step = phase;
+    const InputChunk now = InputChunk::of_step(step, call.tiles, call.steps);
+    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1), begin, end);
+    if (now.is_last(call.steps)) {
       kernels_.cells(cells, 0, 1, begin, end);
+    } else {
+      const InputChunk next = InputChunk::at(now.index + 1, call.tiles, call.steps);
+      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps), begin, end);
+    }
+  }
+
+  void pack_input(const RecurrentCall& call, const float* x, float* memory) const {
+    for (int64_t direction = 0; direction < form_.directions; ++direction) {
+      const bool reverse = form_.reverse || direction == 1;
+      for (int64_t first = 0; first < call.steps;) {
+        const InputChunk chunk = InputChunk::of_step(first, call.tiles, call.steps);
+        kernels_.pack_input(x + (reverse ? call.steps - 1 - first : first) * form_.input,
+                            reverse ? -form_.input : form_.input, chunk.steps, form_.input, chunk.tile,
+                            memory + call.x + direction * call.x_size + first * form_.input);
+        first += chunk.steps;
+      }
     }
   }
 
   // Part `part` of `parts` of the input's product for the steps of a chunk.
-  InputArgs input_args(const RecurrentCall& call, const float* x, float* memory, int64_t direction, int64_t chunk,
+  InputArgs input_args(const RecurrentCall& call, float* memory, int64_t direction, const InputChunk& chunk,
                        int64_t part, int64_t parts) const {
-    const bool reverse = form_.reverse || direction == 1;
-    const int64_t first = chunk * call.chunk, gates_row = form_.directions * packed_.width;
+    const int64_t gates_row = form_.directions * packed_.width;
+    const int64_t count = form_.input * (form_.gates / kernels_.tile_vectors(chunk.tile));
     InputArgs a;
-    a.x = x + (reverse ? call.steps - 1 - first : first) * form_.input;
-    a.x_row = reverse ? -form_.input : form_.input;
-    a.rows = std::min(call.chunk, call.steps - first);
+    a.tile = chunk.tile;
+    a.x = memory + call.x + direction * call.x_size + chunk.first * form_.input;
     a.input = form_.input;
-    a.k_begin = form_.input * part / parts;
-    a.k_end = form_.input * (part + 1) / parts;
+    a.begin = count * part / parts;
+    a.end = count * (part + 1) / parts;
     a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
     a.bias = packed_.bias.as<float>() + direction * packed_.width;
-    a.out = memory + call.gates + chunk % 2 * call.chunk * gates_row + direction * packed_.width;
+    a.out = memory + call.gates + chunk.index % 2 * call.tiles.large * gates_row + direction * packed_.width;
     a.out_row = gates_row;
     return a;
   }
@@ -252,7 +302,11 @@ class RecurrentStep final : public KernelStep {
     c.hidden = form_.hidden;
     const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
-    const int64_t gates_at = call.chunk > 0 ? step % (2 * call.chunk) : form_.batch_first ? at : at * call.batch;
+    int64_t gates_at = form_.batch_first ? at : at * call.batch;
+    if (call.is_beside()) {
+      const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
+      gates_at = chunk.index % 2 * call.tiles.large + step - chunk.first;
+    }
     c.gates_x = memory + call.gates + gates_at * gates_row + direction * packed_.width;
     c.gates_x_row = row_step * gates_row;
     c.gates_x_block = form_.gates * packed_.lanes;

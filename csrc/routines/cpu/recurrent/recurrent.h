@@ -35,18 +35,24 @@ struct CellArgs {
   bool backwards = false;  // the last block first: what the step before read last is still in the cache
 };
 
-// A part of the product of some steps' inputs with W, for a batch of one. It adds k in [k_begin, k_end) to `out`, which
-// the part that begins at 0 sets. The kernels compute recurrent_input_rows() rows; those beyond `rows` repeat the last.
+// A part of the product of some steps' inputs with W, for a batch of one. The kernels take the gates of a block in
+// groups of recurrent_tile_vectors(tile), and of each group k = 0 ... input - 1; the part is [begin, end) of these. It
+// adds to `out`, which the beginning of a group sets.
 struct InputArgs {
-  const float* x = nullptr;
-  int64_t x_row = 0;  // from step to step
-  int64_t rows = 0;   // at least one
+  int64_t tile = 0;          // rows that are computed at once, of recurrent_tiles()
+  const float* x = nullptr;  // [input][tile], of recurrent_pack_input()
   int64_t input = 0;
-  int64_t k_begin = 0, k_end = 0;
+  int64_t begin = 0, end = 0;
   const float* weights = nullptr;  // [block][input][gates][lanes]
   const float* bias = nullptr;     // [block][gates][lanes]
-  float* out = nullptr;            // [row][block][gates][lanes]
+  float* out = nullptr;            // [tile][block][gates][lanes]
   int64_t out_row = 0;
+};
+
+// The tiles that a kind of cell has: the first steps' inputs are multiplied in the small one, while nothing else is to
+// be done, the others in the large one. None: 0.
+struct InputTiles {
+  int small = 0, large = 0;
 };
 
 }  // namespace neo

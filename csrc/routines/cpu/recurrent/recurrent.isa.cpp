@@ -184,108 +184,156 @@ void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t blo
   }
 }
 
-// Rows of the input's product that are summed beside the recurrent one of one row, which waits for its weights half of
-// the time; 0 where the registers do not hold them.
-constexpr int rows_beside(CellKind kind) {
-  if (kVectorRegisters < 32 || kLanes < 16) return 0;
-  return kind == CellKind::Lstm ? 6 : kind == CellKind::GruLinear ? 8 : 0;
-}
+// The input's product is summed beside the recurrent one of one row, which waits for its weights half of the time,
+// where the registers hold both: so many sums.
+constexpr int kInputSums = 24;
+constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
 
-template <int n, int gates>
+// `n` rows of a group of gates.
+template <CellKind kind, int n>
 struct InputSums {
-  F32 sum[n][gates];
-  const float* x[n];
+  static constexpr int gates = gates_of(kind), vectors = kInputSums / n, groups = gates / vectors;
+  static_assert(vectors * groups == gates);
+
+  F32 sum[n][vectors];
+  const float* x;
   const float* w;
   float* out;
 
-  NEO_INLINE InputSums(const InputArgs& args, int64_t block) {
-    out = args.out + block * gates * kLanes;
-    w = args.weights + (block * args.input + args.k_begin) * gates * kLanes;
+  NEO_INLINE InputSums(const InputArgs& args, int64_t block, int64_t group, int64_t k) {
+    out = args.out + (block * gates + group * vectors) * kLanes;
+    w = args.weights + ((block * args.input + k) * gates + group * vectors) * kLanes;
+    x = args.x + k * n;
+    const float* bias = args.bias + (block * gates + group * vectors) * kLanes;
+#pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
-      x[r] = args.x + (r < args.rows ? r : args.rows - 1) * args.x_row + args.k_begin;
-      const float* from = args.k_begin == 0 ? args.bias + block * gates * kLanes : out + r * args.out_row;
-      for (int g = 0; g < gates; ++g) sum[r][g] = load(from + g * kLanes);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * args.out_row) + v * kLanes);
     }
   }
 
+  // In two halves where the registers do not hold all weights beside the sums.
   NEO_INLINE void add() {
-    add_products<n, gates>(sum, x, w);
-    for (int r = 0; r < n; ++r) ++x[r];
+    constexpr int count = vectors > 3 ? vectors / 2 : vectors;
+#pragma GCC unroll 2
+    for (int first = 0; first < vectors; first += count) {
+      F32 weight[count];
+      for (int v = 0; v < count; ++v) weight[v] = load(w + (first + v) * kLanes);
+#pragma GCC unroll 24
+      for (int r = 0; r < n; ++r) {
+        const F32 value = broadcast(x[r]);
+        for (int v = 0; v < count; ++v) sum[r][first + v] = fma(value, weight[v], sum[r][first + v]);
+      }
+      // Else the compiler keeps the values of the first half in registers that the sums need.
+      if (count < vectors) __asm__("" : "+r"(x));
+    }
+    x += n;
     w += gates * kLanes;
   }
 
   NEO_INLINE void put(const InputArgs& args) const {
+#pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
-      for (int g = 0; g < gates; ++g) store(out + r * args.out_row + g * kLanes, sum[r][g]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) store(out + r * args.out_row + v * kLanes, sum[r][v]);
     }
   }
 };
 
-template <CellKind kind>
-void input_rows(const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  if constexpr (rows_beside(kind) > 0) {
-    for (int64_t block = block_begin; block < block_end; ++block) {
-      InputSums<rows_beside(kind), gates_of(kind)> sums(args, block);
-      for (int64_t k = 0; k < args.k_end - args.k_begin; ++k) sums.add();
-      sums.put(args);
+// between() follows every k.
+template <CellKind kind, int n, class F>
+NEO_INLINE void add_input(const InputArgs& args, int64_t block, F&& between) {
+  for (int64_t i = args.begin; i < args.end;) {
+    const int64_t group = i / args.input, group_end = (group + 1) * args.input;
+    const int64_t end = group_end < args.end ? group_end : args.end;
+    InputSums<kind, n> sums(args, block, group, i - group * args.input);
+    for (; i < end; ++i) {
+      sums.add();
+      between();
     }
+    sums.put(args);
   }
 }
 
-template <CellKind kind>
-NEO_INLINE void cell_beside(const CellArgs& args, const InputArgs& input, int64_t block) {
-  constexpr int gates = gates_of(kind);
-  InputSums<rows_beside(kind), gates> sums(input, block);
-  F32 sum[gates];
-  const float* gates_x = args.gates_x + block * args.gates_x_block;
-  for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
-  const float* h = args.h_in;
-  const float* const h_end = h + args.hidden;
-  const auto add = [&]() NEO_LAMBDA {
-    const F32 value = broadcast(*h);
-    for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
-    ++h;
-    w += gates * kLanes;
-  };
-  const int64_t count = input.k_end - input.k_begin;
-  const int64_t each = count > 0 ? args.hidden / count : 0;
-  for (int64_t k = 0; k < count; ++k) {
-    sums.add();
-    for (int64_t i = 0; i < each; ++i) add();
-  }
-  sums.put(input);
-  while (h < h_end) add();
-  finish_cell<kind>(args, sum, gates_x, 0, block);
+template <CellKind kind, int n>
+void input_of(const InputArgs& args, int64_t block_begin, int64_t block_end) {
+  for (int64_t block = block_begin; block < block_end; ++block) add_input<kind, n>(args, block, []() NEO_LAMBDA {});
 }
 
-template <CellKind kind>
+template <CellKind kind, int n>
 void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
-  if constexpr (rows_beside(kind) > 0) {
-    for (int64_t i = block_begin; i < block_end; ++i) {
-      cell_beside<kind>(args, input, args.backwards ? block_end - 1 - (i - block_begin) : i);
+  constexpr int gates = gates_of(kind);
+  const int64_t each = args.hidden / (input.end > input.begin ? input.end - input.begin : 1);
+  for (int64_t i = block_begin; i < block_end; ++i) {
+    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
+    const float* gates_x = args.gates_x + block * args.gates_x_block;
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
+    const float* w = args.weights + block * args.hidden * gates * kLanes;
+    const float* h = args.h_in;
+    const float* const h_end = h + args.hidden;
+    const auto add = [&]() NEO_LAMBDA {
+      const F32 value = broadcast(*h);
+      for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
+      ++h;
+      w += gates * kLanes;
+    };
+    add_input<kind, n>(input, block, [&]() NEO_LAMBDA {
+      for (int64_t k = 0; k < each; ++k) add();
+    });
+    while (h < h_end) add();
+    finish_cell<kind>(args, sum, gates_x, 0, block);
+  }
+}
+
+// f<kind, rows>() for a tile.
+template <class F>
+NEO_INLINE void with_tile(CellKind kind, int64_t tile, F&& f) {
+  if constexpr (kHasInputTiles) {
+    if (kind == CellKind::Lstm) {
+      if (tile == 6) return f.template operator()<CellKind::Lstm, 6>();
+      return f.template operator()<CellKind::Lstm, 12>();
     }
+    if (tile == 8) return f.template operator()<CellKind::GruLinear, 8>();
+    return f.template operator()<CellKind::GruLinear, 24>();
   }
 }
 
 }  // namespace
 
-int recurrent_input_rows(CellKind kind) {
-  return rows_beside(kind);
+InputTiles recurrent_tiles(CellKind kind) {
+  if (!kHasInputTiles) return {};
+  if (kind == CellKind::Lstm) return {6, 12};
+  if (kind == CellKind::GruLinear) return {8, 24};
+  return {};
+}
+
+int recurrent_tile_vectors(int64_t tile) {
+  return static_cast<int>(kInputSums / tile);
+}
+
+void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
+  for (int64_t first = 0; first < tile; first += kLanes) {
+    const int64_t lanes = tile - first < kLanes ? tile - first : kLanes;
+    for (int64_t k = 0; k < input; k += kLanes) {
+      const int64_t count = input - k < kLanes ? input - k : kLanes;
+      F32 block[kLanes];
+      for (int64_t r = 0; r < kLanes; ++r) {
+        block[r] = first + r < rows ? load_n(x + (first + r) * x_row + k, count) : zero();
+      }
+      transpose(block);
+      for (int64_t i = 0; i < count; ++i) store_n(to + (k + i) * tile + first, block[i], lanes);
+    }
+  }
 }
 
 void recurrent_input(CellKind kind, const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  if (kind == CellKind::Lstm)
-    input_rows<CellKind::Lstm>(args, block_begin, block_end);
-  else
-    input_rows<CellKind::GruLinear>(args, block_begin, block_end);
+  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, block_begin, block_end); });
 }
 
 void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
-  if (args.kind == CellKind::Lstm)
-    cells_beside<CellKind::Lstm>(args, input, block_begin, block_end);
-  else
-    cells_beside<CellKind::GruLinear>(args, input, block_begin, block_end);
+  with_tile(args.kind, input.tile,
+            [&]<CellKind k, int n>() { cells_beside<k, n>(args, input, block_begin, block_end); });
 }
 
 void recurrent_cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
