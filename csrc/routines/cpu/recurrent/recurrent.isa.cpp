@@ -33,29 +33,67 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   return load(gates_x + at * kLanes);
 }
 
+// Gates share divisions, which are half of their time: sigmoid(x) = 1 / sigmoid_divisor(x), and tanh(x) is
+// copy_sign(a / (a + 2), x) with a = tanh_part(x). Each is within 3 ulp, but for sigmoids below 1e-17, which stay
+// there. Products of two divisors do not overflow.
+NEO_INLINE F32 sigmoid_divisor(F32 x) {
+  return broadcast(1.0f) + exp_bounded(min(broadcast(40.0f), max(broadcast(-40.0f), neg(x))));
+}
+
+// e^(2 |x|) - 1, where tanh is not 1.
+NEO_INLINE F32 tanh_part(F32 x) {
+  const F32 t = min(broadcast(10.0f), abs(x));
+  const detail::ExpParts e = detail::exp_parts(t + t);
+  const F32 power = exp2_of(round_to_i32(e.n));
+  return fma(power, e.r + e.tail, power - broadcast(1.0f));
+}
+
+NEO_INLINE F32 sigmoid_times_tanh(F32 x, F32 y) {
+  const F32 part = tanh_part(y);
+  return copy_sign(part / (sigmoid_divisor(x) * (part + broadcast(2.0f))), y);
+}
+
+NEO_INLINE F32 tanh_gate(F32 x) {
+  const F32 part = tanh_part(x);
+  return copy_sign(part / (part + broadcast(2.0f)), x);
+}
+
+struct Sigmoids {
+  F32 first, second;
+
+  NEO_INLINE Sigmoids(F32 x, F32 y) {
+    const F32 a = sigmoid_divisor(x), b = sigmoid_divisor(y);
+    const F32 inverse = broadcast(1.0f) / (a * b);
+    first = b * inverse;
+    second = a * inverse;
+  }
+};
+
 // The gates of one row and block: `sum` holds their arguments.
 template <CellKind kind>
 NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* gates_x, int64_t row, int64_t block) {
   const int64_t at = row * args.state_row + block * kLanes;
-  if (kind == CellKind::GruGates) {
-    store(args.cell + at, sigmoid(sum[0]));
-    store(args.h_out + at, sigmoid(sum[1]) * load(args.h_in + at));
+  if constexpr (kind == CellKind::GruGates) {
+    const Sigmoids gates(sum[0], sum[1]);
+    store(args.cell + at, gates.first);
+    store(args.h_out + at, gates.second * load(args.h_in + at));
     return;
   }
   F32 h;
-  if (kind == CellKind::Lstm) {
-    const F32 c = fma(sigmoid(sum[2]), load(args.cell + at), sigmoid(sum[0]) * tanh(sum[3]));
+  if constexpr (kind == CellKind::Lstm) {
+    const F32 kept = load(args.cell + at) / sigmoid_divisor(sum[2]);
+    const F32 c = kept + sigmoid_times_tanh(sum[0], sum[3]);
     store(args.cell + at, c);
-    h = sigmoid(sum[1]) * tanh(c);
-  } else if (kind == CellKind::GruLinear) {
-    const F32 z = sigmoid(sum[0]);
-    const F32 candidate = tanh(fma(sigmoid(sum[1]), sum[2], load(gates_x + 2 * kLanes)));
-    h = fma(z, load(args.h_in + at) - candidate, candidate);
-  } else if (kind == CellKind::GruCandidate) {
-    const F32 candidate = tanh(sum[0]);
+    h = sigmoid_times_tanh(sum[1], c);
+  } else if constexpr (kind == CellKind::GruLinear) {
+    const Sigmoids gates(sum[0], sum[1]);
+    const F32 candidate = tanh_gate(fma(gates.second, sum[2], load(gates_x + 2 * kLanes)));
+    h = fma(gates.first, load(args.h_in + at) - candidate, candidate);
+  } else if constexpr (kind == CellKind::GruCandidate) {
+    const F32 candidate = tanh_gate(sum[0]);
     h = fma(load(args.cell + at), load(args.h_last + at) - candidate, candidate);
-  } else if (kind == CellKind::RnnTanh) {
-    h = tanh(sum[0]);
+  } else if constexpr (kind == CellKind::RnnTanh) {
+    h = tanh_gate(sum[0]);
   } else {
     h = max(sum[0], zero());
   }
