@@ -149,12 +149,12 @@ class Worker {
     const sigset_t masked = signals_for_other_threads();
     pthread_sigmask(SIG_BLOCK, &masked, &before);
     try {
-      thread_ = std::thread([this, index, cpus = std::move(cpus)] {
+      thread_ = std::thread([this, index, spin_us = options.spin_us, cpus = std::move(cpus)] {
         char name[16];
         std::snprintf(name, sizeof name, "neo-worker-%d", index % 1000);
         pthread_setname_np(pthread_self(), name);
         bind_this_thread(cpus);
-        work();
+        work(spin_us);
       });
     } catch (...) {
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -192,7 +192,7 @@ class Worker {
   }
 
  private:
-  void work() noexcept;
+  void work(int64_t spin_us) noexcept;
   bool wait_for_work(int64_t spin_us);
 
   alignas(kSeparate) Slot slot_{kIdle};
@@ -375,9 +375,9 @@ bool Worker::wait_for_work(int64_t spin_us) {
   }
 }
 
-void Worker::work() noexcept {
+// A worker that woke too late for short work polls too, or it would be late for all that follows.
+void Worker::work(int64_t spin_us) noexcept {
   uint64_t mode = float_mode();
-  int64_t spin_us = 0;
   while (wait_for_work(spin_us)) {
     if (team_->wanted_float_mode() != mode) set_float_mode(mode = team_->wanted_float_mode());
     spin_us = team_->spin_us();
