@@ -1,6 +1,7 @@
 #include "routines/cpu/recurrent/recurrent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -95,6 +96,53 @@ struct InputChunk {
   bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
 };
 
+// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
+// directions.
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t batch) {
+  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside) return {};
+  return kernels.tiles_of(form.kind);
+}
+
+// Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
+double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, const Target& target) {
+  constexpr double kLastCacheShare = 0.9;    // of the bandwidth of the private cache
+  constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
+  constexpr double kCellUs = 0.03;           // the gates of one vector of units
+  constexpr double kMeetUs = 0.3;            // the end of a phase
+  constexpr double kMemoryBytes = 24e6;      // weights that the caches do not hold
+  constexpr int64_t kRowsTogether = 6;
+  const int64_t blocks = ceil_div(form.hidden, target.lanes());
+  const int64_t width = form.directions * blocks * target.lanes() * form.gates;
+  const CellSplit split = split_cells(form, steps, batch, blocks);
+  const auto tasks = static_cast<double>(form.directions * split.chunks);
+  const double speedup = split.serial || tasks < 1 ? 1 : tasks / std::ceil(tasks / target.threads);
+  const double peak = target.gflops_per_thread * 1e3;
+  const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
+
+  const double bytes = static_cast<double>(width * form.hidden * 4);
+  double bandwidth = target.l2_gbps * 1e3 * speedup;
+  if (bytes > static_cast<double>(target.l2_bytes) * speedup) bandwidth *= kLastCacheShare;
+  if (bytes > kMemoryBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
+  const double reads = static_cast<double>(ceil_div(batch, kRowsTogether)) * bytes / bandwidth;
+  const double efficiency = batch > 3 ? 0.95 : 0.8;
+  const double sums = 2 * rows * static_cast<double>(width * form.hidden) / (peak * efficiency * speedup);
+  double step_us = std::max(reads, sums);
+  step_us += kCellUs * rows * static_cast<double>(form.directions * blocks) / speedup;
+  if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
+
+  const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, batch);
+  double input_us = 0;
+  if (tiles.small > 0) {
+    const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
+    input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
+  } else {
+    const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
+    input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
+  }
+  return 1.0 + input_us + count * step_us;
+}
+
 struct RecurrentCall {
   int64_t steps = 0;
   int64_t batch = 0;
@@ -148,8 +196,7 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    const int64_t weights = form_.directions * packed_.width * (form_.input + form_.hidden) * 4;
-    if (call.batch == 1 && weights <= kBytesBeside) call.tiles = kernels_.tiles_of(form_.kind);
+    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.batch);
     if (call.is_beside()) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
@@ -393,20 +440,10 @@ class RecurrentRoutine final : public Routine {
     const Shape& x = form.x->shape();
     const int64_t steps = x[form.batch_first ? 1 : 0].hint(), batch = x[form.batch_first ? 0 : 1].hint();
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
-    const CellSplit split = split_cells(form, steps, batch, ceil_div(form.hidden, target.lanes()));
-    const auto product = [&](int64_t depth) {
-      return 2.0 * static_cast<double>(steps) * static_cast<double>(batch) * static_cast<double>(width) *
-             static_cast<double>(depth);
-    };
-    const auto projected = static_cast<double>(steps * batch * (form.input + width) * 4);
-    const double rows_efficiency = std::min(0.7, 0.15 * static_cast<double>(std::max<int64_t>(1, batch)));
-    c.cost.time_us = tasks_us(product(form.input), 0.8, worthwhile_tasks(static_cast<int64_t>(product(form.input))),
-                              projected, target) +
-                     tasks_us(product(form.hidden), rows_efficiency, split.serial ? 1 : form.directions * split.chunks,
-                              projected, target) +
-                     0.1 * static_cast<double>(steps);
+    c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    c.cost.workspace_bytes = steps * batch * width * 4;
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, batch);
+    c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
 
