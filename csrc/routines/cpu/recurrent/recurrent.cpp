@@ -98,9 +98,11 @@ struct InputChunk {
 
 // The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
 // directions.
-InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t batch) {
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
+                       int64_t batch) {
   if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside) return {};
-  return kernels.tiles_of(form.kind);
+  const InputTiles tiles = kernels.tiles_of(form.kind);
+  return steps < tiles.small ? InputTiles{} : tiles;
 }
 
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
@@ -131,7 +133,7 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
 
   const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
-  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, batch);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
@@ -196,7 +198,7 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.batch);
+    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch);
     if (call.is_beside()) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
@@ -442,7 +444,7 @@ class RecurrentRoutine final : public Routine {
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
     c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, batch);
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
     c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
