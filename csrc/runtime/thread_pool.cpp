@@ -31,6 +31,11 @@ constexpr size_t kSeparate = 128;
 // Parts of a member's share that others can take over one by one.
 constexpr int64_t kChunksPerMember = 8;
 
+// How often a member looks for the end of a phase before it takes over what others have not begun, and before it lets
+// the system run another thread.
+constexpr int kPatientLooks = 1000;
+constexpr int kLooksBetweenHelp = 8;
+
 enum SlotState : uint32_t {
   kIdle,     // nothing to do; the worker polls
   kAsleep,   // nothing to do; the worker sleeps on the slot
@@ -144,12 +149,12 @@ class Worker {
     const sigset_t masked = signals_for_other_threads();
     pthread_sigmask(SIG_BLOCK, &masked, &before);
     try {
-      thread_ = std::thread([this, index, cpus = std::move(cpus)] {
+      thread_ = std::thread([this, index, spin_us = options.spin_us, cpus = std::move(cpus)] {
         char name[16];
         std::snprintf(name, sizeof name, "neo-worker-%d", index % 1000);
         pthread_setname_np(pthread_self(), name);
         bind_this_thread(cpus);
-        work();
+        work(spin_us);
       });
     } catch (...) {
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -187,7 +192,7 @@ class Worker {
   }
 
  private:
-  void work() noexcept;
+  void work(int64_t spin_us) noexcept;
   bool wait_for_work(int64_t spin_us);
 
   alignas(kSeparate) Slot slot_{kIdle};
@@ -222,34 +227,40 @@ class alignas(kSeparate) LeasedTeam final : public Team {
       return;
     }
     task_ = task;
+    phases_ = 0;
     context_ = context;
-    parts_ = parts;
     chunk_ = std::max<int64_t>(1, count / (parts * kChunksPerMember));
-    float_mode_ = float_mode();
-    const int64_t share = count / parts, longer = count % parts;
-    int64_t begin = 0;
-    for (int i = 0; i < parts; ++i) {
-      const int64_t end = begin + share + (i < longer ? 1 : 0);
-      shares_[i].next.store(begin, std::memory_order_relaxed);
-      shares_[i].end = end;
-      begin = end;
-    }
-    for (int i = 1; i < parts; ++i) workers_[static_cast<size_t>(i) - 1]->post();
-    work_as(0);
-    for (int i = 1; i < parts; ++i) workers_[static_cast<size_t>(i) - 1]->revoke_or_wait(spin_us());
+    share_out(count, parts);
+    for (int i = 0; i < parts; ++i) shares_[i].next.store(shares_[i].begin, std::memory_order_relaxed);
+    work_together();
   }
 
-  // Does the member's own share, then what is left of the others'.
+  // Members that share cores would wait for each other in every phase: they fork and join instead.
+  void run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) noexcept override {
+    const int parts = static_cast<int>(std::min<int64_t>(count, size()));
+    if (in_task.team != nullptr || parts <= 1 || phases <= 1 || spin_us() <= 0) {
+      Team::run_phases(phases, count, task, context);
+      return;
+    }
+    phase_task_ = task;
+    phases_ = phases;
+    context_ = context;
+    share_out(count, parts);
+    for (int i = 0; i < parts; ++i) {
+      shares_[i].next.store(0, std::memory_order_relaxed);
+      shares_[i].is_attended.store(i == 0, std::memory_order_relaxed);
+    }
+    done_.store(0, std::memory_order_relaxed);
+    work_together();
+  }
+
+  // What a member does of the run in progress.
   void work_as(int member) {
     in_task = {this, member};
-    for (int i = 0; i < parts_; ++i) {
-      Share& share = shares_[(member + i) % parts_];
-      while (share.next.load(std::memory_order_relaxed) < share.end) {
-        const int64_t begin = share.next.fetch_add(chunk_, std::memory_order_relaxed);
-        if (begin >= share.end) break;
-        task_(context_, begin, std::min(begin + chunk_, share.end), member);
-      }
-    }
+    if (phases_ > 0)
+      work_in_phases(member);
+    else
+      work_on_shares(member);
     in_task = {};
   }
 
@@ -260,9 +271,76 @@ class alignas(kSeparate) LeasedTeam final : public Team {
 
  private:
   struct alignas(kSeparate) Share {
-    std::atomic<int64_t> next{0};
-    int64_t end = 0;
+    std::atomic<int64_t> next{0};  // the first task that nobody has taken; of phases: the first such phase
+    std::atomic<bool> is_attended{false};
+    int64_t begin = 0, end = 0;
   };
+
+  void share_out(int64_t count, int parts) {
+    parts_ = parts;
+    float_mode_ = float_mode();
+    const int64_t share = count / parts, longer = count % parts;
+    int64_t begin = 0;
+    for (int i = 0; i < parts; ++i) {
+      shares_[i].begin = begin;
+      begin += share + (i < longer ? 1 : 0);
+      shares_[i].end = begin;
+    }
+  }
+
+  void work_together() {
+    for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->post();
+    work_as(0);
+    for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->revoke_or_wait(spin_us());
+  }
+
+  // Runs a share of a phase that all before are done of, unless someone has taken it.
+  void take_share(Share& share, int64_t phase, int member) {
+    int64_t next = phase;
+    if (!share.next.compare_exchange_strong(next, phase + 1, std::memory_order_relaxed)) return;
+    phase_task_(context_, phase, share.begin, share.end, member);
+    done_.fetch_add(1, std::memory_order_acq_rel);
+  }
+
+  void help_others(int64_t phase, int member, bool is_impatient) {
+    for (int i = 0; i < parts_; ++i) {
+      Share& share = shares_[i];
+      if (share.next.load(std::memory_order_relaxed) != phase) continue;
+      if (is_impatient) share.is_attended.store(false, std::memory_order_relaxed);
+      if (!share.is_attended.load(std::memory_order_relaxed)) take_share(share, phase, member);
+    }
+  }
+
+  // Does the member's own share of every phase, and those of members that are not there.
+  void work_in_phases(int member) {
+    int64_t phase = done_.load(std::memory_order_acquire) / parts_;
+    while (phase < phases_) {
+      Share& own = shares_[member];
+      own.is_attended.store(true, std::memory_order_relaxed);
+      take_share(own, phase, member);
+      const int64_t all_done = (phase + 1) * parts_;
+      for (int looks = 1; done_.load(std::memory_order_acquire) < all_done; ++looks) {
+        if (looks % kLooksBetweenHelp == 0) help_others(phase, member, looks >= kPatientLooks);
+        if (looks >= kPatientLooks)
+          sched_yield();
+        else
+          pause_briefly();
+      }
+      phase = done_.load(std::memory_order_acquire) / parts_;
+    }
+  }
+
+  // Does the member's own share, then what is left of the others'.
+  void work_on_shares(int member) {
+    for (int i = 0; i < parts_; ++i) {
+      Share& share = shares_[(member + i) % parts_];
+      while (share.next.load(std::memory_order_relaxed) < share.end) {
+        const int64_t begin = share.next.fetch_add(chunk_, std::memory_order_relaxed);
+        if (begin >= share.end) break;
+        task_(context_, begin, std::min(begin + chunk_, share.end), member);
+      }
+    }
+  }
 
   ThreadPool& pool_;
   const std::vector<Worker*> workers_;
@@ -270,10 +348,14 @@ class alignas(kSeparate) LeasedTeam final : public Team {
 
   // The run in progress: written before the workers' slots are posted, constant until all are idle again.
   Task task_ = nullptr;
+  PhaseTask phase_task_ = nullptr;
+  int64_t phases_ = 0;  // 0: task_ is wanted, once
   void* context_ = nullptr;
   int parts_ = 0;
   int64_t chunk_ = 0;
   uint64_t float_mode_ = 0;
+
+  alignas(kSeparate) std::atomic<int64_t> done_{0};  // shares of all phases
 };
 
 bool Worker::wait_for_work(int64_t spin_us) {
@@ -293,9 +375,9 @@ bool Worker::wait_for_work(int64_t spin_us) {
   }
 }
 
-void Worker::work() noexcept {
+// A worker that woke too late for short work polls too, or it would be late for all that follows.
+void Worker::work(int64_t spin_us) noexcept {
   uint64_t mode = float_mode();
-  int64_t spin_us = 0;
   while (wait_for_work(spin_us)) {
     if (team_->wanted_float_mode() != mode) set_float_mode(mode = team_->wanted_float_mode());
     spin_us = team_->spin_us();

@@ -530,5 +530,68 @@ TEST(ProcessThreadPool, exit_is_clean_while_a_team_is_held) {
   EXPECT_EQ(status, 0);
 }
 
+// Runs phases in which every task reads what all tasks of the phase before wrote, and says whether all was there once.
+void check_phases(Team& team, int64_t phases, int64_t count, int busy_task = -1) {
+  std::vector<int64_t> written(static_cast<size_t>(count), 0);
+  std::vector<int64_t> before(static_cast<size_t>(count), 0);
+  std::atomic<int64_t> calls{0}, wrong{0};
+  team.parallel_phases(phases, count, [&](int64_t phase, int64_t begin, int64_t end, int member) {
+    calls.fetch_add(end - begin);
+    if (member < 0 || member >= team.size()) wrong.fetch_add(1);
+    const auto& from = phase % 2 ? written : before;
+    auto& to = phase % 2 ? before : written;
+    for (int64_t i = begin; i < end; ++i) {
+      for (const int64_t value : from) {
+        if (value != phase) wrong.fetch_add(1);
+      }
+      if (i == busy_task && phase % 7 == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      to[static_cast<size_t>(i)] = phase + 1;
+    }
+  });
+  EXPECT_EQ(calls.load(), phases * count);
+  EXPECT_EQ(wrong.load(), 0);
+  for (const int64_t value : phases % 2 ? written : before) EXPECT_EQ(value, phases);
+}
+
+TEST(ThreadPoolPhases, BeginWhenThePhaseBeforeIsDone) {
+  ThreadPool pool(with_capacity(4));
+  for (const int threads : {1, 2, 3, 4}) {
+    const auto team = pool.lease(threads);
+    for (const int64_t count : {0, 1, 2, 3, 7, 64}) {
+      for (const int64_t phases : {0, 1, 2, 3, 50}) check_phases(*team, phases, count);
+    }
+  }
+}
+
+TEST(ThreadPoolPhases, MembersThatAreLateAreHelped) {
+  ThreadPool pool(with_capacity(4));
+  const auto team = pool.lease(4);
+  for (const int busy : {0, 1, 5}) check_phases(*team, 30, 6, busy);
+}
+
+TEST(ThreadPoolPhases, MembersThatShareCoresForkAndJoin) {
+  ThreadPool pool(with_capacity(1));
+  const auto team = pool.lease(3, Oversubscribe::Yes);
+  check_phases(*team, 20, 5);
+}
+
+TEST(ThreadPoolPhases, FollowAndPrecedeOtherWork) {
+  ThreadPool pool(with_capacity(3, 5));
+  const auto team = pool.lease(3);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int64_t> sum{0};
+    team->parallel_for(100, [&](int64_t begin, int64_t end, int) { sum.fetch_add(end - begin); });
+    EXPECT_EQ(sum.load(), 100);
+    check_phases(*team, 3 + round % 5, 3);
+    if (round % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the workers fall asleep
+  }
+}
+
+TEST(ThreadPoolPhases, AreSerialWithinATask) {
+  ThreadPool pool(with_capacity(2));
+  const auto team = pool.lease(2);
+  team->parallel_for(2, [&](int64_t, int64_t, int) { check_phases(*team, 4, 3); });
+}
+
 }  // namespace
 }  // namespace neo

@@ -117,6 +117,47 @@ def test_large_enough_for_a_team(op, steps, batch, hidden, tier):
 
 @by_tier
 @by_op
+def test_inputs_multiplied_beside_the_steps(op, tier):
+    """Batches of one, of lengths before, at and after the ends of the tiles of inputs."""
+    for seed, steps in enumerate([1, 5, 6, 7, 8, 9, 17, 18, 19, 30, 32, 33, 40, 57]):
+        random = np.random.default_rng(seed)
+        attrs = {"layout": seed % 2}
+        if op == "GRU":
+            attrs["linear_before_reset"] = int(seed % 4 != 3)
+        Layer(
+            random,
+            op,
+            steps,
+            1,
+            pick(random, [1, 2, 5, 16, 33, 70]),
+            pick(random, [1, 15, 16, 17, 48, 130]),
+            direction=pick(random, ["forward", "reverse", "bidirectional"]),
+            attrs=attrs,
+            states=bool(random.integers(2)),
+            bias=bool(random.integers(2)),
+            symbols=bool(random.integers(2)),
+        ).check(tier)
+
+
+@by_tier
+@by_op
+@pytest.mark.parametrize("batch", range(1, 14))
+def test_rows_of_a_batch(op, batch, tier):
+    Layer(np.random.default_rng(batch), op, 3, batch, 9, 33).check(tier)
+
+
+@by_tier
+def test_gates_far_from_zero(tier):
+    """Saturated gates, at and beyond the limits of their exponentials."""
+    for op in GATES:
+        for scale in (30.0, 300.0, 1e30):
+            layer = Layer(np.random.default_rng(9), op, 2, 2, 7, 16, bias=False)
+            layer.inputs = [value * np.float32(scale) if i == 0 else value for i, value in enumerate(layer.inputs)]
+            layer.check(tier)
+
+
+@by_tier
+@by_op
 @pytest.mark.parametrize(("steps", "batch"), [(0, 2), (3, 0)])
 def test_no_step_or_no_batch(op, steps, batch, tier):
     Layer(np.random.default_rng(5), op, steps, batch, 3, 5, states=True, symbols=True).check(tier)

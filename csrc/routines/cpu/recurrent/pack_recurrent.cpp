@@ -118,8 +118,10 @@ Tensor pack_cells(const RecurrentForm& form, const Tensor& r, int64_t lanes, int
   return packed;
 }
 
-GemmSchedule projection_schedule(const TileKernels& tiles) {
-  return {kTileVectors, tiles.max_rows[kTileVectors], true};
+// Panels of whole blocks.
+GemmSchedule projection_schedule(const RecurrentForm& form, const TileKernels& tiles) {
+  const int64_t vectors = form.gates > 1 ? form.gates : kTileVectors;
+  return {vectors, tiles.max_rows[vectors], true};
 }
 
 }  // namespace
@@ -138,7 +140,7 @@ GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKern
   shape.m = rows;
   shape.n = form.directions * ceil_div(form.hidden, tiles.lanes) * form.gates * tiles.lanes;
   shape.k = form.input;
-  return plan_gemm(shape, projection_schedule(tiles), tiles);
+  return plan_gemm(shape, projection_schedule(form, tiles), tiles);
 }
 
 PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,

@@ -28,7 +28,8 @@ struct PackedRecurrent {
   int64_t lanes = 0;
   int64_t blocks = 0;     // of hidden units
   int64_t width = 0;      // gates of one direction, in whole vectors
-  Tensor projection;      // W of all directions, packed for the GEMM that run() plans with projection_plan()
+  Tensor projection;      // W of all directions, packed for projection_plan(); of several gates also
+                          // [direction][block][input][gates][lanes]
   Tensor bias;            // of the projection's columns
   Tensor recurrent;       // R: [direction][block][hidden][gates][lanes]; GruGates: gates z and r
   Tensor candidate;       // GruGates: gate h of R, alike

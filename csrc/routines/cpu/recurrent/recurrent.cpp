@@ -1,6 +1,7 @@
 #include "routines/cpu/recurrent/recurrent.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -12,11 +13,18 @@
 #include "routines/families.h"
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
+NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
+NEO_DECLARE_TIERS(int recurrent_tile_vectors(int64_t))
+NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
+NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t, int64_t))
+NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
 namespace neo {
 namespace {
 
-constexpr int64_t kOperationsPerTask = 500000;  // of one step, where a team shares every step
+constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
+// Weights that stay in the last cache from step to step when those of the input are read in between.
+constexpr int64_t kBytesBeside = 16 << 20;
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kMostRowTasks = 16;
 
@@ -24,10 +32,17 @@ struct RecurrentKernels {
   const TileKernels& tiles;
   const PackKernels& pack;
   decltype(&scalar::recurrent_cells) cells;
+  decltype(&scalar::recurrent_tiles) tiles_of;
+  decltype(&scalar::recurrent_tile_vectors) tile_vectors;
+  decltype(&scalar::recurrent_pack_input) pack_input;
+  decltype(&scalar::recurrent_input) input;
+  decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells)};
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(),         NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells),        NEO_PICK_TIER(target.isa, recurrent_tiles),
+            NEO_PICK_TIER(target.isa, recurrent_tile_vectors), NEO_PICK_TIER(target.isa, recurrent_pack_input),
+            NEO_PICK_TIER(target.isa, recurrent_input),        NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -58,17 +73,95 @@ CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, i
   return split;
 }
 
+// Steps whose inputs are multiplied together.
+struct InputChunk {
+  int64_t index = 0;
+  int64_t first = 0;
+  int64_t steps = 0;
+  int64_t tile = 0;
+
+  static InputChunk at(int64_t index, const InputTiles& tiles, int64_t steps) {
+    InputChunk chunk;
+    chunk.index = index;
+    chunk.first = index == 0 ? 0 : tiles.small + (index - 1) * tiles.large;
+    chunk.steps = std::min<int64_t>(index == 0 ? tiles.small : tiles.large, steps - chunk.first);
+    chunk.tile = chunk.steps <= tiles.small ? tiles.small : tiles.large;
+    return chunk;
+  }
+
+  static InputChunk of_step(int64_t step, const InputTiles& tiles, int64_t steps) {
+    return at(step < tiles.small ? 0 : 1 + (step - tiles.small) / tiles.large, tiles, steps);
+  }
+
+  bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
+};
+
+// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
+// directions.
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
+                       int64_t batch) {
+  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside) return {};
+  const InputTiles tiles = kernels.tiles_of(form.kind);
+  return steps < tiles.small ? InputTiles{} : tiles;
+}
+
+// Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
+double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, const Target& target) {
+  constexpr double kLastCacheShare = 0.9;    // of the bandwidth of the private cache
+  constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
+  constexpr double kCellUs = 0.03;           // the gates of one vector of units
+  constexpr double kMeetUs = 0.3;            // the end of a phase
+  constexpr double kMemoryBytes = 24e6;      // weights that the caches do not hold
+  constexpr int64_t kRowsTogether = 6;
+  const int64_t blocks = ceil_div(form.hidden, target.lanes());
+  const int64_t width = form.directions * blocks * target.lanes() * form.gates;
+  const CellSplit split = split_cells(form, steps, batch, blocks);
+  const auto tasks = static_cast<double>(form.directions * split.chunks);
+  const double speedup = split.serial || tasks < 1 ? 1 : tasks / std::ceil(tasks / target.threads);
+  const double peak = target.gflops_per_thread * 1e3;
+  const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
+
+  const double bytes = static_cast<double>(width * form.hidden * 4);
+  double bandwidth = target.l2_gbps * 1e3 * speedup;
+  if (bytes > static_cast<double>(target.l2_bytes) * speedup) bandwidth *= kLastCacheShare;
+  if (bytes > kMemoryBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
+  const double reads = static_cast<double>(ceil_div(batch, kRowsTogether)) * bytes / bandwidth;
+  const double efficiency = batch > 3 ? 0.95 : 0.8;
+  const double sums = 2 * rows * static_cast<double>(width * form.hidden) / (peak * efficiency * speedup);
+  double step_us = std::max(reads, sums);
+  step_us += kCellUs * rows * static_cast<double>(form.directions * blocks) / speedup;
+  if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
+
+  const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
+  double input_us = 0;
+  if (tiles.small > 0) {
+    const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
+    input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
+  } else {
+    const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
+    input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
+  }
+  return 1.0 + input_us + count * step_us;
+}
+
 struct RecurrentCall {
   int64_t steps = 0;
   int64_t batch = 0;
+  // Batch of one: the inputs of some steps are multiplied beside the recurrent products of the steps before. Where the
+  // tiles are 0, `projection` multiplies those of all steps first.
+  InputTiles tiles;
   GemmPlan projection;
   TaskSplit projection_split;
   CellSplit cells;
   int64_t state_row = 0;  // floats
   int64_t state = 0;      // floats of one state of one direction
   // Offsets in scratch, floats.
-  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0;
-  bool two_h = true;  // h of the step before and of this one are held apart
+  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0;
+  int64_t x_size = 0;  // floats of one direction, where it is packed
+  bool two_h = true;   // h of the step before and of this one are held apart
+
+  bool is_beside() const { return tiles.small > 0; }
 };
 
 class RecurrentStep final : public KernelStep {
@@ -105,6 +198,8 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
+    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch);
+    if (call.is_beside()) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
     call.two_h = form_.kind != CellKind::GruGates;
@@ -114,38 +209,60 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    call.gates = take(call.steps * call.batch * form_.directions * packed_.width);
+    const int64_t rows = call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
+    call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
     if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
     call.workspace = take(call.projection_split.workspaces * call.projection.workspace_size);
+    if (call.is_beside()) {
+      call.x_size = (call.steps + call.tiles.large) * form_.input;
+      call.x = take(form_.directions * call.x_size);
+    }
     return Prepared::of(call, size * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
     auto* memory = reinterpret_cast<float*>(scratch);
-    project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
+    if (call.is_beside())
+      pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
+    else
+      project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
     const CellSplit& split = call.cells;
-    if (split.by_step) {
-      for (int64_t step = 0; step < call.steps; ++step) {
-        for (int phase = 0; phase < phases(); ++phase) {
-          run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
-            kernels_.cells(cell_args(call, args, memory, direction, step, phase), 0, call.batch, begin, end);
-          });
+    const int64_t tasks = form_.directions * split.chunks;
+    const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
+      // Every other step goes backwards, through the weights that the one before left in the caches.
+      const bool backwards = phase / phases() % 2 != 0;
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t task = backwards ? end - 1 - (i - begin) : i;
+        const int64_t first = task % split.chunks * split.chunk;
+        run_blocks(call, args, memory, task / split.chunks, phase, first,
+                   std::min(first + split.chunk, packed_.blocks));
+      }
+    };
+    const auto run_rows = [&](int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % split.chunks * split.chunk, rows = std::min(first + split.chunk, call.batch);
+        const int64_t direction = task / split.chunks;
+        for (int64_t phase = 0; phase < call.steps * phases(); ++phase) {
+          if (call.is_beside())
+            run_blocks(call, args, memory, direction, phase, 0, packed_.blocks);
+          else
+            kernels_.cells(cell_args(call, args, memory, direction, phase), first, rows, 0, packed_.blocks);
         }
       }
-    } else {
-      run_parts(call, team, [&](int64_t direction, int64_t begin, int64_t end) {
-        for (int64_t step = 0; step < call.steps; ++step) {
-          for (int phase = 0; phase < phases(); ++phase) {
-            kernels_.cells(cell_args(call, args, memory, direction, step, phase), begin, end, 0, packed_.blocks);
-          }
-        }
-      });
-    }
+    };
+    if (!split.by_step && split.serial)
+      run_rows(0, tasks, 0);
+    else if (!split.by_step)
+      team.parallel_for(tasks, run_rows);
+    else if (split.serial)
+      SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
+    else
+      team.parallel_phases(call.steps * phases(), tasks, run_step);
     const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
     store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
     store_state(call, args, outputs_[2], memory + call.cell, 1);
@@ -170,37 +287,76 @@ class RecurrentStep final : public KernelStep {
     });
   }
 
-  // part(direction, begin, end) for every chunk of rows or blocks.
-  template <class F>
-  void run_parts(const RecurrentCall& call, Team& team, F&& part) const {
-    const CellSplit& split = call.cells;
-    const int64_t whole = split.by_step ? packed_.blocks : call.batch;
-    const auto tasks = [&](int64_t begin, int64_t end, int) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % split.chunks * split.chunk;
-        part(task / split.chunks, first, std::min(first + split.chunk, whole));
-      }
-    };
-    const int64_t count = form_.directions * split.chunks;
-    if (split.serial)
-      tasks(0, count, 0);
-    else
-      team.parallel_for(count, tasks);
+  // One phase of a direction's blocks [begin, end).
+  void run_blocks(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t phase,
+                  int64_t begin, int64_t end) const {
+    const CellArgs cells = cell_args(call, args, memory, direction, phase);
+    if (!call.is_beside()) {
+      kernels_.cells(cells, 0, call.batch, begin, end);
+      return;
+    }
+    const int64_t step = phase;
+    const InputChunk now = InputChunk::of_step(step, call.tiles, call.steps);
+    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1), begin, end);
+    if (now.is_last(call.steps)) {
+      kernels_.cells(cells, 0, 1, begin, end);
+    } else {
+      const InputChunk next = InputChunk::at(now.index + 1, call.tiles, call.steps);
+      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps), begin, end);
+    }
   }
 
-  CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction, int64_t step,
-                     int phase) const {
+  void pack_input(const RecurrentCall& call, const float* x, float* memory) const {
+    for (int64_t direction = 0; direction < form_.directions; ++direction) {
+      const bool reverse = form_.reverse || direction == 1;
+      for (int64_t first = 0; first < call.steps;) {
+        const InputChunk chunk = InputChunk::of_step(first, call.tiles, call.steps);
+        kernels_.pack_input(x + (reverse ? call.steps - 1 - first : first) * form_.input,
+                            reverse ? -form_.input : form_.input, chunk.steps, form_.input, chunk.tile,
+                            memory + call.x + direction * call.x_size + first * form_.input);
+        first += chunk.steps;
+      }
+    }
+  }
+
+  // Part `part` of `parts` of the input's product for the steps of a chunk.
+  InputArgs input_args(const RecurrentCall& call, float* memory, int64_t direction, const InputChunk& chunk,
+                       int64_t part, int64_t parts) const {
+    const int64_t gates_row = form_.directions * packed_.width;
+    const int64_t count = form_.input * (form_.gates / kernels_.tile_vectors(chunk.tile));
+    InputArgs a;
+    a.tile = chunk.tile;
+    a.x = memory + call.x + direction * call.x_size + chunk.first * form_.input;
+    a.input = form_.input;
+    a.begin = count * part / parts;
+    a.end = count * (part + 1) / parts;
+    a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
+    a.bias = packed_.bias.as<float>() + direction * packed_.width;
+    a.out = memory + call.gates + chunk.index % 2 * call.tiles.large * gates_row + direction * packed_.width;
+    a.out_row = gates_row;
+    return a;
+  }
+
+  CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction,
+                     int64_t phase) const {
+    const int64_t step = phase / phases();
+    const bool is_candidate = phase % phases() == 1;
     const bool reverse = form_.reverse || direction == 1;
     const int64_t at = reverse ? call.steps - 1 - step : step;
     const int64_t gates_row = form_.directions * packed_.width;
     const int64_t row_step = form_.batch_first ? call.steps : 1;
     CellArgs c;
-    c.kind = phase == 0 ? form_.kind : CellKind::GruCandidate;
+    c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
+    c.backwards = step % 2 != 0;
     c.hidden = form_.hidden;
-    const Tensor& weights = phase == 0 ? packed_.recurrent : packed_.candidate;
+    const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
-    c.gates_x =
-        memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
+    int64_t gates_at = form_.batch_first ? at : at * call.batch;
+    if (call.is_beside()) {
+      const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
+      gates_at = chunk.index % 2 * call.tiles.large + step - chunk.first;
+    }
+    c.gates_x = memory + call.gates + gates_at * gates_row + direction * packed_.width;
     c.gates_x_row = row_step * gates_row;
     c.gates_x_block = form_.gates * packed_.lanes;
     c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
@@ -211,11 +367,11 @@ class RecurrentStep final : public KernelStep {
     c.h_out = h + (call.two_h ? (step + 1) % 2 * call.state : 0);
     if (form_.kind == CellKind::GruGates) {
       float* reset = memory + call.reset + direction * call.state;
-      if (phase == 0) {
-        c.h_out = reset;
-      } else {
+      if (is_candidate) {
         c.h_in = reset;
         c.h_last = h;
+      } else {
+        c.h_out = reset;
       }
     }
     if (outputs_[0] >= 0) {
@@ -286,20 +442,10 @@ class RecurrentRoutine final : public Routine {
     const Shape& x = form.x->shape();
     const int64_t steps = x[form.batch_first ? 1 : 0].hint(), batch = x[form.batch_first ? 0 : 1].hint();
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
-    const CellSplit split = split_cells(form, steps, batch, ceil_div(form.hidden, target.lanes()));
-    const auto product = [&](int64_t depth) {
-      return 2.0 * static_cast<double>(steps) * static_cast<double>(batch) * static_cast<double>(width) *
-             static_cast<double>(depth);
-    };
-    const auto projected = static_cast<double>(steps * batch * (form.input + width) * 4);
-    const double rows_efficiency = std::min(0.7, 0.15 * static_cast<double>(std::max<int64_t>(1, batch)));
-    c.cost.time_us = tasks_us(product(form.input), 0.8, worthwhile_tasks(static_cast<int64_t>(product(form.input))),
-                              projected, target) +
-                     tasks_us(product(form.hidden), rows_efficiency, split.serial ? 1 : form.directions * split.chunks,
-                              projected, target) +
-                     0.1 * static_cast<double>(steps);
+    c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    c.cost.workspace_bytes = steps * batch * width * 4;
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
+    c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
 

@@ -33,29 +33,67 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   return load(gates_x + at * kLanes);
 }
 
+// Gates share divisions, which are half of their time: sigmoid(x) = 1 / sigmoid_divisor(x), and tanh(x) is
+// copy_sign(a / (a + 2), x) with a = tanh_part(x). Each is within 3 ulp, but for sigmoids below 1e-17, which stay
+// there. Products of two divisors do not overflow.
+NEO_INLINE F32 sigmoid_divisor(F32 x) {
+  return broadcast(1.0f) + exp_bounded(min(broadcast(40.0f), max(broadcast(-40.0f), neg(x))));
+}
+
+// e^(2 |x|) - 1, where tanh is not 1.
+NEO_INLINE F32 tanh_part(F32 x) {
+  const F32 t = min(broadcast(10.0f), abs(x));
+  const detail::ExpParts e = detail::exp_parts(t + t);
+  const F32 power = exp2_of(round_to_i32(e.n));
+  return fma(power, e.r + e.tail, power - broadcast(1.0f));
+}
+
+NEO_INLINE F32 sigmoid_times_tanh(F32 x, F32 y) {
+  const F32 part = tanh_part(y);
+  return copy_sign(part / (sigmoid_divisor(x) * (part + broadcast(2.0f))), y);
+}
+
+NEO_INLINE F32 tanh_gate(F32 x) {
+  const F32 part = tanh_part(x);
+  return copy_sign(part / (part + broadcast(2.0f)), x);
+}
+
+struct Sigmoids {
+  F32 first, second;
+
+  NEO_INLINE Sigmoids(F32 x, F32 y) {
+    const F32 a = sigmoid_divisor(x), b = sigmoid_divisor(y);
+    const F32 inverse = broadcast(1.0f) / (a * b);
+    first = b * inverse;
+    second = a * inverse;
+  }
+};
+
 // The gates of one row and block: `sum` holds their arguments.
 template <CellKind kind>
 NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* gates_x, int64_t row, int64_t block) {
   const int64_t at = row * args.state_row + block * kLanes;
-  if (kind == CellKind::GruGates) {
-    store(args.cell + at, sigmoid(sum[0]));
-    store(args.h_out + at, sigmoid(sum[1]) * load(args.h_in + at));
+  if constexpr (kind == CellKind::GruGates) {
+    const Sigmoids gates(sum[0], sum[1]);
+    store(args.cell + at, gates.first);
+    store(args.h_out + at, gates.second * load(args.h_in + at));
     return;
   }
   F32 h;
-  if (kind == CellKind::Lstm) {
-    const F32 c = fma(sigmoid(sum[2]), load(args.cell + at), sigmoid(sum[0]) * tanh(sum[3]));
+  if constexpr (kind == CellKind::Lstm) {
+    const F32 kept = load(args.cell + at) / sigmoid_divisor(sum[2]);
+    const F32 c = kept + sigmoid_times_tanh(sum[0], sum[3]);
     store(args.cell + at, c);
-    h = sigmoid(sum[1]) * tanh(c);
-  } else if (kind == CellKind::GruLinear) {
-    const F32 z = sigmoid(sum[0]);
-    const F32 candidate = tanh(fma(sigmoid(sum[1]), sum[2], load(gates_x + 2 * kLanes)));
-    h = fma(z, load(args.h_in + at) - candidate, candidate);
-  } else if (kind == CellKind::GruCandidate) {
-    const F32 candidate = tanh(sum[0]);
+    h = sigmoid_times_tanh(sum[1], c);
+  } else if constexpr (kind == CellKind::GruLinear) {
+    const Sigmoids gates(sum[0], sum[1]);
+    const F32 candidate = tanh_gate(fma(gates.second, sum[2], load(gates_x + 2 * kLanes)));
+    h = fma(gates.first, load(args.h_in + at) - candidate, candidate);
+  } else if constexpr (kind == CellKind::GruCandidate) {
+    const F32 candidate = tanh_gate(sum[0]);
     h = fma(load(args.cell + at), load(args.h_last + at) - candidate, candidate);
-  } else if (kind == CellKind::RnnTanh) {
-    h = tanh(sum[0]);
+  } else if constexpr (kind == CellKind::RnnTanh) {
+    h = tanh_gate(sum[0]);
   } else {
     h = max(sum[0], zero());
   }
@@ -70,60 +108,271 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
   }
 }
 
+// Adds the products of n values with the weights of all gates; in two halves where the registers do not hold the
+// weights of all gates beside the sums.
+template <int n, int gates>
+NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w) {
+  constexpr bool in_halves = gates % 2 == 0 && n * gates + gates + 1 > kVectorRegisters - 4;
+  constexpr int count = in_halves ? gates / 2 : gates;
+#pragma GCC unroll 2
+  for (int first = 0; first < gates; first += count) {
+    F32 weight[count];
+    for (int g = 0; g < count; ++g) weight[g] = load(w + (first + g) * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < n; ++r) {
+      const F32 value = broadcast(*x[r]);
+      for (int g = 0; g < count; ++g) sum[r][first + g] = fma(value, weight[g], sum[r][first + g]);
+    }
+    // Else the compiler keeps the values of the first half in registers that the sums need.
+    if (in_halves) {
+      for (int r = 0; r < n; ++r) __asm__("" : "+r"(x[r]));
+    }
+  }
+}
+
+// The arguments of the gates of `n` rows of one block. Apart from what follows, so that the sums have all registers.
+template <CellKind kind, int n>
+__attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  constexpr int gates = gates_of(kind);
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  const float* x[n];
+  F32 sum[n][gates];
+#pragma GCC unroll 8
+  for (int r = 0; r < n; ++r) {
+    x[r] = args.h_in + (row + r) * args.state_row;
+#pragma GCC unroll 4
+    for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
+  }
+  for (int64_t k = 0; k < args.hidden; ++k) {
+    add_products<n, gates>(sum, x, w);
+    for (int r = 0; r < n; ++r) ++x[r];
+    w += gates * kLanes;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < n; ++r) {
+#pragma GCC unroll 4
+    for (int g = 0; g < gates; ++g) store(to + (r * gates + g) * kLanes, sum[r][g]);
+  }
+}
+
+// Of one row. It alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
+// once.
+template <CellKind kind>
+NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  constexpr int gates = gates_of(kind);
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  const float* h = args.h_in + row * args.state_row;
+  F32 even[gates], odd[gates];
+  for (int g = 0; g < gates; ++g) {
+    even[g] = start_of<kind>(args, gates_x, g, block);
+    odd[g] = zero();
+  }
+  int64_t k = 0;
+  for (; k + 2 <= args.hidden; k += 2, w += 2 * gates * kLanes) {
+    const F32 first = broadcast(h[k]), second = broadcast(h[k + 1]);
+    for (int g = 0; g < gates; ++g) even[g] = fma(first, load(w + g * kLanes), even[g]);
+    for (int g = 0; g < gates; ++g) odd[g] = fma(second, load(w + (gates + g) * kLanes), odd[g]);
+  }
+  if (k < args.hidden) {
+    for (int g = 0; g < gates; ++g) even[g] = fma(broadcast(h[k]), load(w + g * kLanes), even[g]);
+  }
+  for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
+}
+
 // `n` rows of one block.
 template <CellKind kind, int n>
 NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
   constexpr int gates = gates_of(kind);
-  // One row alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
-  // once.
-  constexpr int parts = n == 1 ? 2 : 1;
-  F32 sum[parts][n][gates];
+  float sums[n * gates * kLanes];
+  if constexpr (n == 1)
+    sum_gates_of_one<kind>(args, row, block, sums);
+  else
+    sum_gates<kind, n>(args, row, block, sums);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   for (int r = 0; r < n; ++r) {
-    for (int g = 0; g < gates; ++g) {
-      sum[0][r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
-      for (int p = 1; p < parts; ++p) sum[p][r][g] = zero();
-    }
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = load(sums + (r * gates + g) * kLanes);
+    finish_cell<kind>(args, sum, gates_x + r * args.gates_x_row, row + r, block);
   }
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
-  const float* h = args.h_in + row * args.state_row;
-  int64_t k = 0;
-  for (; k + parts <= args.hidden; k += parts) {
-    for (int p = 0; p < parts; ++p, w += gates * kLanes) {
-      F32 x[n];
-      for (int r = 0; r < n; ++r) x[r] = broadcast(h[r * args.state_row + k + p]);
-      for (int g = 0; g < gates; ++g) {
-        const F32 weight = load(w + g * kLanes);
-        for (int r = 0; r < n; ++r) sum[p][r][g] = fma(x[r], weight, sum[p][r][g]);
-      }
-    }
-  }
-  for (; k < args.hidden; ++k, w += gates * kLanes) {
-    for (int r = 0; r < n; ++r) {
-      const F32 x = broadcast(h[r * args.state_row + k]);
-      for (int g = 0; g < gates; ++g) sum[0][r][g] = fma(x, load(w + g * kLanes), sum[0][r][g]);
-    }
-  }
-  for (int r = 0; r < n; ++r) {
-    for (int p = 1; p < parts; ++p) {
-      for (int g = 0; g < gates; ++g) sum[0][r][g] = sum[0][r][g] + sum[p][r][g];
-    }
-    finish_cell<kind>(args, sum[0][r], gates_x + r * args.gates_x_row, row + r, block);
+}
+
+template <CellKind kind, int n>
+NEO_INLINE void up_to_rows(const CellArgs& args, int64_t count, int64_t row, int64_t block) {
+  if constexpr (n == 1) {
+    cell_rows<kind, 1>(args, row, block);
+  } else if (count == n) {
+    cell_rows<kind, n>(args, row, block);
+  } else {
+    up_to_rows<kind, n - 1>(args, count, row, block);
   }
 }
 
 template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
-  constexpr int n = rows_together(gates_of(kind));
-  for (int64_t block = block_begin; block < block_end; ++block) {
-    int64_t row = row_begin;
-    for (; row + n <= row_end; row += n) cell_rows<kind, n>(args, row, block);
-    for (; row + 2 <= row_end; row += 2) cell_rows<kind, 2>(args, row, block);
-    if (row < row_end) cell_rows<kind, 1>(args, row, block);
+  constexpr int most = rows_together(gates_of(kind));
+  const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
+  for (int64_t i = block_begin; i < block_end; ++i) {
+    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
+      up_to_rows<kind, most>(args, end - begin, row_begin + begin, block);
+    }
+  }
+}
+
+// The input's product is summed beside the recurrent one of one row, which waits for its weights half of the time,
+// where the registers hold both: so many sums.
+constexpr int kInputSums = 24;
+constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
+
+// `n` rows of a group of gates.
+template <CellKind kind, int n>
+struct InputSums {
+  static constexpr int gates = gates_of(kind), vectors = kInputSums / n, groups = gates / vectors;
+  static_assert(vectors * groups == gates);
+
+  F32 sum[n][vectors];
+  const float* x;
+  const float* w;
+  float* out;
+
+  NEO_INLINE InputSums(const InputArgs& args, int64_t block, int64_t group, int64_t k) {
+    out = args.out + (block * gates + group * vectors) * kLanes;
+    w = args.weights + ((block * args.input + k) * gates + group * vectors) * kLanes;
+    x = args.x + k * n;
+    const float* bias = args.bias + (block * gates + group * vectors) * kLanes;
+#pragma GCC unroll 24
+    for (int r = 0; r < n; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * args.out_row) + v * kLanes);
+    }
+  }
+
+  // In two halves where the registers do not hold all weights beside the sums.
+  NEO_INLINE void add() {
+    constexpr int count = vectors > 3 ? vectors / 2 : vectors;
+#pragma GCC unroll 2
+    for (int first = 0; first < vectors; first += count) {
+      F32 weight[count];
+      for (int v = 0; v < count; ++v) weight[v] = load(w + (first + v) * kLanes);
+#pragma GCC unroll 24
+      for (int r = 0; r < n; ++r) {
+        const F32 value = broadcast(x[r]);
+        for (int v = 0; v < count; ++v) sum[r][first + v] = fma(value, weight[v], sum[r][first + v]);
+      }
+      // Else the compiler keeps the values of the first half in registers that the sums need.
+      if (count < vectors) __asm__("" : "+r"(x));
+    }
+    x += n;
+    w += gates * kLanes;
+  }
+
+  NEO_INLINE void put(const InputArgs& args) const {
+#pragma GCC unroll 24
+    for (int r = 0; r < n; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) store(out + r * args.out_row + v * kLanes, sum[r][v]);
+    }
+  }
+};
+
+// between() follows every k.
+template <CellKind kind, int n, class F>
+NEO_INLINE void add_input(const InputArgs& args, int64_t block, F&& between) {
+  for (int64_t i = args.begin; i < args.end;) {
+    const int64_t group = i / args.input, group_end = (group + 1) * args.input;
+    const int64_t end = group_end < args.end ? group_end : args.end;
+    InputSums<kind, n> sums(args, block, group, i - group * args.input);
+    for (; i < end; ++i) {
+      sums.add();
+      between();
+    }
+    sums.put(args);
+  }
+}
+
+template <CellKind kind, int n>
+void input_of(const InputArgs& args, int64_t block_begin, int64_t block_end) {
+  for (int64_t block = block_begin; block < block_end; ++block) add_input<kind, n>(args, block, []() NEO_LAMBDA {});
+}
+
+template <CellKind kind, int n>
+void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
+  constexpr int gates = gates_of(kind);
+  const int64_t each = args.hidden / (input.end > input.begin ? input.end - input.begin : 1);
+  for (int64_t i = block_begin; i < block_end; ++i) {
+    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
+    const float* gates_x = args.gates_x + block * args.gates_x_block;
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
+    const float* w = args.weights + block * args.hidden * gates * kLanes;
+    const float* h = args.h_in;
+    const float* const h_end = h + args.hidden;
+    const auto add = [&]() NEO_LAMBDA {
+      const F32 value = broadcast(*h);
+      for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
+      ++h;
+      w += gates * kLanes;
+    };
+    add_input<kind, n>(input, block, [&]() NEO_LAMBDA {
+      for (int64_t k = 0; k < each; ++k) add();
+    });
+    while (h < h_end) add();
+    finish_cell<kind>(args, sum, gates_x, 0, block);
+  }
+}
+
+// f<kind, rows>() for a tile.
+template <class F>
+NEO_INLINE void with_tile(CellKind kind, int64_t tile, F&& f) {
+  if constexpr (kHasInputTiles) {
+    if (kind == CellKind::Lstm) {
+      if (tile == 6) return f.template operator()<CellKind::Lstm, 6>();
+      return f.template operator()<CellKind::Lstm, 12>();
+    }
+    if (tile == 8) return f.template operator()<CellKind::GruLinear, 8>();
+    return f.template operator()<CellKind::GruLinear, 24>();
   }
 }
 
 }  // namespace
+
+InputTiles recurrent_tiles(CellKind kind) {
+  if (!kHasInputTiles) return {};
+  if (kind == CellKind::Lstm) return {6, 12};
+  if (kind == CellKind::GruLinear) return {8, 24};
+  return {};
+}
+
+int recurrent_tile_vectors(int64_t tile) {
+  return static_cast<int>(kInputSums / tile);
+}
+
+void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
+  for (int64_t first = 0; first < tile; first += kLanes) {
+    const int64_t lanes = tile - first < kLanes ? tile - first : kLanes;
+    for (int64_t k = 0; k < input; k += kLanes) {
+      const int64_t count = input - k < kLanes ? input - k : kLanes;
+      F32 block[kLanes];
+      for (int64_t r = 0; r < kLanes; ++r) {
+        block[r] = first + r < rows ? load_n(x + (first + r) * x_row + k, count) : zero();
+      }
+      transpose(block);
+      for (int64_t i = 0; i < count; ++i) store_n(to + (k + i) * tile + first, block[i], lanes);
+    }
+  }
+}
+
+void recurrent_input(CellKind kind, const InputArgs& args, int64_t block_begin, int64_t block_end) {
+  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, block_begin, block_end); });
+}
+
+void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
+  with_tile(args.kind, input.tile,
+            [&]<CellKind k, int n>() { cells_beside<k, n>(args, input, block_begin, block_end); });
+}
 
 void recurrent_cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
   switch (args.kind) {
