@@ -26,6 +26,23 @@ DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes) {
   return plan;
 }
 
+void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const DepthwiseArgs& args,
+                   int64_t task_begin, int64_t task_end) {
+  if (!args.activation) {
+    kernels.run(plan, args, task_begin, task_end);
+    return;
+  }
+  const ConvShape& s = plan.shape;
+  const int64_t vectors = ceil_div(s.ic, plan.lanes);
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    kernels.run(plan, args, task, task + 1);
+    const int64_t first = task % plan.chunks * plan.rows, rows = std::min(plan.rows, s.oh - first);
+    const int64_t vector = task / plan.chunks % vectors, image = task / (plan.chunks * vectors);
+    args.activation(args.dst + image * args.dst_batch + vector * args.dst_block + first * s.ow * plan.lanes,
+                    rows * s.ow * plan.lanes);
+  }
+}
+
 double depthwise_efficiency(const ConvShape& s) {
   const bool dense = s.dilation_w == 1 && (s.kw == 3 || s.kw == 5 || s.kw == 7) && s.stride_w <= (s.kw == 7 ? 1 : 2);
   if (!dense) return 0.5;

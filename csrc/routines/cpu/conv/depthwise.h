@@ -4,9 +4,12 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/conv_shape.h"
 
 namespace neo {
+
+struct DepthwiseKernels;
 
 struct DepthwisePlan {
   ConvShape shape;
@@ -26,6 +29,7 @@ struct DepthwiseArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
   float lo = 0.0f, hi = 0.0f;
+  Activation activation;
 };
 
 constexpr int64_t kDepthwiseMaxRows = 64;  // of taps
@@ -40,6 +44,9 @@ double depthwise_efficiency(const ConvShape& shape);
 // [vector][tap][lane], padding lanes zero; `weight` is C1HW.
 int64_t depthwise_weight_size(const DepthwisePlan& plan);
 void pack_depthwise_weight(const DepthwisePlan& plan, const float* weight, float* packed);
+
+void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const DepthwiseArgs& args,
+                   int64_t task_begin, int64_t task_end);
 
 // One output row of one vector of channels: output column o sums over the rows of taps i and the taps j of a row
 // weight[i * kw + j] * rows[i][o * stride - pad + j * dilation], where that column lies in [0, iw).

@@ -52,6 +52,7 @@ class DepthwiseStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call);
   }
 
@@ -61,7 +62,8 @@ class DepthwiseStep final : public KernelStep {
     a.src = reinterpret_cast<const float*>(args[arguments_.x]);
     a.dst = reinterpret_cast<float*>(args[arguments_.y]);
     if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) { kernels_.run(call.plan, a, begin, end); });
+    run_tasks(team, call.split,
+              [&](int64_t begin, int64_t end, int) { run_depthwise(call.plan, kernels_, a, begin, end); });
   }
 
  private:
@@ -85,7 +87,8 @@ class DepthwiseRoutine final : public ConvRoutine {
     const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
     Candidate c = conv_candidate(workload, problem, lanes, lanes);
     c.cost.time_us = tasks_us(flops, depthwise_efficiency(shape), split.serial ? 1 : split.tasks,
-                              problem.traffic_bytes(lanes, lanes), target);
+                              problem.traffic_bytes(lanes, lanes), target) +
+                     activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = weights * 4 + (problem.bias ? weights / shape.taps() * 4 : 0);
     return {std::move(c)};
   }
@@ -97,10 +100,6 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
 
  protected:
-  const char* rejects_activation(const ConvProblem&, const Target&) const override {
-    return "it takes no activation but a clamp";
-  }
-
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (!problem.geometry.is_depthwise()) return "not one input and one output channel per group";

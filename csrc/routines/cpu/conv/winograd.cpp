@@ -257,6 +257,10 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
       e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_block + pixel;
     }
     transform(last);
+    if (!args.activation) continue;
+    for (int64_t v = 0; v < vectors.size(); ++v) {
+      for (int64_t r = 0; r < rows; ++r) args.activation(last.dst + v * args.dst_block + r * row, columns * lanes);
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/activation.h"
 #include "routines/cpu/conv/conv_shape.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -124,6 +125,7 @@ struct WinogradArgs {
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
   float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
+  Activation activation;
 };
 
 // Null where the routine takes the problem; else why not.

@@ -194,6 +194,7 @@ class WinogradStep final : public KernelStep {
     if (bias_.defined()) call.args.bias = bias_.as<float>();
     call.args.lo = arguments_.lo;
     call.args.hi = arguments_.hi;
+    call.args.activation = arguments_.activation;
     return Prepared::of(call, workspace_bytes(call.plan, call.split));
   }
 
@@ -237,7 +238,8 @@ class WinogradRoutine final : public ConvRoutine {
       const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
       Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
       c.schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
-      c.cost.time_us = estimate_us(problem, plan, kernels.tiles, target);
+      c.cost.time_us =
+          estimate_us(problem, plan, kernels.tiles, target) + activation_us(problem.epilogue, *problem.y, target);
       c.cost.error = winograd_error(shape, tile);
       c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
       c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
@@ -257,10 +259,6 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
  protected:
-  const char* rejects_activation(const ConvProblem&, const Target&) const override {
-    return "it takes no activation but a clamp";
-  }
-
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
