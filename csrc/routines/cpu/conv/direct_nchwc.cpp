@@ -74,17 +74,15 @@ struct TileTaps {
   }
 };
 
-// While the tasks of one group of panels run, the weights of the next group are fetched, evenly over the tiles.
+// While a task runs, the weights of the next task's panels are fetched, evenly over the tiles.
 struct WeightsAhead {
-  const float* weight = nullptr;  // of the next group, or null
+  const float* weight = nullptr;  // of the next panels, or null
   int64_t step = 0;               // floats per k
   int64_t tile = 0;               // floats per tile
-  int64_t done = 0;               // tiles of this group
 
-  static WeightsAhead of(const DirectPlan& plan, const DirectArgs& args, int64_t rows, int64_t group, int64_t panels,
-                         int64_t chunk) {
+  static WeightsAhead of(const DirectPlan& plan, const DirectArgs& args, int64_t rows, int64_t group, int64_t panels) {
     const ConvShape& s = plan.shape;
-    const int64_t tiles = plan.chunks * ceil_div(plan.flat ? plan.chunk : plan.chunk * s.ow, rows);
+    const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
     const int64_t first = (panels + 1) * plan.panel_chunk;
     WeightsAhead ahead;
     if (first >= plan.panels || tiles == 0) return ahead;
@@ -92,14 +90,14 @@ struct WeightsAhead {
     ahead.weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
     ahead.step = ceil_div(plan.schedule.oc_vectors * plan.lanes, tiles);
     ahead.tile = k * ahead.step;
-    ahead.done = chunk * (tiles / plan.chunks) * plan.panel_chunk;
     return ahead;
   }
 
   void next(Tile& t) {
     if (!weight) return;
-    t.ahead = weight + done++ * tile;
+    t.ahead = weight;
     t.ahead_step = step;
+    weight += tile;
   }
 };
 
@@ -216,11 +214,12 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
   TileTaps taps;
   alignas(64) float scratch[kTileRows * kMaxBlock];
   for (int64_t task = task_begin; task < task_end; ++task) {
-    // Tasks that share weights are neighbours.
-    const int64_t chunk = task % plan.chunks;
-    const int64_t panels = task / plan.chunks % plan.panel_chunks;
-    const int64_t group = task / (plan.chunks * plan.panel_chunks) % s.groups;
-    const int64_t image = task / (plan.chunks * plan.panel_chunks * s.groups);
+    // Tasks that share pixels are neighbours: what one member of a team writes it mostly reads itself in the next step,
+    // while weights, which nobody writes, may be read by all.
+    const int64_t panels = task % plan.panel_chunks;
+    const int64_t group = task / plan.panel_chunks % s.groups;
+    const int64_t chunk = task / (plan.panel_chunks * s.groups) % plan.chunks;
+    const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
     output.dst_block = args.dst_block;
@@ -231,7 +230,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
     output.hi = args.hi;
     output.activation = args.activation;
     WeightsAhead ahead =
-        WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels, chunk);
+        WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels);
     const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
     for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
       const IndexRange vectors = panel_vectors(plan, p);
