@@ -193,3 +193,13 @@ def test_concats_on_another_axis_stay() -> None:
       b = Concat(x, z, w) {axis=1}
     }"""
     assert_keeps(text, "chain_concats")
+
+
+def test_a_long_chain_of_concats_takes_one_application() -> None:
+    letters = "abcdefghijkl"
+    inputs = ", ".join(f"{c}: float32[1,16]" for c in letters)
+    outputs = ", ".join(f"y{n}" for n in range(2, 13))
+    lines = [f"y{n} = Concat({', '.join(letters[:n])}) {{axis=1}}" for n in range(2, 13)]
+    text = "\n".join([f'graph "g" ({inputs}) -> ({outputs}) {{', *lines, "}"])
+    chained = [f"y{n} = Concat(y{n - 1}, {letters[n - 1]}) {{axis=1}}" for n in range(3, 13)]
+    assert lines_of(after(text, "chain_concats"))[1:] == chained
