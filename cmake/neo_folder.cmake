@@ -27,11 +27,12 @@ target_link_libraries(neo_options INTERFACE neo_instrumentation Threads::Threads
 # What is off the path of a call is compiled for size.
 set(NEO_SMALL_FLAGS $<$<CONFIG:Release>:-Os>)
 
-# neo_folder(<name> [SMALL] [DEPENDS <name>...])
+# neo_folder(<name> [SMALL [CALLED <file>...]] [DEPENDS <name>...])
 # Target neo_<name> of csrc/<name>: *.isa.cpp once per tier, every other *.cpp once. Without sources it is an
-# INTERFACE target, so a folder may hold headers only or nothing yet. SMALL: compiled for size.
+# INTERFACE target, so a folder may hold headers only or nothing yet.
+# SMALL: compiled for size, all but the CALLED files, which calls of usual models pass through.
 function(neo_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "CALLED;DEPENDS")
   set(folder "${PROJECT_SOURCE_DIR}/csrc/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(isa_sources ${sources})
@@ -49,8 +50,10 @@ function(neo_folder name)
   endif()
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}/csrc")
   target_link_libraries(${target} ${scope} neo_options ${CMAKE_DL_LIBS} ${arg_DEPENDS})
-  if(arg_SMALL AND sources)
-    target_compile_options(${target} PRIVATE ${NEO_SMALL_FLAGS})
+  if(arg_SMALL)
+    list(TRANSFORM arg_CALLED REPLACE ".+" "${folder}/\\0.cpp")
+    list(REMOVE_ITEM sources ${arg_CALLED})
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")
   endif()
   if(isa_sources)
     neo_isa_sources(${target} ${isa_sources})
