@@ -19,5 +19,8 @@ find_package(pybind11 2.13 CONFIG REQUIRED)
 
 pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
 target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_runtime)
+set(small_sources ${binding_sources})
+list(FILTER small_sources EXCLUDE REGEX "/(module|arrays)\\.cpp$")  # a call passes through these
+set_source_files_properties(${small_sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")
 target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)
 install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)

@@ -16,18 +16,23 @@ endif()
 
 # NEO_HAVE_<TIER>=1 says that the tier's kernels are in this build.
 add_library(neo_options INTERFACE)
-target_compile_options(neo_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+target_compile_options(neo_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -ffunction-sections
+                                             -fdata-sections)
 foreach(tier IN LISTS NEO_ISA_TIERS)
   string(TOUPPER "${tier}" tier_upper)
   target_compile_definitions(neo_options INTERFACE NEO_HAVE_${tier_upper}=1)
 endforeach()
 target_link_libraries(neo_options INTERFACE neo_instrumentation Threads::Threads)
 
-# neo_folder(<name> [DEPENDS <name>...])
+# What is off the path of a call is compiled for size.
+set(NEO_SMALL_FLAGS $<$<CONFIG:Release>:-Os>)
+
+# neo_folder(<name> [SMALL [CALLED <file>...]] [DEPENDS <name>...])
 # Target neo_<name> of csrc/<name>: *.isa.cpp once per tier, every other *.cpp once. Without sources it is an
 # INTERFACE target, so a folder may hold headers only or nothing yet.
+# SMALL: compiled for size, all but the CALLED files, which calls of usual models pass through.
 function(neo_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "CALLED;DEPENDS")
   set(folder "${PROJECT_SOURCE_DIR}/csrc/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(isa_sources ${sources})
@@ -45,6 +50,11 @@ function(neo_folder name)
   endif()
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}/csrc")
   target_link_libraries(${target} ${scope} neo_options ${CMAKE_DL_LIBS} ${arg_DEPENDS})
+  if(arg_SMALL)
+    list(TRANSFORM arg_CALLED REPLACE ".+" "${folder}/\\0.cpp")
+    list(REMOVE_ITEM sources ${arg_CALLED})
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")
+  endif()
   if(isa_sources)
     neo_isa_sources(${target} ${isa_sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)

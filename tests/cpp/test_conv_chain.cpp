@@ -11,17 +11,27 @@
 namespace neo::testing {
 namespace {
 
+// An activation that does not keep zero.
+void add_immediate(const EltwiseStep& step, float* values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) values[i] += step.p;
+}
+
 // One convolution of a chain in plain layouts.
 struct Link {
   ConvShape shape;
   std::vector<float> weight, bias;
   float lo = -INFINITY, hi = INFINITY;
+  Activation activation;
 
   Link() = default;
   Link(Random& random, const ConvShape& s) : shape(s) {
     weight = random.floats(s.oc * s.group_ic() * s.taps());
     if (random.chance(0.7)) bias = random.floats(s.oc);
     if (random.chance(0.6)) lo = random.pick({0.0f, 0.25f}), hi = random.pick({1.0f, 6.0f});
+    if (random.chance(0.5)) {
+      activation.step.p = 0.5f;
+      activation.run = add_immediate;
+    }
   }
 };
 
@@ -60,6 +70,7 @@ struct Packed {
     if (!bias.empty()) s.bias = bias.data();
     s.lo = link.lo;
     s.hi = link.hi;
+    s.activation = link.activation;
     return s;
   }
 };
@@ -110,6 +121,7 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   double gain = 1;
   const auto follow = [&](Link& link, const std::vector<float>& added) {
     expected = convolve(link.shape, image, link.weight, link.bias, added, link.lo, link.hi);
+    for (double& value : expected.value) value += double(link.activation.step.p);
     image = as_floats(expected.value);
   };
   if (expand) {

@@ -11,7 +11,7 @@ BEFORE = "cpu:float32/pointwise_depthwise"
 BEHIND = "cpu:float32/depthwise_pointwise"
 BOTH = "cpu:float32/inverted_residual"
 FORMS = {BEFORE: "pd", BEHIND: "dp", BOTH: "pdp"}
-ACTIVATIONS = ["HardSwish", "Swish", "LeakyRelu", "Sigmoid", "Relu"]
+ACTIVATIONS = ["HardSwish", "Swish", "LeakyRelu", "Sigmoid", "Relu", "Gelu", "Softplus", "Exp"]
 CASES = 24
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
@@ -171,6 +171,15 @@ def test_no_chain_of_other_convolutions():
     attrs = {"kernel_shape": [3, 3]}
     assert ends_of_chains(Chain(6).build("pp", [1, 8, 6, 6], [16, 8], attrs, activate=False), "c1") == set()
     assert ends_of_chains(Chain(7).build("dd", [1, 8, 6, 6], [], attrs, activate=False), "c1") == set()
+
+
+@pytest.mark.parametrize(("op", "constant"), [("PRelu", 0.25), ("Pow", 3.0), ("Mul", 2.0), ("Add", 1.0)])
+def test_an_operator_of_two_operands_does_not_join_a_chain(op, constant):
+    chain = Chain(10).build("dp", [1, 8, 6, 6], [16], {"kernel_shape": [3, 3]}, activate=False)
+    operands = [*chain.graph.outputs, chain.graph.add_constant("constant", np.float32([constant]))]
+    chain.graph.outputs = [chain.node(op, operands, {}, "end")]
+    assert ends_of_chains(chain, "end") == set()
+    assert ends_of_chains(chain, "c1") == {BEHIND}
 
 
 def test_weights_and_bias_must_be_constants():

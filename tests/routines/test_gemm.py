@@ -7,8 +7,25 @@ from neo import _native
 from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
 
 GEMM = "cpu:float32/gemm"
+ACTIVATIONS = [
+    ("Gelu", {}),
+    ("Gelu", {"approximate": "tanh"}),
+    ("Swish", {}),
+    ("Swish", {"alpha": 1.702}),
+    ("HardSwish", {}),
+    ("Sigmoid", {}),
+    ("HardSigmoid", {"alpha": 0.3}),
+    ("Tanh", {}),
+    ("LeakyRelu", {"alpha": 0.1}),
+    ("Elu", {"alpha": 0.5}),
+    ("Softplus", {}),
+    ("Mish", {}),
+]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
+by_activation = pytest.mark.parametrize(
+    "activation", ACTIVATIONS, ids=lambda a: "-".join([a[0], *map(str, a[1].values())])
+)
 
 
 def pick(random, options):
@@ -30,7 +47,7 @@ class Case:
         self.inputs.append(array)
         return self.graph.add_input(name, "float32", symbols or list(dims))
 
-    def product(self, op, operands, attrs, tail=""):
+    def product(self, op, operands, attrs, tail="", activation=None):
         value = self.graph.add_node(op, operands, ["product"], attrs, "product").outputs[0]
         self.ends = "product"
         if tail:
@@ -41,11 +58,16 @@ class Case:
         if tail == "relu":
             value = self.graph.add_node("Relu", [value], ["relu"], {}, "relu").outputs[0]
             self.ends = "relu"
+        if activation:
+            name, attrs = activation
+            value = self.graph.add_node(name, [value], ["activation"], attrs, "activation").outputs[0]
+            self.ends = "activation"
         self.graph.outputs = [value]
         return self
 
     def check(self, tier, depth, threads=1):
         pinned = compile_pinned(self.graph, tier, {self.ends: GEMM})
+        assert list(pinned.routines) == [self.ends], pinned.routines
         assert pinned.routines[self.ends].startswith(GEMM), pinned.routines
         assert_close(pinned(*self.inputs, threads=threads), self.graph.evaluate(self.inputs)[0], depth, self.graph)
         return pinned
@@ -103,6 +125,57 @@ def test_gemm_agrees_with_the_reference(tier, seed):
     tail = pick(random, ["", "add", "relu"]) if column and m > 1 else ""
     attrs = {"transA": trans_a, "transB": trans_b, "alpha": pick(random, [1.0, 0.5]), "beta": pick(random, [1.0, -1.5])}
     case.product("Gemm", operands, {**attrs, **clamp_of(random, tail)}, tail).check(tier, k)
+
+
+@by_tier
+@by_activation
+@pytest.mark.parametrize("tail", ["", "add"])
+def test_a_product_ends_in_an_activation(tier, activation, tail):
+    # Whole and partial register blocks and vectors; several passes over k; a vector times a matrix; batches.
+    for a_dims, b_dims, constant in [
+        ([13, 24], [24, 37], True),
+        ([13, 24], [24, 37], False),
+        ([34, 600], [600, 50], True),
+        ([34, 600], [600, 50], False),
+        ([1, 70], [70, 130], True),
+        ([5, 1, 70], [70, 33], False),
+        ([3, 9, 20], [3, 20, 17], False),
+    ]:
+        case = Case(300)
+        operands = [case.operand("a", a_dims), case.operand("b", b_dims, constant)]
+        if constant:
+            operands.append(case.operand("bias", b_dims[-1:], True))
+        case.product("MatMul", operands, {}, tail, activation).check(tier, a_dims[-1], threads=2)
+
+
+@by_tier
+@by_activation
+@pytest.mark.parametrize("tail", ["", "add"])
+def test_gemm_ends_in_an_activation(tier, activation, tail):
+    for trans_a, trans_b in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        case = Case(301)
+        operands = [
+            case.operand("a", [40, 11] if trans_a else [11, 40]),
+            case.operand("b", [21, 40] if trans_b else [40, 21], constant=not trans_a),
+            case.operand("c", [21], constant=True),
+        ]
+        attrs = {"transA": trans_a, "transB": trans_b, "alpha": 0.5, "beta": -1.5}
+        case.product("Gemm", operands, attrs, tail, activation).check(tier, 40)
+
+
+@by_tier
+def test_an_activation_of_an_empty_product(tier):
+    for a_dims, b_dims in [([0, 5], [5, 7]), ([3, 0], [0, 7]), ([3, 5], [5, 0])]:
+        case = Case(302)
+        operands = [case.operand("a", a_dims), case.operand("b", b_dims, True)]
+        case.product("MatMul", operands, {}, activation=("Sigmoid", {})).check(tier, 5)
+
+
+def test_a_clamped_product_does_not_end_in_an_activation():
+    case = Case(303)
+    operands = [case.operand("a", [6, 6]), case.operand("b", [6, 6], True)]
+    case.product("MatMul", operands, {"clamp_min": 0.0}, activation=("Sigmoid", {}))
+    assert not any(c["routine"].startswith(GEMM) for c in candidates(case.graph, TIERS[0], "activation"))
 
 
 @by_tier

@@ -51,9 +51,9 @@ bool is_activation(const Node& node) {
 }
 
 EltwiseStep step_of(const Node& activation) {
-  const auto compiled = compile_eltwise(Workload::of(activation), nullptr);
-  NEO_ASSERT(compiled && compiled->program.steps == 1, activation.place());
-  return compiled->program.step[0];
+  const auto step = find_activation_step(activation);
+  NEO_ASSERT(step, activation.place());
+  return *step;
 }
 
 }  // namespace
@@ -112,9 +112,32 @@ Epilogue read_epilogue(const Workload& workload) {
   return epilogue;
 }
 
+std::optional<EltwiseStep> find_activation_step(const Node& node) {
+  const Value* x = node.input(0);
+  if (!x || x->constant || !is_eltwise(node)) return std::nullopt;
+  const Value& y = *node.outputs.front();
+  if (x->dtype() != DType::Float32 || y.dtype() != DType::Float32 || !(x->shape() == y.shape())) return std::nullopt;
+  const auto compiled = compile_eltwise(Workload::of(node), nullptr);
+  if (!compiled || compiled->program.steps != 1 || compiled->program.inputs != 1) return std::nullopt;
+  const EltwiseStep& step = compiled->program.step[0];
+  return step.op < EltwiseOp::Add ? std::optional(step) : std::nullopt;  // the operators before it are unary
+}
+
+Activation activation_of(const std::optional<EltwiseStep>& step, const Target& target) {
+  if (!step) return {};
+  return {*step, NEO_PICK_TIER(target.isa, apply_step)};
+}
+
+double activation_flops(const EltwiseStep& step) {
+  EltwiseProgram program;
+  program.steps = 1;
+  program.step[0] = step;
+  return 2 * eltwise_cycles(program);
+}
+
 Activation activation_of(const Epilogue& epilogue, const Target& target) {
   if (!epilogue.activation) return {};
-  return {step_of(*epilogue.activation), NEO_PICK_TIER(target.isa, apply_step)};
+  return activation_of(step_of(*epilogue.activation), target);
 }
 
 bool keeps_zero(const Epilogue& epilogue) {
@@ -125,12 +148,9 @@ bool keeps_zero(const Epilogue& epilogue) {
 
 double activation_us(const Epilogue& epilogue, const Value& result, const Target& target) {
   if (!epilogue.activation) return 0;
-  EltwiseProgram program;
-  program.steps = 1;
-  program.step[0] = step_of(*epilogue.activation);
   double elements = 1;
   for (const Dim& d : result.shape().dims()) elements *= static_cast<double>(std::max<int64_t>(1, d.hint()));
-  return 2 * eltwise_cycles(program) * elements / (target.gflops_per_thread * target.threads * 1e3);
+  return activation_flops(step_of(*epilogue.activation)) * elements / (target.gflops_per_thread * target.threads * 1e3);
 }
 
 int argument_of(const Candidate& candidate, const Value* value) {

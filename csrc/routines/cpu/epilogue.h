@@ -31,6 +31,13 @@ std::vector<Workload> match_epilogues(const Node& root, std::span<const std::str
 // The epilogue of a group that match_epilogues() made.
 Epilogue read_epilogue(const Workload& workload);
 
+// The step that computes a node from its one run-time operand, both float32 of one shape; none of any other node.
+std::optional<EltwiseStep> find_activation_step(const Node& node);
+// The step in the kernels of a target; none where there is none.
+Activation activation_of(const std::optional<EltwiseStep>& step, const Target& target);
+// Operations at the peak that the step takes for an element.
+double activation_flops(const EltwiseStep& step);
+
 // The epilogue's activation in the kernels of a target; none where there is none.
 Activation activation_of(const Epilogue& epilogue, const Target& target);
 // Whether the activation makes zero of zero, as the padding lanes of a blocked layout need it.

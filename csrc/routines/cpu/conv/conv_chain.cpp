@@ -76,21 +76,13 @@ class ChainTask {
  private:
   static constexpr int64_t kMaxRows = kDepthwiseMaxRows;
 
-  // `count` pixels of one vector of channels, of which `valid` exist; the others become zero.
+  // `count` pixels of one vector of channels, of which `valid` exist; the others remain zero.
   void activate(const ChainStage& stage, float* pixels, int64_t count, int64_t valid) const {
-    kernels_.depthwise->activate(stage.activation, pixels, count);
-    if (!stage.program || count == 0) return;
-    EltwiseSpace space{};
-    space.axes = 1;
-    space.size[0] = 1;
-    space.inner = count * plan_.lanes;
-    space.mode[0] = space.mode[1] = EltwiseMode::Dense;
-    space.inner_stride[0] = space.inner_stride[1] = 1;
-    space.tiles = ceil_div(space.inner, kEltwiseTile);
-    space.block_axis = valid < plan_.lanes ? 0 : -1;
-    space.valid_lanes = static_cast<int32_t>(valid);
-    const void* const operands[] = {pixels, pixels};
-    kernels_.eltwise({stage.program, &space, operands}, 0, space.tiles);
+    if (!stage.activation) return;
+    stage.activation(pixels, count * plan_.lanes);
+    if (valid == plan_.lanes) return;
+    for (int64_t i = 0; i < count; ++i)
+      std::fill(pixels + i * plan_.lanes + valid, pixels + (i + 1) * plan_.lanes, 0.0f);
   }
 
   // The part of a register block that is the same for all its pixels.

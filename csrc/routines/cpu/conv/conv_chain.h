@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "routines/cpu/conv/depthwise.h"
-#include "routines/cpu/eltwise/program.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
@@ -41,22 +40,17 @@ struct ChainPlan {
   int64_t workspace_size = 0;  // floats a task wants
 };
 
-using EltwiseTasks = void (*)(const EltwiseArgs& args, int64_t begin, int64_t end);
-
 struct ChainKernels {
   const TileKernels* tiles = nullptr;
   const DepthwiseKernels* depthwise = nullptr;
-  EltwiseTasks eltwise = nullptr;
 };
 
-// What happens to the sums of one convolution before the next: a clamp, then an activation of its own kernel or a
-// program of one input.
+// What happens to the sums of one convolution before the next: a clamp, then an activation.
 struct ChainStage {
   const float* weight = nullptr;
   const float* bias = nullptr;  // padded to whole vectors, or null
   float lo = 0.0f, hi = 0.0f;
-  InnerActivation activation = InnerActivation::None;  // keeps zero
-  const EltwiseProgram* program = nullptr;             // or null
+  Activation activation;
 };
 
 struct ChainArgs {

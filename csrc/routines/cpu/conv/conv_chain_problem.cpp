@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "routines/cpu/eltwise/compile_program.h"
-
 namespace neo {
 namespace {
 
@@ -27,15 +25,6 @@ ConvKind kind_of(const Node& node) {
     if (!weight[axis].is(1)) return ConvKind::Other;
   }
   return all("strides", 1) && all("pads", 0) ? ConvKind::Pointwise : ConvKind::Other;
-}
-
-// An operator of one value, computed element by element.
-bool is_activation(const Node& node) {
-  if (node.op == "Conv" || node.inputs.empty() || !node.inputs[0] || node.inputs[0]->constant) return false;
-  const bool alone = std::all_of(node.inputs.begin() + 1, node.inputs.end(),
-                                 [](const Value* v) { return !v || (v->constant && v->constant->size() == 1); });
-  return alone && is_eltwise(node) && node.inputs[0]->dtype() == DType::Float32 &&
-         node.outputs[0]->dtype() == DType::Float32 && node.inputs[0]->shape() == node.outputs[0]->shape();
 }
 
 // Walks a chain from its end, collecting its nodes.
@@ -70,11 +59,10 @@ class Walk {
  private:
   // The convolution at `at`, or before the activation there; `at` becomes the convolution.
   bool take(const Node*& at, ConvKind kind, std::vector<const Node*>& nodes) const {
-    if (at && at->op != "Conv" && is_activation(*at)) {
-      nodes.push_back(at);
-      at = inner(at->inputs[0]);
-    }
-    if (!at || kind_of(*at) != kind) return false;
+    const Node* activation = at && at->op != "Conv" && at->input(0) ? at : nullptr;
+    if (activation) at = inner(at->inputs[0]);
+    if (!at || kind_of(*at) != kind || (activation && !find_activation_step(*activation))) return false;
+    if (activation) nodes.push_back(activation);
     nodes.push_back(at);
     return true;
   }
@@ -88,19 +76,7 @@ std::optional<ChainLink> read_link(const Node& conv, const Node* activation, std
   if (!problem) return std::nullopt;
   ChainLink link;
   link.conv = *problem;
-  if (activation && activation->op == "HardSwish") {
-    link.activation = InnerActivation::HardSwish;
-  } else if (activation && activation->op == "Swish" && activation->float_attr("alpha", 1) == 1) {
-    link.activation = InnerActivation::Silu;
-  } else if (activation) {
-    const auto compiled = compile_eltwise(Workload::of(*activation), why);
-    if (!compiled) return std::nullopt;
-    if (compiled->program.inputs != 1) {
-      *why = "an activation has several operands";
-      return std::nullopt;
-    }
-    link.program = compiled->program;
-  }
+  if (activation) link.activation = find_activation_step(*activation);
   return link;
 }
 

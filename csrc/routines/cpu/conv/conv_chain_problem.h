@@ -14,15 +14,14 @@ struct ChainForm {
   bool expand = false, project = false;
 };
 
-// Groups of that form that end in `root`: each convolution may have an elementwise operator of one input behind it, the
+// Groups of that form that end in `root`: each convolution may have an activation of one step behind it, the
 // projection an Add, or an Add and a Relu or Clip, instead. Only the next node reads what lies between.
 std::vector<Workload> match_chains(const Node& root, ChainForm form, const Graph::Users& users, const Graph& graph);
 
 // One convolution of a chain and what follows it.
 struct ChainLink {
   ConvProblem conv;
-  InnerActivation activation = InnerActivation::None;
-  std::optional<EltwiseProgram> program;  // of any other activation
+  std::optional<EltwiseStep> activation;
 };
 
 // A group that match_chains() made, as a routine sees it.

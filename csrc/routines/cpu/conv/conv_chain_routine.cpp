@@ -8,14 +8,11 @@
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/tier.h"
 
-NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
-
 namespace neo {
 namespace {
 
 ChainKernels kernels_of(const Target& target) {
-  return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)(),
-          NEO_PICK_TIER(target.isa, eltwise_tasks)};
+  return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
 }
 
 Dims hint_of(const Value& value) {
@@ -50,20 +47,8 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
 }
 
 double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
-  constexpr double kProgram = 1.3;  // what a program takes longer on the short runs of a strip
-  double per_element = 0;  // operations at the peak
-  switch (link.activation) {
-    case InnerActivation::None:
-      if (link.program) per_element = 2 * kProgram * eltwise_cycles(*link.program);
-      break;
-    case InnerActivation::HardSwish:
-      per_element = 10;
-      break;
-    case InnerActivation::Silu:
-      per_element = 34;
-      break;
-  }
-  return per_element * static_cast<double>(vectors * target.lanes()) * pixels;
+  if (!link.activation) return 0;
+  return activation_flops(*link.activation) * static_cast<double>(vectors * target.lanes()) * pixels;
 }
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
@@ -120,13 +105,20 @@ class ChainStep final : public KernelStep {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, 1, cache_bytes_);
     const int64_t lanes = plan.lanes;
-    if (problem.expand) pack_pointwise(*problem.expand, plan.inner, lanes, expand_);
-    if (problem.project) pack_pointwise(*problem.project, plan.outer, lanes, project_);
+    if (problem.expand) {
+      pack_pointwise(*problem.expand, plan.inner, lanes, expand_);
+      expand_.activation = activation_of(problem.expand->activation, target);
+    }
+    if (problem.project) {
+      pack_pointwise(*problem.project, plan.outer, lanes, project_);
+      project_.activation = activation_of(problem.project->activation, target);
+    }
     const ConvProblem& conv = problem.depthwise.conv;
     const DepthwisePlan depthwise = plan_depthwise(plan.shape.depthwise, lanes);
     depthwise_.weight = Tensor(DType::Float32, {depthwise_weight_size(depthwise)});
     pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), depthwise_.weight.as<float>());
     pack_bias(conv, lanes, depthwise_);
+    depthwise_.activation = activation_of(problem.depthwise.activation, target);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -170,6 +162,7 @@ class ChainStep final : public KernelStep {
  private:
   struct Packed {
     Tensor weight, bias;
+    Activation activation;
   };
 
   static void pack_bias(const ConvProblem& conv, int64_t lanes, Packed& packed) {
@@ -192,8 +185,7 @@ class ChainStep final : public KernelStep {
     if (packed.bias.defined()) stage.bias = packed.bias.as<float>();
     stage.lo = link.conv.epilogue.lo;
     stage.hi = link.conv.epilogue.hi;
-    stage.activation = link.activation;
-    if (link.program) stage.program = &*link.program;
+    stage.activation = packed.activation;
     return stage;
   }
 

@@ -63,12 +63,8 @@ struct DepthwiseLine {
   float lo = 0.0f, hi = 0.0f;
 };
 
-// Activations that chains of convolutions meet most.
-enum class InnerActivation : uint8_t { None, HardSwish, Silu };
-
 struct DepthwiseKernels {
   int lanes;
-  void (*activate)(InnerActivation activation, float* data, int64_t vectors);  // in place
   void (*line)(const DepthwiseLine&);
   void (*run)(const DepthwisePlan&, const DepthwiseArgs&, int64_t task_begin, int64_t task_end);
 };

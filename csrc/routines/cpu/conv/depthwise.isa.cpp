@@ -1,6 +1,5 @@
 #include "routines/cpu/conv/depthwise.h"
 
-#include "simd/math.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -202,26 +201,7 @@ void run(const DepthwisePlan& plan, const DepthwiseArgs& args, int64_t task_begi
   }
 }
 
-template <class F>
-NEO_INLINE void each_vector(float* data, int64_t vectors, F f) {
-  for (int64_t i = 0; i < vectors; ++i) store(data + i * kLanes, f(load(data + i * kLanes)));
-}
-
-void activate(InnerActivation activation, float* data, int64_t vectors) {
-  const F32 sixth = broadcast(1.0f / 6), half = broadcast(0.5f), one = broadcast(1.0f);
-  switch (activation) {
-    case InnerActivation::None:
-      break;
-    case InnerActivation::HardSwish:
-      each_vector(data, vectors, [=](F32 x) NEO_LAMBDA { return x * min(one, max(zero(), x * sixth + half)); });
-      break;
-    case InnerActivation::Silu:
-      each_vector(data, vectors, [](F32 x) NEO_LAMBDA { return silu(x); });
-      break;
-  }
-}
-
-constexpr DepthwiseKernels kKernels = {kLanes, activate, run_line, run};
+constexpr DepthwiseKernels kKernels = {kLanes, run_line, run};
 
 }  // namespace
 
