@@ -116,7 +116,6 @@ class DirectRoutine final : public ConvRoutine {
   std::string_view name() const override { return "cpu:float32/direct_nchwc"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    constexpr size_t kKept = 2;
     const ConvProblem problem = *read_conv(workload, nullptr);
     const TileKernels& kernels = tiles_of(target);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
@@ -133,7 +132,6 @@ class DirectRoutine final : public ConvRoutine {
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });
-    if (all.size() > kKept) all.resize(kKept);
     return all;
   }
 

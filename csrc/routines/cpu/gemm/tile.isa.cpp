@@ -46,15 +46,18 @@ struct Ahead {
   int64_t step;
 
   NEO_INLINE void fetch(int64_t count) {
-    prefetch(at);
+    // With few registers the loads of the sums already fill the ports.
+    if constexpr (kVectorRegisters == 32) prefetch(at);
     at += count * step;
   }
 };
 
 // Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
-template <int V, int R>
+// kCount: `count` where that is known, else 0.
+template <int V, int R, int kCount>
 NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
                          int64_t count, Ahead& ahead) {
+  if constexpr (kCount > 0) count = kCount;
   constexpr int kBases = (R + 2) / 3;
   const float* base[kBases];
 #pragma GCC unroll 16
@@ -149,7 +152,12 @@ void run_tile(const Tile& t) {
           rows = t.scratch;
           step = size;
         }
-        sum_rows<V, R>(acc, w, t.weight_step, rows, step, size, ahead);
+        // Blocks of channels are as wide as a vector.
+        if (size == kLanes) [[likely]] {
+          sum_rows<V, R, kLanes>(acc, w, t.weight_step, rows, step, size, ahead);
+        } else {
+          sum_rows<V, R, 0>(acc, w, t.weight_step, rows, step, size, ahead);
+        }
       }
     }
     src += t.block_stride;

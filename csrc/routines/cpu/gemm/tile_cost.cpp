@@ -7,14 +7,17 @@ namespace neo {
 
 double tile_efficiency(double rows, double vectors, double panel_bytes, const Target& target) {
   constexpr double kFmaLatency = 4;
-  constexpr double kL2BytesPerCycle = 32;
+  constexpr double kL2CyclesPerVector = 1.6;
   // Cycles of one k: two FMAs and two loads per cycle, and a chain of dependent FMAs per accumulator.
   const double ideal = rows * vectors / 2;
   double cycles = std::max({ideal, (rows + vectors) / 2, kFmaLatency});
   if (panel_bytes > static_cast<double>(target.l1_bytes) / 2) {
-    cycles = std::max(cycles, vectors * target.lanes() * 4 / kL2BytesPerCycle);
+    cycles = std::max(cycles, vectors * kL2CyclesPerVector);
   }
-  return ideal / cycles;
+  // Sixteen registers that are all taken leave none to load ahead.
+  const double registers = target.lanes() == 8 ? 16 : 32;
+  const double crowded = rows * vectors + std::min(rows, vectors) + 1 > registers - 0.5 ? 0.92 : 1;
+  return crowded * ideal / cycles;
 }
 
 double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target) {
