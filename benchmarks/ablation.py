@@ -90,8 +90,9 @@ VARIANTS_OF_TABLE = (
     Variant("plain NCHW", lambda _op, choice, _others, _fixed: is_alone(choice) and is_plain(choice)),
     Variant(
         "+ blocked convolution, transforms around each",
-        lambda op, choice, others, fixed: is_alone(choice)
-        and (fixed.allows(choice, others) if op == "Conv" else is_plain(choice)),
+        lambda op, choice, others, fixed: (
+            is_alone(choice) and (fixed.allows(choice, others) if op == "Conv" else is_plain(choice))
+        ),
         transforms=True,
     ),
     Variant(
