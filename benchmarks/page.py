@@ -228,6 +228,32 @@ def render(table: Table, pictures: Path | None = None) -> str:
     return "\n".join(lines)
 
 
+def scalability(one: Table, several: Table) -> list[str]:
+    """Return the table of how many times faster several threads are than one, nothing where no model has both.
+
+    Parameters
+    ----------
+    one, several : Table
+        The same suite with one and with several threads.
+    """
+    engines = [engine for engine in engines_of(several) if engine in engines_of(one)]
+    rows = []
+    columns: dict[str, list[float]] = {engine: [] for engine in engines}
+    for name in sorted_names(several):
+        row = [name]
+        for engine in engines:
+            cells = [table.rows[name].cells.get(engine) for table in (one, several) if name in table.rows]
+            times = [cell.median_ms for cell in cells if cell is not None and cell.median_ms is not None]
+            row.append(f"{times[0] / times[1]:.2f}" if len(times) == 2 else "")
+            columns[engine] += [times[0] / times[1]] if len(times) == 2 else []
+        rows += [row] if any(row[1:]) else []
+    if not rows:
+        return []
+    rows.append(["geometric mean", *[number(geometric_mean(columns[engine])) for engine in engines]])
+    title = f"## {SUITES[several.suite][0]}: {several.threads} threads over one"
+    return [title, "", "Time with one thread / time with several.", "", *markdown(["model", *engines], rows), ""]
+
+
 def _section(section: Section) -> str:
     lines = [f"## {section.title}", "", section.text, "", *markdown(section.head, section.rows)]
     if section.notes:
@@ -266,5 +292,9 @@ def page(tables: dict[str, Table], sections: dict[str, Section], pictures: Path 
         The folder of the pictures, beside the page.
     """
     parts = [render(tables[key], pictures) for key in sorted(tables)]
+    for key in sorted(tables):
+        one = tables.get(f"{tables[key].suite}-1")
+        if one is not None and tables[key].threads > 1:
+            parts += ["\n".join(lines)] if (lines := scalability(one, tables[key])) else []
     parts += [_section(sections[key]) for key in sorted(sections)]
     return _HEAD + "\n".join(parts)

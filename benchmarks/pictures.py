@@ -67,14 +67,9 @@ def draw_speed_up(axes: Axes, table: Table, names: list[str]) -> None:
                 continue
             at = place + (index - (len(ours) - 1) / 2) * height
             ratio = up.ratio
-            axes.errorbar(
-                ratio.median,
-                at,
-                xerr=[[ratio.median - ratio.low], [ratio.high - ratio.median]],
-                color="black",
-                capsize=2,
-                linewidth=1,
-            )
+            if up.bounded:
+                error = [[ratio.median - ratio.low], [ratio.high - ratio.median]]
+                axes.errorbar(ratio.median, at, xerr=error, color="black", capsize=2, linewidth=1)
             axes.annotate(
                 f"{ratio.median:.2f} ({up.peer})",
                 (ratio.high, at),
@@ -82,6 +77,7 @@ def draw_speed_up(axes: Axes, table: Table, names: list[str]) -> None:
                 textcoords="offset points",
                 va="center",
                 fontsize=7,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
     axes.axvline(1, color="black", linewidth=1)
     axes.margins(x=0.15)

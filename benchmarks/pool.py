@@ -14,9 +14,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from neo import demo
+from neo.bench import Engine, Job, Race
 from rich.console import Console
 
 from benchmarks import environment, page, results
+from benchmarks.peers import ENGINES
 from benchmarks.results import Section
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -104,6 +107,38 @@ def section(runs: list[dict[str, Figures]], threads: int) -> Section:
     return Section(f"Thread pool: {threads} threads", text, ["", "neo", *policies], rows, notes)
 
 
+def idle_section(engines: dict[str, Engine], pythons: dict[str, str], threads: int, runs: int) -> Section:
+    """Measure what engines burn when nothing runs, on the digits network that comes with neo, and return the table.
+
+    Parameters
+    ----------
+    engines : dict of str to Engine
+        By name.
+    pythons : dict of str to str
+        Interpreters of engines that live in another environment.
+    threads, runs : int
+        How.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "digits.onnx"
+        path.write_bytes(demo.model_bytes())
+        inputs = {"image": demo.images()[0][:1]}
+        with Race(engines, Job("digits", path, inputs, threads, Path(folder)), pythons=pythons) as race:
+            race.load()
+            found = [race.idle_percent() for _ in range(runs)]
+            measured = race.measured
+    rows = []
+    for name, item in measured.items():
+        shares = [one[name] for one in found if name in one]
+        rows.append([item.version or name, item.error or f"{statistics.median(shares):.2f} %"])
+    text = (
+        "Processor time of all threads, as a share of one core, in the 200 ms that begin 50 ms after the last call of "
+        f"a small network; medians of {runs} runs, {threads} threads."
+    )
+    notes = [f"Load average {os.getloadavg()[0]:.1f} at the end."]
+    return Section(f"Idle engines: {threads} threads", text, ["engine", "of one core"], rows, notes)
+
+
 POLICIES: dict[str, str | None] = {"OpenMP": None, "OpenMP, active": "active", "OpenMP, passive": "passive"}
 
 
@@ -112,23 +147,30 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pool", description="neo's thread pool beside OpenMP's.")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=5, help="runs of each (default: %(default)s)")
+    parser.add_argument("--engines", default="neo,ort,openvino,ncnn,mnn", help="for idle use (default: %(default)s)")
+    parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     arguments = parser.parse_args(words)
     console = Console(soft_wrap=True)
+    threads, record = arguments.threads, results.json_beside(arguments.results)
+    engines = {name: ENGINES[name] for name in arguments.engines.split(",")}
+    pythons = dict(word.split("=", 1) for word in arguments.python)
     with tempfile.TemporaryDirectory() as folder, console.status("compile and measure"):
         try:
             program = build(Path(folder))
         except NotBuiltError as error:
             parser.exit(1, f"not measured: {error}\n")
         runs = [
-            {name: run(program, arguments.threads, policy) for name, policy in POLICIES.items()}
-            for _ in range(arguments.runs)
+            {name: run(program, threads, policy) for name, policy in POLICIES.items()} for _ in range(arguments.runs)
         ]
-    made = section(runs, arguments.threads)
-    for row in made.rows:
-        console.print("  ".join(row), highlight=False)
-    key = f"pool-{arguments.threads}"
-    results.record_section(key, made, results.json_beside(arguments.results), arguments.results)
+        sections = {
+            f"pool-{threads}": section(runs, threads),
+            f"pool-{threads}-idle": idle_section(engines, pythons, threads, arguments.runs),
+        }
+    for key, made in sections.items():
+        for row in made.rows:
+            console.print("  ".join(row), highlight=False)
+        results.record_section(key, made, record, arguments.results)
     console.print(f"written: {arguments.results}")
 
 

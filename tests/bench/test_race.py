@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import onnx
 import pytest
-from neo.bench import ENGINES, Engine, Job, measure
+from neo.bench import ENGINES, Engine, Job, Race, measure
 from neo.bench.worker import VARIANTS, vary
 from onnx import TensorProto, helper
 
@@ -95,6 +95,18 @@ def test_an_engine_that_is_missing_dies_or_is_silent_says_so(job, tmp_path):
     assert errors["missing"] == "ModuleNotFoundError: No module named 'no_such_engine'"
     assert errors["dead"].startswith("died of SIGABRT")
     assert errors["silent"] == "no answer to 'version' within 5 s"
+
+
+def test_threads_that_burn_when_nothing_runs_are_seen(job, tmp_path):
+    quiet, busy = ADAPTER.format(scale=1), ADAPTER.format(scale=1) + "import threading\n"
+    loop = "threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()"
+    busy = busy.replace("    assert task", f"    {loop}\n    assert task")
+    (tmp_path / "quiet.py").write_text(quiet)
+    (tmp_path / "busy.py").write_text(busy)
+    with Race({name: Engine(tmp_path / f"{name}.py") for name in ("quiet", "busy")}, job) as race:
+        race.load()
+        found = race.idle_percent()
+    assert found["quiet"] < 5 < found["busy"]
 
 
 def test_inputs_vary_where_their_kind_permits():

@@ -176,6 +176,16 @@ def test_the_page_shows_intervals_shares_first_answers_and_memory() -> None:
     assert "Importing the engine before that took, median, ms: neo 7.00." in lines
 
 
+def test_scalability_compares_tables_of_one_suite() -> None:
+    one = table(resnet18={"neo": cell(9), "ort": cell(8)}, vgg11={"neo": cell(32), "ncnn": cell(3)})
+    one.threads = 1
+    two = table(resnet18={"neo": cell(6), "ort": cell(4)}, vgg11={"neo": cell(20)})
+    lines = page.page({"networks-1": one, "networks-2": two}, {}).splitlines()
+    assert "| resnet18 | 1.50 | 2.00 |" in lines
+    assert "| vgg11 | 1.60 |  |" in lines
+    assert "| geometric mean | 1.55 | 2.00 |" in lines
+
+
 def test_tuned_neo_is_no_peer() -> None:
     row = Row(cells={"neo": in_turn([2.0] * 15), "neo-tuned": in_turn([1.0] * 15), "ort": in_turn([3.0] * 15)})
     found = page.speed_up(row), page.speed_up(row, "neo-tuned")

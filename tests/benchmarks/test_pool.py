@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
 from benchmarks import pool
+from benchmarks.peers import ENGINES
 
 OUTPUT = """2 threads asked, 2 in the team
 us per run (best round)                   neo     OpenMP
@@ -36,6 +38,12 @@ def test_figures_are_read_from_the_program_and_put_in_rows(tmp_path: Path) -> No
     assert section.head == ["", "neo", "OpenMP", "OpenMP, active"]
     assert section.rows[1] == ["16 tasks, 17 us on one thread, us", "10.0", "20.0", "20.0"]
     assert section.rows[2] == ["% of a core, 50 to 250 ms after", "0.0180", "51.3", "51.3"]
+
+
+def test_idle_engines_have_a_row_each_with_a_share_or_a_reason() -> None:
+    section = pool.idle_section({name: ENGINES[name] for name in ("neo", "litert")}, {}, 1, 1)
+    assert re.fullmatch(r"\d+\.\d\d %", section.rows[0][1])
+    assert section.rows[1][1].split(":")[0] in ("ModuleNotFoundError", "NotImplementedError")
 
 
 @pytest.mark.slow

@@ -21,10 +21,6 @@ class Interval:
     low: float
     high: float
 
-    def inverse(self) -> Interval:
-        """Return the interval of the reciprocals."""
-        return Interval(1 / self.median, 1 / self.high, 1 / self.low)
-
 
 def median_interval(values: Sequence[float]) -> Interval:
     """Return the median with the narrowest pair of order statistics that holds the true median in 95 % of cases.

@@ -256,6 +256,19 @@ class Race:
             except EngineError as error:
                 self._fail(name, str(error))
 
+    def idle_percent(self) -> dict[str, float]:
+        """Return what each engine's threads burn from 50 ms after its calls on, in percent of one core."""
+        found = {}
+        for name in list(self._processes):
+            process = self._processes[name]
+            process.release()
+            try:
+                found[name] = process.ask({"do": "idle"}, self._job.timeout_s)["idle_percent"]
+                process.hold()
+            except EngineError as error:
+                self._fail(name, str(error))
+        return found
+
 
 def measure(
     engines: Mapping[str, Engine],

@@ -13,6 +13,9 @@ error. This file and the adapters import nothing of neo, so that any interpreter
     ``cpu_us``, the processor time of all threads per call, and ``peak_bytes``, the most memory that the process has
     held since the engine was imported, less what it held then (None where the system does not tell). Each call gets
     the next of several sets of inputs and makes new outputs.
+``{"do": "idle"}``
+    Make calls, wait 50 ms, and tell ``idle_percent``: the processor time of all threads in the 200 ms after that, as a
+    share of one core.
 ``{"do": "outputs", "path": p, "variant": i}``
     Save the outputs of one call on a set of inputs as an npz, in order.
 """
@@ -150,6 +153,8 @@ class Worker:
             raise RuntimeError("no model is loaded")
         if request["do"] == "measure":
             return self._measure(request["seconds"])
+        if request["do"] == "idle":
+            return {"idle_percent": self._idle_percent()}
         outputs = self._run(self._variants[request["variant"]])
         arrays: dict[str, Any] = {f"a{index}": array for index, array in enumerate(outputs)}
         np.savez(request["path"], **arrays)
@@ -192,6 +197,14 @@ class Worker:
         peak, before = peak_bytes(), self._bytes_before
         grown = max(0, peak - before) if peak is not None and before is not None else None
         return {"times_us": times, "cpu_us": cpu_us, "peak_bytes": grown}
+
+    def _idle_percent(self) -> float:
+        for _ in range(VARIANTS):
+            self._call()
+        time.sleep(0.05)
+        processor, start = time.process_time(), time.perf_counter()
+        time.sleep(0.2)
+        return 100 * (time.process_time() - processor) / (time.perf_counter() - start)
 
 
 def _reason(error: Exception) -> str:
