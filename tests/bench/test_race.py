@@ -122,4 +122,9 @@ def test_inputs_vary_where_their_kind_permits():
         assert all(sorted(item[name].ravel()) == sorted(feeds[name].ravel()) for item in variants)
     for name in ("sizes", "flag"):
         assert len({item[name].tobytes() for item in variants}) == 1
+    for item in variants:
+        assert {name: array.shape for name, array in item.items()} == {
+            name: array.shape for name, array in feeds.items()
+        }
+        assert all(array.flags.c_contiguous and array.flags.writeable for array in item.values())
     np.testing.assert_array_equal(variants[0]["image"], feeds["image"])

@@ -105,7 +105,7 @@ def vary(feeds: Feeds, variant: int) -> Feeds:
     for name, array in feeds.items():
         moves = array.dtype.kind == "f" or (array.dtype.kind in "iu" and array.ndim > 1)
         by = variant * max(1, array.size // VARIANTS) if moves else 0
-        varied[name] = np.ascontiguousarray(np.roll(array.ravel(), by).reshape(array.shape))
+        varied[name] = np.roll(array.ravel(), by).reshape(array.shape)
     return varied
 
 
