@@ -81,6 +81,13 @@ def test_an_engine_that_computes_something_else_is_out(job, echo):
     assert found["neo"].median_ms is not None
 
 
+def test_an_engine_that_answers_from_memory_is_out(job, tmp_path):
+    stale = ADAPTER.format(scale=1).replace("return [np.maximum(feeds", "feeds = task.inputs; return [np.maximum(feeds")
+    (tmp_path / "stale.py").write_text(stale)
+    engines = {"neo": ENGINES["neo"], "stale": Engine(tmp_path / "stale.py")}
+    assert measure(engines, job, reference="neo")["stale"].error == "other inputs give the same outputs"
+
+
 def test_an_engine_that_is_missing_dies_or_is_silent_says_so(job, tmp_path):
     engines = {}
     for name, text in {
