@@ -1,29 +1,23 @@
-"""The record of all measurements and the page made from it.
+"""The record of all measurements, from which ``benchmarks.page`` makes the page.
 
-``results.json`` holds one table per suite and number of threads, one row per model, one cell per engine: a time with
-its spread, or why there is none. ``RESULTS.md`` is written from it as a whole. Both are replaced atomically; a run
-replaces the cells that it measured, and drops the cells of a table that were measured on another machine or with
-another version of an engine.
+``results.json`` holds one table per suite and number of threads, one row per model, one cell per engine: its
+rounds, or why there are none; and the sections that other scripts wrote. ``RESULTS.md`` is written from it as a whole.
+Both are replaced atomically; a run replaces the cells that it measured, and drops the cells of a table that were
+measured on another machine or with another version of an engine.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
-import statistics
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import ENGINES
-from benchmarks.suites import SUITES
+from benchmarks import page
 
 JSON_PATH = Path(__file__).parent / "results.json"
-#: A load average this much above the number of threads means that other programs were running.
-BUSY_LOAD = 1.5
-
 PAGE_PATH = Path(__file__).parent / "RESULTS.md"
 
 
@@ -33,7 +27,9 @@ class Cell:
 
     ``median_ms`` is the median of the rounds' medians, ``low_ms`` and ``high_ms`` the least and the largest of these,
     ``best_ms`` the least time of a single call, ``cpu_ms`` the processor time of all threads per call, which says more
-    than time where other programs run. ``difference`` is how far the outputs are from onnxruntime's.
+    than time where other programs run. ``difference`` is how far the outputs are from onnxruntime's. ``rounds_ms`` are
+    the rounds' medians, ``stamp`` says when: only cells of one stamp were measured in turn. ``first_answer_ms`` is the
+    time from the file to the first outputs, ``import_ms`` that of importing the engine before, ``peak_bytes`` the memory that the model took at most.
     """
 
     median_ms: float | None = None
@@ -46,6 +42,11 @@ class Cell:
     difference: float | None = None
     error: str | None = None
     version: str = ""
+    stamp: str = ""
+    rounds_ms: list[float] = field(default_factory=list)
+    import_ms: float | None = None
+    first_answer_ms: float | None = None
+    peak_bytes: int | None = None
 
 
 @dataclass
@@ -77,6 +78,17 @@ class Table:
         return f"{self.suite}-{self.threads}"
 
 
+@dataclass
+class Section:
+    """A table of another script: what it shows, its columns, its rows, and what to know about them."""
+
+    title: str
+    text: str
+    head: list[str]
+    rows: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+
 def _table(fields: dict[str, Any]) -> Table:
     rows = {
         name: Row(**{**row, "cells": {engine: Cell(**cell) for engine, cell in row["cells"].items()}})
@@ -85,11 +97,18 @@ def _table(fields: dict[str, Any]) -> Table:
     return Table(**{**fields, "rows": rows})
 
 
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def read_tables(path: Path = JSON_PATH) -> dict[str, Table]:
     """Return all recorded tables, none where there is no record yet."""
-    if not path.exists():
-        return {}
-    return {key: _table(fields) for key, fields in json.loads(path.read_text()).items()}
+    return {key: _table(fields) for key, fields in _read(path).items() if key != "sections"}
+
+
+def read_sections(path: Path = JSON_PATH) -> dict[str, Section]:
+    """Return the recorded sections of other scripts."""
+    return {key: Section(**fields) for key, fields in _read(path).get("sections", {}).items()}
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -123,122 +142,38 @@ def record(table: Table, json_path: Path = JSON_PATH, page_path: Path = PAGE_PAT
             }
             merged.cells = {**kept, **({} if merged is row else merged.cells)}
     tables[table.key] = table
-    write_atomically(json_path, json.dumps({key: asdict(tables[key]) for key in sorted(tables)}, indent=1) + "\n")
-    write_atomically(page_path, page(tables))
+    _write(tables, read_sections(json_path), json_path, page_path)
 
 
-def geometric_mean(values: list[float]) -> float | None:
-    """Return the geometric mean, or None of nothing."""
-    return math.exp(statistics.fmean(math.log(value) for value in values)) if values else None
+def record_section(key: str, section: Section, json_path: Path = JSON_PATH, page_path: Path = PAGE_PATH) -> None:
+    """Replace a section of the record and write both files.
+
+    Parameters
+    ----------
+    key : str
+        Its place in the record.
+    section : Section
+        What the page shows.
+    json_path, page_path : Path
+        The two files.
+    """
+    _write(read_tables(json_path), {**read_sections(json_path), key: section}, json_path, page_path)
 
 
-def _number(value: float | None) -> str:
-    """Print three significant digits without an exponent."""
-    if value is None:
-        return ""
-    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
-    return f"{value:.{digits}f}"
+def _write(tables: dict[str, Table], sections: dict[str, Section], json_path: Path, page_path: Path) -> None:
+    fields: dict[str, Any] = {key: asdict(tables[key]) for key in sorted(tables)}
+    if sections:
+        fields["sections"] = {key: asdict(sections[key]) for key in sorted(sections)}
+    write_atomically(json_path, json.dumps(fields, indent=1) + "\n")
+    write_page(json_path, page_path)
 
 
-#: Errors of an engine that is not installed, or that has no way to run a model.
-_NOT_THERE = ("ModuleNotFoundError", "ImportError", "NotAvailableError")
+def write_page(json_path: Path = JSON_PATH, page_path: Path = PAGE_PATH) -> None:
+    """Write the page from the record."""
+    text = page.page(read_tables(json_path), read_sections(json_path), page_path.parent / "pictures")
+    write_atomically(page_path, text)
 
 
-def _reasons(table: Table, names: list[str], engines: list[str]) -> list[str]:
-    """Return why cells are empty: one line for an engine that has one reason everywhere, else one for each model."""
-    lines = []
-    for engine in engines:
-        cells = {name: table.rows[name].cells[engine] for name in names if engine in table.rows[name].cells}
-        errors = {cell.error for cell in cells.values()}
-        if len(cells) > 1 and len(errors) == 1 and None not in errors:
-            lines.append(f"- {engine}: {errors.pop()}")
-        else:
-            lines += [f"- {name}, {engine}: {cell.error}" for name, cell in cells.items() if cell.error]
-    return lines
-
-
-def _cell(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
-    if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
-        return "n/a" if (cell.error or "").startswith(_NOT_THERE) else "failed"
-    spread = (cell.high_ms - cell.low_ms) / cell.median_ms / 2
-    return f"{_number(cell.median_ms)} ± {spread:.0%} ({_number(cell.best_ms)})"
-
-
-def _time(row: Row, engine: str) -> float | None:
-    return row.cells[engine].median_ms if engine in row.cells else None
-
-
-def _best_peer(row: Row) -> tuple[float, str] | None:
-    times = [(_time(row, engine), engine) for engine in row.cells if engine != "neo"]
-    return min([(time, engine) for time, engine in times if time is not None], default=None)
-
-
-def _ratio(time: float | None, of: float | None) -> str:
-    return f"{time / of:.2f}" if time is not None and of else ""
-
-
-def render(table: Table) -> str:
-    """Return one table as Markdown, with what it was measured on and the reasons of what failed."""
-    engines = [engine for engine in ENGINES if any(engine in row.cells for row in table.rows.values())]
-    threads = f"{table.threads} thread" + ("s" if table.threads > 1 else "")
-    lines = [f"## {SUITES[table.suite][0]}: {threads}", ""]
-    head = [
-        "model",
-        "GMAC",
-        *[f"{engine}, ms" for engine in engines],
-        "best peer",
-        "neo / best",
-        "neo / ort",
-        "limit, ms",
-    ]
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    order = [entry.name for entry in SUITES[table.suite][1]()]
-    names = sorted(table.rows, key=lambda name: (order.index(name) if name in order else len(order), name))
-    for name in names:
-        row = table.rows[name]
-        best, neo = _best_peer(row), _time(row, "neo")
-        gmac = f"{'' if row.complete else '≥ '}{_number(row.gmac)}"
-        fields = [name, gmac, *[_cell(row.cells.get(engine)) for engine in engines]]
-        fields += [best[1] if best else "", _ratio(neo, best[0] if best else None)]
-        fields += [_ratio(neo, _time(row, "ort")), _number(row.limit_ms)]
-        lines.append("| " + " | ".join(fields) + " |")
-    for engine, of in (("best peer", None), ("onnxruntime", "ort")):
-        ratios = []
-        for row in table.rows.values():
-            best, neo = _best_peer(row), _time(row, "neo")
-            against = (best[0] if best else None) if of is None else _time(row, of)
-            if neo is not None and against is not None:
-                ratios.append(neo / against)
-        mean = geometric_mean(ratios)
-        if mean is not None:
-            lines += ["", f"neo / {engine}, geometric mean of {len(ratios)}: {mean:.2f}; worst {max(ratios):.2f}."]
-    disturbed = [name for name in names if table.rows[name].load > BUSY_LOAD + table.threads]
-    if disturbed:
-        lines += ["", f"Measured while other programs ran, so of little worth: {', '.join(disturbed)}."]
-    if reasons := _reasons(table, names, engines):
-        lines += ["", "Not measured:", "", *reasons]
-    versions = sorted({cell.version for row in table.rows.values() for cell in row.cells.values() if cell.version})
-    lines += ["", "Measured on " + "; ".join(f"{key}: {value}" for key, value in table.environment.items()) + "."]
-    if table.limits:
-        lines.append(f"Limits: {table.limits['gflops']:.0f} GFLOP/s, {table.limits['gbytes']:.0f} GB/s from memory.")
-    lines += [f"Engines: {'; '.join(versions)}.", f"Last command: `{table.command}`.", ""]
-    return "\n".join(lines)
-
-
-_HEAD = """# Results
-
-Written by `python -m benchmarks.run`; do not edit. Every engine runs in a process of its own with the same number of
-threads and in float32. Rounds are interleaved: in each round every engine is measured in turn while the others are
-stopped. A cell is the median of the rounds' medians of single calls, from arrays in memory to arrays in memory, with
-half the range of the rounds. "Limit" is the time of all convolutions, matrix products and recurrent layers done
-directly at the measured peak of this machine, or at the speed their weights arrive where these exceed 12 MiB; it
-leaves out everything else.
-
-"""
-
-
-def page(tables: dict[str, Table]) -> str:
-    """Return the whole page."""
-    return _HEAD + "\n".join(render(tables[key]) for key in sorted(tables))
+def json_beside(page_path: Path) -> Path:
+    """Return where the record of a page is."""
+    return page_path.with_name(page_path.stem.lower() + ".json")

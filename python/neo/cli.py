@@ -78,7 +78,11 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
     command = add("bench", _bench, "time a model")
     add_model(command)
-    command.add_argument("--seconds", type=float, default=2.0, help="how long to measure")
+    command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
+    command.add_argument("--peers", action="store_true", help="beside every engine that is installed, in float32")
+    command.add_argument(
+        "--rounds", type=int, default=15, help="with --peers: interleaved rounds (default: %(default)s)"
+    )
     command = add("profile", _profile, "where the time goes, step by step")
     add_model(command)
     command.add_argument("--top", type=int, default=25, help="rows of the table")
@@ -206,8 +210,32 @@ def _run(options: argparse.Namespace) -> None:
         part.replace(target)
 
 
+def _bench_beside(options: argparse.Namespace, module: Module) -> None:
+    from neo.bench.beside import measure_beside, print_beside
+
+    if options.rounds < 1:
+        msg = f"[cli] --rounds must be positive. Got {options.rounds}, expected 1 or more"
+        raise ModelError(msg)
+    inputs = {name: np.asarray(value) for name, value in _inputs(options, module).items()}
+    arguments = {"target": options.target, "shapes": _sizes(options), "tune": options.tune}
+    if options.database:
+        arguments["database"] = str(Path(options.database).absolute())
+    found = measure_beside(
+        Path(options.model),
+        inputs,
+        threads=module.threads,
+        options=arguments,
+        rounds=options.rounds,
+        seconds=options.seconds,
+    )
+    print_beside(found, threads=module.threads)
+
+
 def _bench(options: argparse.Namespace) -> None:
     module = _compile(options)
+    if options.peers:
+        _bench_beside(options, module)
+        return
     inputs = _inputs(options, module)
     module.run(inputs)
     times: list[float] = []

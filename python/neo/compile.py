@@ -105,7 +105,7 @@ def compile(  # noqa: A001  (the name users expect)
     graph = _native.run_passes(graph)
 
     problem = _build_problem(graph, target, threads, routines)
-    arrays = _arrays(problem, accuracy, memory)
+    arrays = selection_arrays(problem, accuracy, memory)
 
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
         return problem.lower(list(choice), total_us, threads)
@@ -120,7 +120,7 @@ def compile(  # noqa: A001  (the name users expect)
             tuning = tune_problem(bench, context, stored, seconds=seconds, name=graph.name)
             chosen = choose(
                 arrays,
-                _arrays(problem, accuracy, memory),
+                selection_arrays(problem, accuracy, memory),
                 tuning,
                 bench=bench,
                 limits=[accuracy, memory],
@@ -141,7 +141,8 @@ def _check_runs_here(target: str) -> None:
         raise UnsupportedError(msg)
 
 
-def _arrays(problem: _native.Problem, accuracy: str | None, memory: int | None) -> Problem:
+def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memory: int | None = None) -> Problem:
+    """The arrays of a selection problem, with the limits that the user sets."""
     edges: dict[tuple[int, int], np.ndarray[Any, np.dtype[np.float64]]] = {}
     for u, v, matrix in problem.edges:
         edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from neo.bench import EngineError, EngineProcess
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks import results
+from benchmarks import page, results
 from benchmarks.limits import Limits, measure_limits
-from benchmarks.process import EngineError, EngineProcess
-from benchmarks.results import Cell, Row, Table
+from benchmarks.peers import ENGINES
+from benchmarks.results import Cell, Row, Section, Table
 from benchmarks.work import Product, Work, count_work
 
 
@@ -112,8 +113,8 @@ def test_cells_of_another_version_or_machine_are_dropped(tmp_path: Path) -> None
     assert list(results.read_tables(files[0])["networks-2"].rows) == ["vgg16"]
 
 
-def test_the_page_shows_times_ratios_and_reasons() -> None:
-    text = results.render(
+def test_the_page_shows_times_speed_ups_and_reasons() -> None:
+    text = page.render(
         table(
             resnet18={"neo": cell(4), "ort": cell(8), "ncnn": cell(5)},
             vgg11={"neo": cell(40), "ort": cell(20), "ncnn": Cell(error="no such layer")},
@@ -121,19 +122,111 @@ def test_the_page_shows_times_ratios_and_reasons() -> None:
     )
     lines = text.splitlines()
     assert (
-        "| resnet18 | 1.00 | 4.00 ± 10% (3.20) | 8.00 ± 10% (6.40) | 5.00 ± 10% (4.00) | ncnn | 0.80 | 0.50 |  |"
-        in lines
+        "| resnet18 | 1.00 | 4.00 ± 10% (3.20) | 8.00 ± 10% (6.40) | 5.00 ± 10% (4.00) | ncnn | 1.25 |  |  |" in lines
     )
-    assert "| vgg11 | 1.00 | 40.0 ± 10% (32.0) | 20.0 ± 10% (16.0) | failed | ort | 2.00 | 2.00 |  |" in lines
+    assert "| vgg11 | 1.00 | 40.0 ± 10% (32.0) | 20.0 ± 10% (16.0) | failed | ort | 0.50 |  |  |" in lines
     assert "- vgg11, ncnn: no such layer" in lines
     assert not any("other programs" in line for line in lines)
-    assert "neo / onnxruntime, geometric mean of 2: 1.00; worst 2.00." in lines
+    summary = next(line for line in lines if line.startswith("Speed-up of neo over the best peer"))
+    assert "geometric mean 0.79 of 2 models; slower (lower bound under 0.98): 1 (vgg11); worst 0.50 (vgg11)." in summary
+    assert "2 without an interval" in summary
+
+
+def in_turn(times: list[float], stamp: str = "now") -> Cell:
+    middle = sorted(times)[len(times) // 2]
+    low, high = min(times), max(times)
+    return Cell(median_ms=middle, low_ms=low, high_ms=high, best_ms=low, rounds_ms=times, stamp=stamp)
+
+
+def test_a_speed_up_is_the_median_of_the_ratios_of_each_round() -> None:
+    # The machine is twice as slow in every other round; neo is 1.5 times as fast in each.
+    drift = [1.0, 2.0] * 8
+    row = Row(cells={"neo": in_turn([2 * x for x in drift]), "ort": in_turn([3 * x for x in drift])})
+    found = page.speed_up(row)
+    assert found is not None
+    assert (found.peer, found.bounded, found.not_slower) == ("ort", True, True)
+    assert (found.ratio.low, found.ratio.median, found.ratio.high) == (1.5, 1.5, 1.5)
+
+
+def test_a_lower_bound_under_the_limit_is_slower() -> None:
+    neo = [1.0] * 11 + [1.2] * 5
+    row = Row(cells={"neo": in_turn(neo), "ort": in_turn([1.0] * 16)})
+    found = page.speed_up(row)
+    assert found is not None
+    assert found.ratio.median == 1.0
+    assert not found.not_slower
+
+
+def test_cells_that_were_not_measured_in_turn_have_no_interval() -> None:
+    row = Row(cells={"neo": in_turn([1.0] * 15), "ort": in_turn([2.0] * 15, "yesterday")})
+    found = page.speed_up(row)
+    assert found is not None
+    assert not found.bounded
+    assert found.ratio.median == 2.0
+
+
+def test_the_page_shows_intervals_shares_first_answers_and_memory() -> None:
+    neo, ort = in_turn([2.0] * 15), in_turn([3.0] * 15)
+    neo.first_answer_ms, neo.peak_bytes, neo.import_ms = 50.0, 3 * 2**20, 7.0
+    whole = table(resnet18={"neo": neo, "ort": ort})
+    whole.rows["resnet18"].limit_ms = 1.0
+    lines = page.render(whole).splitlines()
+    assert "| resnet18 | 1.00 | 2.00 ± 0% (2.00) | 3.00 ± 0% (3.00) | ort | 1.50 [1.50, 1.50] | 1.00 | 50% |" in lines
+    assert "| resnet18 | 50.0 | 3.00 |" in lines
+    assert "Importing the engine before that took, median, ms: neo 7.00." in lines
+
+
+def test_scalability_compares_tables_of_one_suite() -> None:
+    one = table(resnet18={"neo": cell(9), "ort": cell(8)}, vgg11={"neo": cell(32), "ncnn": cell(3)})
+    one.threads = 1
+    two = table(resnet18={"neo": cell(6), "ort": cell(4)}, vgg11={"neo": cell(20)})
+    lines = page.page({"networks-1": one, "networks-2": two}, {}).splitlines()
+    assert "| resnet18 | 1.50 | 2.00 |" in lines
+    assert "| vgg11 | 1.60 |  |" in lines
+    assert "| geometric mean | 1.55 | 2.00 |" in lines
+
+
+def test_tuned_neo_is_no_peer() -> None:
+    row = Row(cells={"neo": in_turn([2.0] * 15), "neo-tuned": in_turn([1.0] * 15), "ort": in_turn([3.0] * 15)})
+    found = page.speed_up(row), page.speed_up(row, "neo-tuned")
+    assert [up.ratio.median for up in found if up] == [1.5, 3.0]
+
+
+def test_sections_of_other_scripts_stay_when_tables_are_recorded(tmp_path: Path) -> None:
+    files = (tmp_path / "r.json", tmp_path / "r.md")
+    results.record_section("pool", Section("The pool", "Why.", ["a", "b"], [["1", "2"]], ["Note."]), *files)
+    results.record(table(resnet18={"ort": cell(8)}), *files)
+    text = files[1].read_text()
+    assert "## The pool\n\nWhy.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nNote.\n" in text
+    assert "resnet18" in text
+
+
+def test_the_record_of_the_repository_reads() -> None:
+    assert results.read_tables()
+
+
+def test_pictures_of_a_table(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from benchmarks import pictures
+
+    whole = table(
+        resnet18={"neo": in_turn([2.0, 2.5, 2.2]), "ort": in_turn([3.0, 3.1, 3.2])},
+        vgg11={"neo": in_turn([2.0])},
+    )
+    whole.rows["resnet18"].limit_ms = 1.0
+    found = pictures.draw(whole, tmp_path)
+    assert [path.name for path in found] == ["speed_up-networks-2.svg", "limit_share-networks-2.svg"]
+    text = found[0].read_text()
+    assert "resnet18" in text
+    assert "vgg11" not in text
+    results.record(whole, tmp_path / "r.json", tmp_path / "r.md")
+    assert not pictures.draw(table(vgg11={"neo": cell(1)}), tmp_path)
 
 
 def test_the_page_says_once_that_an_engine_is_not_installed() -> None:
     missing = "ModuleNotFoundError: No module named 'ncnn'"
     rows = {name: {"ort": cell(8), "ncnn": Cell(error=missing)} for name in ("resnet18", "vgg11")}
-    lines = results.render(table(**rows)).splitlines()
+    lines = page.render(table(**rows)).splitlines()
     assert sum("| n/a |" in line for line in lines) == 2
     assert [line for line in lines if "ncnn: " in line] == [f"- ncnn: {missing}"]
 
@@ -141,7 +234,7 @@ def test_the_page_says_once_that_an_engine_is_not_installed() -> None:
 def test_the_page_names_what_was_disturbed() -> None:
     busy = table(resnet18={"ort": cell(8)}, vgg11={"ort": cell(20)})
     busy.rows["vgg11"].load = 9.0
-    assert "Measured while other programs ran, so of little worth: vgg11." in results.render(busy).splitlines()
+    assert "Measured while other programs ran, so of little worth: vgg11." in page.render(busy).splitlines()
 
 
 def test_limits_of_this_machine_grow_with_threads() -> None:
@@ -160,7 +253,7 @@ def test_the_recorded_command_leaves_out_places_of_files() -> None:
     assert [entry.name for entry in arguments.entries] == ["vgg11", "resnet18"]
     assert run._command(arguments) == (
         "python -m benchmarks.run --suite networks --engines ort,neo --models vgg11,resnet18 --threads 2 "
-        "--rounds 7 --slice 0.5"
+        "--rounds 15 --slice 0.5"
     )
 
 
@@ -183,21 +276,24 @@ def relu(tmp_path: Path) -> dict[str, Any]:
         "path": str(path),
         "inputs": str(tmp_path / "inputs.npz"),
         "input_names": ["x"],
+        "outputs": ["y"],
         "threads": 1,
         "cache": str(tmp_path),
         "network": None,
         "tflite": None,
+        "options": {},
     }
 
 
 def test_an_engine_answers_from_its_own_process(tmp_path: Path, relu: dict[str, Any]) -> None:
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    engine = EngineProcess("ort", 1)
+    engine = EngineProcess(ENGINES["ort"].adapter, 1)
     try:
         assert engine.ask({"do": "version"}, 60)["version"].startswith("onnxruntime")
         assert engine.ask({"do": "load", "task": relu}, 60)["load_ms"] > 0
-        engine.ask({"do": "outputs", "path": str(tmp_path / "out.npz")}, 60)
-        np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["a0"], [0, 2, 0, 4])
+        for variant, expected in ((0, [0, 2, 0, 4]), (1, [4, 0, 2, 0])):
+            engine.ask({"do": "outputs", "path": str(tmp_path / "out.npz"), "variant": variant}, 60)
+            np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["a0"], expected)
         engine.hold()
         with pytest.raises(EngineError, match="no answer to 'measure'"):
             engine.ask({"do": "measure", "seconds": 0.01}, 0.3)
@@ -207,7 +303,7 @@ def test_an_engine_answers_from_its_own_process(tmp_path: Path, relu: dict[str, 
 
 
 def test_a_failing_engine_says_why_and_lives_on(relu: dict[str, Any]) -> None:
-    engine = EngineProcess("torch", 1)
+    engine = EngineProcess(ENGINES["torch"].adapter, 1)
     try:
         with pytest.raises(EngineError, match="no model is loaded"):
             engine.ask({"do": "measure", "seconds": 0.01}, 60)
@@ -218,7 +314,7 @@ def test_a_failing_engine_says_why_and_lives_on(relu: dict[str, Any]) -> None:
 
 
 def test_a_dead_engine_is_told_from_a_silent_one() -> None:
-    engine = EngineProcess("no-such-engine", 1, python="/bin/false")
+    engine = EngineProcess(ENGINES["ort"].adapter, 1, python="/bin/false")
     try:
         with pytest.raises(EngineError, match="ended with 1"):
             engine.ask({"do": "load"}, 60)

@@ -75,6 +75,24 @@ def test_bench_prints_the_median(neo_command, digits_file):
     assert re.fullmatch(r"[\d.]+ ms median, [\d.]+ to [\d.]+ ms \(10 to 90 %\), \d+ calls, 1 threads?, cpu\n", out)
 
 
+def test_bench_beside_the_installed_engines(neo_command, digits_file):
+    pytest.importorskip("onnxruntime", reason="no peer is installed")
+    status, out, err = neo_command(
+        "bench", digits_file, "--peers", "--rounds", "2", "--seconds", "0.02", "--shape", "N=2", "--threads", "1"
+    )
+    assert status == 0, err
+    assert "1 thread, float32, 2 interleaved rounds" in out
+    assert re.search(r"neo +│ +[\d.]+ │ +│", out)
+    assert re.search(r"ort +│ +[\d.]+ │ +[\d.]+ \[[\d.]+, [\d.]+\] │", out)
+    assert re.search(r"neo \d\S*; onnxruntime \S+, defaults", out)
+    assert re.search(r"^(litert: NotImplementedError: no float TFLite|not installed: .*litert)", out, re.MULTILINE)
+
+
+def test_bench_beside_peers_needs_rounds(neo_command, digits_file):
+    status, _, err = neo_command("bench", digits_file, "--peers", "--rounds", "0")
+    assert (status, err) == (1, "[cli] --rounds must be positive. Got 0, expected 1 or more\n")
+
+
 def test_profile_prints_a_table_and_writes_json_and_a_picture(neo_command, digits_file, tmp_path):
     pytest.importorskip("matplotlib")
     status, out, err = neo_command(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.peers import Run, Task
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neo.bench.worker import Feeds, Outputs, Task
 
 
 def version() -> str:
@@ -12,7 +16,7 @@ def version() -> str:
     return f"onnxruntime {onnxruntime.__version__}, defaults"
 
 
-def load(task: Task) -> Run:
+def load(task: Task) -> tuple[Callable[[Feeds], Any], Callable[[Any], Outputs]]:
     """Create a session."""
     import onnxruntime
 
@@ -20,4 +24,4 @@ def load(task: Task) -> Run:
     options.log_severity_level = 3
     options.intra_op_num_threads = task.threads
     session = onnxruntime.InferenceSession(str(task.path), options, providers=["CPUExecutionProvider"])
-    return lambda: list(session.run(None, task.inputs))
+    return lambda feeds: feeds, lambda feeds: list(session.run(None, feeds))

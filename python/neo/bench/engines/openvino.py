@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers import Run, Task
+if TYPE_CHECKING:
+    from neo.bench.worker import Feeds, Outputs, Task
 
 
 def version() -> str:
@@ -14,7 +16,7 @@ def version() -> str:
     return f"openvino {openvino.__version__.split('-')[0]}, latency, f32, pinned"
 
 
-def load(task: Task) -> Run:
+def load(task: Task) -> tuple[Callable[[Feeds], Any], Callable[[Any], Outputs]]:
     """Compile for the shapes of the inputs."""
     import openvino
 
@@ -31,8 +33,8 @@ def load(task: Task) -> Run:
     request = core.compile_model(model, "CPU", settings).create_infer_request()
     count = len(model.outputs)
 
-    def run() -> list[np.ndarray]:
-        answer = request.infer(task.inputs, share_inputs=True)
+    def run(feeds: Any) -> Outputs:
+        answer = request.infer(feeds, share_inputs=True)
         return [answer[index] for index in range(count)]
 
-    return run
+    return lambda feeds: feeds, run

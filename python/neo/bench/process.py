@@ -13,7 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+__all__ = ["EngineError", "EngineProcess"]
+
+_WORKER = Path(__file__).with_name("worker.py")
+#: The folder that holds the package, which a worker of neo with this interpreter must import too.
+_PACKAGES = Path(__file__).resolve().parents[2]
 
 
 class EngineError(Exception):
@@ -25,21 +29,22 @@ class EngineProcess:
 
     Parameters
     ----------
-    engine : str
-        A key of ``benchmarks.peers.ENGINES``.
+    adapter : Path
+        The engine's adapter.
     threads : int
         For the engines that take the number from the environment.
     python : str
         The interpreter whose environment holds the engine.
     """
 
-    def __init__(self, engine: str, threads: int, python: str = sys.executable) -> None:
-        self.engine = engine
+    def __init__(self, adapter: Path, threads: int, python: str = sys.executable) -> None:
         self._log = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        if python == sys.executable:
+            places = [str(_PACKAGES), environment.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
         self._process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", engine],
-            cwd=REPOSITORY,
+            [python, str(_WORKER), str(adapter)],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

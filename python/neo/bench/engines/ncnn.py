@@ -6,11 +6,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.peers import NotAvailableError, Run, Task, converted
+if TYPE_CHECKING:
+    from neo.bench.worker import Feeds, Outputs, Task
 
 
 def version() -> str:
@@ -20,8 +23,12 @@ def version() -> str:
     return f"ncnn {ncnn.__version__}, pnnx, float32"
 
 
+def convert(task: Task) -> None:
+    """Write the weights for ncnn, and the graph beside them."""
+    task.convert("ncnn", lambda target: _convert(task, target))
+
+
 def _convert(task: Task, target: Path) -> None:
-    """Write the weights to ``target`` and the graph beside it."""
     from pnnx import EXEC_PATH
 
     kinds = {"float32": "f32", "int32": "i32", "int64": "i64"}
@@ -33,7 +40,7 @@ def _convert(task: Task, target: Path) -> None:
         weights, graph = Path(folder) / "model.ncnn.bin", Path(folder) / "model.ncnn.param"
         if done.returncode or not weights.exists():
             lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-            raise NotAvailableError(f"pnnx failed ({done.returncode}): {lines[-1] if lines else 'no output'}")
+            raise NotImplementedError(f"pnnx failed ({done.returncode}): {lines[-1] if lines else 'no output'}")
         shutil.move(graph, _graph_of(target))
         shutil.move(weights, target)
 
@@ -42,20 +49,20 @@ def _graph_of(weights: Path) -> Path:
     return weights.with_name(weights.name.replace(".partial", "") + ".param")
 
 
-def _fold_batch(array: np.ndarray) -> np.ndarray:
+def _fold_batch(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array without its batch axis, which ncnn's blobs lack."""
     if array.ndim > 1 and array.shape[0] == 1:
         array = array[0]
     if array.ndim > 4:
-        raise NotAvailableError(f"ncnn has no blobs of {array.ndim} axes")
+        raise NotImplementedError(f"ncnn has no blobs of {array.ndim} axes")
     return np.ascontiguousarray(array)
 
 
-def load(task: Task) -> Run:
+def load(task: Task) -> tuple[Callable[[Feeds], Any], Callable[[Any], Outputs]]:
     """Load the converted network; its blobs are named in0, in1, ... and out0, out1, ..."""
     import ncnn
 
-    weights = converted(task, "ncnn", lambda path: _convert(task, path))
+    weights = task.converted("ncnn")
     graph = _graph_of(weights)
     net = ncnn.Net()
     options = net.opt
@@ -65,12 +72,15 @@ def load(task: Task) -> Run:
         if hasattr(options, name):
             setattr(options, name, False)
     if net.load_param(str(graph)) or net.load_model(str(weights)):
-        raise NotAvailableError("ncnn could not load what pnnx wrote")
+        raise NotImplementedError("ncnn could not load what pnnx wrote")
     blobs = set(re.findall(r"\bout\d+\b", graph.read_text()))
     count = len(blobs)
-    inputs = [(f"in{index}", _fold_batch(value)) for index, value in enumerate(task.inputs.values())]
+    names = list(task.inputs)
 
-    def run() -> list[np.ndarray]:
+    def arrange(feeds: Feeds) -> list[tuple[str, Any]]:
+        return [(f"in{index}", _fold_batch(feeds[name])) for index, name in enumerate(names)]
+
+    def run(inputs: list[tuple[str, Any]]) -> Outputs:
         extractor = net.create_extractor()
         for name, value in inputs:
             extractor.input(name, ncnn.Mat(value))
@@ -82,4 +92,4 @@ def load(task: Task) -> Run:
             answers.append(np.array(blob))
         return answers
 
-    return run
+    return arrange, run
