@@ -22,8 +22,10 @@ std::vector<int64_t> offered_tiles(const ConvShape& s, int64_t lanes) {
   std::vector<int64_t> tiles;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t tile = 2; tile <= kWinogradMaxTile; tile += 2) {
-    const auto fits = [&](int64_t kernel) { return kernel == 1 || is_winograd_tile(tile, kernel); };
-    if (!fits(s.kh) || !fits(s.kw)) continue;
+    const auto fits = [&](int64_t kernel, int64_t stride) {
+      return kernel == 1 || is_winograd_tile(tile, kernel, stride);
+    };
+    if (!fits(s.kh, s.stride_h) || !fits(s.kw, s.stride_w)) continue;
     const double error = winograd_error(s, tile);
     if (error > kMostError) continue;
     WinogradSchedule schedule;
