@@ -405,24 +405,27 @@ def test_the_stated_error_is_not_far_above(kernel, tile):
     assert error >= 0.7 * stated
 
 
-def conv_model(channels, size, kernel):
+def conv_model(channels, size, kernel, strides=(1, 1)):
     random = np.random.default_rng(channels)
     depth = channels * kernel[0] * kernel[1]
     w = (random.standard_normal([channels, channels, *kernel]) / np.sqrt(depth)).astype(np.float32)
     dims = [1, channels, size, size]
+    out = [1, channels, *(-(-size // stride) for stride in strides)]
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[n // 2 for n in kernel] * 2)],
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", strides=strides, pads=[n // 2 for n in kernel] * 2)],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)],
         [onnx.numpy_helper.from_array(w, "w")],
     )
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 1), (5, 5)], ids=str)
-def test_strict_accuracy_keeps_to_the_direct_method(kernel):
-    model = conv_model(64, 28, kernel)
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [(k, (1, 1)) for k in [(3, 3), (1, 7), (5, 1), (5, 5)]] + [((3, 3), (2, 2))], ids=str
+)
+def test_strict_accuracy_keeps_to_the_direct_method(kernel, strides):
+    model = conv_model(64, 28 * strides[0], kernel, strides)
 
     def routines(**options):
         return [step.routine for step in neo.compile(model, **options).steps]
@@ -431,10 +434,12 @@ def test_strict_accuracy_keeps_to_the_direct_method(kernel):
     assert not any(r.startswith(WINOGRAD) for r in routines(accuracy="strict"))
 
 
-@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 5)], ids=str)
-def test_a_default_compile_keeps_the_limit_of_accuracy(kernel):
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [(k, (1, 1)) for k in [(3, 3), (1, 7), (5, 5)]] + [((3, 3), (2, 2))], ids=str
+)
+def test_a_default_compile_keeps_the_limit_of_accuracy(kernel, strides):
     """The rule of docs/accuracy.md holds for the error of every tile, beside ONNX Runtime."""
-    model = conv_model(64, 28, kernel)
+    model = conv_model(64, 28 * strides[0], kernel, strides)
     module = neo.compile(model)
     assert any(step.routine.startswith(WINOGRAD) for step in module.steps)
     neo.testing.assert_close(module, model)
