@@ -59,7 +59,6 @@ py::list call(Module& module, const py::list& inputs, CancelToken* token, std::v
   {
     const py::gil_scoped_release release;
     results = module.call(values, options);
-    values.clear();
   }
   py::list out;
   for (const HostValue& v : results) out.append(to_python(v));

@@ -8,6 +8,7 @@
 #include "lower/lower.h"
 #include "routines/routine.h"
 #include "runtime/module.h"
+#include "runtime/thread_pool.h"
 
 namespace neo::python {
 namespace {
@@ -104,7 +105,8 @@ void bind_select(py::module_& m) {
           "lower",
           [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe) {
             const py::gil_scoped_release release;
-            auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target);
+            const auto team = process_thread_pool().lease(threads, Oversubscribe::No);
+            auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team);
             return std::make_shared<Module>(std::move(plan), threads, oversubscribe);
           },
           py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false);

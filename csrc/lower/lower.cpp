@@ -1,6 +1,8 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <set>
 
 #include "base/check.h"
@@ -11,12 +13,13 @@ namespace {
 class BlockBuilder {
  public:
   BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-               const OpRegistry& ops, const Target& target, std::set<std::string> outer_symbols)
+               const OpRegistry& ops, const Target& target, Team& team, std::set<std::string> outer_symbols)
       : graph_(graph),
         problem_(problem),
         choices_(choices),
         ops_(ops),
         target_(target),
+        team_(team),
         known_(std::move(outer_symbols)) {}
 
   std::shared_ptr<const Block> build() {
@@ -26,6 +29,7 @@ class BlockBuilder {
       held_[{input, plain_schema(input->type).to_string()}] = slot;
     }
     find_live();
+    make_steps();
     start_region();
     for (const auto& node : graph_.nodes()) {
       if (live_.count(node.get())) emit(*node);
@@ -76,6 +80,37 @@ class BlockBuilder {
       }
     }
     for (const Value* v : graph_.outputs) reads_[v] += 2;
+  }
+
+  // The steps of the block, which pack their constants: those with the most first, on all threads.
+  void make_steps() {
+    std::vector<const Candidate*> chosen;
+    for (const Node* node : live_) {
+      const auto& candidate = choice_of(*node).candidate;
+      if (candidate && (candidate->kind == Candidate::Kind::Step || candidate->kind == Candidate::Kind::Host)) {
+        chosen.push_back(&*candidate);
+      }
+    }
+    std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
+      return a->cost.packed_bytes > b->cost.packed_bytes;
+    });
+    std::vector<std::unique_ptr<Step>> made(chosen.size());
+    std::vector<std::exception_ptr> errors(chosen.size());
+    std::atomic<size_t> next{0};
+    team_.parallel_for(team_.size(), [&](int64_t begin, int64_t end, int) {
+      if (begin == end) return;
+      for (size_t i = next++; i < chosen.size(); i = next++) {
+        try {
+          made[i] = chosen[i]->routine->make(*chosen[i], target_, ops_);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      }
+    });
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      if (errors[i]) std::rethrow_exception(errors[i]);
+      steps_[chosen[i]] = std::move(made[i]);
+    }
   }
 
   int add_slot(const Value& value, Slot::Storage storage, Layout layout) {
@@ -222,7 +257,7 @@ class BlockBuilder {
   }
 
   void emit_step(const Node& node, const Candidate& candidate) {
-    std::shared_ptr<const Step> step = candidate.routine->make(candidate, target_, ops_);
+    std::shared_ptr<const Step> step = std::move(steps_.at(&candidate));
     const bool host = candidate.kind == Candidate::Kind::Host;
     const Workload& workload = *candidate.workload;
     if (!host) {
@@ -345,7 +380,7 @@ class BlockBuilder {
   }
 
   std::shared_ptr<const Block> lower_body(const Graph& body) {
-    return BlockBuilder(body, problem_, choices_, ops_, target_, known_).build();
+    return BlockBuilder(body, problem_, choices_, ops_, target_, team_, known_).build();
   }
 
   int owned_output(const Value* value) {
@@ -419,9 +454,11 @@ class BlockBuilder {
   const std::vector<int>& choices_;
   const OpRegistry& ops_;
   const Target& target_;
+  Team& team_;
   std::set<std::string> known_;
   std::shared_ptr<Block> block_ = std::make_shared<Block>();
   std::set<const Node*> live_;
+  std::map<const Candidate*, std::unique_ptr<Step>> steps_;
   std::map<const Value*, int> reads_;
   std::map<Key, int> held_;
   std::map<const Value*, std::pair<int, Schema>> made_;  // as its producer gave it
@@ -433,10 +470,10 @@ class BlockBuilder {
 }  // namespace
 
 std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-                                  double total_us, const OpRegistry& ops, const Target& target) {
+                                  double total_us, const OpRegistry& ops, const Target& target, Team& team) {
   NEO_ASSERT(choices.size() == problem.costs.size());
   auto plan = std::make_shared<Plan>();
-  plan->root = BlockBuilder(graph, problem, choices, ops, target, {}).build();
+  plan->root = BlockBuilder(graph, problem, choices, ops, target, team, {}).build();
   for (const Value* v : graph.inputs) plan->input_names.push_back(v->name);
   for (const Value* v : graph.outputs) plan->output_names.push_back(v->name);
   plan->estimate_us = total_us;

@@ -4,15 +4,16 @@
 #include <vector>
 
 #include "exec/plan.h"
+#include "exec/team.h"
 #include "lower/problem.h"
 
 namespace neo {
 
-// Selection to Plan: emits each chosen candidate once, each conversion once, packs constants, cuts blocks into regions
-// and says which buffers may share memory. `choices` has one entry per variable of the problem, which must be of this
-// graph.
+// Selection to Plan, on the threads of the team: emits each chosen candidate once, each conversion once, packs
+// constants, cuts blocks into regions and says which buffers may share memory. `choices` has one entry per variable of
+// the problem, which must be of this graph.
 std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-                                  double total_us, const OpRegistry& ops, const Target& target);
+                                  double total_us, const OpRegistry& ops, const Target& target, Team& team);
 
 // Fills in `planned` and `may_share` of every region of a block.
 void plan_memory(Block& block);

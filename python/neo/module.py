@@ -69,6 +69,11 @@ class Module:
             np.dtype(t.dtype) if kinds[t.name] == "tensor" and t.dtype in _NUMPY else None for t in self._inputs
         ]
         self._kinds = [kinds[t.name] for t in self._inputs]
+        # An array of just these needs no look at its parts; no array has the shape None.
+        self._exact = [
+            (i, dtype, t.shape if t.shape is not None and all(isinstance(d, int) for d in t.shape) else None)
+            for i, (t, dtype) in enumerate(zip(self._inputs, self._dtypes, strict=True))
+        ]
         self._kinds_by_name = dict(kinds)
         self._problem = problem
         self._choices = list(choices)
@@ -120,7 +125,12 @@ class Module:
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
         if len(args) == len(self._inputs) and not kwargs:
-            results = self._native.call([self._check(i, x) for i, x in enumerate(args)])
+            results = self._native.call(
+                [
+                    x if type(x) is np.ndarray and x.dtype is dtype and x.shape == shape else self._check(i, x)
+                    for x, (i, dtype, shape) in zip(args, self._exact, strict=True)
+                ]
+            )
             return results[0] if len(results) == 1 else tuple(results)
         named = {self._inputs[i].name: x for i, x in enumerate(args)}
         for name, x in kwargs.items():

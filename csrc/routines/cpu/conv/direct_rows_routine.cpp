@@ -16,14 +16,17 @@ TaskSplit split_of(const DirectRowsPlan& plan) {
 double estimate_us(const ConvProblem& problem, const DirectRowsPlan& plan, const Target& target) {
   // In cycles of one vector FMA.
   constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 30, kStore = 2;
-  constexpr double kCopy = 3, kGather = 24;  // of a vector into the row buffer
+  constexpr double kCopy = 10, kGather = 30;  // of a vector into the row buffer
+  constexpr double kPanelBytes = 262144;      // a panel of pixels this large makes its sums half as slow again
   const ConvShape& s = plan.shape;
   const double vectors = static_cast<double>(ceil_div(std::min(plan.columns, s.ow), plan.lanes));
   const double panels = std::ceil(vectors / static_cast<double>(plan.schedule.vectors));
   const double width = vectors / panels;
   const double rows = static_cast<double>(s.group_oc()) / static_cast<double>(plan.channel_tiles);
   const auto taps = static_cast<double>(plan.taps), inner = static_cast<double>(plan.inner);
-  const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0});
+  const double panel_bytes = taps * inner * width * static_cast<double>(plan.lanes) * 4;
+  const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0}) * 1.06 *
+                     (1 + 0.5 * std::min(1.0, panel_bytes / kPanelBytes));
   const double tile = taps * (inner * sum + kTap) + kTile + kStore * rows * width;
   const double line = panels * static_cast<double>(plan.channel_tiles) * tile;
   const double fill = static_cast<double>(s.group_ic() * plan.buffer.rows * plan.buffer.row) /
