@@ -49,11 +49,13 @@ struct Kernels {
 };
 
 // Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
-// memory for few tiles, are worth more tiles.
+// memory for few tiles, are worth more tiles: small weights where those still stay there, large ones always.
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kFew = 14, kMany = 28;
   const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
-  const bool many = winograd_weight_size(plan) * 4 > target.l2_bytes / 2 || workspace * 5 <= target.l2_bytes * 2;
+  const int64_t weights = winograd_weight_size(plan) * 4;
+  const int64_t small = workspace > target.l2_bytes ? 6 * target.l2_bytes : target.l2_bytes / 2;
+  const bool many = weights > small || workspace * 5 <= target.l2_bytes * 2;
   const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
