@@ -191,8 +191,8 @@ void bench_winograd(const Tier& tier, double peak, const ConvShape& s, int64_t t
   };
   const double whole = time(*tier.winograd);
   WinogradKernels without_input = *tier.winograd, without_output = *tier.winograd;
-  for (auto& kernel : without_input.input) kernel = [](const WinogradPass&) {};
-  for (auto& row : without_output.output) {
+  for (auto& kernel : without_input.input[1]) kernel = [](const WinogradPass&) {};
+  for (auto& row : without_output.output[1]) {
     for (auto& kernel : row) kernel = [](const WinogradPass&) {};
   }
   const double input = whole - time(without_input), output = whole - time(without_output);

@@ -31,11 +31,24 @@ FORMS = {
 }
 # Outputs of these sizes along each axis are cut into so few tiles that the larger ones pay.
 FORM_SIZES = {2: [1, 2, 3, 7, 11, 13, 17], 4: [4, 8, 11, 12, 19], 6: [6, 17, 18, 11]}
+# Kernels and strides beyond 1; all have tiles of 2 and 4.
+STRIDED = [
+    ((3, 3), (2, 2)),
+    ((1, 3), (1, 2)),
+    ((3, 1), (2, 1)),
+    ((3, 1), (2, 2)),
+    ((1, 3), (3, 2)),
+    ((3, 3), (2, 1)),
+    ((5, 3), (1, 2)),
+]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_tile = pytest.mark.parametrize("tile", TILES)
 by_form = pytest.mark.parametrize(
     ("kernel", "tile"), [(kernel, tile) for kernel, tiles in FORMS.items() for tile in tiles], ids=str
+)
+by_strided = pytest.mark.parametrize(
+    ("kernel", "strides", "tile"), [(*form, tile) for form in STRIDED for tile in (2, 4)], ids=str
 )
 
 
@@ -81,6 +94,51 @@ def test_other_kernels_agree_with_the_reference(tier, kernel, tile, seed):
     attrs = {"kernel_shape": list(kernel), "pads": pads}
     case.build([pick(case.random, [1, 1, 2]), ic, *sizes], [oc, ic, *kernel], attrs, tail_of(case.random))
     case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@by_strided
+@pytest.mark.parametrize("seed", range(8))
+def test_strides_agree_with_the_reference(tier, kernel, strides, tile, seed):
+    case = Case(1000 * tile + seed)
+    random = case.random
+    pads = [int(n) for n in random.integers(0, 3, 4)]
+    outputs = [pick(random, FORM_SIZES[tile]) for _ in kernel]
+    sizes = []
+    for i in (0, 1):
+        unread = int(random.integers(0, strides[i]))
+        size = (outputs[i] - 1) * strides[i] + kernel[i] + unread - pads[i] - pads[i + 2]
+        pads[i + 2] += min(0, size - 1)
+        pads[i] += min(0, pads[i + 2])
+        pads[i + 2] = max(0, pads[i + 2])
+        sizes.append(max(1, size))
+    ic, oc = (int(n) for n in random.integers(1, 70, 2))
+    attrs = {"kernel_shape": list(kernel), "strides": list(strides), "pads": pads}
+    case.build([pick(random, [1, 1, 2, 3]), ic, *sizes], [oc, ic, *kernel], attrs, tail_of(random))
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("sizes", [[11, 12], [14, 27]])
+def test_strides_with_padding_that_follows_from_the_sizes(tier, tile, auto_pad, sizes):
+    case = Case(18)
+    attrs = {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": auto_pad}
+    case.build([1, 9, *sizes], [20, 9, 3, 3], attrs, "relu")
+    case.check(tier, winograd(case, tier, tile))
+
+
+@by_tier
+@pytest.mark.parametrize("tile", [2, 4])
+def test_strides_with_sizes_that_are_symbols(tier, tile):
+    case = Case(19)
+    attrs = attrs_of([1, 0, 2, 1], strides=[2, 2])
+    case.build([1, 10, 16, 17], [21, 10, 3, 3], attrs, "relu", symbols=True)
+    pinned = case.check(tier, winograd(case, tier, tile))
+    for dims in ([1, 10, 1, 3], [3, 10, 13, 5], [2, 10, 40, 37], [0, 10, 8, 8]):
+        x = floats(case.random, dims)
+        assert_close(pinned(x), case.graph.evaluate([x])[0], 2 * case.depth, dims)
 
 
 @by_tier
@@ -134,14 +192,15 @@ def test_any_batch(tier, tile, batch):
     case.check(tier, winograd(case, tier, tile))
 
 
-def check_lanes(tier, kernel, tile):
+def check_lanes(tier, kernel, tile, strides=(1, 1)):
     """The clamp would make them 0.25, which the second node's transform reads."""
     graph, random = _native.Graph(), np.random.default_rng(13)
-    x = floats(random, [1, 42, 18, 18])
+    x = floats(random, [1, 42, *(18 if stride == 1 else 62 for stride in strides)])
     value = graph.add_input("x", "float32", list(x.shape))
     for name, oc, ic in (("first", 43, 42), ("second", 7, 43)):
         w = graph.add_constant(f"{name}.w", floats(random, [oc, ic, *kernel]))
-        attrs = {"kernel_shape": list(kernel), "pads": [n // 2 for n in kernel] * 2, "clamp_min": 0.25}
+        attrs = {"kernel_shape": list(kernel), "strides": list(strides), "pads": [n // 2 for n in kernel] * 2}
+        attrs["clamp_min"] = 0.25
         value = graph.add_node("Conv", [value, w], [name], attrs, name).outputs[0]
     graph.outputs = [value]
     pins = {}
@@ -162,6 +221,12 @@ def test_lanes_beyond_the_channels_stay_zero(tier, tile):
 @by_form
 def test_lanes_beyond_the_channels_stay_zero_for_other_kernels(tier, kernel, tile):
     check_lanes(tier, kernel, tile)
+
+
+@by_tier
+@by_strided
+def test_lanes_beyond_the_channels_stay_zero_for_strides(tier, kernel, strides, tile):
+    check_lanes(tier, kernel, tile, strides)
 
 
 @by_tier
@@ -203,6 +268,19 @@ def test_other_kernels_give_the_same_bits_on_any_number_of_threads(tier, kernel,
 
 
 @by_tier
+@by_strided
+def test_strides_give_the_same_bits_on_any_number_of_threads(tier, kernel, strides, tile):
+    case = Case(20)
+    attrs = {"kernel_shape": list(kernel), "strides": list(strides), "pads": [n // 2 for n in kernel] * 2}
+    sizes = [24 * strides[0], 30 * strides[1]]
+    case.build([1, 33, *sizes], [80, 33, *kernel], attrs, "relu")
+    pinned = case.check(tier, winograd(case, tier, tile))
+    once = pinned(*case.inputs)
+    for threads in (2, 3, 5):
+        assert np.array_equal(once, pinned(*case.inputs, threads=threads))
+
+
+@by_tier
 def test_a_team_shares_panels_evenly(tier):
     """Few tiles leave the panels as the only tasks; whatever their number, the results are those of one member."""
     case = Case(17)
@@ -222,7 +300,8 @@ def test_a_team_shares_panels_evenly(tier):
         ([1, 4, 8, 8], [4, 4, 2, 3], {}, "a side of the kernel is not 1, 3, 5 or 7"),
         ([1, 4, 12, 12], [4, 4, 1, 9], {}, "a side of the kernel is not 1, 3, 5 or 7"),
         ([1, 4, 8, 8], [4, 4, 1, 1], {}, "the kernel is 1x1"),
-        ([1, 4, 8, 8], [4, 4, 3, 3], {"strides": [1, 2]}, "the stride is not 1"),
+        ([1, 4, 8, 8], [4, 4, 3, 3], {"strides": [1, 3]}, "the stride is not 1, nor 2 of three taps"),
+        ([1, 4, 8, 8], [4, 4, 3, 5], {"strides": [2, 2]}, "the stride is not 1, nor 2 of three taps"),
         ([1, 4, 8, 8], [4, 4, 3, 3], {"dilations": [2, 1]}, "the dilation is not 1"),
         ([1, 4, 8, 8], [4, 2, 3, 3], {"group": 2}, "more than one group"),
         ([1, 4, 8, 8, 8], [4, 4, 3, 3, 3], {}, "more than two spatial axes"),
@@ -261,27 +340,32 @@ def rms(x):
     return float(np.sqrt(np.mean(np.square(x))))
 
 
-def exact_conv(x, w):
+def exact_conv(x, w, strides):
     """Convolution without padding in float64."""
     rows, columns = x.shape[2] - w.shape[2] + 1, x.shape[3] - w.shape[3] + 1
     taps = np.ndindex(*w.shape[2:])
     x, w = x.astype(np.float64), w.astype(np.float64)
-    return sum(np.einsum("nchw,kc->nkhw", x[:, :, i : i + rows, j : j + columns], w[:, :, i, j]) for i, j in taps)
+
+    def read(i, j):
+        return x[:, :, i : i + rows : strides[0], j : j + columns : strides[1]]
+
+    return sum(np.einsum("nchw,kc->nkhw", read(i, j), w[:, :, i, j]) for i, j in taps)
 
 
-def check_stated_error(kernel, tile, channels, positive, size):
+def check_stated_error(kernel, tile, channels, positive, size, strides=(1, 1)):
     """The rms error against float64, in units of the direct method's, is what the candidate says or less."""
     random = np.random.default_rng(channels)
-    x = random.standard_normal([1, channels, size + kernel[0] - 1, size + kernel[1] - 1]).astype(np.float32)
+    sizes = [(size - 1) * strides[i] + kernel[i] for i in (0, 1)]
+    x = random.standard_normal([1, channels, *sizes]).astype(np.float32)
     x = np.abs(x) if positive else x
     w = random.standard_normal([32, channels, *kernel]).astype(np.float32)
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", list(x.shape)), graph.add_constant("w", w)]
-    graph.outputs = [graph.add_node("Conv", operands, ["conv"], {}, "conv").outputs[0]]
+    graph.outputs = [graph.add_node("Conv", operands, ["conv"], {"strides": list(strides)}, "conv").outputs[0]]
     tier = TIERS[-1]
     found = [c for c in candidates(graph, tier, "conv") if c["routine"].startswith(WINOGRAD)]
     (candidate,) = [c for c in found if f"tile={tile}" in c["routine"]]
-    exact = exact_conv(x, w)
+    exact = exact_conv(x, w, strides)
     error = rms(compile_pinned(graph, tier, {"conv": candidate["routine"]})(x) - exact)
     direct = rms(compile_pinned(graph, tier, {"conv": DIRECT})(x) - exact)
     assert 0 < error <= candidate["error"] * direct
@@ -302,30 +386,46 @@ def test_the_stated_error_of_other_kernels_holds(kernel, tile, channels, positiv
     check_stated_error(kernel, tile, channels, positive, 18)
 
 
+@by_strided
+@pytest.mark.parametrize("channels", [32, 192])
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_stated_error_of_strides_holds(kernel, strides, tile, channels, positive):
+    check_stated_error(kernel, tile, channels, positive, 20, strides)
+
+
+@by_strided
+def test_the_stated_error_of_strides_is_not_far_above(kernel, strides, tile):
+    error, stated = check_stated_error(kernel, tile, 128, False, 20, strides)
+    assert error >= 0.7 * stated
+
+
 @by_form
 def test_the_stated_error_is_not_far_above(kernel, tile):
     error, stated = check_stated_error(kernel, tile, 128, False, 18)
     assert error >= 0.7 * stated
 
 
-def conv_model(channels, size, kernel):
+def conv_model(channels, size, kernel, strides=(1, 1)):
     random = np.random.default_rng(channels)
     depth = channels * kernel[0] * kernel[1]
     w = (random.standard_normal([channels, channels, *kernel]) / np.sqrt(depth)).astype(np.float32)
     dims = [1, channels, size, size]
+    out = [1, channels, *(-(-size // stride) for stride in strides)]
     graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[n // 2 for n in kernel] * 2)],
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", strides=strides, pads=[n // 2 for n in kernel] * 2)],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)],
         [onnx.numpy_helper.from_array(w, "w")],
     )
     return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
-@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 1), (5, 5)], ids=str)
-def test_strict_accuracy_keeps_to_the_direct_method(kernel):
-    model = conv_model(64, 28, kernel)
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [(k, (1, 1)) for k in [(3, 3), (1, 7), (5, 1), (5, 5)]] + [((3, 3), (2, 2))], ids=str
+)
+def test_strict_accuracy_keeps_to_the_direct_method(kernel, strides):
+    model = conv_model(64, 28 * strides[0], kernel, strides)
 
     def routines(**options):
         return [step.routine for step in neo.compile(model, **options).steps]
@@ -334,10 +434,12 @@ def test_strict_accuracy_keeps_to_the_direct_method(kernel):
     assert not any(r.startswith(WINOGRAD) for r in routines(accuracy="strict"))
 
 
-@pytest.mark.parametrize("kernel", [(3, 3), (1, 7), (5, 5)], ids=str)
-def test_a_default_compile_keeps_the_limit_of_accuracy(kernel):
+@pytest.mark.parametrize(
+    ("kernel", "strides"), [(k, (1, 1)) for k in [(3, 3), (1, 7), (5, 5)]] + [((3, 3), (2, 2))], ids=str
+)
+def test_a_default_compile_keeps_the_limit_of_accuracy(kernel, strides):
     """The rule of docs/accuracy.md holds for the error of every tile, beside ONNX Runtime."""
-    model = conv_model(64, 28, kernel)
+    model = conv_model(64, 28 * strides[0], kernel, strides)
     module = neo.compile(model)
     assert any(step.routine.startswith(WINOGRAD) for step in module.steps)
     neo.testing.assert_close(module, model)

@@ -24,10 +24,11 @@ int64_t spread(int64_t floats) {
   return (ceil_div(floats, kLine) | 1) * kLine;
 }
 
-// Rows are what points give the weights: (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform.
+// Rows are what points give the weights: (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform. Of
+// stride 2, every other weight; rows of the middle one follow.
 std::vector<double> weight_transform(const WinogradAxis& axis) {
   if (axis.kernel == 1) return {1.0};
-  const int64_t pairs = (axis.points() - 2) / 2;
+  const int64_t pairs = axis.pairs();
   const double* points = kWinogradPoints[pairs];
   std::vector<double> g(static_cast<size_t>(axis.points() * axis.kernel), 0.0);
   double whole = 1;
@@ -39,11 +40,12 @@ std::vector<double> weight_transform(const WinogradAxis& axis) {
     for (int64_t sign = 0; sign < 2; ++sign) {
       double* row = &g[static_cast<size_t>((1 + 2 * i + sign) * axis.kernel)];
       row[0] = 1 / scale;
-      for (int64_t k = 1; k < axis.kernel; ++k) row[k] = row[k - 1] * (sign ? -p : p);
+      for (int64_t k = axis.stride; k < axis.kernel; k += axis.stride) row[k] = row[k - axis.stride] * (sign ? -p : p);
     }
   }
   g.front() = 1 / whole;
-  g.back() = 1;
+  if (axis.stride == 1) g.back() = 1;
+  for (int64_t i = 2 * pairs + 1; axis.stride == 2 && i < axis.points(); ++i) g[static_cast<size_t>(i * 3 + 1)] = 1;
   return g;
 }
 
@@ -86,8 +88,12 @@ struct TileRun {
   }
 };
 
-int64_t pairs_of(const WinogradAxis& axis) {
-  return (axis.points() - 2) / 2;
+auto input_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
+  return kernels.input[axis.stride][axis.pairs()];
+}
+
+auto output_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
+  return kernels.output[axis.stride][axis.pairs()][axis.tile / 2];
 }
 
 // One axis alone: every tile at once.
@@ -96,13 +102,14 @@ void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels
   const ConvShape& s = plan.shape;
   const bool along_h = plan.h.kernel > 1;
   const WinogradAxis& axis = along_h ? plan.h : plan.w;
-  const int64_t ih = run.top - s.pad_top;
+  const auto transform = input_transform(kernels, axis);
+  const int64_t ih = run.top * s.stride_h - s.pad_top;
   t.src_step = along_h ? s.iw * plan.lanes : plan.lanes;
   t.dst_step = plan.input_point;
   t.dst_block = plan.lanes;
   t.blocks = plan.ic_vectors;
   for (int64_t i = 0; i < run.size(); ++i) {
-    const int64_t iw = run.left + i * plan.w.tile - s.pad_left;
+    const int64_t iw = run.left * s.stride_w + i * plan.w.step() - s.pad_left;
     const int64_t at = along_h ? ih : iw, size = along_h ? s.ih : s.iw;
     const int64_t across = along_h ? iw : ih, across_size = along_h ? s.iw : s.ih;
     const bool is_inside = across >= 0 && across < across_size;
@@ -110,7 +117,7 @@ void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels
     t.end = is_inside ? std::clamp<int64_t>(size - at, 0, axis.points()) : 0;
     t.first = (ih * s.iw + iw) * plan.lanes;
     t.dst = transformed + i * plan.tile_stride;
-    kernels.input[pairs_of(axis)](t);
+    transform(t);
   }
 }
 
@@ -119,8 +126,8 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
                          float* transformed, float* half) {
   const ConvShape& s = plan.shape;
   const int64_t lanes = plan.lanes;
-  const int64_t ih = run.top - s.pad_top, iw = run.left - s.pad_left;
-  const int64_t columns = (run.size() - 1) * plan.w.tile + plan.w.points();
+  const int64_t ih = run.top * s.stride_h - s.pad_top, iw = run.left * s.stride_w - s.pad_left;
+  const int64_t columns = (run.size() - 1) * plan.w.step() + plan.w.points();
   const int64_t left = std::clamp<int64_t>(-iw, 0, columns), right = std::clamp<int64_t>(s.iw - iw, left, columns);
   const int64_t rows = plan.h.points();
   t.src_step = s.iw * lanes;
@@ -132,7 +139,7 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   t.lines = right - left;
   t.begin = std::clamp<int64_t>(-ih, 0, rows);
   t.end = std::clamp<int64_t>(s.ih - ih, 0, rows);
-  t.ahead = 2 * plan.w.tile * lanes;
+  t.ahead = 2 * plan.w.step() * lanes;
   WinogradPass second;
   second.src = half;
   second.src_step = lanes;
@@ -144,20 +151,21 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.lines = rows;
   second.end = plan.w.points();
   const float* image = t.src;
+  const auto along_h = input_transform(kernels, plan.h), along_w = input_transform(kernels, plan.w);
   for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
     t.src = image;
     t.first = b * t.src_block + (ih * s.iw + iw + left) * lanes;
     t.blocks = second.blocks = std::min(plan.run_vectors, plan.ic_vectors - b);
-    kernels.input[pairs_of(plan.h)](t);
+    along_h(t);
     for (int64_t line = 0; line < t.blocks * rows; ++line) {
       float* row = half + line * columns * lanes;
       std::fill_n(row, left * lanes, 0.0f);
       std::fill_n(row + right * lanes, (columns - right) * lanes, 0.0f);
     }
     for (int64_t i = 0; i < run.size(); ++i) {
-      second.first = i * plan.w.tile * lanes;
+      second.first = i * plan.w.step() * lanes;
       second.dst = transformed + i * plan.tile_stride + b * lanes;
-      kernels.input[pairs_of(plan.w)](second);
+      along_w(second);
     }
   }
 }
@@ -238,7 +246,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   last.epilogue = &e;
   first.blocks = last.blocks = vectors.size();
   const WinogradAxis& axis = along_h ? plan.h : plan.w;
-  const auto transform = kernels.output[pairs_of(axis)][axis.tile / 2];
+  const auto transform = output_transform(kernels, axis);
   for (int64_t i = tiles.begin; i < tiles.end; ++i) {
     const TileRun at = TileRun::of(plan, i, i + 1);
     const int64_t pixel = (at.top * s.ow + at.left) * lanes;
@@ -246,7 +254,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
     const int64_t rows = std::min(plan.h.tile, s.oh - at.top), columns = std::min(plan.w.tile, s.ow - at.left);
     if (is_plane) {
       first.src = src;
-      kernels.output[pairs_of(plan.h)][plan.h.tile / 2](first);
+      output_transform(kernels, plan.h)(first);
       last.lines = rows;
     } else {
       last.src = src;
@@ -264,26 +272,31 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   }
 }
 
-WinogradAxis axis_of(int64_t kernel, int64_t tile, int64_t size) {
+WinogradAxis axis_of(int64_t kernel, int64_t stride, int64_t tile, int64_t size) {
   WinogradAxis axis;
   axis.kernel = kernel;
+  axis.stride = stride;
   axis.tile = kernel == 1 ? 1 : tile;
   axis.tiles = ceil_div(size, axis.tile);
   return axis;
 }
 
-double axis_error(int64_t tile, int64_t kernel) {
+double axis_error(int64_t tile, int64_t kernel, int64_t stride) {
   constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
+  constexpr double kStridedErrors[2] = {0.74, 1.18};
+  if (stride == 2 && kernel > 1) return kStridedErrors[tile / 2 - 1];
   return kernel == 1 ? 1 : kErrors[(kernel - 3) / 2][tile / 2 - 1];
 }
 
 }  // namespace
 
 const char* reject_winograd(const ConvShape& s) {
-  const auto is_taken = [](int64_t kernel) { return is_winograd_tile(kernel == 1 ? 1 : 2, kernel); };
-  if (!is_taken(s.kh) || !is_taken(s.kw)) return "a side of the kernel is not 1, 3, 5 or 7";
+  const auto is_taken = [](int64_t kernel, int64_t stride) {
+    return is_winograd_tile(kernel == 1 ? 1 : 2, kernel, stride);
+  };
+  if (!is_taken(s.kh, 1) || !is_taken(s.kw, 1)) return "a side of the kernel is not 1, 3, 5 or 7";
   if (s.kh == 1 && s.kw == 1) return "the kernel is 1x1";
-  if (s.stride_h != 1 || s.stride_w != 1) return "the stride is not 1";
+  if (!is_taken(s.kh, s.stride_h) || !is_taken(s.kw, s.stride_w)) return "the stride is not 1, nor 2 of three taps";
   if (s.dilation_h != 1 || s.dilation_w != 1) return "the dilation is not 1";
   if (s.groups != 1) return "more than one group";
   return nullptr;
@@ -296,8 +309,8 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.shape = shape;
   plan.schedule = schedule;
   plan.lanes = lanes;
-  plan.h = axis_of(shape.kh, schedule.tile, shape.oh);
-  plan.w = axis_of(shape.kw, schedule.tile, shape.ow);
+  plan.h = axis_of(shape.kh, shape.stride_h, schedule.tile, shape.oh);
+  plan.w = axis_of(shape.kw, shape.stride_w, schedule.tile, shape.ow);
   plan.points = plan.h.points() * plan.w.points();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
   plan.oc_vectors = ceil_div(shape.oc, lanes);
@@ -314,7 +327,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.run = 4;
   int64_t half = 0;
   if (plan.is_plane()) {
-    const int64_t floats = ((plan.run - 1) * plan.w.tile + plan.w.points()) * plan.h.points() * lanes;
+    const int64_t floats = ((plan.run - 1) * plan.w.step() + plan.w.points()) * plan.h.points() * lanes;
     plan.run_vectors = std::clamp<int64_t>(kHalfFloats / floats, 1, plan.ic_vectors);
     half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.product_row);
   }
@@ -356,7 +369,8 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
 }
 
 double winograd_error(const ConvShape& shape, int64_t tile) {
-  return axis_error(tile, shape.kh) * axis_error(tile, shape.kw) * (1 + 4.5 / static_cast<double>(shape.ic));
+  return axis_error(tile, shape.kh, shape.stride_h) * axis_error(tile, shape.kw, shape.stride_w) *
+         (1 + 4.5 / static_cast<double>(shape.ic));
 }
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,

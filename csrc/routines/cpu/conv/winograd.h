@@ -1,14 +1,19 @@
 #pragma once
 
-// Winograd convolution F(m, r), stride 1, on NCHW[x]c with x the vector width. An axis with a kernel of r = 3, 5 or 7
-// taps is cut into tiles of m pixels, each the transform of m + r - 1 products between transformed input and
-// transformed weights, summed over the input channels: m + r - 1 multiplications in place of r m. Both axes are
-// transformed one after the other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task
-// takes a block of tiles through input transform, products (the tile kernels of GEMM) and output transform, so that
-// what is transformed stays in the cache of its core.
+// Winograd convolution F(m, r) on NCHW[x]c with x the vector width. An axis with a kernel of r = 3, 5 or 7 taps is cut
+// into tiles of m pixels, each the transform of m + r - 1 products between transformed input and transformed weights,
+// summed over the input channels: m + r - 1 multiplications in place of r m. Both axes are transformed one after the
+// other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task takes a block of tiles
+// through input transform, products (the tile kernels of GEMM) and output transform, so that what is transformed stays
+// in the cache of its core.
 //
-// The transforms interpolate at 0, +-points and infinity, which makes rounding errors grow with m and r; see
-// winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read it.
+// An axis of stride 2 with three taps is the sum of two convolutions of stride 1: the outer taps on every other sample,
+// which is F(m, 2), and the middle tap on the samples between, which are passed through: 2 m + 1 multiplications in
+// place of 3 m.
+//
+// The transforms interpolate at 0, +-points and, where the stride is 1, infinity, which makes rounding errors grow with
+// m and r; see winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read
+// it.
 
 #include <stdint.h>
 
@@ -18,18 +23,20 @@
 
 namespace neo {
 
-// The positive interpolation points of transforms with 2, 4, ..., 12 points: near those of least error over the shapes
+// The positive interpolation points of transforms with 0, 1, ... of them: near those of least error over the shapes
 // that use them, and short binary fractions, which keeps most constants of the transforms exact.
 constexpr int kWinogradMaxPairs = 5;
 constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
     {}, {1}, {0.625, 1.5}, {0.5, 1, 2}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
 constexpr int kWinogradMaxTile = 6;
+constexpr int kWinogradMaxStride = 2;
 
 // The tiles that there are kernels for.
-constexpr bool is_winograd_tile(int64_t tile, int64_t kernel) {
+constexpr bool is_winograd_tile(int64_t tile, int64_t kernel, int64_t stride) {
   if (kernel == 1) return tile == 1;
-  if (kernel != 3 && kernel != 5 && kernel != 7) return false;
-  return tile >= 2 && tile % 2 == 0 && tile <= kWinogradMaxTile;
+  if (tile < 2 || tile % 2 != 0) return false;
+  if (stride == 2) return kernel == 3 && tile <= 4;
+  return stride == 1 && (kernel == 3 || kernel == 5 || kernel == 7) && tile <= kWinogradMaxTile;
 }
 
 // What follows the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
@@ -56,11 +63,11 @@ struct WinogradPass {
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
 
-// The transforms of one instruction set: `input` by (points - 2) / 2, `output` also by tile / 2.
+// The transforms of one instruction set, by the stride and the pairs of points of an axis, `output` also by tile / 2.
 struct WinogradKernels {
   int lanes;
-  void (*input[kWinogradMaxPairs + 1])(const WinogradPass&);
-  void (*output[kWinogradMaxPairs + 1][kWinogradMaxTile / 2 + 1])(const WinogradPass&);
+  void (*input[kWinogradMaxStride + 1][kWinogradMaxPairs + 1])(const WinogradPass&);
+  void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile / 2 + 1])(const WinogradPass&);
 };
 
 namespace scalar {
@@ -85,10 +92,12 @@ struct WinogradSchedule {
 
 // One axis of a plan.
 struct WinogradAxis {
-  int64_t kernel = 1, tile = 1;
+  int64_t kernel = 1, stride = 1, tile = 1;
   int64_t tiles = 0;  // of an image
 
-  int64_t points() const { return tile + kernel - 1; }
+  int64_t points() const { return step() + kernel - stride; }                    // and samples that a tile reads
+  int64_t step() const { return tile * stride; }                                 // samples from one tile to the next
+  int64_t pairs() const { return stride == 2 ? tile / 2 : (points() - 2) / 2; }  // of points, where kernel > 1
 };
 
 // What the shape and the schedule decide. Plain bytes, made by plan_winograd.

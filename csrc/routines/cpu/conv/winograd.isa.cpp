@@ -5,9 +5,9 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., infinity. With y = x^2, the rows of B' are the
-// coefficients of W(y), x^2 Q(y) +- p x Q(y) and x W(y), where W is the product of all (y - p^2) and Q leaves one out.
-// The leading coefficients are 1.
+// The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., and infinity where the stride is 1. With y = x^2, the
+// rows of B' are the coefficients of W(y), x^2 Q(y) +- p x Q(y) and x W(y), where W is the product of all (y - p^2) and
+// Q leaves one out. The leading coefficients are 1.
 template <int N>
 struct Transform {
   float point[N];
@@ -38,32 +38,41 @@ constexpr Transform<N> make_transform() {
   return t;
 }
 
-template <int N>
-NEO_INLINE void transform_input(const F32 (&d)[2 * N + 2], F32 (&t)[2 * N + 2]) {
+// Of N pairs of points and stride S: after those of the points, of stride 2 also the samples that are passed through.
+template <int N, int S>
+constexpr int kPoints = S == 1 ? 2 * N + 2 : 4 * N + 1;
+
+template <int N, int S>
+NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<N, S>]) {
   constexpr Transform<N> c = make_transform<N>();
-  F32 zeroth = d[2 * N], infinite = d[2 * N + 1];
+  F32 zeroth = d[2 * N * S];
 #pragma GCC unroll 8
-  for (int k = 0; k < N; ++k) {
-    zeroth = fma(broadcast(c.whole[k]), d[2 * k], zeroth);
-    infinite = fma(broadcast(c.whole[k]), d[2 * k + 1], infinite);
-  }
+  for (int k = 0; k < N; ++k) zeroth = fma(broadcast(c.whole[k]), d[2 * k * S], zeroth);
   t[0] = zeroth;
-  t[2 * N + 1] = infinite;
+  if constexpr (S == 1) {
+    F32 infinite = d[2 * N + 1];
+#pragma GCC unroll 8
+    for (int k = 0; k < N; ++k) infinite = fma(broadcast(c.whole[k]), d[2 * k + 1], infinite);
+    t[2 * N + 1] = infinite;
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * N; ++i) t[2 * N + 1 + i] = d[2 * i + 1];
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
-    F32 even = d[2 * N], odd = d[2 * N - 1];
+    F32 even = d[2 * N * S], odd = d[(2 * N - 1) * S];
 #pragma GCC unroll 8
     for (int k = 0; k < N - 1; ++k) {
-      even = fma(broadcast(c.part[i][k]), d[2 * k + 2], even);
-      odd = fma(broadcast(c.part[i][k]), d[2 * k + 1], odd);
+      even = fma(broadcast(c.part[i][k]), d[(2 * k + 2) * S], even);
+      odd = fma(broadcast(c.part[i][k]), d[(2 * k + 1) * S], odd);
     }
     t[1 + 2 * i] = fma(broadcast(c.point[i]), odd, even);
     t[2 + 2 * i] = fnma(broadcast(c.point[i]), odd, even);
   }
 }
 
-template <int N, int M>
-NEO_INLINE void transform_output(const F32 (&m)[2 * N + 2], F32 (&y)[M]) {
+template <int N, int M, int S>
+NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
   constexpr Transform<N> c = make_transform<N>();
   F32 sum[N], difference[N];
 #pragma GCC unroll 8
@@ -78,14 +87,15 @@ NEO_INLINE void transform_output(const F32 (&m)[2 * N + 2], F32 (&y)[M]) {
 #pragma GCC unroll 8
     for (int i = 1; i < N; ++i) value = fma(broadcast(c.power[i][r]), r % 2 == 0 ? sum[i] : difference[i], value);
     if (r == 0) value = m[0] + value;
-    if (r == M - 1) value = value + m[2 * N + 1];
+    if (S == 2) value = value + m[2 * N + 1 + r];
+    if (S == 1 && r == M - 1) value = value + m[2 * N + 1];
     y[r] = value;
   }
 }
 
-template <int N>
+template <int N, int S>
 void run_input(const WinogradPass& t) {
-  constexpr int kSize = 2 * N + 2;
+  constexpr int kSize = kPoints<N, S>;
   const bool whole = t.begin == 0 && t.end == kSize;
   for (int64_t b = 0; b < t.blocks; ++b) {
     for (int64_t l = 0; l < t.lines; ++l) {
@@ -103,16 +113,16 @@ void run_input(const WinogradPass& t) {
 #pragma GCC unroll 16
         for (int i = 0; i < kSize; ++i) d[i] = i >= t.begin && i < t.end ? load(src + i * t.src_step) : zero();
       }
-      transform_input<N>(d, v);
+      transform_input<N, S>(d, v);
 #pragma GCC unroll 16
       for (int i = 0; i < kSize; ++i) store(dst + i * t.dst_step, v[i]);
     }
   }
 }
 
-template <int N, int M>
+template <int N, int M, int S>
 void run_output(const WinogradPass& t) {
-  constexpr int kSize = 2 * N + 2;
+  constexpr int kSize = kPoints<N, S>;
   const WinogradEpilogue* e = t.epilogue;
   const F32 lo = broadcast(e ? e->lo : 0.0f), hi = broadcast(e ? e->hi : 0.0f);
   for (int64_t b = 0; b < t.blocks; ++b) {
@@ -124,7 +134,7 @@ void run_output(const WinogradPass& t) {
       F32 m[kSize], y[M];
 #pragma GCC unroll 16
       for (int i = 0; i < kSize; ++i) m[i] = load(src + i * t.src_step);
-      transform_output<N, M>(m, y);
+      transform_output<N, M, S>(m, y);
       if (!e) {
 #pragma GCC unroll 8
         for (int i = 0; i < M; ++i) store(dst + i * t.dst_step, y[i]);
@@ -151,7 +161,7 @@ void run_output(const WinogradPass& t) {
 template <int N, int M>
 constexpr void fill_output(WinogradKernels& table) {
   if constexpr (M <= 2 * N && M <= kWinogradMaxTile) {
-    if constexpr (is_winograd_tile(M, 2 * N + 3 - M)) table.output[N][M / 2] = run_output<N, M>;
+    if constexpr (is_winograd_tile(M, 2 * N + 3 - M, 1)) table.output[1][N][M / 2] = run_output<N, M, 1>;
     fill_output<N, M + 2>(table);
   }
 }
@@ -159,8 +169,12 @@ constexpr void fill_output(WinogradKernels& table) {
 template <int N>
 constexpr void fill(WinogradKernels& table) {
   if constexpr (N <= kWinogradMaxPairs) {
-    table.input[N] = run_input<N>;
+    table.input[1][N] = run_input<N, 1>;
     fill_output<N, 2>(table);
+    if constexpr (is_winograd_tile(2 * N, 3, 2)) {
+      table.input[2][N] = run_input<N, 2>;
+      table.output[2][N][N] = run_output<N, 2 * N, 2>;
+    }
     fill<N + 1>(table);
   }
 }

@@ -22,8 +22,10 @@ std::vector<int64_t> offered_tiles(const ConvShape& s, int64_t lanes) {
   std::vector<int64_t> tiles;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t tile = 2; tile <= kWinogradMaxTile; tile += 2) {
-    const auto fits = [&](int64_t kernel) { return kernel == 1 || is_winograd_tile(tile, kernel); };
-    if (!fits(s.kh) || !fits(s.kw)) continue;
+    const auto fits = [&](int64_t kernel, int64_t stride) {
+      return kernel == 1 || is_winograd_tile(tile, kernel, stride);
+    };
+    if (!fits(s.kh, s.stride_h) || !fits(s.kw, s.stride_w)) continue;
     const double error = winograd_error(s, tile);
     if (error > kMostError) continue;
     WinogradSchedule schedule;
@@ -47,11 +49,13 @@ struct Kernels {
 };
 
 // Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
-// memory for few tiles, are worth more tiles.
+// memory for few tiles, are worth more tiles: small weights where those still stay there, large ones always.
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kFew = 14, kMany = 28;
   const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
-  const bool many = winograd_weight_size(plan) * 4 > target.l2_bytes / 2 || workspace * 5 <= target.l2_bytes * 2;
+  const int64_t weights = winograd_weight_size(plan) * 4;
+  const int64_t small = workspace > target.l2_bytes ? 6 * target.l2_bytes : target.l2_bytes / 2;
+  const bool many = weights > small || workspace * 5 <= target.l2_bytes * 2;
   const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
@@ -124,19 +128,30 @@ double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Ta
   return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
-// Weights pass once from memory and then, for every further block of tiles of a thread, from the shared cache; input
-// and output pass once, from memory where they are large.
-double stream_us(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
+// What a layer reads and writes beyond the private cache, in microseconds.
+struct Streams {
+  double weights = 0;  // once from memory, in order
+  double rest = 0;     // weights from the shared cache for every further block of a thread; input and output
+
+  static Streams of(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target);
+
+  double sum() const { return weights + rest; }
+  // Prefetching hides more of what is read in order.
+  double exposed() const { return 0.15 * weights + 0.5 * rest; }
+};
+
+Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
   constexpr double kCacheBytes = 4e6;
-  // Of the target's figure, which stands for mixed traffic, reading weights in order.
-  constexpr double kAlone = 0.9, kTogether = 1.6;
-  const double memory = target.memory_gbps * std::min(kAlone * speedup, kTogether);
+  constexpr double kAlone = 0.8;  // of the target's figure, which takes all threads
+  const double memory = target.memory_gbps * std::min(kAlone * speedup, 1.0);
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
   const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
-  double us = (weights / memory + data / (data > kCacheBytes ? memory : target.l2_gbps * speedup)) / 1e3;
+  Streams us;
+  us.weights = weights / (memory * 1e3);
+  us.rest = data / ((data > kCacheBytes ? memory : target.l2_gbps * speedup) * 1e3);
   if (weights > 0.75 * static_cast<double>(target.l2_bytes)) {
     const double passes = static_cast<double>(plan.blocks) / speedup - 1;
-    us += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
+    us.rest += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
   }
   return us;
 }
@@ -145,16 +160,15 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
                    const Target& target) {
   constexpr double kStepUs = 0.4;
   constexpr double kForkUs = 1.5;
-  constexpr double kExposed = 0.5;  // of the streaming, behind arithmetic
   const TaskSplit split = split_of(plan, target.threads);
   double speedup = 1;
   if (!split.serial && target.threads > 1) {
     const auto tasks = static_cast<double>(plan.tasks);
     speedup = tasks / std::ceil(tasks / target.threads);
   }
-  const double compute = compute_us(plan, kernels, target) / speedup,
-               stream = stream_us(problem, plan, speedup, target);
-  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute + kExposed * stream, stream);
+  const double compute = compute_us(plan, kernels, target) / speedup;
+  const Streams streams = Streams::of(problem, plan, speedup, target);
+  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute + streams.exposed(), streams.sum());
 }
 
 class WinogradStep final : public KernelStep {
