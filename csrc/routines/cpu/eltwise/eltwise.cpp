@@ -17,8 +17,8 @@ using TaskKernel = decltype(&scalar::eltwise_tasks);
 
 // Below this many elements one thread is faster than two.
 constexpr int64_t kSerialElements = 16384;
-// Rows shorter than this are worth reading an operand element by element.
-constexpr int64_t kShortRow = 32;
+// Rows shorter than this are worth copying an operand run by run.
+constexpr int64_t kShortRow = kEltwiseTile;
 
 struct Axis {
   int64_t size;

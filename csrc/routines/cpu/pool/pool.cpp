@@ -95,7 +95,7 @@ class PoolStep final : public KernelStep {
   }
 
  private:
-  static int64_t row_bytes(const PoolCall& call) { return ceil_div(call.shape.axis[2].input * 4, 64) * 64; }
+  static int64_t row_bytes(const PoolCall& call) { return call.shape.plain_workspace() * 4; }
 
   Window window_;
   bool average_;

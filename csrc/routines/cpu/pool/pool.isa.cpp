@@ -23,7 +23,9 @@ NEO_INLINE Taps taps_at(const PoolAxis& a, int64_t o, bool include_pad) {
   // Taps whose position is below `limit`.
   const auto below = [&](int64_t limit) NEO_LAMBDA {
     const int64_t free = limit - first;
-    return free <= 0 ? 0 : smaller(a.kernel, (free + a.dilation - 1) / a.dilation);
+    if (free <= 0) return (int64_t)0;
+    if (free > (a.kernel - 1) * a.dilation) return a.kernel;
+    return a.dilation == 1 ? free : (free + a.dilation - 1) / a.dilation;
   };
   Taps t;
   t.begin = below(0);
@@ -73,6 +75,16 @@ NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
   t.plane = task % s.planes;
   t.image = task / s.planes;
   return t;
+}
+
+NEO_INLINE void next_row(const PoolShape& s, RowTask& t) {
+  if (++t.y < s.axis[1].output) return;
+  t.y = 0;
+  if (++t.z < s.axis[0].output) return;
+  t.z = 0;
+  if (++t.plane < s.planes) return;
+  t.plane = 0;
+  ++t.image;
 }
 
 NEO_INLINE RowWindow row_window(const PoolArgs& args, const RowTask& t) {
@@ -138,60 +150,91 @@ void pool_row(const PoolArgs& args, int64_t task) {
   }
 }
 
-// Plain layout: the rows below the window become one, then every window is a run of that one.
+// Plain layout: the rows below the window become one, padded row, in which every window is a run.
 template <bool average>
-void pool_plain_row(const PoolArgs& args, int64_t task) {
-  const PoolShape& s = args.shape;
-  const PoolAxis& a = s.axis[2];
-  const RowTask t = row_task(s, task);
-  const RowWindow w = row_window(args, t);
-  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
-  const float nothing = average ? 0.0f : -INFINITY;
-  if (w.depth.begin >= w.depth.end || w.height.begin >= w.height.end) {
-    for (int64_t o = 0; o < a.output; ++o) dst[o] = nothing;
-    return;
+struct PlainRows {
+  const PoolShape& s;
+  float* row;      // s.plain_row() floats: input position i is at row[pad + i], what surrounds it changes nothing
+  float* counts;   // per output: elements that its taps along the row count
+  float* factors;  // per output: one over its elements, where `rows` rows lie below the window
+  float rows = 0;
+
+  NEO_INLINE PlainRows(const PoolArgs& args)
+      : s(args.shape), row(args.workspace), counts(row + s.plain_row()), factors(counts + s.plain_outputs()) {
+    const PoolAxis& a = s.axis[2];
+    const F32 nothing = broadcast(average ? 0.0f : -INFINITY);
+    for (int64_t i = 0; i < s.plain_row(); i += kLanes) store(row + i, nothing);
+    if (!average) return;
+    for (int64_t o = 0; o < s.plain_outputs(); o += kLanes) store(counts + o, nothing);
+    for (int64_t o = 0; o < a.output; ++o) counts[o] = (float)taps_at(a, o, s.include_pad).count;
   }
-  const float* row = w.row(w.depth.begin, w.height.begin);
-  if ((w.depth.end - w.depth.begin) * (w.height.end - w.height.begin) > 1) {
+
+  NEO_INLINE void combine_rows(const RowWindow& w) {
+    const PoolAxis& a = s.axis[2];
+    float* to = row + a.pad;
     for (int64_t i = 0; i < a.input; i += kLanes) {
       const int64_t n = smaller(kLanes, a.input - i);
-      F32 acc = average ? zero() : load_n(row + i, n);
+      F32 acc = broadcast(average ? 0.0f : -INFINITY);
       for (int64_t z = w.depth.begin; z < w.depth.end; ++z) {
-        for (int64_t y = w.height.begin; y < w.height.end; ++y) acc = combine<average>(acc, load_n(w.row(z, y) + i, n));
+        const float* p = w.row(z, w.height.begin) + i;
+        const int64_t next = s.axis[1].dilation * s.axis[1].src;
+        for (int64_t y = w.height.begin; y < w.height.end; ++y, p += next)
+          acc = combine<average>(acc, n == kLanes ? load(p) : load_n(p, n));
       }
-      store_n(args.workspace + i, acc, n);
+      if (n == kLanes)
+        store(to + i, acc);
+      else
+        store_n(to + i, acc, n);
     }
-    row = args.workspace;
   }
-  const float rows = (float)(w.depth.count * w.height.count);
-  const Interior interior = interior_of(a);
-  int64_t o = 0;
-  while (o < a.output) {
-    if (a.stride == 1 && o >= interior.begin && o + kLanes <= interior.end) {
-      const F32 scale = broadcast(average ? 1.0f / (rows * (float)a.kernel) : 1.0f);
-      for (; o + kLanes <= interior.end; o += kLanes) {
-        const float* p = row + o - a.pad;
-        F32 acc = average ? zero() : load(p);
-        for (int64_t x = 0; x < a.kernel; ++x) acc = combine<average>(acc, load(p + x * a.dilation));
-        store(dst + o, average ? acc * scale : acc);
+
+  NEO_INLINE void set_rows(float count) {
+    if (!average || count == rows) return;
+    rows = count;
+    for (int64_t o = 0; o < s.plain_outputs(); o += kLanes) {
+      const F32 elements = load(counts + o) * broadcast(count);
+      store(factors + o, select(gt(elements, zero()), broadcast(1.0f) / elements, zero()));
+    }
+  }
+
+  // `at(p)`: the elements of kLanes neighbouring outputs below one tap, the first of which is at p.
+  template <class At>
+  NEO_INLINE void outputs(float* dst, At at) const {
+    const PoolAxis& a = s.axis[2];
+    for (int64_t o = 0; o < a.output; o += kLanes) {
+      const float* p = row + o * a.stride;
+      F32 acc = at(p);
+      for (int64_t x = 1; x < a.kernel; ++x) acc = combine<average>(acc, at(p + x * a.dilation));
+      if (average) acc = acc * load(factors + o);
+      if (o + kLanes <= a.output)
+        store(dst + o, acc);
+      else
+        store_n(dst + o, acc, a.output - o);
+    }
+  }
+
+  NEO_INLINE void run(int64_t begin, int64_t end, const PoolArgs& args) {
+    const int64_t stride = s.axis[2].stride;
+    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
+    RowTask t = row_task(s, begin);
+    for (int64_t task = begin; task < end; ++task, next_row(s, t)) {
+      const RowWindow w = row_window(args, t);
+      float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
+      if (w.depth.begin >= w.depth.end || w.height.begin >= w.height.end) {
+        for (int64_t o = 0; o < s.axis[2].output; ++o) dst[o] = average ? 0.0f : -INFINITY;
+        continue;
       }
-      continue;
+      combine_rows(w);
+      set_rows((float)(w.depth.count * w.height.count));
+      if (stride == 1)
+        outputs(dst, [](const float* p) NEO_LAMBDA { return load(p); });
+      else if (stride == 2)
+        outputs(dst, [](const float* p) NEO_LAMBDA { return even(load(p), load(p + kLanes)); });
+      else
+        outputs(dst, [=](const float* p) NEO_LAMBDA { return gather(p, apart); });
     }
-    const bool inside = o >= interior.begin && o < interior.end;
-    const Taps taps = inside ? Taps{0, a.kernel, a.kernel} : taps_at(a, o, s.include_pad);
-    if (taps.begin >= taps.end) {
-      dst[o++] = nothing;
-      continue;
-    }
-    const float* p = row + o * a.stride - a.pad;
-    float acc = average ? 0.0f : p[taps.begin * a.dilation];
-    for (int64_t x = taps.begin; x < taps.end; ++x) {
-      const float v = p[x * a.dilation];
-      acc = average ? acc + v : v > acc ? v : acc;
-    }
-    dst[o++] = average ? acc * (1.0f / (rows * (float)taps.count)) : acc;
   }
-}
+};
 
 // Sums in groups, so that the error grows with the logarithm of their number rather than with it.
 F32 sum_positions(const float* src, int64_t positions) {
@@ -237,12 +280,10 @@ void pool_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
 }
 
 void pool_plain_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
-  for (int64_t task = begin; task < end; ++task) {
-    if (args.shape.average)
-      pool_plain_row<true>(args, task);
-    else
-      pool_plain_row<false>(args, task);
-  }
+  if (args.shape.average)
+    PlainRows<true>(args).run(begin, end, args);
+  else
+    PlainRows<false>(args).run(begin, end, args);
 }
 
 void global_pool_tasks(const GlobalPoolArgs& args, int64_t begin, int64_t end) {
