@@ -22,6 +22,7 @@ struct PoolAxis {
 
 struct PoolShape {
   static constexpr int64_t kPlainVector = 16;  // lanes of the widest vector
+  static constexpr int64_t kMostTogether = 8;
 
   PoolAxis axis[3];  // depth, height, width
   int64_t images = 1;
@@ -43,7 +44,13 @@ struct PoolShape {
     return ((read > written ? read : written) / kPlainVector + 1) * kPlainVector;
   }
   int64_t plain_outputs() const { return (axis[2].output / kPlainVector + 1) * kPlainVector; }
-  int64_t plain_workspace() const { return plain_row() + 2 * plain_outputs(); }
+  // Such rows that the kernel holds at once.
+  int64_t plain_together() const {
+    constexpr int64_t kElements = 4096;
+    const int64_t fit = kElements / plain_row();
+    return fit < 1 ? 1 : fit < kMostTogether ? fit : kMostTogether;
+  }
+  int64_t plain_workspace() const { return plain_together() * plain_row() + 2 * plain_outputs(); }
 };
 
 // A task is a row of the output.

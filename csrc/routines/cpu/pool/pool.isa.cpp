@@ -77,16 +77,6 @@ NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
   return t;
 }
 
-NEO_INLINE void next_row(const PoolShape& s, RowTask& t) {
-  if (++t.y < s.axis[1].output) return;
-  t.y = 0;
-  if (++t.z < s.axis[0].output) return;
-  t.z = 0;
-  if (++t.plane < s.planes) return;
-  t.plane = 0;
-  ++t.image;
-}
-
 NEO_INLINE RowWindow row_window(const PoolArgs& args, const RowTask& t) {
   const PoolShape& s = args.shape;
   const float* plane = args.src + t.image * s.src_image + t.plane * s.src_plane;
@@ -150,36 +140,64 @@ void pool_row(const PoolArgs& args, int64_t task) {
   }
 }
 
+// The smallest number known when compiling that `n` may be taken for, 0: any; f(Number<...>).
+template <int k>
+struct Number {
+  static constexpr int value = k;
+};
+
+template <class F>
+NEO_INLINE void with_small(int64_t n, F f) {
+  if (n == 2)
+    f(Number<2>());
+  else if (n == 3)
+    f(Number<3>());
+  else
+    f(Number<0>());
+}
+
 // Plain layout: the rows below the window become one, padded row, in which every window is a run.
 template <bool average>
 struct PlainRows {
   const PoolShape& s;
-  float* row;      // s.plain_row() floats: input position i is at row[pad + i], what surrounds it changes nothing
+  const int64_t padded_row, outputs;
+  float* first;    // padded rows: input position i is at [pad + i], what surrounds the input changes nothing
   float* counts;   // per output: elements that its taps along the row count
   float* factors;  // per output: one over its elements, where `rows` rows lie below the window
   float rows = 0;
 
   NEO_INLINE PlainRows(const PoolArgs& args)
-      : s(args.shape), row(args.workspace), counts(row + s.plain_row()), factors(counts + s.plain_outputs()) {
+      : s(args.shape),
+        padded_row(s.plain_row()),
+        outputs(s.plain_outputs()),
+        first(args.workspace),
+        counts(first + s.plain_together() * padded_row),
+        factors(counts + outputs) {
     const PoolAxis& a = s.axis[2];
     const F32 nothing = broadcast(average ? 0.0f : -INFINITY);
-    for (int64_t i = 0; i < s.plain_row(); i += kLanes) store(row + i, nothing);
+    for (float* p = first; p < counts; p += kLanes) store(p, nothing);
     if (!average) return;
-    for (int64_t o = 0; o < s.plain_outputs(); o += kLanes) store(counts + o, nothing);
+    for (int64_t o = 0; o < outputs; o += kLanes) store(counts + o, nothing);
     for (int64_t o = 0; o < a.output; ++o) counts[o] = (float)taps_at(a, o, s.include_pad).count;
   }
 
-  NEO_INLINE void combine_rows(const RowWindow& w) {
-    const PoolAxis& a = s.axis[2];
-    float* to = row + a.pad;
-    for (int64_t i = 0; i < a.input; i += kLanes) {
-      const int64_t n = smaller(kLanes, a.input - i);
-      F32 acc = broadcast(average ? 0.0f : -INFINITY);
-      for (int64_t z = w.depth.begin; z < w.depth.end; ++z) {
-        const float* p = w.row(z, w.height.begin) + i;
-        const int64_t next = s.axis[1].dilation * s.axis[1].src;
-        for (int64_t y = w.height.begin; y < w.height.end; ++y, p += next)
-          acc = combine<average>(acc, n == kLanes ? load(p) : load_n(p, n));
+  // `src`: of the first tap of the first row.
+  template <int k>
+  NEO_INLINE void combine_rows(const float* src, int64_t depth, int64_t height, float* to) const {
+    const int64_t input = s.axis[2].input;
+    const int64_t next_y = s.axis[1].dilation * s.axis[1].src, next_z = s.axis[0].dilation * s.axis[0].src;
+    for (int64_t i = 0; i < input; i += kLanes) {
+      const int64_t n = smaller(kLanes, input - i);
+      const auto at = [=](const float* p) NEO_LAMBDA { return n == kLanes ? load(p) : load_n(p, n); };
+      const float* p = src + i;
+      F32 acc = at(p);
+      if constexpr (k > 0) {
+        for (int y = 1; y < k; ++y) acc = combine<average>(acc, at(p + y * next_y));
+      } else {
+        if (!average) acc = max(acc, broadcast(-INFINITY));
+        for (int64_t z = 0; z < depth; ++z, p += next_z) {
+          for (int64_t y = z == 0; y < height; ++y) acc = combine<average>(acc, at(p + y * next_y));
+        }
       }
       if (n == kLanes)
         store(to + i, acc);
@@ -191,47 +209,78 @@ struct PlainRows {
   NEO_INLINE void set_rows(float count) {
     if (!average || count == rows) return;
     rows = count;
-    for (int64_t o = 0; o < s.plain_outputs(); o += kLanes) {
+    for (int64_t o = 0; o < outputs; o += kLanes) {
       const F32 elements = load(counts + o) * broadcast(count);
       store(factors + o, select(gt(elements, zero()), broadcast(1.0f) / elements, zero()));
     }
   }
 
   // `at(p)`: the elements of kLanes neighbouring outputs below one tap, the first of which is at p.
-  template <class At>
-  NEO_INLINE void outputs(float* dst, At at) const {
-    const PoolAxis& a = s.axis[2];
-    for (int64_t o = 0; o < a.output; o += kLanes) {
-      const float* p = row + o * a.stride;
+  template <int k, class At>
+  NEO_INLINE void finish_row(const float* row, float* dst, At at) const {
+    const int64_t output = s.axis[2].output, taps = k > 0 ? k : s.axis[2].kernel;
+    const int64_t stride = s.axis[2].stride, dilation = s.axis[2].dilation;
+    for (int64_t o = 0; o < output; o += kLanes) {
+      const float* p = row + o * stride;
       F32 acc = at(p);
-      for (int64_t x = 1; x < a.kernel; ++x) acc = combine<average>(acc, at(p + x * a.dilation));
+      for (int64_t x = 1; x < taps; ++x) acc = combine<average>(acc, at(p + x * dilation));
       if (average) acc = acc * load(factors + o);
-      if (o + kLanes <= a.output)
+      if (o + kLanes <= output)
         store(dst + o, acc);
       else
-        store_n(dst + o, acc, a.output - o);
+        store_n(dst + o, acc, output - o);
     }
   }
 
-  NEO_INLINE void run(int64_t begin, int64_t end, const PoolArgs& args) {
-    const int64_t stride = s.axis[2].stride;
-    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
-    RowTask t = row_task(s, begin);
-    for (int64_t task = begin; task < end; ++task, next_row(s, t)) {
-      const RowWindow w = row_window(args, t);
-      float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
-      if (w.depth.begin >= w.depth.end || w.height.begin >= w.height.end) {
-        for (int64_t o = 0; o < s.axis[2].output; ++o) dst[o] = average ? 0.0f : -INFINITY;
-        continue;
+  // Neighbouring rows of one plane. A few of them are combined before the first is read again: stores take their time.
+  template <int k, class At>
+  NEO_INLINE void run_rows(const PoolArgs& args, const RowTask& t, int64_t count, At at) {
+    const PoolAxis& height = s.axis[1];
+    const Taps depth = taps_at(s.axis[0], t.z, s.include_pad);
+    const float* src = args.src + t.image * s.src_image + t.plane * s.src_plane +
+                       ((t.z * s.axis[0].stride - s.axis[0].pad) + depth.begin * s.axis[0].dilation) * s.axis[0].src;
+    float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * height.dst;
+    const int64_t most = s.plain_together(), pad = s.axis[2].pad;
+    float counted[PoolShape::kMostTogether];
+    for (int64_t done = 0; done < count; done += most) {
+      const int64_t together = smaller(most, count - done);
+      for (int64_t i = 0; i < together; ++i) {
+        const int64_t y = t.y + done + i;
+        const Taps below = taps_at(height, y, s.include_pad);
+        const int64_t deep = depth.end - depth.begin, high = below.end - below.begin;
+        counted[i] = (float)(depth.count * below.count);
+        const float* from = src + (y * height.stride - height.pad + below.begin * height.dilation) * height.src;
+        float* to = first + i * padded_row + pad;
+        if (k > 0 && deep == 1 && high == k)
+          combine_rows<k>(from, deep, high, to);
+        else if (deep > 0 && high > 0)
+          combine_rows<0>(from, deep, high, to);
+        else
+          for (int64_t x = 0; x < s.axis[2].input; ++x) to[x] = average ? 0.0f : -INFINITY;
       }
-      combine_rows(w);
-      set_rows((float)(w.depth.count * w.height.count));
-      if (stride == 1)
-        outputs(dst, [](const float* p) NEO_LAMBDA { return load(p); });
-      else if (stride == 2)
-        outputs(dst, [](const float* p) NEO_LAMBDA { return even(load(p), load(p + kLanes)); });
-      else
-        outputs(dst, [=](const float* p) NEO_LAMBDA { return gather(p, apart); });
+      for (int64_t i = 0; i < together; ++i) {
+        set_rows(counted[i]);
+        finish_row<k>(first + i * padded_row, dst + (done + i) * height.dst, at);
+      }
+    }
+  }
+
+  NEO_INLINE void run(const PoolArgs& args, int64_t begin, int64_t end) {
+    const int64_t stride = s.axis[2].stride;
+    const int64_t kernel = s.axis[1].kernel == s.axis[2].kernel ? s.axis[2].kernel : 0;
+    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
+    while (begin < end) {
+      const RowTask t = row_task(s, begin);
+      const int64_t count = smaller(end - begin, s.axis[1].output - t.y);
+      with_small(kernel, [&](auto k) NEO_LAMBDA {
+        if (stride == 1)
+          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return load(p); });
+        else if (stride == 2)
+          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return even(load(p), load(p + kLanes)); });
+        else
+          run_rows<k.value>(args, t, count, [=](const float* p) NEO_LAMBDA { return gather(p, apart); });
+      });
+      begin += count;
     }
   }
 };
@@ -281,9 +330,9 @@ void pool_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
 
 void pool_plain_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
   if (args.shape.average)
-    PlainRows<true>(args).run(begin, end, args);
+    PlainRows<true>(args).run(args, begin, end);
   else
-    PlainRows<false>(args).run(begin, end, args);
+    PlainRows<false>(args).run(args, begin, end);
 }
 
 void global_pool_tasks(const GlobalPoolArgs& args, int64_t begin, int64_t end) {
