@@ -260,7 +260,7 @@ double adapt_time_us(const Type& type, const Schema& from, const Schema& to, con
     return std::numeric_limits<double>::infinity();
   Work work;
   work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
-  return roofline_us(work, target, 1) * 1.5;
+  return roofline_us(work, target, 1);
 }
 
 std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
