@@ -11,8 +11,7 @@ double step_us(const StepLoad& load, const Target& target) {
   constexpr double kCacheBytes = 12e6;
   // Of the target's figure, which stands for mixed traffic: one thread, and all of them.
   constexpr double kAlone = 0.75, kTogether = 1.45;
-  // Constants from memory: before the first of them arrive, and the share of their time that arithmetic does not hide.
-  constexpr double kFirstUs = 1.5;
+  // The share of the time of constants from memory that arithmetic does not hide.
   constexpr double kExposed = 0.6;
   double speedup = 1;
   if (target.threads > 1 && load.tasks > 1) speedup = load.tasks / std::ceil(load.tasks / target.threads);
@@ -25,7 +24,7 @@ double step_us(const StepLoad& load, const Target& target) {
     return fixed_us + std::max(arithmetic_us, data_us + load.constant_bytes / cache);
   }
   const double constants_us = load.constant_bytes / memory;
-  return fixed_us + kFirstUs + std::max(arithmetic_us + kExposed * constants_us, data_us + constants_us);
+  return fixed_us + std::max(arithmetic_us + kExposed * constants_us, data_us + constants_us);
 }
 
 double cycles_us(double cycles, const Target& target) {
