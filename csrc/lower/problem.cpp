@@ -20,6 +20,7 @@ class Builder {
     auto problem = std::make_unique<SelectionProblem>();
     problem_ = problem.get();
     add_graphs(graph, 1, true);
+    target_.cold_constants = constant_bytes() > target_.kept_bytes;
     for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
     add_arrays();
     return problem;
@@ -53,6 +54,21 @@ class Builder {
       }
       for (const auto& [name, body] : node->bodies) add_graphs(*body, trips * expected_trips(*node), variables);
     }
+  }
+
+  // Of every graph, each constant once.
+  int64_t constant_bytes() const {
+    std::set<const void*> seen;
+    int64_t bytes = 0;
+    for (const auto& [graph, trips] : graphs_) {
+      for (const auto& node : graph->nodes()) {
+        for (const Value* v : node->inputs) {
+          if (!v || !v->constant || v->dtype() == DType::String || !seen.insert(v).second) continue;
+          bytes += v->constant->size() * item_bytes(v->constant->dtype());
+        }
+      }
+    }
+    return bytes;
   }
 
   static double expected_trips(const Node& node) {
@@ -352,7 +368,7 @@ class Builder {
 
   const OpRegistry& ops_;
   const RoutineTable& routines_;
-  const Target& target_;
+  Target target_;
   const ProblemOptions& options_;
   SelectionProblem* problem_ = nullptr;
   std::vector<std::pair<const Graph*, double>> graphs_;

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/routine.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 
@@ -73,13 +74,11 @@ std::vector<Workload> Routine::matches(const Node& root, const Graph::Users&, co
 }
 
 double roofline_us(const Work& work, const Target& target, double efficiency) {
-  constexpr double kStepUs = 0.2;
-  const double flops = static_cast<double>(work.flops.hint());
-  const double bytes = static_cast<double>(work.bytes.hint());
-  const double threads = target.threads;
-  const double arithmetic_us = flops / (target.gflops_per_thread * efficiency * threads * 1e3);
-  const double bandwidth = bytes > 4e6 ? target.memory_gbps : target.l2_gbps * threads;
-  return kStepUs + std::max(arithmetic_us, bytes / (bandwidth * 1e3));
+  StepLoad load;
+  load.arithmetic_us = static_cast<double>(work.flops.hint()) / (target.gflops_per_thread * efficiency * 1e3);
+  load.bytes = static_cast<double>(work.bytes.hint());
+  load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+  return step_us(load, target);
 }
 
 }  // namespace neo

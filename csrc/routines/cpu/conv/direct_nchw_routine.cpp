@@ -113,7 +113,8 @@ class FirstLayerRoutine final : public ConvRoutine {
       const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
       const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), true);
       const double time_us = tasks_us(flops, kEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
-                                      split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target);
+                                      split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target,
+                                      static_cast<double>(weights) * 4);
       if (best && best->cost.time_us <= time_us) continue;
       Candidate c = conv_candidate(workload, problem, 1, target.lanes());
       c.schedule = {{"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};

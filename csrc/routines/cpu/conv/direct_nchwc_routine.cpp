@@ -38,8 +38,8 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
-  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
-                  problem.traffic_bytes(plan.lanes, plan.lanes) + weights * 4, target);
+  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
+                  target, weights * 4);
 }
 
 struct DirectCall {

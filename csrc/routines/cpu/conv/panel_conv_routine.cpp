@@ -165,8 +165,8 @@ class PanelConvRoutine final : public ConvRoutine {
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());
     const auto lanes = static_cast<double>(plan.lanes);
     const double filled = std::max(1.0, pixels) / (std::ceil(std::max(1.0, pixels) / lanes) * lanes);
-    const double bytes = problem.traffic_bytes(1, 1) + static_cast<double>(panel_conv_weight_size(plan)) * 4;
-    return tasks_us(flops_of(s), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks, bytes, target);
+    return tasks_us(flops_of(s), 0.95 * filled * ideal / spent, split.serial ? 1 : split.tasks,
+                    problem.traffic_bytes(1, 1), target, static_cast<double>(panel_conv_weight_size(plan)) * 4);
   }
 };
 

@@ -357,51 +357,47 @@ std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::st
   return Compiler(workload).run(why);
 }
 
+double step_cycles(EltwiseOp op) {
+  switch (op) {
+    case EltwiseOp::Reciprocal:
+    case EltwiseOp::Softsign:
+      return 6;
+    case EltwiseOp::Div:
+    case EltwiseOp::Sqrt:
+      return 10;
+    case EltwiseOp::Exp:
+      return 12;
+    case EltwiseOp::Swish:
+      return 17;
+    case EltwiseOp::Sigmoid:
+      return 18;
+    case EltwiseOp::Elu:
+    case EltwiseOp::Selu:
+    case EltwiseOp::Celu:
+    case EltwiseOp::Sin:
+    case EltwiseOp::Cos:
+      return 22;
+    case EltwiseOp::Log:
+    case EltwiseOp::GeluTanh:
+    case EltwiseOp::Tanh:
+      return 26;
+    case EltwiseOp::Erf:
+    case EltwiseOp::Gelu:
+      return 35;
+    case EltwiseOp::Softplus:
+      return 68;
+    case EltwiseOp::Mish:
+      return 112;
+    case EltwiseOp::Pow:
+      return 400;
+    default:
+      return 2;
+  }
+}
+
 double eltwise_cycles(const EltwiseProgram& program) {
   double total = 0;
-  for (int i = 0; i < program.steps; ++i) {
-    switch (program.step[i].op) {
-      case EltwiseOp::Div:
-      case EltwiseOp::Sqrt:
-      case EltwiseOp::Reciprocal:
-      case EltwiseOp::Softsign:
-        total += 10;
-        break;
-      case EltwiseOp::Exp:
-        total += 12;
-        break;
-      case EltwiseOp::Swish:
-        total += 17;
-        break;
-      case EltwiseOp::Log:
-      case EltwiseOp::Sigmoid:
-      case EltwiseOp::Elu:
-      case EltwiseOp::Selu:
-      case EltwiseOp::Celu:
-      case EltwiseOp::GeluTanh:
-      case EltwiseOp::Sin:
-      case EltwiseOp::Cos:
-        total += 26;
-        break;
-      case EltwiseOp::Tanh:
-      case EltwiseOp::Erf:
-      case EltwiseOp::Gelu:
-        total += 36;
-        break;
-      case EltwiseOp::Softplus:
-        total += 45;
-        break;
-      case EltwiseOp::Mish:
-        total += 80;
-        break;
-      case EltwiseOp::Pow:
-        total += 400;
-        break;
-      default:
-        total += 2;
-        break;
-    }
-  }
+  for (int i = 0; i < program.steps; ++i) total += step_cycles(program.step[i].op);
   return total;
 }
 

@@ -29,5 +29,6 @@ std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::st
 // Rough cost of one vector of elements, in units of a vector's fused multiply-add: twice that many operations an
 // element.
 double eltwise_cycles(const EltwiseProgram& program);
+double step_cycles(EltwiseOp op);
 
 }  // namespace neo

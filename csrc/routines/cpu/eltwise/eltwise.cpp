@@ -6,6 +6,7 @@
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/step_cost.h"
 
 NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end);
                   void integer_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
@@ -17,8 +18,8 @@ using TaskKernel = decltype(&scalar::eltwise_tasks);
 
 // Below this many elements one thread is faster than two.
 constexpr int64_t kSerialElements = 16384;
-// Rows shorter than this are worth reading an operand element by element.
-constexpr int64_t kShortRow = 32;
+// Rows shorter than this are worth copying an operand run by run.
+constexpr int64_t kShortRow = kEltwiseTile;
 
 struct Axis {
   int64_t size;
@@ -216,6 +217,41 @@ Channels channels_of(const Value* v, const Shape& out) {
   return v->shape()[axis] == out[1] ? Channels::All : Channels::Other;
 }
 
+// An operand that repeats its elements along short rows, and is copied for that.
+bool is_copied(const Value* v, const Value* out) {
+  const Shape& shape = out->shape();
+  int64_t run = 1;
+  bool repeats = false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const int axis = v->shape().rank() - 1 - i, out_axis = shape.rank() - 1 - i;
+    const bool one = axis < 0 || v->shape()[axis].is(1);
+    if (!one) return repeats && run < kShortRow;
+    repeats = repeats || !shape[out_axis].is(1);
+    run *= shape[out_axis].hint();
+  }
+  return false;
+}
+
+// The first pass over a tile is hidden behind its transfer, the others find it in the first cache.
+double estimate_us(const Workload& workload, const CompiledEltwise& compiled, double bytes, const Target& target) {
+  constexpr double kPassCycles = 3;
+  const Value* out = workload.outputs.front();
+  double heaviest = 0, all = 0;
+  for (int i = 0; i < compiled.program.steps; ++i) {
+    const double cycles = std::max(kPassCycles, step_cycles(compiled.program.step[i].op));
+    heaviest = std::max(heaviest, cycles);
+    all += cycles;
+  }
+  for (int i : compiled.inputs) all += is_copied(workload.inputs[static_cast<size_t>(i)], out) ? kPassCycles : 0;
+  const double vectors = static_cast<double>(out->shape().element_count().hint()) / static_cast<double>(target.lanes());
+  StepLoad load;
+  load.arithmetic_us = cycles_us(vectors * heaviest, target);
+  load.also_us = cycles_us(vectors * (all - heaviest), target);
+  load.bytes = bytes;
+  load.tasks = bytes > kSerialBytes ? target.threads : 1;
+  return step_us(load, target);
+}
+
 // Every operand in its plain layout.
 Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
   const Value* out = workload.outputs.front();
@@ -231,8 +267,7 @@ Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compi
   }
   plain.outputs.push_back(plain_schema(out->type));
   work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
-  work.flops = out->shape().element_count() * Dim(static_cast<int64_t>(2 * eltwise_cycles(compiled.program)));
-  plain.cost.time_us = roofline_us(work, target, 1);
+  plain.cost.time_us = estimate_us(workload, compiled, static_cast<double>(work.bytes.hint()), target);
   return plain;
 }
 

@@ -225,6 +225,26 @@ struct Elements {
   int64_t run, outer, skip;
 };
 
+// Runs of floats, in whole vectors: what one of them writes beyond its end, the next one writes again. The buffer has
+// room for a vector more.
+NEO_INLINE void gather_runs(const Elements& e, int64_t count, int64_t padded, float* to) {
+  const float* p = (const float*)e.from + e.first;
+  int64_t done = 0, i = e.skip;
+  for (; done < count; p += e.outer, i = 0) {
+    const int64_t n = e.run - i < count - done ? e.run - i : count - done;
+    if (e.stride == 0) {
+      const F32 x = broadcast(*p);
+      for (int64_t k = 0; k < n; k += kLanes) store(to + done + k, x);
+    } else {
+      int64_t k = 0;
+      for (; k + kLanes <= n; k += kLanes) store(to + done + k, load(p + i + k));
+      if (k < n) store(to + done + k, load_n(p + i + k, n - k));
+    }
+    done += n;
+  }
+  for (; done < padded; ++done) to[done] = to[count - 1];
+}
+
 template <class T>
 NEO_INLINE void gather_elements(const Elements& e, int64_t count, int64_t padded, float* to) {
   const T* p = (const T*)e.from + e.first;
@@ -238,7 +258,10 @@ NEO_INLINE void gather_elements(const Elements& e, int64_t count, int64_t padded
 __attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_t count, int64_t padded, float* to) {
   switch (type) {
     case EltwiseType::F32:
-      gather_elements<float>(e, count, padded, to);
+      if (e.stride == 0 || e.stride == 1)
+        gather_runs(e, count, padded, to);
+      else
+        gather_elements<float>(e, count, padded, to);
       break;
     case EltwiseType::U8:
     case EltwiseType::Bool:
@@ -281,7 +304,7 @@ __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64
 
 struct Workspace {
   alignas(64) float registers[kEltwiseMaxRegisters][kEltwiseTile];
-  alignas(64) float staged[kEltwiseMaxOperands][kEltwiseTile];
+  alignas(64) float staged[kEltwiseMaxOperands][kEltwiseTile + kLanes];
 };
 
 void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64_t count, bool masked, Workspace& w) {
@@ -368,8 +391,12 @@ void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
       for (int i = 0; i < operands; ++i) base[i] += index * space.stride[i][a];
       if (a == space.block_axis) last_block = index == space.size[a] - 1;
     }
+    // Whole vectors are used where they are; the elements behind them go through a buffer.
     const int64_t left = space.inner - first;
-    run_tile(args, base, first, left < kEltwiseTile ? left : kEltwiseTile, last_block, w);
+    const int64_t count = left < kEltwiseTile ? left : kEltwiseTile;
+    const int64_t whole = count / kLanes * kLanes;
+    if (whole > 0) run_tile(args, base, first, whole, last_block, w);
+    if (whole < count) run_tile(args, base, first + whole, count - whole, last_block, w);
   }
 }
 

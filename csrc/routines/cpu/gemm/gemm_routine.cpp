@@ -141,7 +141,7 @@ class GemmStep final : public KernelStep {
   Activation activation_;
 };
 
-double estimate_us(const GemmPlan& plan, const Target& target) {
+double estimate_us(const GemmPlan& plan, bool constant_b, const Target& target) {
   const GemmShape& s = plan.shape;
   const auto batches = static_cast<double>(s.batches());
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
@@ -156,7 +156,8 @@ double estimate_us(const GemmPlan& plan, const Target& target) {
   }
   const TaskSplit split = split_of(plan);
   return tasks_us(2 * m * padded_n * k * batches, efficiency, split.serial ? 1 : split.tasks,
-                  4 * batches * (m * k + k * n + m * n), target);
+                  4 * batches * (m * k + (constant_b ? 0 : k * n) + m * n), target,
+                  constant_b ? 4 * batches * k * n : 0);
 }
 
 // C = clamp(alpha A B + bias + beta R) over broadcast batches, where R is a run-time bias or another tensor that is
@@ -190,7 +191,7 @@ class GemmRoutine final : public Routine {
       const GemmSchedule schedule{vectors, kernels.tiles.max_rows[vectors], problem.packs_b()};
       const GemmPlan plan = plan_gemm(shape, schedule, kernels.tiles);
       if (vectors > plan.vectors) continue;
-      const double time_us = estimate_us(plan, target);
+      const double time_us = estimate_us(plan, problem.packs_b(), target);
       if (best && best->cost.time_us <= time_us) continue;
       Candidate c;
       c.inputs.resize(workload.inputs.size());

@@ -1,7 +1,8 @@
 #include "routines/cpu/gemm/tile_cost.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "routines/step_cost.h"
 
 namespace neo {
 
@@ -20,18 +21,14 @@ double tile_efficiency(double rows, double vectors, double panel_bytes, const Ta
   return crowded * ideal / cycles;
 }
 
-double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target) {
-  constexpr double kStepUs = 0.2;
-  constexpr double kForkUs = 1.5;
-  constexpr double kCacheBytes = 4e6;
-  double speedup = 1;
-  if (target.threads > 1 && tasks > 1) {
-    const auto count = static_cast<double>(tasks);
-    speedup = count / std::ceil(count / target.threads);
-  }
-  const double arithmetic_us = flops / (target.gflops_per_thread * std::max(efficiency, 0.01) * speedup * 1e3);
-  const double bandwidth = bytes > kCacheBytes ? target.memory_gbps : target.l2_gbps * speedup;
-  return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(arithmetic_us, bytes / (bandwidth * 1e3));
+double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target,
+                double constant_bytes) {
+  StepLoad load;
+  load.arithmetic_us = flops / (target.gflops_per_thread * std::max(efficiency, 0.01) * 1e3);
+  load.bytes = bytes;
+  load.constant_bytes = constant_bytes;
+  load.tasks = static_cast<double>(tasks);
+  return step_us(load, target);
 }
 
 }  // namespace neo

@@ -10,7 +10,8 @@ namespace neo {
 double tile_efficiency(double rows, double vectors, double panel_bytes, const Target& target);
 
 // Microseconds of `flops` operations at `efficiency` of the peak, in tasks of equal size, that read and write `bytes`
-// once.
-double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target);
+// once, and constants.
+double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target,
+                double constant_bytes = 0);
 
 }  // namespace neo

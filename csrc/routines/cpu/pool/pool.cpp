@@ -7,6 +7,7 @@
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/step_cost.h"
 
 NEO_DECLARE_TIERS(void pool_tasks(const PoolArgs&, int64_t, int64_t);
                   void pool_plain_tasks(const PoolArgs&, int64_t, int64_t);
@@ -95,7 +96,7 @@ class PoolStep final : public KernelStep {
   }
 
  private:
-  static int64_t row_bytes(const PoolCall& call) { return ceil_div(call.shape.axis[2].input * 4, 64) * 64; }
+  static int64_t row_bytes(const PoolCall& call) { return call.shape.plain_workspace() * 4; }
 
   Window window_;
   bool average_;
@@ -128,7 +129,7 @@ class PoolRoutine final : public Routine {
       c.inputs.front()->layout = layout;
       c.outputs.front().layout = layout;
     }
-    c.cost.time_us = roofline_us(workload.work(ops), target, blocked_ ? 0.25 : 0.08);
+    c.cost.time_us = blocked_ ? roofline_us(workload.work(ops), target, 0.2) : plain_us(workload, ops, target);
     return {std::move(c)};
   }
 
@@ -141,6 +142,28 @@ class PoolRoutine final : public Routine {
   }
 
  private:
+  // The vectors of a row of the input and of one of the output, and what a row takes besides.
+  static double plain_us(const Workload& workload, const OpRegistry& ops, const Target& target) {
+    constexpr double kRowCycles = 25;
+    const Node& node = workload.root();
+    const Shape& x = node.inputs.front()->shape();
+    const Shape& y = workload.outputs.front()->shape();
+    const Window window = read_window(node, x.rank() - 2);
+    const auto vectors = [&](const Dim& d) { return static_cast<double>(ceil_div(d.hint(), target.lanes())); };
+    double above = 1, rows = 1;
+    for (int i = 0; i + 1 < window.rank(); ++i) above *= static_cast<double>(window.kernel[static_cast<size_t>(i)]);
+    for (int i = 0; i + 1 < y.rank(); ++i) rows *= static_cast<double>(y[i].hint());
+    const int64_t stride = window.strides.back();
+    const double tap = stride == 1 ? 1 : stride == 2 ? 3 : 20;
+    const double row = vectors(x[x.rank() - 1]) * (above + 1) +
+                       vectors(y[y.rank() - 1]) * (tap * static_cast<double>(window.kernel.back()) + 1) + kRowCycles;
+    StepLoad load;
+    load.arithmetic_us = cycles_us(rows * row, target);
+    load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    return step_us(load, target);
+  }
+
   bool blocked_;
 };
 
@@ -224,7 +247,12 @@ class GlobalPoolRoutine final : public Routine {
     c.inputs.front() = plain_schema(workload.inputs.front()->type);
     c.inputs.front()->layout = Layout::channel_blocked(rank, target.lanes());
     c.outputs.push_back(plain_schema(output->type));
-    c.cost.time_us = roofline_us(workload.work(ops), target, 0.4);
+    // Traffic that is nearly all reading.
+    Work work = workload.work(ops);
+    StepLoad load;
+    load.bytes = 0.7 * static_cast<double>(work.bytes.hint());
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    c.cost.time_us = step_us(load, target);
     std::vector<Candidate> all{c};
     if (output->shape().rank() == rank) {
       c.outputs.front().layout = c.inputs.front()->layout;

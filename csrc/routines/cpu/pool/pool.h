@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels of pooling. A maximum passes over NaN, except where the first element below the window is one (as the
-// reference). Safe in kernel files.
+// Kernels of pooling. A maximum passes over NaN, except (as the reference) where the first element below the window is
+// one and the layout is not the plain one. Safe in kernel files.
 
 #include <stdint.h>
 
@@ -21,6 +21,9 @@ struct PoolAxis {
 };
 
 struct PoolShape {
+  static constexpr int64_t kPlainVector = 16;  // lanes of the widest vector
+  static constexpr int64_t kMostTogether = 8;
+
   PoolAxis axis[3];  // depth, height, width
   int64_t images = 1;
   int64_t planes = 1;    // of one image: channels, or blocks of channels
@@ -31,6 +34,23 @@ struct PoolShape {
   bool include_pad = false;  // an average counts the padding
 
   int64_t rows() const { return images * planes * axis[0].output * axis[1].output; }
+
+  // Plain layout: floats of a padded row of the input that whole vectors of outputs may read, and of a value per
+  // output.
+  int64_t plain_row() const {
+    const PoolAxis& a = axis[2];
+    const int64_t read = (plain_outputs() - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + kPlainVector;
+    const int64_t written = a.pad + a.input;
+    return ((read > written ? read : written) / kPlainVector + 1) * kPlainVector;
+  }
+  int64_t plain_outputs() const { return (axis[2].output / kPlainVector + 1) * kPlainVector; }
+  // Such rows that the kernel holds at once.
+  int64_t plain_together() const {
+    constexpr int64_t kElements = 4096;
+    const int64_t fit = kElements / plain_row();
+    return fit < 1 ? 1 : fit < kMostTogether ? fit : kMostTogether;
+  }
+  int64_t plain_workspace() const { return plain_together() * plain_row() + 2 * plain_outputs(); }
 };
 
 // A task is a row of the output.
@@ -38,7 +58,7 @@ struct PoolArgs {
   PoolShape shape;
   const float* src = nullptr;
   float* dst = nullptr;
-  float* workspace = nullptr;  // plain layout: a row of the input
+  float* workspace = nullptr;  // plain layout: PoolShape::plain_workspace() floats
 };
 
 // Every plane of channel blocks to one block. A task is a plane.

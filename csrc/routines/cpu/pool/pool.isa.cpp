@@ -23,7 +23,9 @@ NEO_INLINE Taps taps_at(const PoolAxis& a, int64_t o, bool include_pad) {
   // Taps whose position is below `limit`.
   const auto below = [&](int64_t limit) NEO_LAMBDA {
     const int64_t free = limit - first;
-    return free <= 0 ? 0 : smaller(a.kernel, (free + a.dilation - 1) / a.dilation);
+    if (free <= 0) return (int64_t)0;
+    if (free > (a.kernel - 1) * a.dilation) return a.kernel;
+    return a.dilation == 1 ? free : (free + a.dilation - 1) / a.dilation;
   };
   Taps t;
   t.begin = below(0);
@@ -138,60 +140,150 @@ void pool_row(const PoolArgs& args, int64_t task) {
   }
 }
 
-// Plain layout: the rows below the window become one, then every window is a run of that one.
-template <bool average>
-void pool_plain_row(const PoolArgs& args, int64_t task) {
-  const PoolShape& s = args.shape;
-  const PoolAxis& a = s.axis[2];
-  const RowTask t = row_task(s, task);
-  const RowWindow w = row_window(args, t);
-  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
-  const float nothing = average ? 0.0f : -INFINITY;
-  if (w.depth.begin >= w.depth.end || w.height.begin >= w.height.end) {
-    for (int64_t o = 0; o < a.output; ++o) dst[o] = nothing;
-    return;
-  }
-  const float* row = w.row(w.depth.begin, w.height.begin);
-  if ((w.depth.end - w.depth.begin) * (w.height.end - w.height.begin) > 1) {
-    for (int64_t i = 0; i < a.input; i += kLanes) {
-      const int64_t n = smaller(kLanes, a.input - i);
-      F32 acc = average ? zero() : load_n(row + i, n);
-      for (int64_t z = w.depth.begin; z < w.depth.end; ++z) {
-        for (int64_t y = w.height.begin; y < w.height.end; ++y) acc = combine<average>(acc, load_n(w.row(z, y) + i, n));
-      }
-      store_n(args.workspace + i, acc, n);
-    }
-    row = args.workspace;
-  }
-  const float rows = (float)(w.depth.count * w.height.count);
-  const Interior interior = interior_of(a);
-  int64_t o = 0;
-  while (o < a.output) {
-    if (a.stride == 1 && o >= interior.begin && o + kLanes <= interior.end) {
-      const F32 scale = broadcast(average ? 1.0f / (rows * (float)a.kernel) : 1.0f);
-      for (; o + kLanes <= interior.end; o += kLanes) {
-        const float* p = row + o - a.pad;
-        F32 acc = average ? zero() : load(p);
-        for (int64_t x = 0; x < a.kernel; ++x) acc = combine<average>(acc, load(p + x * a.dilation));
-        store(dst + o, average ? acc * scale : acc);
-      }
-      continue;
-    }
-    const bool inside = o >= interior.begin && o < interior.end;
-    const Taps taps = inside ? Taps{0, a.kernel, a.kernel} : taps_at(a, o, s.include_pad);
-    if (taps.begin >= taps.end) {
-      dst[o++] = nothing;
-      continue;
-    }
-    const float* p = row + o * a.stride - a.pad;
-    float acc = average ? 0.0f : p[taps.begin * a.dilation];
-    for (int64_t x = taps.begin; x < taps.end; ++x) {
-      const float v = p[x * a.dilation];
-      acc = average ? acc + v : v > acc ? v : acc;
-    }
-    dst[o++] = average ? acc * (1.0f / (rows * (float)taps.count)) : acc;
-  }
+// The smallest number known when compiling that `n` may be taken for, 0: any; f(Number<...>).
+template <int k>
+struct Number {
+  static constexpr int value = k;
+};
+
+template <class F>
+NEO_INLINE void with_small(int64_t n, F f) {
+  if (n == 2)
+    f(Number<2>());
+  else if (n == 3)
+    f(Number<3>());
+  else
+    f(Number<0>());
 }
+
+// Plain layout: the rows below the window become one, padded row, in which every window is a run.
+template <bool average>
+struct PlainRows {
+  const PoolShape& s;
+  const int64_t padded_row, outputs;
+  float* first;    // padded rows: input position i is at [pad + i], what surrounds the input changes nothing
+  float* counts;   // per output: elements that its taps along the row count
+  float* factors;  // per output: one over its elements, where `rows` rows lie below the window
+  float rows = 0;
+
+  NEO_INLINE PlainRows(const PoolArgs& args)
+      : s(args.shape),
+        padded_row(s.plain_row()),
+        outputs(s.plain_outputs()),
+        first(args.workspace),
+        counts(first + s.plain_together() * padded_row),
+        factors(counts + outputs) {
+    const PoolAxis& a = s.axis[2];
+    const F32 nothing = broadcast(average ? 0.0f : -INFINITY);
+    for (float* p = first; p < counts; p += kLanes) store(p, nothing);
+    if (!average) return;
+    for (int64_t o = 0; o < outputs; o += kLanes) store(counts + o, nothing);
+    for (int64_t o = 0; o < a.output; ++o) counts[o] = (float)taps_at(a, o, s.include_pad).count;
+  }
+
+  // `src`: of the first tap of the first row.
+  template <int k>
+  NEO_INLINE void combine_rows(const float* src, int64_t depth, int64_t height, float* to) const {
+    const int64_t input = s.axis[2].input;
+    const int64_t next_y = s.axis[1].dilation * s.axis[1].src, next_z = s.axis[0].dilation * s.axis[0].src;
+    for (int64_t i = 0; i < input; i += kLanes) {
+      const int64_t n = smaller(kLanes, input - i);
+      const auto at = [=](const float* p) NEO_LAMBDA { return n == kLanes ? load(p) : load_n(p, n); };
+      const float* p = src + i;
+      F32 acc = at(p);
+      if constexpr (k > 0) {
+        for (int y = 1; y < k; ++y) acc = combine<average>(acc, at(p + y * next_y));
+      } else {
+        if (!average) acc = max(acc, broadcast(-INFINITY));
+        for (int64_t z = 0; z < depth; ++z, p += next_z) {
+          for (int64_t y = z == 0; y < height; ++y) acc = combine<average>(acc, at(p + y * next_y));
+        }
+      }
+      if (n == kLanes)
+        store(to + i, acc);
+      else
+        store_n(to + i, acc, n);
+    }
+  }
+
+  NEO_INLINE void set_rows(float count) {
+    if (!average || count == rows) return;
+    rows = count;
+    for (int64_t o = 0; o < outputs; o += kLanes) {
+      const F32 elements = load(counts + o) * broadcast(count);
+      store(factors + o, select(gt(elements, zero()), broadcast(1.0f) / elements, zero()));
+    }
+  }
+
+  // `at(p)`: the elements of kLanes neighbouring outputs below one tap, the first of which is at p.
+  template <int k, class At>
+  NEO_INLINE void finish_row(const float* row, float* dst, At at) const {
+    const int64_t output = s.axis[2].output, taps = k > 0 ? k : s.axis[2].kernel;
+    const int64_t stride = s.axis[2].stride, dilation = s.axis[2].dilation;
+    for (int64_t o = 0; o < output; o += kLanes) {
+      const float* p = row + o * stride;
+      F32 acc = at(p);
+      for (int64_t x = 1; x < taps; ++x) acc = combine<average>(acc, at(p + x * dilation));
+      if (average) acc = acc * load(factors + o);
+      if (o + kLanes <= output)
+        store(dst + o, acc);
+      else
+        store_n(dst + o, acc, output - o);
+    }
+  }
+
+  // Neighbouring rows of one plane. A few of them are combined before the first is read again: stores take their time.
+  template <int k, class At>
+  NEO_INLINE void run_rows(const PoolArgs& args, const RowTask& t, int64_t count, At at) {
+    const PoolAxis& height = s.axis[1];
+    const Taps depth = taps_at(s.axis[0], t.z, s.include_pad);
+    const float* src = args.src + t.image * s.src_image + t.plane * s.src_plane +
+                       ((t.z * s.axis[0].stride - s.axis[0].pad) + depth.begin * s.axis[0].dilation) * s.axis[0].src;
+    float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * height.dst;
+    const int64_t most = s.plain_together(), pad = s.axis[2].pad;
+    float counted[PoolShape::kMostTogether];
+    for (int64_t done = 0; done < count; done += most) {
+      const int64_t together = smaller(most, count - done);
+      for (int64_t i = 0; i < together; ++i) {
+        const int64_t y = t.y + done + i;
+        const Taps below = taps_at(height, y, s.include_pad);
+        const int64_t deep = depth.end - depth.begin, high = below.end - below.begin;
+        counted[i] = (float)(depth.count * below.count);
+        const float* from = src + (y * height.stride - height.pad + below.begin * height.dilation) * height.src;
+        float* to = first + i * padded_row + pad;
+        if (k > 0 && deep == 1 && high == k)
+          combine_rows<k>(from, deep, high, to);
+        else if (deep > 0 && high > 0)
+          combine_rows<0>(from, deep, high, to);
+        else
+          for (int64_t x = 0; x < s.axis[2].input; ++x) to[x] = average ? 0.0f : -INFINITY;
+      }
+      for (int64_t i = 0; i < together; ++i) {
+        set_rows(counted[i]);
+        finish_row<k>(first + i * padded_row, dst + (done + i) * height.dst, at);
+      }
+    }
+  }
+
+  NEO_INLINE void run(const PoolArgs& args, int64_t begin, int64_t end) {
+    const int64_t stride = s.axis[2].stride;
+    const int64_t kernel = s.axis[1].kernel == s.axis[2].kernel ? s.axis[2].kernel : 0;
+    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
+    while (begin < end) {
+      const RowTask t = row_task(s, begin);
+      const int64_t count = smaller(end - begin, s.axis[1].output - t.y);
+      with_small(kernel, [&](auto k) NEO_LAMBDA {
+        if (stride == 1)
+          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return load(p); });
+        else if (stride == 2)
+          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return even(load(p), load(p + kLanes)); });
+        else
+          run_rows<k.value>(args, t, count, [=](const float* p) NEO_LAMBDA { return gather(p, apart); });
+      });
+      begin += count;
+    }
+  }
+};
 
 // Sums in groups, so that the error grows with the logarithm of their number rather than with it.
 F32 sum_positions(const float* src, int64_t positions) {
@@ -237,12 +329,10 @@ void pool_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
 }
 
 void pool_plain_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
-  for (int64_t task = begin; task < end; ++task) {
-    if (args.shape.average)
-      pool_plain_row<true>(args, task);
-    else
-      pool_plain_row<false>(args, task);
-  }
+  if (args.shape.average)
+    PlainRows<true>(args).run(args, begin, end);
+  else
+    PlainRows<false>(args).run(args, begin, end);
 }
 
 void global_pool_tasks(const GlobalPoolArgs& args, int64_t begin, int64_t end) {

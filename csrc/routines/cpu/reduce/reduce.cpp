@@ -1,10 +1,12 @@
 #include "routines/cpu/reduce/reduce.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/step_cost.h"
 
 NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
                   void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
@@ -151,9 +153,31 @@ class ReduceRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c = plain_candidate(workload, target, ops, 0.2);
+    Candidate c = plain_candidate(workload, target, ops, 1);
+    c.cost.time_us = estimate_us(workload, target, ops);
     for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
     return {std::move(c)};
+  }
+
+  // Rows are summed in vectors and then across; columns in vectors side by side.
+  static double estimate_us(const Workload& workload, const Target& target, const OpRegistry& ops) {
+    constexpr double kRowCycles = 10, kVectorCycles = 2, kColumnCycles = 3, kScalarCycles = 3;
+    const Node& node = workload.root();
+    const Shape& x = node.inputs.front()->shape();
+    const AxisRun run = *run_of(node);
+    double outer = 1, along = 1, inner = 1;
+    for (int i = 0; i < x.rank(); ++i) {
+      (i < run.first ? outer : i <= run.last ? along : inner) *= static_cast<double>(x[i].hint());
+    }
+    const double lanes = target.lanes();
+    double cycles = outer * (kRowCycles + kVectorCycles * std::ceil(along / lanes));
+    if (inner > 1) cycles = outer * along * kColumnCycles * std::ceil(inner / lanes);
+    if (node.op == "ArgMax" || node.op == "ArgMin") cycles = kScalarCycles * outer * along * inner;
+    StepLoad load;
+    load.arithmetic_us = cycles_us(cycles, target);
+    load.bytes = 0.7 * static_cast<double>(workload.work(ops).bytes.hint());  // nearly all reading
+    load.tasks = outer * along * inner > static_cast<double>(kSerialElements) ? target.threads : 1;
+    return step_us(load, target);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {

@@ -44,6 +44,7 @@ NEO_INLINE F32 merge(F32 a, F32 b) {
 
 template <ReduceKind kind>
 NEO_INLINE float across(F32 x) {
+  if constexpr (kind != ReduceKind::Max && kind != ReduceKind::Min && kind != ReduceKind::Prod) return reduce_add(x);
   float lanes[kLanes];
   store(lanes, x);
   float r = lanes[0];
@@ -73,6 +74,15 @@ NEO_INLINE float finish(ReduceKind kind, float r, int64_t along) {
   }
 }
 
+// The first n elements at p; the other lanes change nothing.
+template <ReduceKind kind>
+NEO_INLINE F32 load_rest(const float* p, int64_t n) {
+  const F32 x = load_n(p, n);
+  if constexpr (kind == ReduceKind::Max || kind == ReduceKind::Min || kind == ReduceKind::Prod)
+    return select(lt(to_f32(iota_i32()), broadcast((float)n)), x, start_of(kind));
+  return x;
+}
+
 template <ReduceKind kind>
 NEO_INLINE float reduce_row(const float* x, int64_t n) {
   F32 a = start_of(kind), b = a, c = a, d = a;
@@ -84,12 +94,7 @@ NEO_INLINE float reduce_row(const float* x, int64_t n) {
     d = combine<kind>(d, load(x + i + 3 * kLanes));
   }
   for (; i + kLanes <= n; i += kLanes) a = combine<kind>(a, load(x + i));
-  if (i < n) {
-    float rest[kLanes];
-    store(rest, start_of(kind));
-    for (int64_t j = 0; j < n - i; ++j) rest[j] = x[i + j];
-    b = combine<kind>(b, load(rest));
-  }
+  if (i < n) b = combine<kind>(b, load_rest<kind>(x + i, n - i));
   return across<kind>(merge<kind>(merge<kind>(a, b), merge<kind>(c, d)));
 }
 
@@ -136,15 +141,43 @@ NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, in
   }
 }
 
-// Rows of few elements, kLanes of them at a time, one per lane.
+// Rows of very few elements, kLanes of them at a time, one per lane.
 template <ReduceKind kind>
-NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, float* out) {
+NEO_INLINE void reduce_tiny_rows(const float* x, int64_t along, int64_t rows, float* out) {
   const I32 start = mul(iota_i32(), broadcast_i32((int32_t)along));
   int64_t row = 0;
   for (; row + kLanes <= rows; row += kLanes) {
     F32 acc = start_of(kind);
     for (int64_t i = 0; i < along; ++i) acc = combine<kind>(acc, gather(x + row * along + i, start));
     store(out + row, acc);
+  }
+  for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
+}
+
+// kLanes rows at a time: a vector of partial results for each, which a transposition lets combine side by side.
+template <ReduceKind kind>
+NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, float* out) {
+  const int64_t full = along / kLanes * kLanes;
+  int64_t row = 0;
+  for (; row + kLanes <= rows; row += kLanes) {
+    F32 acc[kLanes];
+    for (int r = 0; r < kLanes; ++r) {
+      const float* p = x + (row + r) * along;
+      F32 a = start_of(kind), b = a;
+      int64_t i = 0;
+      for (; i + 2 * kLanes <= full; i += 2 * kLanes) {
+        a = combine<kind>(a, load(p + i));
+        b = combine<kind>(b, load(p + i + kLanes));
+      }
+      if (i < full) a = combine<kind>(a, load(p + i));
+      if (full < along) b = combine<kind>(b, load_rest<kind>(p + full, along - full));
+      acc[r] = merge<kind>(a, b);
+    }
+    transpose(acc);
+    for (int n = kLanes / 2; n > 0; n /= 2) {
+      for (int r = 0; r < n; ++r) acc[r] = merge<kind>(acc[r], acc[r + n]);
+    }
+    store(out + row, acc[0]);
   }
   for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
 }
@@ -190,8 +223,12 @@ NEO_INLINE void with_sums_of(ReduceKind kind, F f) {
 }
 
 void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* out) {
+  constexpr int64_t kTinyRow = 4;
+  constexpr int64_t kShortRow = 512;
   const int64_t along = args.shape.along;
-  if (along <= kLanes && args.kind != ReduceKind::LogSumExp) {
+  if (along < kTinyRow && args.kind != ReduceKind::LogSumExp) {
+    with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_tiny_rows<kind.value>(x, along, rows, out); });
+  } else if (along <= kShortRow && args.kind != ReduceKind::LogSumExp) {
     with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_short_rows<kind.value>(x, along, rows, out); });
   } else {
     for (int64_t i = 0; i < rows; ++i) out[i] = reduce_row_of(args.kind, x + i * along, along);

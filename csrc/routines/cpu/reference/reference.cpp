@@ -76,7 +76,7 @@ class ReferenceRoutine final : public Routine {
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     Target alone = target;
     alone.threads = 1;
-    c.cost.time_us = 5 + 4 * roofline_us(workload.work(ops), alone, kSlowness);
+    c.cost.time_us = 5 + 2 * roofline_us(workload.work(ops), alone, kSlowness);
     return {std::move(c)};
   }
 
