@@ -439,6 +439,7 @@ def test_strict_accuracy_keeps_to_the_direct_method(kernel, strides):
 )
 def test_a_default_compile_keeps_the_limit_of_accuracy(kernel, strides):
     """The rule of docs/accuracy.md holds for the error of every tile, beside ONNX Runtime."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     model = conv_model(64, 28 * strides[0], kernel, strides)
     module = neo.compile(model)
     assert any(step.routine.startswith(WINOGRAD) for step in module.steps)
