@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="the shared models folder")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "models" / "cache", help="exported files")
     parser.add_argument("--crops", type=int, default=512, help="per network (default: %(default)s)")
+    parser.add_argument("--networks", default=",".join(NETWORKS), help="with random weights (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     arguments = parser.parse_args()
     folder = arguments.models / "images"
@@ -107,7 +108,7 @@ def main() -> None:
         compare(name, arguments.models / file, folder, scaling, arguments.crops)
         for name, (file, scaling) in trained.items()
     ]
-    for entry in find_entries("networks", list(NETWORKS)):
+    for entry in find_entries("networks", arguments.networks.split(",")):
         path, _ = entry.prepare(arguments.cache.resolve())
         rows.append(compare(f"{entry.name}, random weights", path, folder, IMAGENET, arguments.crops))
     head = ["network", "crops", "top-1 agrees", "largest error of a logit", "least margin of top-1"]
@@ -117,7 +118,7 @@ def main() -> None:
         "the first two classes is below the error, which of them comes first is a matter of rounding.",
         head=head,
         rows=[[r.name, str(r.crops), str(r.agree), f"{r.error:.2g}", f"{r.margin:.2g}"] for r in rows],
-        notes=[f"`python -m benchmarks.crops --crops {arguments.crops}`"],
+        notes=[f"`python -m benchmarks.crops --crops {arguments.crops} --networks {arguments.networks}`"],
     )
     results.record_section(
         "crops", section, arguments.results.with_name(arguments.results.stem.lower() + ".json"), arguments.results
