@@ -89,6 +89,11 @@ class Database:
         Made where it is missing, with its folder, unless `read_only`.
     read_only : bool
         Nothing is written; a missing file is an empty database.
+
+    Raises
+    ------
+    ResourceError
+        The file cannot be read or written, or is no tuning database of this version of neo; from every method.
     """
 
     def __init__(self, path: str | PathLike[str], *, read_only: bool = False) -> None:
@@ -155,7 +160,7 @@ class Database:
                 raise
             msg = (
                 f"[database] the tuning database must be readable{'' if self.read_only else ' and writable'}. "
-                f"Got {error} - at {self.path}\nHint: give another path, or delete the file: it only holds measurements."
+                f"Got {error} - at {self.path}\nHint: give the path of a database that neo made, or of no file yet."
             )
             raise ResourceError(msg) from error
 
