@@ -153,13 +153,13 @@ void bench_direct(const Tier& tier, double peak, const ConvShape& s) {
   const int64_t block = schedule.ic_bn, ic = (s.ic + block - 1) / block * block,
                 oc = (s.oc + block - 1) / block * block;
   Buffer src(ic * s.ih * s.iw), dst(oc * s.oh * s.ow), weight(direct_weight_size(plan)), bias(direct_bias_size(plan));
-  DirectArgs args;
+  ConvOperands args;
   args.src = src.get();
-  args.src_block = s.ih * s.iw * block;
+  args.src_channel = s.ih * s.iw * block;
   args.weight = weight.get();
   args.bias = bias.get();
   args.dst = dst.get();
-  args.dst_block = s.oh * s.ow * block;
+  args.dst_channel = s.oh * s.ow * block;
   args.hi = INFINITY;
   report(describe("direct", s), s.flops(),
          seconds(s.flops(), [&] { run_direct(plan, *tier.tiles, args, 0, plan.tasks); }), peak);
@@ -174,13 +174,13 @@ void bench_winograd(const Tier& tier, double peak, const ConvShape& s, int64_t t
   const WinogradPlan plan = plan_winograd(s, schedule, lanes);
   Buffer src(plan.ic_vectors * lanes * s.ih * s.iw), dst(plan.oc_vectors * lanes * s.oh * s.ow);
   Buffer weight(winograd_weight_size(plan)), bias(plan.oc_vectors * lanes), workspace(plan.workspace_size);
-  WinogradArgs args;
+  ConvOperands args;
   args.src = src.get();
-  args.src_block = s.ih * s.iw * lanes;
+  args.src_channel = s.ih * s.iw * lanes;
   args.weight = weight.get();
   args.bias = bias.get();
   args.dst = dst.get();
-  args.dst_block = s.oh * s.ow * lanes;
+  args.dst_channel = s.oh * s.ow * lanes;
   args.hi = INFINITY;
   const auto time = [&](const WinogradKernels& kernels) {
     return seconds(s.flops(), [&] {
@@ -211,12 +211,12 @@ void bench_first(const Tier& tier, double peak, const ConvShape& s) {
   const FirstLayerPlan plan = plan_first_layer(s, schedule, *tier.tiles);
   Buffer src(s.ic * s.ih * s.iw), dst(plan.vectors * plan.lanes * s.oh * s.ow), weight(first_layer_weight_size(plan));
   Buffer workspace(plan.workspace_size);
-  FirstLayerArgs args;
+  ConvOperands args;
   args.src = src.get();
   args.src_channel = s.ih * s.iw;
   args.weight = weight.get();
   args.dst = dst.get();
-  args.dst_block = s.oh * s.ow * schedule.oc_bn;
+  args.dst_channel = s.oh * s.ow * schedule.oc_bn;
   args.hi = INFINITY;
   args.workspace = workspace.get();
   report(describe("first", s), s.flops(),
@@ -230,12 +230,12 @@ void bench_depthwise(const Tier& tier, double peak, int64_t channels, int64_t im
   const DepthwisePlan plan = plan_depthwise(s, block, tier.tiles->lanes);
   const int64_t padded = (channels + block - 1) / block * block;
   Buffer src(padded * s.ih * s.iw), dst(padded * s.oh * s.ow), weight(depthwise_weight_size(plan));
-  DepthwiseArgs args;
+  ConvOperands args;
   args.src = src.get();
-  args.src_block = s.ih * s.iw * block;
+  args.src_channel = s.ih * s.iw * block;
   args.weight = weight.get();
   args.dst = dst.get();
-  args.dst_block = s.oh * s.ow * block;
+  args.dst_channel = s.oh * s.ow * block;
   args.hi = 6.0f;
   report(describe("depthwise", s), s.flops(),
          seconds(s.flops(), [&] { tier.depthwise->run(plan, args, 0, plan.tasks); }), peak);

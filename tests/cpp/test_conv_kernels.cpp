@@ -64,24 +64,24 @@ void check_direct(const TileKernels& kernels, const ConvShape& s, const DirectSc
   src.fill(problem.src);
   std::vector<float> weight(direct_weight_size(plan)), bias(direct_bias_size(plan));
   pack_direct_weight(plan, problem.weight.data(), weight.data());
-  DirectArgs args;
+  ConvOperands args;
   if (!problem.bias.empty()) {
     pack_direct_bias(plan, problem.bias.data(), bias.data());
     args.bias = bias.data();
   }
   args.src = src.base();
   args.src_batch = src.batch_stride;
-  args.src_block = src.block_stride;
+  args.src_channel = src.block_stride;
   args.weight = weight.data();
   args.dst = dst.base();
   args.dst_batch = dst.batch_stride;
-  args.dst_block = dst.block_stride;
+  args.dst_channel = dst.block_stride;
   if (!problem.residual.empty()) {
     BlockedTensor& from = random.chance(0.5) ? dst : residual;
     from.fill(problem.residual);
     args.residual = from.base();
     args.residual_batch = from.batch_stride;
-    args.residual_block = from.block_stride;
+    args.residual_channel = from.block_stride;
   }
   args.lo = problem.clamp.lo;
   args.hi = problem.clamp.hi;
@@ -161,9 +161,9 @@ TEST_P(DirectConv, GivesTheSameBitsForEveryPartOfATeam) {
   const std::vector<float> src = random.floats(s.n * s.ic * s.ih * s.iw),
                            weight = random.floats(direct_weight_size(plan));
   std::vector<float> whole(s.n * s.oc * s.oh * s.ow), pieces(whole.size());
-  DirectArgs args;
+  ConvOperands args;
   args.src = src.data();
-  args.src_block = args.dst_block = s.oh * s.ow * kernels.lanes;
+  args.src_channel = args.dst_channel = s.oh * s.ow * kernels.lanes;
   args.src_batch = args.dst_batch = s.oc * s.oh * s.ow;
   args.weight = weight.data();
   args.lo = -INFINITY;
@@ -190,11 +190,11 @@ TEST_P(DirectConv, HandsNanAndInfinityOn) {
   x[9] = INFINITY;
   src.fill(x);
   pack_direct_weight(plan, weight.data(), packed.data());
-  DirectArgs args;
+  ConvOperands args;
   args.src = src.base();
-  args.src_block = src.block_stride;
+  args.src_channel = src.block_stride;
   args.dst = dst.base();
-  args.dst_block = dst.block_stride;
+  args.dst_channel = dst.block_stride;
   args.weight = packed.data();
   args.lo = 0.0f;
   args.hi = 6.0f;
@@ -255,7 +255,7 @@ TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
     std::vector<float> workspace(2 * plan.workspace_size, NAN);
     pack_first_layer_weight(plan, problem.weight.data(), weight.data());
     std::copy(problem.bias.begin(), problem.bias.end(), bias.begin());
-    FirstLayerArgs args;
+    ConvOperands args;
     args.src = problem.src.data();
     args.src_batch = s.ic * s.ih * s.iw;
     args.src_channel = s.ih * s.iw;
@@ -265,11 +265,11 @@ TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
       dst.fill(problem.residual);
       args.residual = dst.base();
       args.residual_batch = dst.batch_stride;
-      args.residual_block = dst.block_stride;
+      args.residual_channel = dst.block_stride;
     }
     args.dst = dst.base();
     args.dst_batch = dst.batch_stride;
-    args.dst_block = dst.block_stride;
+    args.dst_channel = dst.block_stride;
     args.lo = problem.clamp.lo;
     args.hi = problem.clamp.hi;
     args.workspace = workspace.data();
@@ -305,21 +305,21 @@ TEST_P(DepthwiseConv, AgreesWithPlainLoops) {
     std::vector<float> weight(depthwise_weight_size(plan)), bias(dst.blocks * block);
     pack_depthwise_weight(plan, problem.weight.data(), weight.data());
     std::copy(problem.bias.begin(), problem.bias.end(), bias.begin());
-    DepthwiseArgs args;
+    ConvOperands args;
     args.src = src.base();
     args.src_batch = src.batch_stride;
-    args.src_block = src.block_stride;
+    args.src_channel = src.block_stride;
     args.weight = weight.data();
     if (!problem.bias.empty()) args.bias = bias.data();
     if (!problem.residual.empty()) {
       dst.fill(problem.residual);
       args.residual = dst.base();
       args.residual_batch = dst.batch_stride;
-      args.residual_block = dst.block_stride;
+      args.residual_channel = dst.block_stride;
     }
     args.dst = dst.base();
     args.dst_batch = dst.batch_stride;
-    args.dst_block = dst.block_stride;
+    args.dst_channel = dst.block_stride;
     args.lo = problem.clamp.lo;
     args.hi = problem.clamp.hi;
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int) { kernels.run(plan, args, begin, end); });

@@ -101,7 +101,7 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
     std::vector<float> dst(s.n * s.oc * dst_channel, NAN);
     const std::vector<float> residual = random.floats(dst.size());
     pack_panel_conv_weight(plan, weight.data(), packed.data());
-    PanelConvArgs args;
+    ConvOperands args;
     args.src = src.data();
     args.src_channel = s.in_size();
     args.src_batch = s.ic * s.in_size();

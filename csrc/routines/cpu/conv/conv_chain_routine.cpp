@@ -117,7 +117,7 @@ class ChainStep final : public KernelStep {
     const DepthwisePlan depthwise = plan_depthwise(plan.shape.depthwise, lanes);
     depthwise_.weight = Tensor(DType::Float32, {depthwise_weight_size(depthwise)});
     pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), depthwise_.weight.as<float>());
-    pack_bias(conv, lanes, depthwise_);
+    depthwise_.bias = padded_bias(conv, lanes);
     depthwise_.activation = activation_of(problem.depthwise.activation, target);
   }
 
@@ -165,18 +165,11 @@ class ChainStep final : public KernelStep {
     Activation activation;
   };
 
-  static void pack_bias(const ConvProblem& conv, int64_t lanes, Packed& packed) {
-    if (!conv.bias) return;
-    packed.bias = Tensor(DType::Float32, {ceil_div(conv.geometry.oc, lanes) * lanes});
-    std::fill_n(packed.bias.as<float>(), packed.bias.size(), 0.0f);
-    std::copy_n(conv.bias->constant->as<float>(), conv.geometry.oc, packed.bias.as<float>());
-  }
-
   static void pack_pointwise(const ChainLink& link, const PanelSplit& split, int64_t lanes, Packed& packed) {
     const ConvGeometry& g = link.conv.geometry;
     packed.weight = Tensor(DType::Float32, {pointwise_weight_size(split, g.ic, lanes)});
     pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), packed.weight.as<float>());
-    pack_bias(link.conv, lanes, packed);
+    packed.bias = padded_bias(link.conv, lanes);
   }
 
   static ChainStage stage_of(const ChainLink& link, const Packed& packed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/cpu/gemm/split.h"
 #include "routines/families.h"
 
 namespace neo {
@@ -64,6 +65,45 @@ ConvArguments ConvArguments::of(const Candidate& candidate, const ConvProblem& p
   a.hi = problem.epilogue.hi;
   a.activation = activation_of(problem.epilogue, target);
   return a;
+}
+
+ConvOperands ConvArguments::bind(std::span<const Arg> args) const {
+  const auto strides = [&](int i) { return ConvStrides::of(args[static_cast<size_t>(i)]); };
+  ConvOperands bound;
+  const ConvStrides from = strides(x), to = strides(y);
+  bound.src_batch = from.batch;
+  bound.src_channel = from.channel;
+  bound.dst_batch = to.batch;
+  bound.dst_channel = to.channel;
+  if (residual >= 0) {
+    const ConvStrides added = strides(residual);
+    bound.residual_batch = added.batch;
+    bound.residual_channel = added.channel;
+  }
+  bound.lo = lo;
+  bound.hi = hi;
+  bound.activation = activation;
+  return bound;
+}
+
+ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args, std::byte* scratch) const {
+  const auto floats = [&](int i) { return reinterpret_cast<float*>(args[i]); };
+  bound.src = floats(x);
+  bound.dst = floats(y);
+  if (weight >= 0) bound.weight = floats(weight);
+  if (bias >= 0) bound.bias = floats(bias);
+  if (residual >= 0) bound.residual = floats(residual);
+  bound.workspace = reinterpret_cast<float*>(scratch);
+  return bound;
+}
+
+Tensor padded_bias(const ConvProblem& problem, int64_t lanes) {
+  if (!problem.bias) return {};
+  const int64_t oc = problem.geometry.oc;
+  Tensor padded(DType::Float32, {ceil_div(oc, lanes) * lanes});
+  std::fill_n(padded.as<float>(), padded.size(), 0.0f);
+  std::copy_n(problem.bias->constant->as<float>(), oc, padded.as<float>());
+  return padded;
 }
 
 ConvStrides ConvStrides::of(const Arg& arg) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_problem.h"
 #include "routines/cpu/tasks.h"
 #include "routines/routine.h"
@@ -37,13 +38,20 @@ class ConvRoutine : public Routine {
 // The schemas of a candidate: every operand left out but input and residual. An x_block or y_block of 1 is plain.
 Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block);
 
-// Where a step finds its operands, and the clamp.
+// The bias of a convolution padded with zeros to whole vectors; undefined where it has none.
+Tensor padded_bias(const ConvProblem& problem, int64_t lanes);
+
+// Where a step finds its operands, and the epilogue.
 struct ConvArguments {
   int x = -1, weight = -1, bias = -1, residual = -1, y = -1;
   float lo = 0, hi = 0;
   Activation activation;
 
   static ConvArguments of(const Candidate& candidate, const ConvProblem& problem, const Target& target);
+  // Strides and epilogue, for the sizes of one binding.
+  ConvOperands bind(std::span<const Arg> args) const;
+  // The same with the addresses of one run; packed weights and bias stay.
+  ConvOperands at(ConvOperands bound, std::byte* const* args, std::byte* scratch) const;
 };
 
 // Strides of the batch and of the channels, or of their blocks.

@@ -26,7 +26,7 @@ DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes) {
   return plan;
 }
 
-void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const DepthwiseArgs& args,
+void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const ConvOperands& args,
                    int64_t task_begin, int64_t task_end) {
   if (!args.activation) {
     kernels.run(plan, args, task_begin, task_end);
@@ -38,7 +38,7 @@ void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, c
     kernels.run(plan, args, task, task + 1);
     const int64_t first = task % plan.chunks * plan.rows, rows = std::min(plan.rows, s.oh - first);
     const int64_t vector = task / plan.chunks % vectors, image = task / (plan.chunks * vectors);
-    args.activation(args.dst + image * args.dst_batch + vector * args.dst_block + first * s.ow * plan.lanes,
+    args.activation(args.dst + image * args.dst_batch + vector * args.dst_channel + first * s.ow * plan.lanes,
                     rows * s.ow * plan.lanes);
   }
 }

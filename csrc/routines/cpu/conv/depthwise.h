@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_shape.h"
 
 namespace neo {
@@ -17,19 +17,6 @@ struct DepthwisePlan {
   int64_t rows = 0;   // output rows per task
   int64_t chunks = 0;
   int64_t tasks = 0;  // images x vectors of channels x chunks
-};
-
-struct DepthwiseArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_block = 0;
-  const float* weight = nullptr;    // pack_depthwise_weight
-  const float* bias = nullptr;      // padded to whole blocks, or null
-  const float* residual = nullptr;  // as dst, or null; may be dst
-  int64_t residual_batch = 0, residual_block = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_block = 0;
-  float lo = 0.0f, hi = 0.0f;
-  Activation activation;
 };
 
 constexpr int64_t kDepthwiseMaxRows = 64;  // of taps
@@ -45,7 +32,7 @@ double depthwise_efficiency(const ConvShape& shape);
 int64_t depthwise_weight_size(const DepthwisePlan& plan);
 void pack_depthwise_weight(const DepthwisePlan& plan, const float* weight, float* packed);
 
-void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const DepthwiseArgs& args,
+void run_depthwise(const DepthwisePlan& plan, const DepthwiseKernels& kernels, const ConvOperands& args,
                    int64_t task_begin, int64_t task_end);
 
 // One output row of one vector of channels: output column o sums over the rows of taps i and the taps j of a row
@@ -66,7 +53,7 @@ struct DepthwiseLine {
 struct DepthwiseKernels {
   int lanes;
   void (*line)(const DepthwiseLine&);
-  void (*run)(const DepthwisePlan&, const DepthwiseArgs&, int64_t task_begin, int64_t task_end);
+  void (*run)(const DepthwisePlan&, const ConvOperands&, int64_t task_begin, int64_t task_end);
 };
 
 namespace scalar {

@@ -161,7 +161,7 @@ void run_line(const DepthwiseLine& p) {
   }
 }
 
-void run(const DepthwisePlan& plan, const DepthwiseArgs& args, int64_t task_begin, int64_t task_end) {
+void run(const DepthwisePlan& plan, const ConvOperands& args, int64_t task_begin, int64_t task_end) {
   const ConvShape& s = plan.shape;
   const int64_t vectors = (s.ic + kLanes - 1) / kLanes;
   const float* rows[kDepthwiseMaxRows];
@@ -180,10 +180,10 @@ void run(const DepthwisePlan& plan, const DepthwiseArgs& args, int64_t task_begi
     const int64_t chunk = task % plan.chunks;
     const int64_t vector = task / plan.chunks % vectors;
     const int64_t image = task / (plan.chunks * vectors);
-    const float* src = args.src + image * args.src_batch + vector * args.src_block;
-    float* dst = args.dst + image * args.dst_batch + vector * args.dst_block;
+    const float* src = args.src + image * args.src_batch + vector * args.src_channel;
+    float* dst = args.dst + image * args.dst_batch + vector * args.dst_channel;
     const float* residual = args.residual;
-    if (residual) residual += image * args.residual_batch + vector * args.residual_block;
+    if (residual) residual += image * args.residual_batch + vector * args.residual_channel;
     const int64_t left = s.ic - vector * kLanes;
     line.valid = left < kLanes ? left : kLanes;
     line.bias = args.bias ? args.bias + vector * kLanes : nullptr;

@@ -8,7 +8,7 @@ namespace {
 
 struct DepthwiseCall {
   DepthwisePlan plan;
-  DepthwiseArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -25,11 +25,7 @@ class DepthwiseStep final : public KernelStep {
     const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
     weight_ = Tensor(DType::Float32, {depthwise_weight_size(plan)});
     pack_depthwise_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
-    if (problem.bias) {
-      bias_ = Tensor(DType::Float32, {ceil_div(geometry_.oc, kernels_.lanes) * kernels_.lanes});
-      std::fill_n(bias_.as<float>(), bias_.size(), 0.0f);
-      std::copy_n(problem.bias->constant->as<float>(), geometry_.oc, bias_.as<float>());
-    }
+    bias_ = padded_bias(problem, kernels_.lanes);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -38,30 +34,15 @@ class DepthwiseStep final : public KernelStep {
     DepthwiseCall call;
     call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes);
     call.split = split_of(call.plan);
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_block = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_block = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_block = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
-    DepthwiseArgs a = call.args;
-    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
-    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
-    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
+    const ConvOperands a = arguments_.at(call.args, args, nullptr);
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_depthwise(call.plan, kernels_, a, begin, end); });
   }

@@ -60,7 +60,7 @@ void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, fl
 }
 
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const FirstLayerArgs& args, int64_t task_begin, int64_t task_end, int member) {
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   float* buffer = args.workspace + member * plan.workspace_size;
   const int64_t channel = plan.buffer.rows * plan.buffer.row;
@@ -75,9 +75,9 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     }
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
-    output.dst_block = args.dst_block;
+    output.dst_block = args.dst_channel;
     if (args.residual) output.residual = args.residual + image * args.residual_batch;
-    output.residual_block = args.residual_block;
+    output.residual_block = args.residual_channel;
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;

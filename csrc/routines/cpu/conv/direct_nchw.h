@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_shape.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/tile.h"
@@ -31,20 +31,6 @@ struct FirstLayerPlan {
   int64_t tasks = 0;
 };
 
-struct FirstLayerArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_channel = 0;
-  const float* weight = nullptr;    // pack_first_layer_weight
-  const float* bias = nullptr;      // padded to whole vectors, or null
-  const float* residual = nullptr;  // blocked like dst, or null; may be dst
-  int64_t residual_batch = 0, residual_block = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_block = 0;
-  float lo = 0.0f, hi = 0.0f;
-  Activation activation;
-  float* workspace = nullptr;  // workspace_size floats for every member
-};
-
 const char* reject_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, int64_t lanes);
 FirstLayerPlan plan_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, const TileKernels& kernels);
 
@@ -53,6 +39,6 @@ int64_t first_layer_weight_size(const FirstLayerPlan& plan);
 void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, float* packed);
 
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const FirstLayerArgs& args, int64_t task_begin, int64_t task_end, int member);
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member);
 
 }  // namespace neo

@@ -22,7 +22,7 @@ FirstLayerSchedule schedule_with(int64_t oc_vectors, int64_t reg_n, const Target
 
 struct FirstLayerCall {
   FirstLayerPlan plan;
-  FirstLayerArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -39,11 +39,7 @@ class FirstLayerStep final : public KernelStep {
     const FirstLayerPlan plan = plan_first_layer(geometry_.shape(ones, ones), schedule_, kernels_);
     weight_ = Tensor(DType::Float32, {first_layer_weight_size(plan)});
     pack_first_layer_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
-    if (problem.bias) {
-      bias_ = Tensor(DType::Float32, {plan.vectors * plan.lanes});
-      std::fill_n(bias_.as<float>(), bias_.size(), 0.0f);
-      std::copy_n(problem.bias->constant->as<float>(), geometry_.oc, bias_.as<float>());
-    }
+    bias_ = padded_bias(problem, kernels_.lanes);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -52,31 +48,15 @@ class FirstLayerStep final : public KernelStep {
     FirstLayerCall call;
     call.plan = plan_first_layer(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, call.plan.shape.flops(), true);
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_channel = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_block = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_block = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const FirstLayerCall*>(prepared);
-    FirstLayerArgs a = call.args;
-    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
-    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
-    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
-    a.workspace = reinterpret_cast<float*>(scratch);
+    const ConvOperands a = arguments_.at(call.args, args, scratch);
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_first_layer(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
     });

@@ -80,7 +80,8 @@ struct WeightsAhead {
   int64_t step = 0;               // floats per k
   int64_t tile = 0;               // floats per tile
 
-  static WeightsAhead of(const DirectPlan& plan, const DirectArgs& args, int64_t rows, int64_t group, int64_t panels) {
+  static WeightsAhead of(const DirectPlan& plan, const ConvOperands& args, int64_t rows, int64_t group,
+                         int64_t panels) {
     const ConvShape& s = plan.shape;
     const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
     const int64_t first = (panels + 1) * plan.panel_chunk;
@@ -102,16 +103,16 @@ struct WeightsAhead {
 };
 
 // The part of a tile that depends only on image, group and panel.
-Tile make_tile(const DirectPlan& plan, const DirectArgs& args, int64_t image, int64_t group, IndexRange vectors) {
+Tile make_tile(const DirectPlan& plan, const ConvOperands& args, int64_t image, int64_t group, IndexRange vectors) {
   const ConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), ic = group * group_ic, ic_bn = plan.schedule.ic_bn;
   Tile t;
-  t.src = args.src + image * args.src_batch + ic / ic_bn * args.src_block + ic % ic_bn;
+  t.src = args.src + image * args.src_batch + ic / ic_bn * args.src_channel + ic % ic_bn;
   t.step = s.stride_w * ic_bn;
   t.block_size = std::min(ic_bn, group_ic);
   t.blocks = ceil_div(group_ic, t.block_size);
   t.last_size = group_ic - (t.blocks - 1) * t.block_size;
-  t.block_stride = args.src_block;
+  t.block_stride = args.src_channel;
   const int64_t first_column = (group * plan.group_vectors + vectors.begin) * plan.lanes;
   t.weight = args.weight + first_column * group_ic * s.taps();
   t.weight_step = vectors.size() * plan.lanes;
@@ -208,7 +209,7 @@ void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed) 
   }
 }
 
-void run_direct(const DirectPlan& plan, const TileKernels& kernels, const DirectArgs& args, int64_t task_begin,
+void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                 int64_t task_end) {
   const ConvShape& s = plan.shape;
   TileTaps taps;
@@ -222,9 +223,9 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const Direct
     const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
-    output.dst_block = args.dst_block;
+    output.dst_block = args.dst_channel;
     if (args.residual) output.residual = args.residual + image * args.residual_batch;
-    output.residual_block = args.residual_block;
+    output.residual_block = args.residual_channel;
     output.oc_bn = plan.schedule.oc_bn;
     output.lo = args.lo;
     output.hi = args.hi;

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_shape.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -37,19 +37,6 @@ struct DirectPlan {
 };
 
 // Strides are in elements; a view of a larger tensor (a piece of a concat) has larger batch strides.
-struct DirectArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_block = 0;
-  const float* weight = nullptr;    // pack_direct
-  const float* bias = nullptr;      // direct_bias_size floats, or null
-  const float* residual = nullptr;  // blocked like dst and added before the clamp, or null; may be dst
-  int64_t residual_batch = 0, residual_block = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_block = 0;
-  float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
-  Activation activation;
-};
-
 // Null where the routine takes the problem; else why not.
 const char* reject_direct(const ConvShape& shape, const DirectSchedule& schedule, int64_t lanes);
 
@@ -63,7 +50,7 @@ void pack_direct_weight(const DirectPlan& plan, const float* weight, float* pack
 int64_t direct_bias_size(const DirectPlan& plan);
 void pack_direct_bias(const DirectPlan& plan, const float* bias, float* packed);
 
-void run_direct(const DirectPlan& plan, const TileKernels& kernels, const DirectArgs& args, int64_t task_begin,
+void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t task_begin,
                 int64_t task_end);
 
 }  // namespace neo

@@ -44,7 +44,7 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
 
 struct DirectCall {
   DirectPlan plan;
-  DirectArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -74,30 +74,15 @@ class DirectStep final : public KernelStep {
     DirectCall call;
     call.plan = plan_direct(shape, schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, shape.flops());
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_block = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_block = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_block = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& call = *reinterpret_cast<const DirectCall*>(prepared);
-    DirectArgs a = call.args;
-    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
-    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
-    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
+    const ConvOperands a = arguments_.at(call.args, args, nullptr);
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_direct(call.plan, kernels_, a, begin, end); });
   }

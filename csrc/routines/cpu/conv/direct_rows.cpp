@@ -103,7 +103,7 @@ void pack_direct_rows_weight(const DirectRowsPlan& plan, const float* weight, fl
 }
 
 void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const DirectRowsArgs& args, int64_t task_begin, int64_t task_end, int member) {
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   const int64_t channel_size = plan.buffer.rows * plan.buffer.row, sums = plan.taps * plan.inner;
   float* buffer = args.workspace + member * plan.workspace_size;

@@ -5,7 +5,7 @@
 // channels by up to kTileVectors vectors of pixels, and every tap adds the product of a weight per channel with vectors
 // that begin at any float of the buffer.
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -31,21 +31,6 @@ struct DirectRowsPlan {
   int64_t tasks = 0;           // fixed by shape and schedule
 };
 
-// Strides are in elements.
-struct DirectRowsArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_channel = 0;
-  const float* weight = nullptr;    // pack_direct_rows_weight
-  const float* bias = nullptr;      // oc floats, or null
-  const float* residual = nullptr;  // like dst, or null; may be dst
-  int64_t residual_batch = 0, residual_channel = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_channel = 0;
-  float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
-  Activation activation;
-  float* workspace = nullptr;  // workspace_size floats for every member
-};
-
 const char* reject_direct_rows(const ConvShape& shape);
 DirectRowsPlan plan_direct_rows(const ConvShape& shape, const DirectRowsSchedule& schedule, const TileKernels& kernels);
 
@@ -53,6 +38,6 @@ DirectRowsPlan plan_direct_rows(const ConvShape& shape, const DirectRowsSchedule
 void pack_direct_rows_weight(const DirectRowsPlan& plan, const float* weight, float* packed);
 
 void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const DirectRowsArgs& args, int64_t task_begin, int64_t task_end, int member);
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member);
 
 }  // namespace neo

@@ -41,7 +41,7 @@ double estimate_us(const ConvProblem& problem, const DirectRowsPlan& plan, const
 
 struct DirectRowsCall {
   DirectRowsPlan plan;
-  DirectRowsArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -69,31 +69,15 @@ class DirectRowsStep final : public KernelStep {
     DirectRowsCall call;
     call.plan = plan_direct_rows(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
     call.split = split_of(call.plan);
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_channel = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_channel = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_channel = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const DirectRowsCall*>(prepared);
-    DirectRowsArgs a = call.args;
-    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
-    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
-    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
-    a.workspace = reinterpret_cast<float*>(scratch);
+    const ConvOperands a = arguments_.at(call.args, args, scratch);
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_direct_rows(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
     });

@@ -138,7 +138,7 @@ GemmPlan make_gemm(const PanelConvPlan& plan, const Phase& phase) {
 }
 
 // A panel of finished sums to where the phase has its pixels.
-void scatter(const PanelConvPlan& plan, const Phase& phase, const PanelConvArgs& args, const PanelGather& gather,
+void scatter(const PanelConvPlan& plan, const Phase& phase, const ConvOperands& args, const PanelGather& gather,
              const float* panel, int64_t width, float* dst, const float* residual) {
   const PanelConvShape& s = plan.shape;
   for (int64_t oc = 0; oc < s.group_oc(); ++oc, panel += width) {
@@ -221,7 +221,7 @@ void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, floa
 }
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
-                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end,
+                    const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
                     int member) {
   const PanelConvShape& s = plan.shape;
   float* packed = args.workspace + member * plan.workspace_size;

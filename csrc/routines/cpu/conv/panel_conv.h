@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/gemm/pack.h"
 #include "routines/cpu/gemm/tile.h"
@@ -45,20 +45,6 @@ struct PanelConvPlan {
   int64_t tasks = 0;
 };
 
-struct PanelConvArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_channel = 0;
-  const float* weight = nullptr;    // pack_panel_conv_weight
-  const float* bias = nullptr;      // oc floats, or null
-  const float* residual = nullptr;  // like dst, or null; may be dst
-  int64_t residual_batch = 0, residual_channel = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_channel = 0;
-  float lo = 0.0f, hi = 0.0f;
-  Activation activation;
-  float* workspace = nullptr;  // workspace_size floats for every member
-};
-
 const char* reject_panel_conv(const PanelConvShape& shape);
 PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const TileKernels& kernels);
 
@@ -68,7 +54,7 @@ int64_t panel_conv_weight_size(const PanelConvPlan& plan);
 void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed);
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
-                    const RowKernels& row_kernels, const PanelConvArgs& args, int64_t task_begin, int64_t task_end,
+                    const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
                     int member);
 
 }  // namespace neo

@@ -20,7 +20,7 @@ TaskSplit split_of(const PanelConvPlan& plan) {
 
 struct PanelConvCall {
   PanelConvPlan plan;
-  PanelConvArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -46,33 +46,14 @@ class PanelConvStep final : public KernelStep {
     PanelConvCall call;
     call.plan = plan_panel_conv(geometry_.panel_shape(x.dims, y.dims), kernels_);
     call.split = split_of(call.plan);
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_channel = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_channel = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_channel = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     if (weight_.defined()) call.args.weight = weight_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const PanelConvCall*>(prepared);
-    const auto floats = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<float*>(args[i]); };
-    PanelConvArgs a = call.args;
-    a.src = floats(arguments_.x);
-    a.dst = floats(arguments_.y);
-    a.bias = floats(arguments_.bias);
-    a.residual = floats(arguments_.residual);
-    if (arguments_.weight >= 0) a.weight = floats(arguments_.weight);
-    a.workspace = reinterpret_cast<float*>(scratch);
+    const ConvOperands a = arguments_.at(call.args, args, scratch);
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_panel_conv(call.plan, kernels_, pack_kernels_, row_kernels_, a, begin, end, workspace);
     });

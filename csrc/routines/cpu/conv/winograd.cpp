@@ -170,10 +170,10 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   }
 }
 
-void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const WinogradArgs& args,
+void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
                      IndexRange tiles, float* transformed, float* half) {
   WinogradPass t;
-  t.src_block = args.src_block;
+  t.src_block = args.src_channel;
   for (int64_t i = tiles.begin; i < tiles.end;) {
     const TileRun run = TileRun::of(plan, i, tiles.end);
     t.src = args.src + run.image * args.src_batch;
@@ -188,7 +188,7 @@ void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, c
 }
 
 // The products of all points, for one panel of output channels.
-void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const WinogradArgs& args, int64_t count,
+void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t count,
                     IndexRange vectors, const float* transformed, float* products) {
   const int64_t width = vectors.size() * plan.lanes, ic = plan.shape.ic;
   const int64_t parts = ceil_div(count, kernels.max_rows[vectors.size()]);
@@ -215,13 +215,13 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   }
 }
 
-void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const WinogradArgs& args,
+void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
                         IndexRange tiles, IndexRange vectors, const float* products, float* half) {
   const ConvShape& s = plan.shape;
   const int64_t lanes = plan.lanes, row = s.ow * lanes;
   const bool is_plane = plan.is_plane(), along_h = plan.w.kernel == 1;
   WinogradEpilogue e;
-  e.residual_block = args.residual_block;
+  e.residual_block = args.residual_channel;
   e.last_lanes = std::min(s.oc - (vectors.end - 1) * lanes, lanes);
   if (args.bias) e.bias = args.bias + vectors.begin * lanes;
   e.lo = args.lo;
@@ -242,7 +242,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   last.src_block = is_plane ? first.dst_block : lanes;
   last.dst_step = along_h ? row : lanes;
   last.dst_line = row;
-  last.dst_block = args.dst_block;
+  last.dst_block = args.dst_channel;
   last.epilogue = &e;
   first.blocks = last.blocks = vectors.size();
   const WinogradAxis& axis = along_h ? plan.h : plan.w;
@@ -260,14 +260,14 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
       last.src = src;
     }
     last.end = along_h ? rows : columns;
-    last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_block + pixel;
+    last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_channel + pixel;
     if (args.residual) {
-      e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_block + pixel;
+      e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_channel + pixel;
     }
     transform(last);
     if (!args.activation) continue;
     for (int64_t v = 0; v < vectors.size(); ++v) {
-      for (int64_t r = 0; r < rows; ++r) args.activation(last.dst + v * args.dst_block + r * row, columns * lanes);
+      for (int64_t r = 0; r < rows; ++r) args.activation(last.dst + v * args.dst_channel + r * row, columns * lanes);
     }
   }
 }
@@ -374,7 +374,7 @@ double winograd_error(const ConvShape& shape, int64_t tile) {
 }
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,
-                  const WinogradArgs& args, int64_t task_begin, int64_t task_end, WinogradMember& member) {
+                  const ConvOperands& args, int64_t task_begin, int64_t task_end, WinogradMember& member) {
   float* products = member.workspace + plan.points * plan.input_point;
   float* half = products + plan.points * plan.product_point;
   for (int64_t task = task_begin; task < task_end; ++task) {

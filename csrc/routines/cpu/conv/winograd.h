@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/activation.h"
+#include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_shape.h"
 #include "routines/cpu/gemm/tile.h"
 
@@ -123,20 +123,6 @@ struct WinogradPlan {
   bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
 };
 
-// Strides are in elements.
-struct WinogradArgs {
-  const float* src = nullptr;
-  int64_t src_batch = 0, src_block = 0;
-  const float* weight = nullptr;    // pack_winograd_weight
-  const float* bias = nullptr;      // padded to whole vectors, or null
-  const float* residual = nullptr;  // blocked like dst, or null; may be dst
-  int64_t residual_batch = 0, residual_block = 0;
-  float* dst = nullptr;
-  int64_t dst_batch = 0, dst_block = 0;
-  float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
-  Activation activation;
-};
-
 // Null where the routine takes the problem; else why not.
 const char* reject_winograd(const ConvShape& shape);
 
@@ -169,6 +155,6 @@ struct WinogradMember {
 };
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,
-                  const WinogradArgs& args, int64_t task_begin, int64_t task_end, WinogradMember& member);
+                  const ConvOperands& args, int64_t task_begin, int64_t task_end, WinogradMember& member);
 
 }  // namespace neo

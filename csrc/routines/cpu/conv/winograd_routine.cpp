@@ -85,7 +85,7 @@ WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& k
 
 struct WinogradCall {
   WinogradPlan plan;
-  WinogradArgs args;
+  ConvOperands args;
   TaskSplit split;
 };
 
@@ -181,11 +181,7 @@ class WinogradStep final : public KernelStep {
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
     weight_ = Tensor(DType::Float32, {winograd_weight_size(plan)});
     pack_winograd_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
-    if (problem.bias) {
-      bias_ = Tensor(DType::Float32, {plan.oc_vectors * plan.lanes});
-      std::fill_n(bias_.as<float>(), bias_.size(), 0.0f);
-      std::copy_n(problem.bias->constant->as<float>(), geometry_.oc, bias_.as<float>());
-    }
+    bias_ = padded_bias(problem, plan.lanes);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -194,30 +190,15 @@ class WinogradStep final : public KernelStep {
     WinogradCall call;
     call.plan = plan_winograd(geometry_.shape(x.dims, y.dims), schedule_, kernels_.tiles.lanes);
     call.split = split_of(call.plan, threads_);
-    const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
-    call.args.src_batch = from.batch;
-    call.args.src_block = from.channel;
-    call.args.dst_batch = to.batch;
-    call.args.dst_block = to.channel;
-    if (arguments_.residual >= 0) {
-      const ConvStrides residual = ConvStrides::of(args[static_cast<size_t>(arguments_.residual)]);
-      call.args.residual_batch = residual.batch;
-      call.args.residual_block = residual.channel;
-    }
+    call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    call.args.lo = arguments_.lo;
-    call.args.hi = arguments_.hi;
-    call.args.activation = arguments_.activation;
     return Prepared::of(call, workspace_bytes(call.plan, call.split));
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const WinogradCall*>(prepared);
-    WinogradArgs a = call.args;
-    a.src = reinterpret_cast<const float*>(args[arguments_.x]);
-    a.dst = reinterpret_cast<float*>(args[arguments_.y]);
-    if (arguments_.residual >= 0) a.residual = reinterpret_cast<const float*>(args[arguments_.residual]);
+    const ConvOperands a = arguments_.at(call.args, args, nullptr);
     WinogradMember members[kMaxMembers];
     for (int64_t i = 0; i < call.split.workspaces; ++i) {
       members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_stride(call.plan);

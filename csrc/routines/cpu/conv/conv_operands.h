@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "routines/cpu/activation.h"
+
+namespace neo {
+
+// Where the float32 operands of one convolution lie and what its epilogue does. Strides are in elements; a channel
+// stride leads from one channel to the next, or from one block of channels to the next where the layout is blocked.
+struct ConvOperands {
+  const float* src = nullptr;
+  int64_t src_batch = 0, src_channel = 0;
+  const float* weight = nullptr;    // as the routine packs it
+  const float* bias = nullptr;      // a float per output channel, padded to whole vectors in a blocked layout; or null
+  const float* residual = nullptr;  // held like dst, or null; may be dst
+  int64_t residual_batch = 0, residual_channel = 0;
+  float* dst = nullptr;
+  int64_t dst_batch = 0, dst_channel = 0;
+  float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
+  Activation activation;
+  float* workspace = nullptr;  // workspace_size floats of the plan for every member of the team
+};
+
+}  // namespace neo
