@@ -226,8 +226,8 @@ void bench_first(const Tier& tier, double peak, const ConvShape& s) {
 void bench_depthwise(const Tier& tier, double peak, int64_t channels, int64_t image, int64_t kernel, int64_t stride) {
   ConvShape s = square(channels, channels, image, kernel, stride);
   s.groups = channels;
-  const int64_t block = std::max(16, tier.tiles->lanes);
-  const DepthwisePlan plan = plan_depthwise(s, block, tier.tiles->lanes);
+  const int64_t block = tier.tiles->lanes;
+  const DepthwisePlan plan = plan_depthwise(s, block);
   const int64_t padded = (channels + block - 1) / block * block;
   Buffer src(padded * s.ih * s.iw), dst(padded * s.oh * s.ow), weight(depthwise_weight_size(plan));
   ConvOperands args;
