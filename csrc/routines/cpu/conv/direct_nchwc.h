@@ -42,6 +42,9 @@ const char* reject_direct(const ConvShape& shape, const DirectSchedule& schedule
 
 DirectPlan plan_direct(const ConvShape& shape, const DirectSchedule& schedule, const TileKernels& kernels);
 
+// The plan of a contiguous problem for another number of pixels, in one row of one image and one task.
+DirectPlan direct_run(DirectPlan plan, int64_t pixels);
+
 // Packed weights: KCRS[ic_bn]c[panel]k, [group][panel][block of ic][tap][ic][oc of the panel]; only output channels are
 // padded. `weight` is OIHW.
 int64_t direct_weight_size(const DirectPlan& plan);
