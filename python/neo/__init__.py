@@ -8,6 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from neo.accuracy import check_accuracy
 from neo.compile import compile  # noqa: A004  (the name users expect)
 from neo.errors import (
     CancelledError,
@@ -40,6 +41,7 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "__version__",
+    "check_accuracy",
     "compile",
     "testing",
 ]
