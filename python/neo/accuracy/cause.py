@@ -12,10 +12,10 @@ from neo.accuracy.exact import ExactGraph
 from neo.accuracy.names import ModelNode
 from neo.accuracy.observed import Observed, observe
 from neo.accuracy.subject import Alternative, Subject
-from neo.accuracy.survey import local_errors
+from neo.accuracy.survey import known_values, local_errors
 from neo.frontend.onnx.load import load_model
 
-__all__ = ["Cause", "find_cause", "model_difference"]
+__all__ = ["Cause", "find_cause", "first_wrong_step", "model_difference"]
 
 _MAX_ALTERNATIVES = 6
 _NARROW = ("float16", "bfloat16", "float8", "int8", "uint8", "qint8", "int4", "uint4")
@@ -42,17 +42,13 @@ class Cause:
     alternative: Alternative | None = None
 
 
-def find_cause(
-    subject: Subject, trusted: ExactGraph, value: str, run: Observed, feeds: Mapping[str, Any]
-) -> Cause:
-    """Find what makes a value wrong, by changing one thing at a time.
+def find_cause(subject: Subject, value: str, run: Observed, feeds: Mapping[str, Any]) -> Cause:
+    """Find what makes a value wrong that the model itself does not make so, by changing one thing at a time.
 
     Parameters
     ----------
     subject : Subject
         What is checked.
-    trusted : ExactGraph
-        What should be computed.
     value : str
         The first value of the run that is wrong.
     run : Observed
@@ -60,34 +56,41 @@ def find_cause(
     feeds : mapping of arrays
         Its inputs.
     """
-    moved = [name for name in _inputs_of(trusted, value, run) if name in run.changed]
+    wrong = first_wrong_step(subject, value, run)
+    if wrong is None:
+        return Cause("rewriting", "the passes before selection changed what is computed")
+    graph, everything = subject.compiled, run.everything
+    segment = graph.segment(wrong, everything)
+    moved = [name for index in segment for name in graph.inputs[index] if name in run.changed]
     if moved:
         return Cause("layout", f"the conversion {run.changed[moved[0]]} changes elements of {moved[0]!r}")
-    if _is_right(subject.compiled, value, run.values):
-        return Cause("rewriting", "the passes before selection changed what is computed")
-    variable = subject.variable_of(value)
+    variable = subject.variable_of(wrong)
     if variable is None or "routine" not in subject.chosen(subject.executing(variable)):
         return Cause("operator", "no routine is chosen for this node: it is control flow or a view")
-    return _other_routines(subject, trusted, value, subject.executing(variable), feeds)
+    return _other_routines(subject, wrong, subject.executing(variable), feeds)
 
 
-def _inputs_of(graph: ExactGraph, value: str, run: Observed) -> list[str]:
-    segment = graph.segment(value, run.values)
-    return [name for index in segment for name in graph.inputs[index] if name]
+def first_wrong_step(subject: Subject, value: str, run: Observed) -> str | None:
+    """The first value, up to this one, that a step of the plan made wrong of what it read.
 
-
-def _is_right(graph: ExactGraph, value: str, values: Mapping[str, Any]) -> bool:
-    errors = local_errors(graph, values, [value])
-    return value in errors and not errors[value][0].bad
+    Passes may put values between two of the model's own; None where every step is right.
+    """
+    graph = subject.compiled
+    if value not in graph.producer:
+        return None
+    behind = graph.segment(value, known_values(subject.own, run.values))
+    everything = run.everything
+    names = [name for index in behind for name in graph.outputs[index] if name in everything]
+    errors = local_errors(graph, everything, names)
+    return next((name for name in names if name in errors and errors[name][0].bad), None)
 
 
 def _base(routine: str) -> str:
     return routine.split("@")[0].split("{")[0]
 
 
-def _other_routines(
-    subject: Subject, trusted: ExactGraph, value: str, variable: int, feeds: Mapping[str, Any]
-) -> Cause:
+def _other_routines(subject: Subject, value: str, variable: int, feeds: Mapping[str, Any]) -> Cause:
+    trusted = subject.compiled
     chosen = subject.chosen(variable)
     routine, members = _base(chosen["routine"]), list(chosen["nodes"])
     choices = subject.variables[variable]["choices"]
@@ -133,10 +136,7 @@ def _kind(routine: str) -> str:
 
 def _mends(trusted: ExactGraph, value: str, other: Alternative, feeds: Mapping[str, Any]) -> bool:
     run = observe(other.native, feeds)
-    names = [value]
-    segment = trusted.segment(value, run.values)
-    before = {name for index in segment for name in trusted.inputs[index] if name}
-    errors = local_errors(trusted, run.values, [*names, *sorted(before)])
+    errors = local_errors(trusted, run.values, [value])
     return value in errors and not errors[value][0].bad
 
 

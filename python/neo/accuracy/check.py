@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neo import _native
-from neo.accuracy.cause import Cause, find_cause, model_difference
+from neo.accuracy.cause import Cause, find_cause, first_wrong_step, model_difference
 from neo.accuracy.engines import run_onnxruntime, run_onnxruntime_apart
 from neo.accuracy.exact import RANDOM, ExactGraph, widen
 from neo.accuracy.local import LocalError, local_error, relative_error
@@ -195,11 +195,11 @@ class _Check:
     def run(self, feeds: Mapping[str, Any], advance: Callable[[int], None]) -> None:
         """Run one set of inputs and compare."""
         run = observe(self.subject.module._native, feeds)
-        self._forget(run)
+        run.forget(self._renamed or ())
         found = survey(self.exact, run.values, advance=advance)
         if self._renamed is None and any(v.local.bad for v in found):
             self._renamed = self._renamed_values(feeds, run)
-            self._forget(run)
+            run.forget(self._renamed or ())
             found = survey(self.exact, run.values)
         self.wrote.update(run.wrote)
         for value in found:
@@ -216,10 +216,6 @@ class _Check:
         position = self.exact.producer[name]
         if self.first is None or position < self.first[0]:
             self.first = (position, name, feeds, run, error, engine)
-
-    def _forget(self, run: Observed) -> None:
-        for name in [n for n in run.values if n in (self._renamed or ())]:
-            del run.values[name]
 
     def _renamed_values(self, feeds: Mapping[str, Any], run: Observed) -> set[str]:
         """Names that passes gave to another value: in double precision the graphs before and after disagree on them."""
@@ -265,6 +261,12 @@ class _Check:
                 node, group = inside
         label = node.name if node is not None else name
         cause = self._cause(name, run, feeds, node, engine)
+        step = first_wrong_step(self.subject, name, run) if cause.kind not in ("model", "rewriting") else None
+        if step is not None and step in run.wrote:
+            name, wrote = step, run.wrote[step]
+            if any(n.name == wrote.node for n in group):
+                node = next(n for n in group if n.name == wrote.node)
+                label = node.name
         cost = measured = None
         if cause.alternative is not None:
             cost = cause.alternative.added_us / 1e3
@@ -298,7 +300,7 @@ class _Check:
         if not inner:
             return None
         run = observe(self.subject.tapped(inner), feeds)
-        self._forget(run)
+        run.forget(self._renamed or ())
         errors = local_errors(self.exact, run.values, [*inner, name])
         wrong = [n for n in (*inner, name) if n in errors and errors[n][0].bad]
         if not wrong:
@@ -315,7 +317,7 @@ class _Check:
             own = local_errors(self.subject.own, run.values, [name])
             if name in own and not own[name][0].bad:
                 return model_difference(self.subject.model, self.trusted, node)
-        return find_cause(self.subject, self.exact, name, run, feeds)
+        return find_cause(self.subject, name, run, feeds)
 
     def _race(self, pinned: _native.Module, feeds: Mapping[str, Any]) -> float:
         mine = self.subject.module._native

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,13 +32,27 @@ class Observed:
         What steps wrote, and the inputs of the call.
     wrote : dict of str to Wrote
         The step behind each value that a step wrote.
+    renamed : dict of str to array
+        Values whose names stand for other values in the model.
     changed : dict of str to str
         Values that a conversion changed, and that conversion: conversions move elements and must change none.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     wrote: dict[str, Wrote] = field(default_factory=dict)
+    renamed: dict[str, Any] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> dict[str, Any]:
+        """Every value, by the names of the compiled graph."""
+        return {**self.values, **self.renamed}
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Take values out whose names stand for others in the model."""
+        for name in names:
+            if name in self.values:
+                self.renamed[name] = self.values.pop(name)
 
 
 def observe(native: _native.Module, inputs: Mapping[str, Any]) -> Observed:
