@@ -133,9 +133,7 @@ def _perturbed(
     return _replace(model, name, values), _users(model, name), f"{name}{list(at)} of {_label(node)} ({node.op_type})"
 
 
-def _lowered(
-    model: onnx.ModelProto, random: np.random.Generator
-) -> tuple[onnx.ModelProto, frozenset[str], str] | None:
+def _lowered(model: onnx.ModelProto, random: np.random.Generator) -> tuple[onnx.ModelProto, frozenset[str], str] | None:
     """Round the weights of one node to half of their bits, or compute one node in float16."""
     if random.random() < 0.5:
         stored = {t.name: t for t in model.graph.initializer}
@@ -192,9 +190,7 @@ def _float_values(model: onnx.ModelProto) -> set[str]:
     return floats | {t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
 
 
-def _wrong_routine(
-    model: onnx.ModelProto, random: np.random.Generator, feeds: Mapping[str, Any]
-) -> Damaged | None:
+def _wrong_routine(model: onnx.ModelProto, random: np.random.Generator, feeds: Mapping[str, Any]) -> Damaged | None:
     """Make the routine that was chosen for one node wrong, in the module alone."""
     extension = wrong_routines()
     right = neo.compile(model, threads=1)

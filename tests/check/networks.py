@@ -157,7 +157,9 @@ def attention(seed: int) -> onnx.ModelProto:
     b = _Builder(seed, (1, 10, 32))
     for _ in range(2):
         skip = b.last
-        b.add("LayerNormalization", [b.last, b.normal("scale", 32, scale=0.3), b.normal("shift", 32, scale=0.1)], axis=-1)
+        b.add(
+            "LayerNormalization", [b.last, b.normal("scale", 32, scale=0.3), b.normal("shift", 32, scale=0.1)], axis=-1
+        )
         normed = b.last
         parts = []
         for _ in range(3):

@@ -100,7 +100,8 @@ class WrongRoutine final : public Routine {
 bool can_be_wrong(const BoundProblem& bound, size_t node, size_t choice) {
   const auto& candidate = bound.problem->nodes.at(node).choices.at(choice).candidate;
   return candidate && candidate->kind == Candidate::Kind::Step && candidate->workload->outputs.size() == 1 &&
-         candidate->workload->outputs.front()->dtype() == DType::Float32 && candidate->routine->name() != "cpu/reference";
+         candidate->workload->outputs.front()->dtype() == DType::Float32 &&
+         candidate->routine->name() != "cpu/reference";
 }
 
 // Every module lowered from the problem with this choice, from now on, computes the node wrongly.

@@ -94,29 +94,36 @@ def _other_routines(subject: Subject, value: str, variable: int, feeds: Mapping[
     chosen = subject.chosen(variable)
     routine, members = _base(chosen["routine"]), list(chosen["nodes"])
     choices = subject.variables[variable]["choices"]
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for i, entry in enumerate(choices):
         if "routine" not in entry:
             continue
-        groups.setdefault((_base(entry["routine"]), tuple(entry["nodes"]), ()), []).append(i)
-    own = (routine, tuple(members), ())
-    same = groups.pop(own, [])
+        groups.setdefault((_base(entry["routine"]), tuple(entry["nodes"])), []).append(i)
+    same = groups.pop((routine, tuple(members)), [])
     # The routine itself in other layouts, or with another schedule.
-    layouts = [i for i in same if choices[i]["inputs"] != chosen["inputs"] or choices[i]["outputs"] != chosen["outputs"]]
-    ordered = sorted(groups.items(), key=lambda item: min(choices[i]["time_us"] for i in item[1]))
-    tries: list[tuple[tuple[Any, ...], list[int]]] = ordered[:_MAX_ALTERNATIVES]
+    layouts = [
+        i for i in same if choices[i]["inputs"] != chosen["inputs"] or choices[i]["outputs"] != chosen["outputs"]
+    ]
+
+    # One thing at a time: another routine for the same nodes, then the nodes one by one.
+    def change(item: tuple[tuple[str, tuple[str, ...]], list[int]]) -> tuple[bool, float]:
+        (_, nodes), indices = item
+        return list(nodes) != members, min(choices[i]["time_us"] for i in indices)
+
+    ordered = sorted(groups.items(), key=change)
     last = [item for item in ordered[_MAX_ALTERNATIVES:] if item[0][0] == "cpu/reference"]
-    for key, allowed in [*tries, *last]:
+    for (name, nodes), allowed in [*ordered[:_MAX_ALTERNATIVES], *last]:
         other = subject.restricted({variable: allowed})
         if other is None or not _mends(trusted, value, other, feeds):
             continue
-        fewer = len(key[1]) < len(members)
-        kind = "fusion" if fewer and key[0] == routine else _kind(routine)
-        pin = _pin(subject, variable, members, other)
-        what = f"{chosen['routine']} computes it"
+        routines = _routines(subject, members, other)
+        is_split = list(nodes) != members
+        kind = "fusion" if is_split and routine in routines.values() else _kind(routine)
         together = f" together with {', '.join(m for m in members[:-1] if m)}" if any(members[:-1]) else ""
-        text = f"{what}{together}; {key[0]}{' alone' if fewer else ''} is right"
-        return Cause(kind, text, pin, other)
+        right = ", ".join(f"{r} of {m}" for m, r in routines.items() if m) if is_split else name
+        text = f"{chosen['routine']} computes it{together}; {right} {'are' if right.count(' of ') > 1 else 'is'} right"
+        pin = _pin(subject, variable, routines)
+        return Cause(kind, text if pin else f"{text}; a node without a name cannot be pinned", pin, other)
     if layouts:
         other = subject.restricted({variable: layouts})
         if other is not None and _mends(trusted, value, other, feeds):
@@ -140,20 +147,21 @@ def _mends(trusted: ExactGraph, value: str, other: Alternative, feeds: Mapping[s
     return value in errors and not errors[value][0].bad
 
 
-def _pin(subject: Subject, variable: int, members: Sequence[str], other: Alternative) -> dict[str, str]:
-    """The routine of each node of the group in the other module, by the names that pins go by."""
+def _routines(subject: Subject, members: Sequence[str], other: Alternative) -> dict[str, str]:
+    """The routine of each node of a group in the other module, where a node is not part of another group."""
     index = {node["name"]: i for i, node in enumerate(subject.variables)}
-    pins = {}
-    for member in members:
-        if not member:
-            return {}
-        entry = subject.chosen(index[member], other.choice)
-        if "routine" in entry:
-            pins[member] = _base(entry["routine"])
+    entries = {member: subject.chosen(index[member], other.choice) for member in members if member in index}
+    return {member: _base(entry["routine"]) for member, entry in entries.items() if "routine" in entry}
+
+
+def _pin(subject: Subject, variable: int, routines: Mapping[str, str]) -> dict[str, str]:
+    """What makes ``neo.compile`` choose these routines; empty where a node has no name to pin it by."""
     root = subject.variables[variable]["name"]
-    if root in pins and pins[root] != _base(subject.chosen(variable)["routine"]):
-        return {root: pins[root]}
-    return pins
+    if not root or root not in routines:
+        return {}
+    if routines[root] != _base(subject.chosen(variable)["routine"]):
+        return {root: routines[root]}
+    return {name: routine for name, routine in routines.items() if name}
 
 
 def model_difference(own: Any, trusted: Any, node: ModelNode) -> Cause:
@@ -170,17 +178,42 @@ def model_difference(own: Any, trusted: Any, node: ModelNode) -> Cause:
         return Cause("model", f"the model computes it by {'nothing' if mine is None else mine.op_type}")
     stored = [{t.name: t for t in g.initializer} for g in protos]
     for graph, tensors in zip(protos, stored, strict=True):
-        tensors.update({n.output[0]: a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"})
-    for left, right in zip(mine.input, theirs.input, strict=False):
-        if left in stored[0] and right in stored[1]:
-            a, b = (numpy_helper.to_array(stored[k][name]) for k, name in enumerate((left, right)))
+        tensors.update(
+            {n.output[0]: a.t for n in graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"}
+        )
+    for name in _weights_behind(protos[1], theirs, stored[1]):
+        if name in stored[0]:
+            a, b = (numpy_helper.to_array(tensors[name]) for tensors in stored)
             if a.shape == b.shape and not np.array_equal(a, b):
-                return _weights_difference(right, a, b)
+                return _weights_difference(name, a, b)
     attributes = [{a.name: a.SerializeToString() for a in n.attribute} for n in (mine, theirs)]
-    different = sorted(k for k in attributes[0].keys() | attributes[1].keys() if attributes[0].get(k) != attributes[1].get(k))
+    different = sorted(
+        k for k in attributes[0].keys() | attributes[1].keys() if attributes[0].get(k) != attributes[1].get(k)
+    )
     if different:
         return Cause("model", f"attributes differ: {', '.join(different)}")
     return Cause("model", "the node reads other values than in the trusted model")
+
+
+def _weights_behind(graph: Any, node: Any, stored: Mapping[str, Any]) -> list[str]:
+    """The weights that a node reads, those that only nodes of constants lie between included."""
+    makers = {name: n for n in graph.node for name in n.output}
+
+    def weights(name: str, depth: int) -> list[str] | None:
+        if name in stored:
+            return [name]
+        maker = makers.get(name)
+        if maker is None or depth == 0:
+            return None
+        found: list[str] = []
+        for source in maker.input:
+            behind = weights(source, depth - 1) if source else []
+            if behind is None:
+                return None
+            found += behind
+        return found
+
+    return [found for name in node.input if name for found in weights(name, 4) or ()]
 
 
 def _casts(graph: Any, node: Any, dtype: str) -> bool:

@@ -40,8 +40,6 @@ _ENGINE_ROOM = 16.0
 _SAME_VALUE = 0.1
 
 
-
-
 def check_accuracy(
     model: str | PathLike[str] | bytes | onnx.ModelProto,
     *,
@@ -66,7 +64,7 @@ def check_accuracy(
         What is right: the model itself in double precision; that and ONNX Runtime's run of it; or another model, with
         the same names of values, in double precision.
     inputs : mapping of arrays, or sequence of them, optional
-        What to feed; inputs that are not given are seeded random values.
+        What to feed (default: seeded random values).
     samples : int
         How many sets of random values to run where no inputs are given.
     module : Module, optional
@@ -94,7 +92,7 @@ def check_accuracy(
     >>> assert report.passed, report  # doctest: +SKIP
     """
     start = time.perf_counter()
-    trusted = _trusted_model(model, against)
+    trusted = _trusted_model(against)
     if not isinstance(samples, int) or isinstance(samples, bool) or samples < 1:
         msg = f"[check] samples must be a positive int. Got {samples!r}, expected 1 or more"
         raise ModelError(msg)
@@ -113,7 +111,7 @@ def check_accuracy(
     return AccuracyReport(check.rows(), blame, label, len(feeds), time.perf_counter() - start)
 
 
-def _trusted_model(model: Any, against: Any) -> Any:
+def _trusted_model(against: Any) -> Any:
     """The other model that is right; None where the model itself is."""
     if isinstance(against, str) and against in ("float64", "onnxruntime"):
         return None
@@ -129,44 +127,25 @@ def _trusted_model(model: Any, against: Any) -> Any:
 def _feeds(
     module: Module, inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, samples: int
 ) -> list[dict[str, Any]]:
-    given = [{}] * samples if inputs is None else [inputs] if isinstance(inputs, Mapping) else list(inputs)
+    if inputs is None:
+        given: list[Mapping[str, Any]] = [_random(module, seed) for seed in range(samples)]
+    else:
+        given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     if not given:
         msg = "[check] there must be something to run. Got no inputs, expected one set of arrays or more"
         raise ModelError(msg)
-    specs = {t.name: t for t in module.inputs}
-    feeds = []
-    for seed, named in enumerate(given):
-        unknown = [name for name in named if name not in specs]
-        if unknown:
-            listed = ", ".join(map(repr, specs))
-            msg = f"[check] input names must be the model's. Got {unknown[0]!r}, expected {listed}"
-            raise ModelError(msg)
-        missing = [t for t in module.inputs if t.name not in named]
-        feed = dict(named)
-        if missing:
-            feed.update(_random(missing, seed))
-        arranged = module._arrange(feed)
-        feeds.append({t.name: x for t, x in zip(module.inputs, arranged, strict=True)})
-    return feeds
+    return [{t.name: x for t, x in zip(module.inputs, module._arrange(named), strict=True)} for named in given]
 
 
-class _Some:
-    """Inputs of a module of which some are drawn."""
-
-    def __init__(self, inputs: Sequence[Any]) -> None:
-        self.inputs = inputs
-
-    def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
-        return inputs
-
-
-def _random(missing: Sequence[Any], seed: int) -> dict[str, Any]:
-    for spec in missing:
-        if spec.hints is None or spec.dtype == "string":
+def _random(module: Module, seed: int) -> dict[str, Any]:
+    sizes: dict[str, int] = {}
+    for spec in module.inputs:
+        if spec.shape is None or spec.hints is None or spec.dtype == "string":
             msg = f"[check] an input that cannot be drawn must be given. Got none for {spec.name!r}, expected {spec}"
             raise DTypeError(msg)
-    sizes = {d: h for t in missing for d, h in zip(t.shape, t.hints, strict=True) if isinstance(d, str)}
-    return dict(seeded_inputs(_Some(missing), seed, sizes))
+        sizes.update((d, h) for d, h in zip(spec.shape, spec.hints, strict=True) if isinstance(d, str))
+    ranked: Any = module
+    return dict(seeded_inputs(ranked, seed, sizes))
 
 
 class _Check:
@@ -308,9 +287,7 @@ class _Check:
         first = min(wrong, key=lambda n: self.exact.producer[n])
         return self.owners.of(self.exact.producer[first]), self.owners.of_segment(errors[first][1])
 
-    def _cause(
-        self, name: str, run: Observed, feeds: Mapping[str, Any], node: ModelNode | None, engine: str
-    ) -> Cause:
+    def _cause(self, name: str, run: Observed, feeds: Mapping[str, Any], node: ModelNode | None, engine: str) -> Cause:
         if engine:
             return Cause("operator", f"{engine} computes this node otherwise; double precision agrees with neo")
         if self.other and node is not None:

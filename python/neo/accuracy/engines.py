@@ -34,9 +34,7 @@ def _run(proto: Any, feeds: Mapping[str, Any]) -> dict[str, Any]:
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(
-            proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
         names = [o.name for o in session.get_outputs()]
         wanted = {i.name for i in session.get_inputs()}
         found = session.run(names, {name: x for name, x in feeds.items() if name in wanted})

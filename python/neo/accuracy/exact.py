@@ -170,7 +170,7 @@ def to_dtype(name: str) -> np.dtype[Any]:
 
 def terms(op: str, operands: Sequence[Any], results: Sequence[Any]) -> int:
     """How many values one output element of an operator sums on these arrays; 1 where it sums none."""
-    shapes = [np.shape(x) if isinstance(x, np.ndarray) else () for x in operands]
+    shapes: list[tuple[int, ...]] = [x.shape if isinstance(x, np.ndarray) else () for x in operands]
     base = op.rpartition(".")[2].removeprefix("Fused").removeprefix("QLinear")
     if base in ("Conv", "ConvInteger", "DeformConv"):
         weight = shapes[3] if op.endswith("QLinearConv") else shapes[1]

@@ -211,7 +211,7 @@ def _whole_error(
     steps = float(np.abs(found.astype(np.float64) - exact.astype(np.float64)).max()) if numeric else 1.0
     last = graph.nodes[graph.producer[name]]
     if last.op == "QuantizeLinear" and numeric and steps <= 1.0:
-        different &= ~_on_edge(graph, found, exact, known, segment)
+        different &= ~_on_edge(graph, known, segment)
     elif last.op.startswith(("QLinear", "DynamicQuantize", "com.microsoft.QLinear")) and numeric and steps <= 1.0:
         if np.count_nonzero(different) <= max(1.0, _ROUNDED_SHARE * different.size):
             return LocalError(steps, 0.5)
@@ -224,13 +224,7 @@ def _whole_error(
     return LocalError(steps, math.inf if steps > 1 else 1.0 + count, reason)
 
 
-def _on_edge(
-    graph: ExactGraph,
-    found: np.ndarray[Any, Any],
-    exact: np.ndarray[Any, Any],
-    known: Mapping[str, Any],
-    segment: Sequence[int],
-) -> np.ndarray[Any, Any]:
+def _on_edge(graph: ExactGraph, known: Mapping[str, Any], segment: Sequence[int]) -> np.ndarray[Any, Any]:
     """Where a quantized element lies so near the edge between two integers that either is right."""
     made = graph.run_segment(segment, known)
     depth = _depth(graph, made, known, segment)
@@ -240,12 +234,14 @@ def _on_edge(
     def in_steps(values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         x, scale, *_ = graph.operands(segment[-1], values)
         scale = np.asarray(scale, np.float64)
+        axis = int(graph.nodes[segment[-1]].attrs.get("axis", 1))
         if scale.ndim == 1 and scale.size > 1:
-            axis = int(graph.nodes[segment[-1]].attrs.get("axis", 1))
-            shape = [1] * np.ndim(x)
-            shape[axis] = scale.size
-            scale = scale.reshape(shape)
-        return np.asarray(x, np.float64) / (scale.reshape(()) if scale.size == 1 else scale)
+            scale = scale.reshape([-1 if i == axis % np.ndim(x) else 1 for i in range(np.ndim(x))])
+        elif scale.ndim > 1:
+            size = np.shape(x)[axis]
+            scale = np.repeat(scale, -(-size // scale.shape[axis]), axis).take(range(size), axis)
+        steps: np.ndarray[Any, Any] = np.asarray(x, np.float64) / (scale.reshape(()) if scale.size == 1 else scale)
+        return steps
 
     plain = in_steps({**known, **made})
     room = RMS_FACTOR * epsilon * np.abs(plain) + 1e-6
@@ -253,7 +249,7 @@ def _on_edge(
         moved = graph.run_segment(segment, known, jitter=amount, seed=seed)
         room = np.maximum(room, 2.0 * np.abs(in_steps({**known, **moved}) - plain))
     from_edge = np.abs(np.abs(plain - np.floor(plain)) - 0.5)
-    return from_edge <= room
+    return np.asarray(from_edge <= room)
 
 
 def _is_unstable(

@@ -38,9 +38,7 @@ class ValueError64:
 
 def known_values(graph: ExactGraph, values: Mapping[str, Any]) -> dict[str, Any]:
     """Those values of a run that the graph has as well."""
-    return {
-        name: value for name, value in values.items() if name in graph.producer or name in graph.input_names
-    }
+    return {name: value for name, value in values.items() if name in graph.producer or name in graph.input_names}
 
 
 def survey(
@@ -67,7 +65,9 @@ def survey(
     for index, done in graph.walk():
         node = graph.nodes[index]
         made = graph.evaluate(index, _wide(graph, index, local))
-        clean = made if _same_operands(graph, index, local, whole) else graph.evaluate(index, _wide(graph, index, whole))
+        clean = (
+            made if _same_operands(graph, index, local, whole) else graph.evaluate(index, _wide(graph, index, whole))
+        )
         for name in made:
             if name not in known or node.op in RANDOM:
                 taken = known.get(name, made[name]) if node.op in RANDOM else made[name]

@@ -13,7 +13,7 @@ _SECONDS = 2.0
 
 
 class LateProgress(AbstractContextManager["LateProgress"]):
-    """A bar on the standard error stream that appears after two seconds.
+    """A bar on the standard error stream, where that is a terminal, that appears after two seconds.
 
     Parameters
     ----------
@@ -40,8 +40,9 @@ class LateProgress(AbstractContextManager["LateProgress"]):
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+            console = Console(stderr=True)
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
             self._bar.start()
             self._task = self._bar.add_task(self._text, total=self._total)
         self._bar.update(self._task, completed=self._done, total=max(self._total, self._done))
