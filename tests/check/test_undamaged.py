@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from tests.check.networks import NETWORKS
+from tests.conformance.backend_cases import all_cases
 from tests.models.inputs import models_folder
 from tests.models.zoo import MODELS, Model, load
 
@@ -46,3 +47,21 @@ def test_no_node_of_a_model_is_blamed(model: Model) -> None:
     feeds: dict[str, Any] = model.cases()[0].feeds
     report = neo.check_accuracy(load(model), inputs=feeds)
     assert report.passed, report.summary()
+
+
+@pytest.mark.slow
+def test_no_node_of_a_conformance_case_is_blamed() -> None:
+    checked = 0
+    for case in all_cases():
+        model, folder, sets = case.load()
+        source = model if folder is None else folder / "model.onnx"
+        try:
+            module = neo.compile(source, threads=1)
+            feeds = dict(zip([t.name for t in module.inputs], sets[0][0], strict=True))
+            module.run(feeds)
+        except (neo.Error, ValueError):
+            continue  # tests/conformance lists what does not run, and why
+        report = neo.check_accuracy(source, module=module, inputs=feeds)
+        assert report.passed, f"{case.name}: {report.summary()}"
+        checked += 1
+    assert checked > 1500

@@ -175,11 +175,11 @@ class _Check:
         """Run one set of inputs and compare."""
         run = observe(self.subject.module._native, feeds)
         run.forget(self._renamed or ())
-        found = survey(self.exact, run.values, advance=advance)
+        found = survey(self.exact, run, advance=advance)
         if self._renamed is None and any(v.local.bad for v in found):
             self._renamed = self._renamed_values(feeds, run)
             run.forget(self._renamed or ())
-            found = survey(self.exact, run.values)
+            found = survey(self.exact, run)
         self.wrote.update(run.wrote)
         for value in found:
             before = self.worst.get(value.name)

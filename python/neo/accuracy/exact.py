@@ -85,6 +85,8 @@ class ExactGraph:
         given = list(operands)
         while len(given) < len(node.inputs):
             given.append(None)
+        if node.op == "CastLike":
+            given[1] = self.in_own_dtype(self.inputs[index][1] or "", given[1])
         try:
             results = node.evaluate(given)
         except Error:

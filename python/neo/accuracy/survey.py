@@ -10,6 +10,7 @@ import numpy as np
 
 from neo.accuracy.exact import RANDOM, ExactGraph, widen
 from neo.accuracy.local import LocalError, local_error, relative_error
+from neo.accuracy.observed import Observed
 
 __all__ = ["ValueError64", "known_values", "local_errors", "survey"]
 
@@ -41,44 +42,46 @@ def known_values(graph: ExactGraph, values: Mapping[str, Any]) -> dict[str, Any]
     return {name: value for name, value in values.items() if name in graph.producer or name in graph.input_names}
 
 
-def survey(
-    graph: ExactGraph,
-    values: Mapping[str, Any],
-    *,
-    advance: Callable[[int], None] = lambda _: None,
-) -> list[ValueError64]:
+def survey(graph: ExactGraph, run: Observed, *, advance: Callable[[int], None] = lambda _: None) -> list[ValueError64]:
     """Compare every value of a run, in the order of the graph.
+
+    A value inside the graph whose shape is not the graph's stands for another one: the run forgets it.
 
     Parameters
     ----------
     graph : ExactGraph
         What should be computed.
-    values : mapping of arrays
+    run : Observed
         What a run wrote, and its inputs.
     advance : callable
         Told of each node done.
     """
-    known = known_values(graph, values)
+    known = known_values(graph, run.values)
     local: dict[str, Any] = {name: known[name] for name in graph.input_names if name in known}
     whole: dict[str, Any] = dict(local)
     found = []
     for index, done in graph.walk():
-        node = graph.nodes[index]
         made = graph.evaluate(index, _wide(graph, index, local))
         clean = (
             made if _same_operands(graph, index, local, whole) else graph.evaluate(index, _wide(graph, index, whole))
         )
-        for name in made:
-            if name not in known or node.op in RANDOM:
-                taken = known.get(name, made[name]) if node.op in RANDOM else made[name]
-                local[name] = taken
-                whole[name] = taken if node.op in RANDOM else clean[name]
+        for name, exact in made.items():
+            if name in known and _shape(known[name]) != _shape(exact) and name not in graph.output_names:
+                run.forget([name])
+                del known[name]
+            if graph.nodes[index].op in RANDOM:
+                local[name] = whole[name] = known.get(name, exact)
+                continue
+            local[name], whole[name] = exact, clean[name]
+            if name not in known:
                 continue
             segment = tuple(graph.segment(name, known))
-            error = local_error(graph, name, known[name], made[name], known, segment)
-            apart = relative_error(known[name], clean[name]) if _comparable(clean[name]) else 0.0
+            error = local_error(graph, name, known[name], exact, known, segment)
+            is_array = isinstance(clean[name], np.ndarray)
+            apart = relative_error(known[name], clean[name]) if is_array else 0.0
             found.append(ValueError64(name, error, apart, segment))
-            local[name], whole[name] = known[name], clean[name]
+            if _shape(known[name]) == _shape(exact):
+                local[name] = known[name]
         for name in done:
             local.pop(name, None)
             whole.pop(name, None)
@@ -101,8 +104,8 @@ def local_errors(
     return errors
 
 
-def _comparable(value: Any) -> bool:
-    return isinstance(value, np.ndarray)
+def _shape(value: Any) -> tuple[int, ...] | None:
+    return value.shape if isinstance(value, np.ndarray) else None
 
 
 def _wide(graph: ExactGraph, index: int, values: Mapping[str, Any]) -> list[Any]:
