@@ -118,7 +118,10 @@ def _perturbed(
     model: onnx.ModelProto, random: np.random.Generator
 ) -> tuple[onnx.ModelProto, frozenset[str], str] | None:
     """Change one element of one weight by about as much as the weights are large."""
-    node, name = _weights(model, _WEIGHTED)[random.integers(len(_weights(model, _WEIGHTED)))]
+    found = _weights(model, _WEIGHTED)
+    if not found:
+        return None
+    node, name = found[random.integers(len(found))]
     values = numpy_helper.to_array(next(t for t in model.graph.initializer if t.name == name)).copy()
     if not values.size:
         return None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
 
 import neo
 import numpy as np
@@ -15,6 +18,9 @@ from onnx import numpy_helper
 
 from tests.check.damages import wrong_routines
 from tests.check.networks import attention, dense, quantized, residual
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "debug_accuracy.md"
 
 
 @pytest.fixture
@@ -225,3 +231,29 @@ def test_a_file_that_lacks_an_input_is_refused(command, saved, tmp_path):
     status, _, err = command(saved(dense(0)), "--accuracy", "--input", tmp_path / "x.npz")
     assert status == 1
     assert "input names must be the model's. Got 'y', expected 'x'" in err
+
+
+def test_the_commands_of_the_page_run(command, saved, tmp_path, monkeypatch):
+    saved(dense(0))
+    saved(dense(0), "trusted.onnx")
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 64), np.float32))
+    monkeypatch.chdir(tmp_path)
+    lines = re.findall(r"^\$ neo check (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        if "onnxruntime" in line:
+            pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+        status, out, err = command(*shlex.split(line, comments=True))
+        assert (status, err) == (0, ""), line
+        assert "no wrong node" in out
+
+
+def test_the_examples_of_the_page_run():
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    given = {"neo": neo, "model": dense(0), "x": np.ones((3, 64), np.float32)}
+    exec(blocks[0], given)
+    assert given["report"].passed
+    given["report"] = SimpleNamespace(blame=SimpleNamespace(pin={"gemm0": "cpu/reference"}))
+    exec(blocks[1], given)
+    assert next(step.routine for step in given["module"].steps if step.node == "gemm0") == "cpu/reference"
