@@ -19,7 +19,6 @@ from onnx import numpy_helper
 from tests.check.damages import wrong_routines
 from tests.check.networks import attention, dense, quantized, residual
 
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "debug_accuracy.md"
 
 
