@@ -21,6 +21,7 @@ class Module {
 
   struct CallOptions {
     std::vector<TraceEvent>* trace = nullptr;
+    const ValueObserver* observer = nullptr;
     const std::function<void()>* poll = nullptr;
     std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
   };
