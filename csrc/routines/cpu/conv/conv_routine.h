@@ -19,6 +19,7 @@ std::unique_ptr<Routine> make_pointwise_depthwise_routine();
 std::unique_ptr<Routine> make_inverted_residual_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
 std::unique_ptr<Routine> make_winograd_routine();
+std::unique_ptr<Routine> make_winograd_widened_routine();
 
 // What they share: groups that begin with a convolution and end in a residual and a clamp.
 class ConvRoutine : public Routine {

@@ -32,12 +32,16 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   plan.lanes = kernels.lanes;
   plan.vectors = ceil_div(s.oc, schedule.oc_bn) * schedule.oc_bn / plan.lanes;
   plan.panels = ceil_div(plan.vectors, schedule.oc_vectors);
-  const int64_t row_size = s.ic * RowBuffer::of(s, 1, s.ow).row;
+  plan.padded = s;
+  plan.padded.stride_w = 1;
+  plan.padded.ow = (s.ow - 1) * s.stride_w + 1;
+  plan.run = s.dilation_w == 1 ? s.kw : 1;
+  const int64_t row_size = s.ic * RowBuffer::of(plan.padded, 1, plan.padded.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
   plan.rows = std::max<int64_t>(1, ceil_div(s.oh, wanted));
   while (plan.rows > 1 && input_rows(s, plan.rows) * row_size > kWorkspaceGoal) --plan.rows;
   plan.chunks = ceil_div(s.oh, plan.rows);
-  plan.buffer = RowBuffer::of(s, plan.rows, s.ow);
+  plan.buffer = RowBuffer::of(plan.padded, plan.rows, plan.padded.ow);
   plan.workspace_size = plan.buffer.rows * row_size;
   plan.tasks = s.n * plan.chunks;
   return plan;
@@ -63,7 +67,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   float* buffer = args.workspace + member * plan.workspace_size;
-  const int64_t channel = plan.buffer.rows * plan.buffer.row;
+  const int64_t channel = plan.buffer.rows * plan.buffer.row, runs = s.kw / plan.run;
   TileTap taps[kMaxProducts];
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.chunks, first_line = task % plan.chunks * plan.rows;
@@ -71,7 +75,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     const int64_t top = first_line * s.stride_h - s.pad_top;
     for (int64_t c = 0; c < s.ic; ++c) {
       const float* plane = args.src + image * args.src_batch + c * args.src_channel;
-      plan.buffer.fill(s, row_kernels, plane, first_line, lines, 0, buffer + c * channel);
+      plan.buffer.fill(plan.padded, row_kernels, plane, first_line, lines, 0, buffer + c * channel);
     }
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
@@ -88,10 +92,9 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         for (int64_t i = 0; i < s.kh; ++i) {
           const int64_t b = line * s.stride_h + i * s.dilation_h;
           if (top + b < 0 || top + b >= s.ih) continue;
-          for (int64_t j = 0; j < s.kw; ++j) {
-            const int64_t column = j * s.dilation_w;
-            taps[count].offset = c * channel + b * plan.buffer.row + plan.buffer.offset(s, column);
-            taps[count].index = (c * s.kh + i) * s.kw + j;
+          for (int64_t j = 0; j < runs; ++j) {
+            taps[count].offset = c * channel + b * plan.buffer.row + j * s.dilation_w;
+            taps[count].index = (c * s.kh + i) * runs + j;
             ++count;
           }
         }
@@ -102,7 +105,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         const OutputPanel panel =
             make_output_panel(output, oc, vectors.size(), plan.lanes, std::min(vectors.size() * plan.lanes, s.oc - oc));
         Tile tile;
-        tile.block_size = tile.last_size = 1;
+        tile.step = s.stride_w;
+        tile.block_size = tile.last_size = plan.run;
         tile.taps = taps;
         tile.tap_count = count;
         tile.weight = args.weight + oc * s.ic * s.taps();
@@ -113,8 +117,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         const int64_t tiles = ceil_div(s.ow, most);
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange part = even_part(s.ow, tiles, i);
-          tile.src = buffer + part.begin;
-          run_output_tile(kernels.columns[vectors.size()][part.size()], kernels, tile, panel,
+          tile.src = buffer + part.begin * s.stride_w;
+          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel,
                           (first_line + line) * s.ow + part.begin, part.size());
         }
         activate_output(panel, (first_line + line) * s.ow, s.ow);
