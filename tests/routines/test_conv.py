@@ -386,6 +386,7 @@ def test_an_add_is_not_taken_where_the_sum_is_not_its_own(reason):
     ("routine", "x_dims", "w_dims", "group"),
     [
         (DIRECT, [2, 32, 28, 28], [48, 32, 3, 3], 1),
+        (DIRECT, [1, 64, 1, 1], [264, 64, 3, 3], 1),
         (FIRST, [1, 3, 64, 64], [32, 3, 3, 3], 1),
         (FIRST, [1, 3, 34, 34], [40, 3, 3, 3], 1),
         (DEPTHWISE, [1, 64, 56, 56], [64, 1, 3, 3], 64),
