@@ -152,6 +152,24 @@ def test_direct_nchw_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "attrs"),
+    [
+        ([2, 3, 9, 260], [20, 3, 3, 3], {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ([1, 3, 9, 131], [9, 3, 3, 3], {"strides": [1, 2], "pads": [0, 0, 1, 0]}),
+        ([1, 2, 7, 150], [33, 2, 5, 7], {"pads": [2, 9, 2, 20]}),
+        ([1, 2, 9, 400], [16, 2, 3, 3], {"strides": [2, 3], "dilations": [2, 5], "pads": [1, 4, 1, 6]}),
+        ([1, 1, 300], [5, 1, 8], {"strides": [2], "pads": [3, 4]}),
+        ([1, 1, 2], [5, 1, 3], {"pads": [90, 90]}),
+    ],
+)
+def test_direct_nchw_takes_wide_rows(tier, x_dims, w_dims, attrs):
+    """Register blocks between the sides read the image itself."""
+    case = Case(8)
+    case.build(x_dims, w_dims, attrs, "relu").check(tier, FIRST)
+
+
+@by_tier
 @pytest.mark.parametrize("seed", range(CASES))
 def test_direct_rows_agrees_with_the_reference(tier, seed):
     case = Case(600 + seed)
