@@ -150,6 +150,11 @@ const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, in
   return nullptr;
 }
 
+int64_t direct_work(const ConvShape& s) {
+  constexpr int64_t kPerWeight = 28;  // from memory
+  return std::max(s.flops(), kPerWeight * s.oc * s.group_ic() * s.taps());
+}
+
 DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const TileKernels& kernels) {
   DirectPlan plan;
   plan.shape = s;
@@ -170,7 +175,7 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   // About a million operations per task or more, at most 48 tasks, four tiles at least where there are as many.
   const int64_t tiles = plan.flat ? flat_tiles : row_tiles;
   const int64_t images = std::max<int64_t>(1, s.n * s.groups);
-  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), images);
+  const int64_t wanted = ceil_div(worthwhile_tasks(direct_work(s)), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
   const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
   plan.chunk = std::max<int64_t>(1, ceil_div(units, splits)) * (plan.flat ? rows : 1);
