@@ -12,6 +12,7 @@
 #include "ir/graph.h"
 #include "ir/schema.h"
 #include "ops/op.h"
+#include "routines/packed_store.h"
 #include "routines/target.h"
 
 namespace neo {
@@ -36,6 +37,9 @@ struct Workload {
 
 // How a value is held at a block's boundary and by every reference: on the host, row-major.
 Schema plain_schema(const Type& type);
+
+// Constants of so few elements are facts that a routine may turn into immediates; the text has them in full.
+inline constexpr int64_t kWrittenElements = 4;
 
 struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
@@ -95,8 +99,10 @@ class Routine {
   // Called only where rejects() gave nothing. At least one; `routine` and `workload` are filled in by the caller.
   virtual std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                             const OpRegistry& ops) const = 0;
-  // Packs constants and binds the kernel. Not called for views.
-  virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops) const = 0;
+  // Packs constants through the store and binds the kernel; the same calls of the store for the same candidate. Not
+  // called for views.
+  virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                     PackedStore& packed) const = 0;
 };
 
 // The one table. Selection, tests, benchmarks, the command line and docs enumerate it.

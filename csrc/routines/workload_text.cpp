@@ -12,9 +12,6 @@
 namespace neo {
 namespace {
 
-// Constants of so few elements are facts that a routine may turn into immediates; they are written in full.
-constexpr int64_t kWrittenElements = 4;
-
 class Printer {
  public:
   explicit Printer(const Workload& workload) : workload_(workload) {
