@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +46,10 @@ struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
   Workload workload;
 };
-ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops);
+// `constants` finds tensors that the text does not hold: a constant by its name (none: its
+// contents are absent), one in an attribute by its hash. Without it constants are zero.
+ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops,
+                              const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
 
 // One point of a routine's space: {ic_bn=16 oc_bn=32 reg_n=14}.
 using Schedule = std::map<std::string, int64_t, std::less<>>;

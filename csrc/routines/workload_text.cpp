@@ -168,7 +168,8 @@ std::string Workload::text() const {
   return Printer(*this).run();
 }
 
-ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
+ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
+                              const std::function<std::optional<Tensor>(std::string_view)>& found) {
   std::string text(given);
   if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
     text = form.expand();
@@ -186,7 +187,8 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
   for (const auto& [name, type] : split_operands(operands)) {
     if (name.starts_with("k")) {
       const bool whole = type.find('{') != std::string::npos || type.find("splat") != std::string::npos;
-      constants += str("constant ", name, " =", type, whole ? "" : " splat 0", "\n");
+      const std::string contents = whole ? "" : !found ? " splat 0" : found(name) ? " #" + name : " absent";
+      constants += str("constant ", name, " =", type, contents, "\n");
     } else {
       inputs += str(inputs.empty() ? "" : ", ", name, ":", type);
     }
@@ -194,7 +196,7 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
   const std::string body = text.substr(0, arrow);
   // The root's outputs are those of the last assignment.
   ParsedWorkload parsed;
-  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"));
+  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"), found);
   NEO_CHECK(!parsed.graph->nodes().empty(), Model, "workload", "a workload must have a node. Got none");
   for (Value* v : parsed.graph->nodes().back()->outputs) {
     if (v) parsed.graph->outputs.push_back(v);

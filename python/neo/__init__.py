@@ -21,11 +21,11 @@ from neo.errors import (
     UnsupportedError,
 )
 from neo.module import Module, Tensor
+from neo.saved import load
+from neo.version import __version__
 
 if TYPE_CHECKING:
     from neo import testing
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CancelledError",
@@ -41,6 +41,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "compile",
+    "load",
     "testing",
 ]
 

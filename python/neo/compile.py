@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.module import Module, Tensor
 from neo.select import Problem, Resource, solve
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
+from neo.version import __version__
 
 if TYPE_CHECKING:
     import onnx
@@ -130,7 +133,23 @@ def compile(  # noqa: A001  (the name users expect)
                 context=context,
             )
     depth = int(graph.reduction_length)
-    return Module(chosen.native, inputs, outputs, problem, chosen.choice, target, depth, kinds, chosen.tuning)
+    made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
+    return Module(*made, provenance=_provenance(model, graph.name))
+
+
+def _provenance(model: str | PathLike[str] | bytes | onnx.ModelProto, name: str) -> dict[str, str]:
+    """What a saved module says of where it comes from; the hash is that of the ONNX file, without external data."""
+    origin = {"version": __version__, "model": name}
+    if isinstance(model, bytes):
+        origin["model_sha256"] = hashlib.sha256(model).hexdigest()
+    elif isinstance(model, str | PathLike):
+        origin["model"] = Path(model).name
+        with Path(model).open("rb") as file:
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+        origin["model_sha256"] = digest.hexdigest()
+    return origin
 
 
 def _check_runs_here(target: str) -> None:
