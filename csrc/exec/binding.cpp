@@ -79,7 +79,7 @@ class Places {
  public:
   Places(const Block& block, Binding& binding) : block_(block), binding_(binding) {}
 
-  // Views of memory whose size is not known yet have no place.
+  // A view of memory that is handed in and whose size is not known yet is checked when it is read (`late`).
   void place_views() {
     for (size_t i = 0; i < block_.slots.size(); ++i) {
       if (block_.slots[i].storage == Slot::Storage::View && binding_.sized[i] && !is_placed(i)) binding_.sized[i] = false;
@@ -87,7 +87,9 @@ class Places {
     for (size_t i = 0; i < block_.slots.size(); ++i) {
       const Slot& slot = block_.slots[i];
       if (slot.storage != Slot::Storage::View || !binding_.sized[i]) continue;
-      const int64_t offset = slot.offset.evaluate(binding_.symbols), held = elements(static_cast<size_t>(slot.base));
+      const auto base = static_cast<size_t>(slot.base);
+      const int64_t offset = slot.offset.evaluate(binding_.symbols);
+      const int64_t held = binding_.sized[base] ? elements(base) : kMaxExtent;
       NEO_CHECK(offset >= 0 && offset <= held && extent(i) <= held - offset, Shape, "run",
                 "a part must lie in its whole. Got ", extent(i), " elements at ", offset, " of ", held, " - at \"",
                 slot.name, "\"");
@@ -98,12 +100,25 @@ class Places {
   Place of(int index) const {
     auto i = static_cast<size_t>(index);
     Place place;
-    const int64_t bytes = extent(i) * item_bytes(block_.slots[i].type.dtype);
+    place.end = extent(i) * item_bytes(block_.slots[i].type.dtype);
     for (; block_.slots[i].storage == Slot::Storage::View; i = static_cast<size_t>(block_.slots[i].base))
       place.begin += binding_.view_bytes[i];
     place.memory = static_cast<int>(i);
-    place.end = place.begin + bytes;
+    place.end += place.begin;
     return place;
+  }
+
+  // By slot, for views of memory without a size: bytes that the memory must have. Empty where there are none.
+  std::vector<int64_t> late() const {
+    std::vector<int64_t> bytes;
+    for (size_t i = 0; i < block_.slots.size(); ++i) {
+      if (block_.slots[i].storage != Slot::Storage::View || !binding_.sized[i]) continue;
+      const Place place = of(static_cast<int>(i));
+      if (binding_.sized[static_cast<size_t>(place.memory)]) continue;
+      bytes.resize(block_.slots.size(), 0);
+      bytes[i] = place.end;
+    }
+    return bytes;
   }
 
   // A step may write over what it reads only where its candidate says so, and then as a whole.
@@ -130,7 +145,8 @@ class Places {
   bool is_placed(size_t i) const {
     while (binding_.sized[i] && block_.slots[i].storage == Slot::Storage::View)
       i = static_cast<size_t>(block_.slots[i].base);
-    return binding_.sized[i];
+    const Slot::Storage storage = block_.slots[i].storage;
+    return binding_.sized[i] || storage == Slot::Storage::Argument || storage == Slot::Storage::Owned;
   }
   int64_t elements(size_t i) const { return element_count(block_.slots[i].layout.physical_dims(binding_.dims[i])); }
   // Elements from the first to behind the last.
@@ -207,6 +223,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   }
   Places places(block, *binding);
   places.place_views();
+  binding->late_bytes = places.late();
 
   std::vector<int64_t> bytes;
   for (int planned : region.planned) {

@@ -39,7 +39,7 @@ class Printer {
                      symbol.range.hi, "]");
       if (symbol.hint > 0) symbols += str(" hint ", symbol.hint);
     }
-    return text + operands + symbols;
+    return text + (operands.empty() ? " <-" : operands) + symbols;
   }
 
  private:
@@ -138,6 +138,7 @@ class ShortForm {
 // "i0: type, k0: tensor" cut at its commas outside brackets, braces and quotes.
 std::vector<std::pair<std::string, std::string>> split_operands(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> operands;
+  if (text.empty()) return operands;
   int depth = 0;
   bool quoted = false;
   size_t start = 0;
@@ -173,6 +174,7 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
   std::string text(given);
   if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
     text = form.expand();
+  if (text.ends_with(" <-")) text += " ";  // nothing is read
   const size_t arrow = text.rfind(" <- ");
   NEO_CHECK(arrow != std::string::npos, Model, "workload", "a workload must name its operands. Got \"",
             given.substr(0, 60), "\", expected \"... <- i0: float32[1,64]\"");

@@ -158,10 +158,26 @@ HostValue Frame::read(int index) const {
   if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
   if (slot.storage == Slot::Storage::Owned || slot.storage == Slot::Storage::Argument) return {};
   NEO_ASSERT(binding_->sized[i], "a step reads \"", slot.name, "\" whose size is not known");
+  check_late(index, memory_of(i));
   std::byte* p = slot.storage == Slot::Storage::View
                      ? static_cast<std::byte*>(read(slot.base).tensor.data()) + binding_->view_bytes[i]
                      : data_[i];
   return Tensor(slot.type.dtype, binding_->dims[i], p, nullptr);
+}
+
+size_t Frame::memory_of(size_t slot) const {
+  while (block_.slots[slot].storage == Slot::Storage::View) slot = static_cast<size_t>(block_.slots[slot].base);
+  return slot;
+}
+
+void Frame::check_late(int view, size_t memory) const {
+  if (binding_->late_bytes.empty()) return;
+  const int64_t wanted = binding_->late_bytes[static_cast<size_t>(view)];
+  if (wanted == 0) return;
+  const HostValue& value = host_[memory];
+  const int64_t held = value.kind == HostValue::Kind::Tensor ? value.tensor.bytes() : 0;
+  NEO_CHECK(wanted <= held, Shape, "run", "a part must lie in its whole. Got ", wanted, " bytes of ", held, " - at \"",
+            block_.slots[static_cast<size_t>(view)].name, "\"");
 }
 
 void Frame::poll() {
@@ -203,6 +219,7 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
         bytes += binding_->view_bytes[i];
         i = static_cast<size_t>(block_.slots[i].base);
       }
+      check_late(index, i);
       return data_[i] + bytes;
     };
     for (int slot : call.inputs) pointers_.push_back(address(slot));
