@@ -19,8 +19,13 @@ Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
   recipe.schedule = candidate.schedule;
   recipe.in_place = candidate.in_place;
   recipe.packed = packed.blobs();
+  int inputs = 0;
   for (const Value* v : candidate.workload->inputs) {
-    if (!v->constant) continue;
+    if (!v->constant) {
+      const std::string name = str("i", inputs++);
+      if (v->contents) recipe.contents[name] = *v->contents;
+      continue;
+    }
     const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);
     recipe.constants.push_back(apart ? *v->constant : Tensor());
   }

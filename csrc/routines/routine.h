@@ -46,10 +46,15 @@ struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
   Workload workload;
 };
-// `constants` finds tensors that the text does not hold: a constant by its name (none: its
-// contents are absent), one in an attribute by its hash. Without it constants are zero.
-ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops,
-                              const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
+// What a workload's text does not hold.
+struct WorkloadFacts {
+  // Tensors: a constant by its name ("k0"; none: its contents are absent), one in an attribute by its hash.
+  std::function<std::optional<Tensor>(std::string_view)> constants;
+  // Elements of integer inputs that are known expressions, by name ("i1").
+  std::map<std::string, std::vector<Dim>> contents;
+};
+// Without facts constants are zero.
+ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops, const WorkloadFacts* facts = nullptr);
 
 // One point of a routine's space: {ic_bn=16 oc_bn=32 reg_n=14}.
 using Schedule = std::map<std::string, int64_t, std::less<>>;

@@ -170,7 +170,7 @@ std::string Workload::text() const {
 }
 
 ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
-                              const std::function<std::optional<Tensor>(std::string_view)>& found) {
+                              const WorkloadFacts* facts) {
   std::string text(given);
   if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
     text = form.expand();
@@ -189,7 +189,7 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
   for (const auto& [name, type] : split_operands(operands)) {
     if (name.starts_with("k")) {
       const bool whole = type.find('{') != std::string::npos || type.find("splat") != std::string::npos;
-      const std::string contents = whole ? "" : !found ? " splat 0" : found(name) ? " #" + name : " absent";
+      const std::string contents = whole ? "" : !facts ? " splat 0" : facts->constants(name) ? " #" + name : " absent";
       constants += str("constant ", name, " =", type, contents, "\n");
     } else {
       inputs += str(inputs.empty() ? "" : ", ", name, ":", type);
@@ -198,7 +198,19 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
   const std::string body = text.substr(0, arrow);
   // The root's outputs are those of the last assignment.
   ParsedWorkload parsed;
-  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"), found);
+  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"),
+                             facts ? facts->constants : nullptr);
+  if (facts) {
+    for (Value* v : parsed.graph->inputs) {
+      const auto contents = facts->contents.find(v->name);
+      if (contents == facts->contents.end()) continue;
+      const bool fits = v->type.is_tensor() && is_integer(v->dtype()) && v->shape().is_static() &&
+                        v->shape().rank() <= 1 && v->shape().element_count().is(std::ssize(contents->second));
+      NEO_CHECK(fits, Model, "workload", "known elements must be those of an integer vector. Got ",
+                contents->second.size(), " for ", v->type.to_string());
+      v->contents = contents->second;
+    }
+  }
   NEO_CHECK(!parsed.graph->nodes().empty(), Model, "workload", "a workload must have a node. Got none");
   for (Value* v : parsed.graph->nodes().back()->outputs) {
     if (v) parsed.graph->outputs.push_back(v);

@@ -140,10 +140,7 @@ class PlanReader {
     return source;
   }
 
-  Dim read_dim(const Json& json) const {
-    if (json.is_string()) return Dim::parse(json.as_string(), lookup_);
-    return json.as_int(-kMaxExtent, kMaxExtent);
-  }
+  Dim read_dim(const Json& json) const { return neo::read_dim(json, lookup_); }
 
   static std::vector<int> read_slots(const Json& json, int least = 0) {
     std::vector<int> slots;

@@ -166,6 +166,10 @@ class PlanWriter {
     if (recipe.in_place >= 0) out.emplace_back("in_place", recipe.in_place);
     if (!recipe.packed.empty()) out.emplace_back("packed", list(recipe.packed, tensor));
     if (!recipe.constants.empty()) out.emplace_back("constants", list(recipe.constants, tensor));
+    Json::Object contents;
+    for (const auto& [input, elements] : recipe.contents)
+      contents.emplace_back(input, list(elements, [&](const Dim& d) { return write(d); }));
+    if (!contents.empty()) out.emplace_back("contents", std::move(contents));
     if (!attributes.empty()) out.emplace_back("attributes", std::move(attributes));
     return out;
   }

@@ -23,13 +23,22 @@ Schema read_schema(const Json& text) {
   return schema;
 }
 
+}  // namespace
+
+Dim read_dim(const Json& json, const SymbolLookup& symbols) {
+  if (json.is_string()) return Dim::parse(json.as_string(), symbols);
+  return json.as_int(-kMaxExtent, kMaxExtent);
+}
+
+namespace {
+
 const Json::Array& list_at(const Json& object, std::string_view key) {
   static const Json::Array kNone;
   const Json* found = object.find(key);
   return found ? found->as_array() : kNone;
 }
 
-Recipe read_recipe(const Json& json, const SavedBlobs& blobs) {
+Recipe read_recipe(const Json& json, const SavedBlobs& blobs, const SymbolLookup& symbols) {
   Recipe recipe;
   recipe.routine = json.at("routine").as_string();
   recipe.workload = json.at("workload").as_string();
@@ -44,6 +53,11 @@ Recipe read_recipe(const Json& json, const SavedBlobs& blobs) {
     recipe.in_place = static_cast<int>(in_place->as_int(0, static_cast<int64_t>(recipe.inputs.size()) - 1));
   for (const Json& t : list_at(json, "packed")) recipe.packed.push_back(blobs.get(t));
   for (const Json& t : list_at(json, "constants")) recipe.constants.push_back(t.is_null() ? Tensor() : blobs.get(t));
+  if (const Json* contents = json.find("contents")) {
+    for (const auto& [input, elements] : contents->as_object()) {
+      for (const Json& e : elements.as_array()) recipe.contents[input].push_back(read_dim(e, symbols));
+    }
+  }
   if (const Json* attributes = json.find("attributes")) {
     for (const auto& [hash, value] : attributes->as_object()) recipe.attributes.emplace(hash, blobs.get(value));
   }
@@ -96,13 +110,15 @@ SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols)
 }
 
 SavedStep StepMaker::make(const Json& json, const std::string& node, const SymbolLookup& symbols) const {
-  Recipe recipe = read_recipe(json, blobs_);
+  Recipe recipe = read_recipe(json, blobs_, symbols);
   if (recipe.routine.empty()) return make_conversion(std::move(recipe), symbols);
   const Routine* routine = routines_.find(recipe.routine);
   NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", recipe.routine,
             "\"\nHint: compile the model again.");
-  ParsedWorkload parsed =
-      parse_workload(recipe.workload, ops_, [&](std::string_view name) { return find_constant(recipe, name); });
+  WorkloadFacts facts;
+  facts.constants = [&](std::string_view name) { return find_constant(recipe, name); };
+  facts.contents = recipe.contents;
+  ParsedWorkload parsed = parse_workload(recipe.workload, ops_, &facts);
   const Node& root = parsed.workload.root();
   parsed.graph->nodes().back()->name = node;
 

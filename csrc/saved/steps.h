@@ -26,6 +26,9 @@ struct SavedStep {
   int in_place = -1;  // read whose memory the first write may be
 };
 
+// A number, or the text of an expression.
+Dim read_dim(const Json& json, const SymbolLookup& symbols);
+
 // Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does
 // not reject the workload, and offers the candidate on the target.
 class StepMaker {
