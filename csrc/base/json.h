@@ -9,8 +9,8 @@
 
 namespace neo {
 
-// A JSON value (RFC 8259). Text is UTF-8. Integers that fit in 64 bits stay exact; keys of an object are unique and keep
-// their order.
+// A JSON value (RFC 8259). Text is UTF-8. Integers that fit in 64 bits stay exact; keys of an object are unique and
+// keep their order.
 class Json {
  public:
   using Array = std::vector<Json>;

@@ -82,7 +82,8 @@ class Places {
   // A view of memory that is handed in and whose size is not known yet is checked when it is read (`late`).
   void place_views() {
     for (size_t i = 0; i < block_.slots.size(); ++i) {
-      if (block_.slots[i].storage == Slot::Storage::View && binding_.sized[i] && !is_placed(i)) binding_.sized[i] = false;
+      if (block_.slots[i].storage == Slot::Storage::View && binding_.sized[i] && !is_placed(i))
+        binding_.sized[i] = false;
     }
     for (size_t i = 0; i < block_.slots.size(); ++i) {
       const Slot& slot = block_.slots[i];

@@ -53,7 +53,7 @@ struct Recipe {
   std::vector<Tensor> packed;     // blobs, in the order in which the routine takes them
   std::vector<Tensor> constants;  // by number of the workload's constant; undefined: `packed` or the text has it
   std::map<std::string, std::vector<Dim>> contents;  // known elements of integer inputs, by the workload's name
-  std::map<std::string, Tensor> attributes;  // tensors in attributes that the text names by their hash
+  std::map<std::string, Tensor> attributes;          // tensors in attributes that the text names by their hash
 };
 
 struct StepItem {

@@ -46,8 +46,8 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
 }  // namespace
 
 struct Tensor::Splat {
-  std::string text;      // a string's element
-  char number[16] = {};  // any other dtype's
+  std::string text;               // a string's element
+  char number[16] = {};           // any other dtype's
   const void* element = nullptr;  // null: absent
   std::once_flag written;
   std::shared_ptr<void> memory;

@@ -169,8 +169,7 @@ std::string Workload::text() const {
   return Printer(*this).run();
 }
 
-ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops,
-                              const WorkloadFacts* facts) {
+ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops, const WorkloadFacts* facts) {
   std::string text(given);
   if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
     text = form.expand();

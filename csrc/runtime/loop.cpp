@@ -64,8 +64,8 @@ class Collector {
     // The body's memory is used again by the next iteration unless the element owns its own.
     NEO_CHECK(element.defined(), Type, "Loop", "collected outputs must be tensors. Got none");
     if (!elements_.empty()) {
-      NEO_CHECK(element.dims() == elements_.front().dims() && element.dtype() == elements_.front().dtype(), Shape, "Loop",
-                "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
+      NEO_CHECK(element.dims() == elements_.front().dims() && element.dtype() == elements_.front().dtype(), Shape,
+                "Loop", "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
                 to_string(elements_.front().dims()));
     }
     elements_.push_back(std::move(element));

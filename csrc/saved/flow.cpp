@@ -96,7 +96,8 @@ BlockFlow::BlockFlow(const Block& block)
     size_t at = i;
     while (memory_[at] < 0 && block.slots[at].storage == Storage::View) {
       chain.push_back(at);
-      NEO_CHECK(chain.size() <= block.slots.size(), Model, "load", "a view must be a part of another slot. Got a circle");
+      NEO_CHECK(chain.size() <= block.slots.size(), Model, "load",
+                "a view must be a part of another slot. Got a circle");
       const Slot& base = slot(block.slots[at].base);
       NEO_CHECK(is_ranked(base.type) && base.type.dtype == block.slots[at].type.dtype && !is_string(base.type), Model,
                 "load", "a view must have the dtype of its base. Got ", base.type.to_string(), " - at \"",
@@ -178,8 +179,8 @@ void BlockFlow::check_operand(int index, const SavedStep::Operand& operand, bool
             s.type.to_string(), " - at \"", s.name, "\"");
   if (!operand.is_constant) return;
   // The routine may have looked at the elements: those must be what it runs on. Floats decide over no address.
-  NEO_CHECK(s.storage == Slot::Storage::Constant, Model, "load", "a constant operand must have a constant's slot. Got \"",
-            s.name, "\"");
+  NEO_CHECK(s.storage == Slot::Storage::Constant, Model, "load",
+            "a constant operand must have a constant's slot. Got \"", s.name, "\"");
   if (is_float(s.type.dtype)) return;
   NEO_CHECK(operand.constant, Model, "load", "a constant that is not of floats must be saved with its step. Got \"",
             s.name, "\"");

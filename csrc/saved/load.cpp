@@ -81,10 +81,10 @@ class PlanReader {
               blocks_read_, ", expected ", blocks.size());
     plan->input_names = read_names(json_.at("inputs"));
     plan->output_names = read_names(json_.at("outputs"));
-    NEO_CHECK(
-        plan->input_names.size() == plan->root->arguments.size() && plan->output_names.size() == plan->root->results.size(),
-        Model, "load", "a plan must name its inputs and outputs. Got ", plan->input_names.size(), " and ",
-        plan->output_names.size());
+    NEO_CHECK(plan->input_names.size() == plan->root->arguments.size() &&
+                  plan->output_names.size() == plan->root->results.size(),
+              Model, "load", "a plan must name its inputs and outputs. Got ", plan->input_names.size(), " and ",
+              plan->output_names.size());
     plan->estimate_us = json_.at("estimate_us").as_number();
     return plan;
   }

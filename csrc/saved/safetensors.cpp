@@ -20,9 +20,9 @@ struct Element {
   int64_t bytes;
 };
 constexpr Element kElements[] = {
-    {"U8", DType::UInt8, 1},   {"I8", DType::Int8, 1},     {"BOOL", DType::Bool, 1},   {"F16", DType::Float16, 2},
-    {"I16", DType::Int16, 2},  {"U16", DType::UInt16, 2},  {"BF16", DType::BFloat16, 2}, {"F32", DType::Float32, 4},
-    {"I32", DType::Int32, 4},  {"U32", DType::UInt32, 4},  {"F64", DType::Float64, 8}, {"I64", DType::Int64, 8},
+    {"U8", DType::UInt8, 1},   {"I8", DType::Int8, 1},    {"BOOL", DType::Bool, 1},     {"F16", DType::Float16, 2},
+    {"I16", DType::Int16, 2},  {"U16", DType::UInt16, 2}, {"BF16", DType::BFloat16, 2}, {"F32", DType::Float32, 4},
+    {"I32", DType::Int32, 4},  {"U32", DType::UInt32, 4}, {"F64", DType::Float64, 8},   {"I64", DType::Int64, 8},
     {"U64", DType::UInt64, 8},
 };
 
@@ -106,8 +106,8 @@ Safetensors read_safetensors(std::span<const std::byte> file) {
               "blobs must follow each other at multiples of ", kBlobAlignment, " bytes. Got one at ",
               range ? range->first : -1, ", expected it at ", align_up(at));
     at = range->second;
-    result.blobs.push_back(file.subspan(static_cast<size_t>(begin + range->first),
-                                        static_cast<size_t>(range->second - range->first)));
+    result.blobs.push_back(
+        file.subspan(static_cast<size_t>(begin + range->first), static_cast<size_t>(range->second - range->first)));
   }
   NEO_CHECK(begin + at == file_bytes, Model, "load", "a saved module must end with its last blob. Got ", file_bytes,
             " bytes, expected ", begin + at);

@@ -140,9 +140,8 @@ class PlanWriter {
 
   Json write(const Slot& slot) {
     NEO_ASSERT(slot.strides.empty(), "a saved module has no views with strides");
-    Json::Object out{{"storage", kStorageNames[static_cast<size_t>(slot.storage)]},
-                     {"name", slot.name},
-                     {"type", write(slot.type)}};
+    Json::Object out{
+        {"storage", kStorageNames[static_cast<size_t>(slot.storage)]}, {"name", slot.name}, {"type", write(slot.type)}};
     if (!slot.layout.is_plain()) out.emplace_back("layout", slot.layout.to_string());
     if (slot.storage == Slot::Storage::Constant) out.emplace_back("constant", blobs_.add(slot.constant));
     if (slot.storage == Slot::Storage::View) {
@@ -219,14 +218,15 @@ class PlanWriter {
   Json write(const Region& region) {
     return Json::Object{
         {"items", list(region.items, [&](const Item& i) { return write(i); })},
-        {"sources", list(region.sources,
-                         [&](const SymbolSource& s) {
-                           symbols_.emplace(s.symbol.name, s.symbol);
-                           return Json(Json::Array{s.symbol.name, s.symbol.range.lo, s.symbol.range.hi, s.slot, s.axis});
-                         })},
+        {"sources",
+         list(region.sources,
+              [&](const SymbolSource& s) {
+                symbols_.emplace(s.symbol.name, s.symbol);
+                return Json(Json::Array{s.symbol.name, s.symbol.range.lo, s.symbol.range.hi, s.slot, s.axis});
+              })},
         {"guards", list(region.guards, [&](const Guard& g) {
-           return Json(Json::Array{kRelationNames[static_cast<size_t>(g.relation)], write(g.left), write(g.right),
-                                   g.message});
+           return Json(
+               Json::Array{kRelationNames[static_cast<size_t>(g.relation)], write(g.left), write(g.right), g.message});
          })}};
   }
 

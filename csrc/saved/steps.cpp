@@ -133,8 +133,8 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   const std::vector<const Routine*> offered = routines_.for_root(root.op);
   if (std::find(offered.begin(), offered.end(), routine) == offered.end()) refuse("it does not end in that operator");
   const std::vector<Workload> groups = routine->matches(root, parsed.graph->users(), *parsed.graph);
-  const auto group = std::find_if(groups.begin(), groups.end(),
-                                  [&](const Workload& w) { return w.nodes == parsed.workload.nodes; });
+  const auto group =
+      std::find_if(groups.begin(), groups.end(), [&](const Workload& w) { return w.nodes == parsed.workload.nodes; });
   if (group == groups.end()) refuse("it does not take that group");
   if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
   const auto workload = std::make_shared<const Workload>(*group);

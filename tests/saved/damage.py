@@ -17,7 +17,19 @@ import neo
 from tests.saved.parts import Parts, feeds_of, join
 
 _INTS = (-1, 0, 1, 2, 7, 10**6, 2**31, 2**62, -(2**63), 2**64, 0.5, "1", None, [], True)
-_TEXTS = ("", "x", "float32[1]", "int64[*]", "float32[70368744177664]", "N", "-1", "cpu:float32:NCHW", 3, None, "\x00\xff")
+_TEXTS = (
+    "",
+    "x",
+    "float32[1]",
+    "int64[*]",
+    "float32[70368744177664]",
+    "N",
+    "-1",
+    "cpu:float32:NCHW",
+    3,
+    None,
+    "\x00\xff",
+)
 
 
 def places(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -179,8 +179,9 @@ class WinogradStep final : public KernelStep {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
-    weight_ = packed.floats(winograd_weight_size(plan), {problem.weight},
-                            [&](float* to) { pack_winograd_weight(plan, problem.weight->constant->as<float>(), to); });
+    weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
+    });
     bias_ = padded_bias(problem, plan.lanes, packed);
   }
 
