@@ -16,6 +16,7 @@ void bind_select(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
 void bind_tune(py::module_& m);
+void bind_saved(py::module_& m);
 
 // Python's signals reach the main thread only; what runs long there looks for them now and then.
 void raise_pending_signals();

@@ -7,6 +7,7 @@ from neo._neo import (
     Bench,
     CancelToken,
     Graph,
+    Machine,
     Module,
     Node,
     Problem,
@@ -18,6 +19,7 @@ from neo._neo import (
     host_tiers,
     knob_bool,
     knobs,
+    load_module,
     machine,
     make_bench,
     op_names,
@@ -27,6 +29,7 @@ from neo._neo import (
     race_modules,
     routine_names,
     run_passes,
+    save_module,
     targets,
 )
 
@@ -34,6 +37,7 @@ __all__ = [
     "Bench",
     "CancelToken",
     "Graph",
+    "Machine",
     "Module",
     "Node",
     "Problem",
@@ -45,6 +49,7 @@ __all__ = [
     "host_tiers",
     "knob_bool",
     "knobs",
+    "load_module",
     "machine",
     "make_bench",
     "op_names",
@@ -54,6 +59,7 @@ __all__ = [
     "race_modules",
     "routine_names",
     "run_passes",
+    "save_module",
     "targets",
 ]
 

@@ -116,11 +116,28 @@ class Explanation:
                 continue
             explained.append(_explain(node, choice))
         if wanted is not None and not explained:
-            names = [repr(n["name"]) for n in nodes if n["name"]]
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
-            raise ModelError(msg)
+            raise _unknown_node(wanted, [n["name"] for n in nodes])
         return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning)
+
+    @classmethod
+    def of_steps(
+        cls,
+        steps: Sequence[Step],
+        wanted: str | None,
+        estimate_us: float,
+        measured_us: float | None,
+        estimate_sizes: Mapping[str, int],
+        measured_sizes: Mapping[str, int],
+    ) -> Explanation:
+        """From the steps of a loaded module, which knows no alternatives."""
+        explained = tuple(
+            NodeExplanation(s.node, s.op, (Option(s.routine, "chosen", s.estimate_us, "saved without the others"),))
+            for s in steps
+            if wanted is None or wanted == s.node
+        )
+        if wanted is not None and not explained:
+            raise _unknown_node(wanted, [s.node for s in steps])
+        return cls(explained, estimate_us, measured_us, estimate_sizes, measured_sizes)
 
     def __str__(self) -> str:
         text = f"{self._nodes_text()}\n{self._totals()}"
@@ -152,6 +169,12 @@ class Explanation:
             ratio = self.measured_us / max(self.estimate_us, 1e-3)
             return f"{total}; {measured} ({ratio:.2f}x){render_sizes(self.estimate_sizes)}"
         return f"{total}{render_sizes(self.estimate_sizes)}; {measured}{render_sizes(self.measured_sizes)}"
+
+
+def _unknown_node(wanted: str, known: Sequence[str]) -> ModelError:
+    names = [repr(name) for name in known if name]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return ModelError(f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}")
 
 
 def _time_text(option: Option) -> str:

@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 #include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/recurrent/recurrent.h"
+#include "routines/packed_store.h"
 
 namespace neo {
 
@@ -37,7 +38,7 @@ struct PackedRecurrent {
 };
 
 PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
-                               const PackKernels& pack);
+                               const PackKernels& pack, PackedStore& store);
 
 // The product of `rows` rows of X with W of all directions.
 GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles);

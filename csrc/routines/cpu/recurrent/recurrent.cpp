@@ -166,11 +166,12 @@ struct RecurrentCall {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels)
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels,
+                PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(form),
         kernels_(kernels),
-        packed_(pack_recurrent(candidate.workload->root(), form, kernels.tiles, kernels.pack)) {
+        packed_(pack_recurrent(candidate.workload->root(), form, kernels.tiles, kernels.pack, packed)) {
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
@@ -449,9 +450,10 @@ class RecurrentRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
-                                           RecurrentKernels::of(target));
+                                           RecurrentKernels::of(target), packed);
   }
 };
 
