@@ -118,12 +118,6 @@ Tensor pack_cells(const RecurrentForm& form, const Tensor& r, int64_t lanes, int
   return packed;
 }
 
-// Panels of whole blocks.
-GemmSchedule projection_schedule(const RecurrentForm& form, const TileKernels& tiles) {
-  const int64_t vectors = form.gates > 1 ? form.gates : kTileVectors;
-  return {vectors, tiles.max_rows[vectors], true};
-}
-
 }  // namespace
 
 std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) {
@@ -135,16 +129,17 @@ std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) 
   return form;
 }
 
-GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles) {
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_vectors, const TileKernels& tiles) {
+  const int64_t vectors = panel_vectors > 0 ? panel_vectors : form.gates > 1 ? form.gates : kTileVectors;
   GemmShape shape;
   shape.m = rows;
   shape.n = form.directions * ceil_div(form.hidden, tiles.lanes) * form.gates * tiles.lanes;
   shape.k = form.input;
-  return plan_gemm(shape, projection_schedule(form, tiles), tiles);
+  return plan_gemm(shape, {vectors, tiles.max_rows[vectors], true}, tiles);
 }
 
-PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
-                               const PackKernels& pack) {
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
+                               const TileKernels& tiles, const PackKernels& pack) {
   PackedRecurrent packed;
   const int64_t lanes = tiles.lanes, hidden = form.hidden;
   packed.lanes = lanes;
@@ -183,7 +178,7 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, cons
       }
     }
   }
-  const GemmPlan plan = projection_plan(form, 1, tiles);
+  const GemmPlan plan = projection_plan(form, 1, panel_vectors, tiles);
   packed.projection = Tensor(DType::Float32, {gemm_packed_size(plan)});
   pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, packed.projection.as<float>());
 

@@ -14,9 +14,10 @@
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
 NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
-NEO_DECLARE_TIERS(int recurrent_tile_vectors(int64_t))
+NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
+NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
 NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
-NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t, int64_t))
+NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
 NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
 namespace neo {
@@ -33,16 +34,18 @@ struct RecurrentKernels {
   const PackKernels& pack;
   decltype(&scalar::recurrent_cells) cells;
   decltype(&scalar::recurrent_tiles) tiles_of;
-  decltype(&scalar::recurrent_tile_vectors) tile_vectors;
+  decltype(&scalar::recurrent_tile_groups) tile_groups;
+  decltype(&scalar::recurrent_panel_vectors) panel_vectors;
   decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(),         NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells),        NEO_PICK_TIER(target.isa, recurrent_tiles),
-            NEO_PICK_TIER(target.isa, recurrent_tile_vectors), NEO_PICK_TIER(target.isa, recurrent_pack_input),
-            NEO_PICK_TIER(target.isa, recurrent_input),        NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(),        NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells),       NEO_PICK_TIER(target.isa, recurrent_tiles),
+            NEO_PICK_TIER(target.isa, recurrent_tile_groups), NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
+            NEO_PICK_TIER(target.isa, recurrent_pack_input),  NEO_PICK_TIER(target.isa, recurrent_input),
+            NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -53,6 +56,24 @@ struct CellSplit {
   bool serial = false;
   int64_t chunk = 1;   // rows or blocks of a task
   int64_t chunks = 1;  // of one direction
+
+  // By step, with no more tasks than members: what a task does side by side is read in one stream.
+  CellSplit for_members(int64_t members, int64_t directions, int64_t blocks) const {
+    CellSplit split = *this;
+    split.chunk = std::max(chunk, ceil_div(blocks, ceil_div(members, directions)));
+    split.chunks = ceil_div(blocks, split.chunk);
+    return split;
+  }
+
+  // All rows together.
+  CellSplit by_rows(int64_t batch) const {
+    CellSplit split = *this;
+    if (by_step) {
+      split.chunk = batch;
+      split.chunks = 1;
+    }
+    return split;
+  }
 };
 
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
@@ -170,7 +191,8 @@ class RecurrentStep final : public KernelStep {
       : op_(candidate.workload->root().op),
         form_(form),
         kernels_(kernels),
-        packed_(pack_recurrent(candidate.workload->root(), form, kernels.tiles, kernels.pack)) {
+        panel_vectors_(kernels.panel_vectors(form.kind)),
+        packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack)) {
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
@@ -194,7 +216,7 @@ class RecurrentStep final : public KernelStep {
       NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
                 to_string(given));
     }
-    call.projection = projection_plan(form_, call.steps * call.batch, kernels_.tiles);
+    call.projection = projection_plan(form_, call.steps * call.batch, panel_vectors_, kernels_.tiles);
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
@@ -231,7 +253,10 @@ class RecurrentStep final : public KernelStep {
       project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
-    const CellSplit& split = call.cells;
+    // A batch of one needs no meeting where each member has directions of its own.
+    const bool by_step = call.cells.by_step && (call.batch != 1 || team.size() > form_.directions);
+    const CellSplit split = by_step ? call.cells.for_members(team.size(), form_.directions, packed_.blocks)
+                                    : call.cells.by_rows(call.batch);
     const int64_t tasks = form_.directions * split.chunks;
     const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
       // Every other step goes backwards, through the weights that the one before left in the caches.
@@ -255,9 +280,9 @@ class RecurrentStep final : public KernelStep {
         }
       }
     };
-    if (!split.by_step && split.serial)
+    if (!by_step && split.serial)
       run_rows(0, tasks, 0);
-    else if (!split.by_step)
+    else if (!by_step)
       team.parallel_for(tasks, run_rows);
     else if (split.serial)
       SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
@@ -297,12 +322,13 @@ class RecurrentStep final : public KernelStep {
     }
     const int64_t step = phase;
     const InputChunk now = InputChunk::of_step(step, call.tiles, call.steps);
-    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1), begin, end);
+    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1, end - begin), begin);
     if (now.is_last(call.steps)) {
       kernels_.cells(cells, 0, 1, begin, end);
     } else {
       const InputChunk next = InputChunk::at(now.index + 1, call.tiles, call.steps);
-      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps), begin, end);
+      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps, end - begin),
+                            begin, end);
     }
   }
 
@@ -319,11 +345,10 @@ class RecurrentStep final : public KernelStep {
     }
   }
 
-  // Part `part` of `parts` of the input's product for the steps of a chunk.
+  // Part `part` of `parts` of the input's product of `blocks` blocks, for the steps of a chunk.
   InputArgs input_args(const RecurrentCall& call, float* memory, int64_t direction, const InputChunk& chunk,
-                       int64_t part, int64_t parts) const {
-    const int64_t gates_row = form_.directions * packed_.width;
-    const int64_t count = form_.input * (form_.gates / kernels_.tile_vectors(chunk.tile));
+                       int64_t part, int64_t parts, int64_t blocks) const {
+    const int64_t count = blocks * kernels_.tile_groups(form_.kind, chunk.tile) * form_.input;
     InputArgs a;
     a.tile = chunk.tile;
     a.x = memory + call.x + direction * call.x_size + chunk.first * form_.input;
@@ -332,9 +357,13 @@ class RecurrentStep final : public KernelStep {
     a.end = count * (part + 1) / parts;
     a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
     a.bias = packed_.bias.as<float>() + direction * packed_.width;
-    a.out = memory + call.gates + chunk.index % 2 * call.tiles.large * gates_row + direction * packed_.width;
-    a.out_row = gates_row;
+    a.out = memory + gates_of_chunk(call, direction, chunk);
     return a;
+  }
+
+  // Where the input's product for a chunk lies: [block][tile][gates][lanes].
+  int64_t gates_of_chunk(const RecurrentCall& call, int64_t direction, const InputChunk& chunk) const {
+    return call.gates + (chunk.index % 2 * form_.directions + direction) * call.tiles.large * packed_.width;
   }
 
   CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction,
@@ -351,14 +380,16 @@ class RecurrentStep final : public KernelStep {
     c.hidden = form_.hidden;
     const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
-    int64_t gates_at = form_.batch_first ? at : at * call.batch;
     if (call.is_beside()) {
       const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
-      gates_at = chunk.index % 2 * call.tiles.large + step - chunk.first;
+      c.gates_x_block = chunk.tile * form_.gates * packed_.lanes;
+      c.gates_x = memory + gates_of_chunk(call, direction, chunk) + (step - chunk.first) * form_.gates * packed_.lanes;
+    } else {
+      c.gates_x =
+          memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
+      c.gates_x_row = row_step * gates_row;
+      c.gates_x_block = form_.gates * packed_.lanes;
     }
-    c.gates_x = memory + call.gates + gates_at * gates_row + direction * packed_.width;
-    c.gates_x_row = row_step * gates_row;
-    c.gates_x_block = form_.gates * packed_.lanes;
     c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
     c.state_row = call.state_row;
     c.cell = memory + call.cell + direction * call.state;
@@ -412,6 +443,7 @@ class RecurrentStep final : public KernelStep {
   std::string op_;
   RecurrentForm form_;
   RecurrentKernels kernels_;
+  int64_t panel_vectors_ = 0;
   PackedRecurrent packed_;
   int x_ = 0, initial_h_ = -1, initial_c_ = -1;
   int outputs_[3] = {-1, -1, -1};

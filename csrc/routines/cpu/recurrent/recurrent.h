@@ -35,18 +35,18 @@ struct CellArgs {
   bool backwards = false;  // the last block first: what the step before read last is still in the cache
 };
 
-// A part of the product of some steps' inputs with W, for a batch of one. The kernels take the gates of a block in
-// groups of recurrent_tile_vectors(tile), and of each group k = 0 ... input - 1; the part is [begin, end) of these. It
-// adds to `out`, which the beginning of a group sets.
+// A part of the product of some steps' inputs with W, for a batch of one. The kernels take blocks one after another, of
+// a block its recurrent_tile_groups() groups of gates, and of a group k = 0 ... input - 1: these are the positions,
+// from 0 at the first block that a kernel is given. It does [begin, end), adding to `out`, which the beginning of a
+// group sets.
 struct InputArgs {
   int64_t tile = 0;          // rows that are computed at once, of recurrent_tiles()
   const float* x = nullptr;  // [input][tile], of recurrent_pack_input()
   int64_t input = 0;
   int64_t begin = 0, end = 0;
-  const float* weights = nullptr;  // [block][input][gates][lanes]
+  const float* weights = nullptr;  // [panel][input][vectors][lanes], recurrent_panel_vectors() of a block's gates
   const float* bias = nullptr;     // [block][gates][lanes]
-  float* out = nullptr;            // [tile][block][gates][lanes]
-  int64_t out_row = 0;
+  float* out = nullptr;            // [block][tile][gates][lanes]
 };
 
 // The tiles that a kind of cell has: the first steps' inputs are multiplied in the small one, while nothing else is to

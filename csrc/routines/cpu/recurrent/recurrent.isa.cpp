@@ -227,26 +227,35 @@ void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t blo
 constexpr int kInputSums = 24;
 constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
 
+// Vectors of gates that lie side by side in the weights of the input.
+constexpr int panel_vectors(CellKind kind) {
+  return kind == CellKind::Lstm ? 2 : gates_of(kind);
+}
+
 // `n` rows of a group of gates.
 template <CellKind kind, int n>
 struct InputSums {
   static constexpr int gates = gates_of(kind), vectors = kInputSums / n, groups = gates / vectors;
-  static_assert(vectors * groups == gates);
+  static constexpr int panel = panel_vectors(kind);
+  static_assert(vectors * groups == gates && (vectors % panel == 0 || panel % vectors == 0));
 
   F32 sum[n][vectors];
   const float* x;
   const float* w;
   float* out;
+  int64_t w_panel;  // from one panel to the next
 
   NEO_INLINE InputSums(const InputArgs& args, int64_t block, int64_t group, int64_t k) {
-    out = args.out + (block * gates + group * vectors) * kLanes;
-    w = args.weights + ((block * args.input + k) * gates + group * vectors) * kLanes;
+    const int64_t first = group * vectors;
+    out = args.out + (block * n * gates + first) * kLanes;
+    w_panel = args.input * panel * kLanes;
+    w = args.weights + (block * gates + first) / panel * w_panel + (k * panel + first % panel) * kLanes;
     x = args.x + k * n;
-    const float* bias = args.bias + (block * gates + group * vectors) * kLanes;
+    const float* bias = args.bias + (block * gates + first) * kLanes;
 #pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * args.out_row) + v * kLanes);
+      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * gates * kLanes) + v * kLanes);
     }
   }
 
@@ -256,7 +265,10 @@ struct InputSums {
 #pragma GCC unroll 2
     for (int first = 0; first < vectors; first += count) {
       F32 weight[count];
-      for (int v = 0; v < count; ++v) weight[v] = load(w + (first + v) * kLanes);
+      for (int v = 0; v < count; ++v) {
+        const int at = first + v;
+        weight[v] = load(w + at / panel * w_panel + at % panel * kLanes);
+      }
 #pragma GCC unroll 24
       for (int r = 0; r < n; ++r) {
         const F32 value = broadcast(x[r]);
@@ -266,44 +278,47 @@ struct InputSums {
       if (count < vectors) __asm__("" : "+r"(x));
     }
     x += n;
-    w += gates * kLanes;
+    w += panel * kLanes;
   }
 
-  NEO_INLINE void put(const InputArgs& args) const {
+  NEO_INLINE void put() const {
 #pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) store(out + r * args.out_row + v * kLanes, sum[r][v]);
+      for (int v = 0; v < vectors; ++v) store(out + (r * gates + v) * kLanes, sum[r][v]);
     }
   }
 };
 
-// between() follows every k.
+// The positions [begin, end) of the blocks from `first_block` on. between() follows every one.
 template <CellKind kind, int n, class F>
-NEO_INLINE void add_input(const InputArgs& args, int64_t block, F&& between) {
-  for (int64_t i = args.begin; i < args.end;) {
-    const int64_t group = i / args.input, group_end = (group + 1) * args.input;
-    const int64_t end = group_end < args.end ? group_end : args.end;
-    InputSums<kind, n> sums(args, block, group, i - group * args.input);
-    for (; i < end; ++i) {
+NEO_INLINE void add_input(const InputArgs& args, int64_t first_block, int64_t begin, int64_t end, F&& between) {
+  constexpr int groups = InputSums<kind, n>::groups;
+  while (begin < end) {
+    const int64_t group = begin / args.input, k = begin - group * args.input;
+    const int64_t left = args.input - k, count = left < end - begin ? left : end - begin;
+    InputSums<kind, n> sums(args, first_block + group / groups, group % groups, k);
+    for (int64_t i = 0; i < count; ++i) {
       sums.add();
       between();
     }
-    sums.put(args);
+    sums.put();
+    begin += count;
   }
 }
 
 template <CellKind kind, int n>
-void input_of(const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  for (int64_t block = block_begin; block < block_end; ++block) add_input<kind, n>(args, block, []() NEO_LAMBDA {});
+void input_of(const InputArgs& args, int64_t first_block) {
+  add_input<kind, n>(args, first_block, args.begin, args.end, []() NEO_LAMBDA {});
 }
 
 template <CellKind kind, int n>
 void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
   constexpr int gates = gates_of(kind);
-  const int64_t each = args.hidden / (input.end > input.begin ? input.end - input.begin : 1);
-  for (int64_t i = block_begin; i < block_end; ++i) {
-    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
+  const int64_t blocks = block_end - block_begin, positions = input.end - input.begin;
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t block = args.backwards ? block_end - 1 - i : block_begin + i;
+    const int64_t begin = input.begin + positions * i / blocks, end = input.begin + positions * (i + 1) / blocks;
     const float* gates_x = args.gates_x + block * args.gates_x_block;
     F32 sum[gates];
     for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
@@ -316,8 +331,10 @@ void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_be
       ++h;
       w += gates * kLanes;
     };
-    add_input<kind, n>(input, block, [&]() NEO_LAMBDA {
-      for (int64_t k = 0; k < each; ++k) add();
+    const int64_t count = end > begin ? end - begin : 1, each = args.hidden / count;
+    int64_t longer = args.hidden - each * count;
+    add_input<kind, n>(input, block_begin, begin, end, [&]() NEO_LAMBDA {
+      for (int64_t k = each + (--longer >= 0); k > 0; --k) add();
     });
     while (h < h_end) add();
     finish_cell<kind>(args, sum, gates_x, 0, block);
@@ -346,8 +363,12 @@ InputTiles recurrent_tiles(CellKind kind) {
   return {};
 }
 
-int recurrent_tile_vectors(int64_t tile) {
-  return static_cast<int>(kInputSums / tile);
+int recurrent_tile_groups(CellKind kind, int64_t tile) {
+  return static_cast<int>(gates_of(kind) * tile / kInputSums);
+}
+
+int recurrent_panel_vectors(CellKind kind) {
+  return kHasInputTiles && recurrent_tiles(kind).small > 0 ? panel_vectors(kind) : 0;
 }
 
 void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
@@ -365,8 +386,8 @@ void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t i
   }
 }
 
-void recurrent_input(CellKind kind, const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, block_begin, block_end); });
+void recurrent_input(CellKind kind, const InputArgs& args, int64_t first_block) {
+  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, first_block); });
 }
 
 void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
