@@ -186,10 +186,7 @@ template <CellKind kind, int n>
 NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
   constexpr int gates = gates_of(kind);
   float sums[n * gates * kLanes];
-  if constexpr (n == 1)
-    sum_gates_of_one<kind>(args, row, block, sums);
-  else
-    sum_gates<kind, n>(args, row, block, sums);
+  sum_gates<kind, n>(args, row, block, sums);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   for (int r = 0; r < n; ++r) {
     F32 sum[gates];
@@ -200,12 +197,40 @@ NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
 
 template <CellKind kind, int n>
 NEO_INLINE void up_to_rows(const CellArgs& args, int64_t count, int64_t row, int64_t block) {
-  if constexpr (n == 1) {
-    cell_rows<kind, 1>(args, row, block);
-  } else if (count == n) {
+  if (n == 2 || count == n) {
     cell_rows<kind, n>(args, row, block);
-  } else {
+  } else if constexpr (n > 2) {
     up_to_rows<kind, n - 1>(args, count, row, block);
+  }
+}
+
+// Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
+constexpr int64_t kBlocksTogether = 8;
+
+template <CellKind kind>
+__attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, int64_t block, int64_t step,
+                                             int64_t count, const float* sums) {
+  constexpr int gates = gates_of(kind);
+  for (int64_t i = 0; i < count; ++i, block += step, sums += gates * kLanes) {
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = load(sums + g * kLanes);
+    finish_cell<kind>(args, sum, args.gates_x + row * args.gates_x_row + block * args.gates_x_block, row, block);
+  }
+}
+
+// One row. sum_block(i, block, to) gives the arguments of the gates of the i-th block.
+template <CellKind kind, class F>
+NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_begin, int64_t block_end, F&& sum_block) {
+  constexpr int gates = gates_of(kind);
+  float sums[kBlocksTogether * gates * kLanes];
+  const int64_t blocks = block_end - block_begin, step = args.backwards ? -1 : 1;
+  const int64_t first = args.backwards ? block_end - 1 : block_begin;
+  for (int64_t begin = 0; begin < blocks; begin += kBlocksTogether) {
+    const int64_t count = blocks - begin < kBlocksTogether ? blocks - begin : kBlocksTogether;
+    for (int64_t i = 0; i < count; ++i) {
+      sum_block(begin + i, first + (begin + i) * step, sums + i * gates * kLanes);
+    }
+    finish_blocks<kind>(args, row, first + begin * step, step, count, sums);
   }
 }
 
@@ -213,11 +238,20 @@ template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
   constexpr int most = rows_together(gates_of(kind));
   const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
+  const auto one_row = [&](int64_t row, int64_t begin, int64_t end) NEO_LAMBDA {
+    cells_of_row<kind>(args, row, begin, end, [&](int64_t, int64_t block, float* to) NEO_LAMBDA {
+      sum_gates_of_one<kind>(args, row, block, to);
+    });
+  };
+  if (rows == 1) return one_row(row_begin, block_begin, block_end);
   for (int64_t i = block_begin; i < block_end; ++i) {
     const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
     for (int64_t group = 0; group < groups; ++group) {
-      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
-      up_to_rows<kind, most>(args, end - begin, row_begin + begin, block);
+      const int64_t begin = row_begin + rows * group / groups, end = row_begin + rows * (group + 1) / groups;
+      if (end - begin == 1)
+        one_row(begin, block, block + 1);
+      else
+        up_to_rows<kind, most>(args, end - begin, begin, block);
     }
   }
 }
@@ -316,12 +350,10 @@ template <CellKind kind, int n>
 void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
   constexpr int gates = gates_of(kind);
   const int64_t blocks = block_end - block_begin, positions = input.end - input.begin;
-  for (int64_t i = 0; i < blocks; ++i) {
-    const int64_t block = args.backwards ? block_end - 1 - i : block_begin + i;
+  cells_of_row<kind>(args, 0, block_begin, block_end, [&](int64_t i, int64_t block, float* to) NEO_LAMBDA {
     const int64_t begin = input.begin + positions * i / blocks, end = input.begin + positions * (i + 1) / blocks;
-    const float* gates_x = args.gates_x + block * args.gates_x_block;
     F32 sum[gates];
-    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
+    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, args.gates_x + block * args.gates_x_block, g, block);
     const float* w = args.weights + block * args.hidden * gates * kLanes;
     const float* h = args.h_in;
     const float* const h_end = h + args.hidden;
@@ -337,8 +369,8 @@ void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_be
       for (int64_t k = each + (--longer >= 0); k > 0; --k) add();
     });
     while (h < h_end) add();
-    finish_cell<kind>(args, sum, gates_x, 0, block);
-  }
+    for (int g = 0; g < gates; ++g) store(to + g * kLanes, sum[g]);
+  });
 }
 
 // f<kind, rows>() for a tile.
