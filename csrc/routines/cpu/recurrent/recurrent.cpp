@@ -24,8 +24,6 @@ namespace neo {
 namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
-// Weights that stay in the last cache from step to step when those of the input are read in between.
-constexpr int64_t kBytesBeside = 16 << 20;
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kMostRowTasks = 16;
 
@@ -117,11 +115,9 @@ struct InputChunk {
   bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
 };
 
-// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
-// directions.
-InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
-                       int64_t batch) {
-  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside) return {};
+// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first.
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t steps, int64_t batch) {
+  if (batch != 1) return {};
   const InputTiles tiles = kernels.tiles_of(form.kind);
   return steps < tiles.small ? InputTiles{} : tiles;
 }
@@ -154,7 +150,7 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
 
   const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
-  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), steps, batch);
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
@@ -220,7 +216,7 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch);
+    call.tiles = input_tiles(form_, kernels_, call.steps, call.batch);
     if (call.is_beside()) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
@@ -476,7 +472,7 @@ class RecurrentRoutine final : public Routine {
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
     c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), steps, batch);
     c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
