@@ -16,6 +16,7 @@ NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_
 NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
 NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
 NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
+NEO_DECLARE_TIERS(bool recurrent_takes_input(CellKind))
 NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
 NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
 NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
 constexpr int64_t kLeastRows = 6;
+constexpr int64_t kCachedBytes = 24 << 20;
 constexpr int64_t kMostRowTasks = 16;
 
 struct RecurrentKernels {
@@ -34,6 +36,7 @@ struct RecurrentKernels {
   decltype(&scalar::recurrent_tiles) tiles_of;
   decltype(&scalar::recurrent_tile_groups) tile_groups;
   decltype(&scalar::recurrent_panel_vectors) panel_vectors;
+  decltype(&scalar::recurrent_takes_input) takes_input;
   decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
@@ -42,8 +45,8 @@ struct RecurrentKernels {
     return {NEO_PICK_TIER(target.isa, tile_kernels)(),        NEO_PICK_TIER(target.isa, pack_kernels)(),
             NEO_PICK_TIER(target.isa, recurrent_cells),       NEO_PICK_TIER(target.isa, recurrent_tiles),
             NEO_PICK_TIER(target.isa, recurrent_tile_groups), NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
-            NEO_PICK_TIER(target.isa, recurrent_pack_input),  NEO_PICK_TIER(target.isa, recurrent_input),
-            NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+            NEO_PICK_TIER(target.isa, recurrent_takes_input), NEO_PICK_TIER(target.isa, recurrent_pack_input),
+            NEO_PICK_TIER(target.isa, recurrent_input),       NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -122,13 +125,19 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernel
   return steps < tiles.small ? InputTiles{} : tiles;
 }
 
+// Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
+// weights that the caches hold.
+bool takes_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t batch) {
+  return batch >= kLeastRows && width * (form.input + form.hidden) * 4 <= kCachedBytes &&
+         kernels.takes_input(form.kind);
+}
+
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
 double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, const Target& target) {
   constexpr double kLastCacheShare = 0.9;    // of the bandwidth of the private cache
   constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
   constexpr double kCellUs = 0.03;           // the gates of one vector of units
   constexpr double kMeetUs = 0.3;            // the end of a phase
-  constexpr double kMemoryBytes = 24e6;      // weights that the caches do not hold
   constexpr int64_t kRowsTogether = 6;
   const int64_t blocks = ceil_div(form.hidden, target.lanes());
   const int64_t width = form.directions * blocks * target.lanes() * form.gates;
@@ -141,7 +150,7 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   const double bytes = static_cast<double>(width * form.hidden * 4);
   double bandwidth = target.l2_gbps * 1e3 * speedup;
   if (bytes > static_cast<double>(target.l2_bytes) * speedup) bandwidth *= kLastCacheShare;
-  if (bytes > kMemoryBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
+  if (bytes > kCachedBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
   const double reads = static_cast<double>(ceil_div(batch, kRowsTogether)) * bytes / bandwidth;
   const double efficiency = batch > 3 ? 0.95 : 0.8;
   const double sums = 2 * rows * static_cast<double>(width * form.hidden) / (peak * efficiency * speedup);
@@ -155,6 +164,8 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
     input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
+  } else if (takes_input(form, RecurrentKernels::of(target), width, batch)) {
+    input_us = input_flops / (peak * efficiency * speedup);
   } else {
     const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
     input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
@@ -175,8 +186,9 @@ struct RecurrentCall {
   int64_t state = 0;      // floats of one state of one direction
   // Offsets in scratch, floats.
   int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0;
-  int64_t x_size = 0;  // floats of one direction, where it is packed
-  bool two_h = true;   // h of the step before and of this one are held apart
+  int64_t x_size = 0;        // floats of one direction, where it is packed
+  bool takes_input = false;  // every step multiplies its inputs itself
+  bool two_h = true;         // h of the step before and of this one are held apart
 
   bool is_beside() const { return tiles.small > 0; }
 };
@@ -217,7 +229,8 @@ class RecurrentStep final : public KernelStep {
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
     call.tiles = input_tiles(form_, kernels_, call.steps, call.batch);
-    if (call.is_beside()) call.projection_split.workspaces = 0;
+    call.takes_input = takes_input(form_, kernels_, form_.directions * packed_.width, call.batch);
+    if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
     call.two_h = form_.kind != CellKind::GruGates;
@@ -227,7 +240,7 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    const int64_t rows = call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
+    const int64_t rows = call.takes_input ? 0 : call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
     call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
@@ -245,7 +258,7 @@ class RecurrentStep final : public KernelStep {
     auto* memory = reinterpret_cast<float*>(scratch);
     if (call.is_beside())
       pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
-    else
+    else if (!call.takes_input)
       project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
@@ -380,6 +393,12 @@ class RecurrentStep final : public KernelStep {
       const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
       c.gates_x_block = chunk.tile * form_.gates * packed_.lanes;
       c.gates_x = memory + gates_of_chunk(call, direction, chunk) + (step - chunk.first) * form_.gates * packed_.lanes;
+    } else if (call.takes_input) {
+      c.x = reinterpret_cast<const float*>(args[x_]) + (form_.batch_first ? at : at * call.batch) * form_.input;
+      c.x_row = row_step * form_.input;
+      c.input = form_.input;
+      c.input_weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
+      c.bias = packed_.bias.as<float>() + direction * packed_.width;
     } else {
       c.gates_x =
           memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
@@ -473,7 +492,8 @@ class RecurrentRoutine final : public Routine {
     c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
     const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), steps, batch);
-    c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
+    const bool fused = takes_input(form, RecurrentKernels::of(target), width, batch);
+    c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
 

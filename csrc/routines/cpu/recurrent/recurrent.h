@@ -21,9 +21,15 @@ struct CellArgs {
   CellKind kind = CellKind::Lstm;
   int64_t hidden = 0;
   const float* weights = nullptr;  // [block][hidden][gates][lanes]
-  const float* gates_x = nullptr;  // products of the input and all biases but candidate_bias
+  const float* gates_x = nullptr;  // products of the input and all biases but candidate_bias; null where x is given
   int64_t gates_x_row = 0;
-  int64_t gates_x_block = 0;              // from one block's gates to the next
+  int64_t gates_x_block = 0;  // from one block's gates to the next
+  // The step's input, where the kernel multiplies it itself: kinds of which recurrent_takes_input().
+  const float* x = nullptr;  // or null
+  int64_t x_row = 0;
+  int64_t input = 0;
+  const float* input_weights = nullptr;   // as of InputArgs
+  const float* bias = nullptr;            // [block][gates][lanes]
   const float* candidate_bias = nullptr;  // GruLinear: [blocks][lanes]
   const float* h_in = nullptr;            // GruCandidate: r * h
   const float* h_last = nullptr;          // GruCandidate: h before the step

@@ -25,9 +25,21 @@ constexpr int rows_together(int gates) {
   return gates > 3 ? 2 : gates > 2 ? 3 : 4;
 }
 
+constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
+
+// Vectors of gates that lie side by side in the weights of the input.
+constexpr int panel_vectors(CellKind kind) {
+  return kind == CellKind::Lstm ? 2 : gates_of(kind);
+}
+
+constexpr bool takes_input(CellKind kind) {
+  return kHasInputTiles && kind == CellKind::Lstm;
+}
+
 // Where the sums of a gate begin. The candidate of GruLinear adds the input's part after the reset gate.
 template <CellKind kind>
 NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, int64_t block) {
+  if (takes_input(kind) && args.x) return load(args.bias + (block * gates_of(kind) + gate) * kLanes);
   if (kind == CellKind::GruLinear && gate == 2) return load(args.candidate_bias + block * kLanes);
   const int at = kind == CellKind::GruCandidate ? 2 : gate;
   return load(gates_x + at * kLanes);
@@ -109,15 +121,17 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
 }
 
 // Adds the products of n values with the weights of all gates; in two halves where the registers do not hold the
-// weights of all gates beside the sums.
-template <int n, int gates>
-NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w) {
+// weights of all gates beside the sums. The gates lie in panels of `panel`.
+template <int panel, int n, int gates>
+NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w, int64_t w_panel) {
   constexpr bool in_halves = gates % 2 == 0 && n * gates + gates + 1 > kVectorRegisters - 4;
   constexpr int count = in_halves ? gates / 2 : gates;
 #pragma GCC unroll 2
   for (int first = 0; first < gates; first += count) {
     F32 weight[count];
-    for (int g = 0; g < count; ++g) weight[g] = load(w + (first + g) * kLanes);
+    for (int g = 0; g < count; ++g) {
+      weight[g] = load(w + (first + g) / panel * w_panel + (first + g) % panel * kLanes);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < n; ++r) {
       const F32 value = broadcast(*x[r]);
@@ -135,17 +149,28 @@ template <CellKind kind, int n>
 __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
   constexpr int gates = gates_of(kind);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
   const float* x[n];
   F32 sum[n][gates];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
-    x[r] = args.h_in + (row + r) * args.state_row;
 #pragma GCC unroll 4
     for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
   }
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    const float* w = args.input_weights + block * (gates / panel) * w_panel;
+    for (int r = 0; r < n; ++r) x[r] = args.x + (row + r) * args.x_row;
+    for (int64_t k = 0; k < args.input; ++k) {
+      add_products<panel>(sum, x, w, w_panel);
+      for (int r = 0; r < n; ++r) ++x[r];
+      w += panel * kLanes;
+    }
+  }
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  for (int r = 0; r < n; ++r) x[r] = args.h_in + (row + r) * args.state_row;
   for (int64_t k = 0; k < args.hidden; ++k) {
-    add_products<n, gates>(sum, x, w);
+    add_products<gates>(sum, x, w, 0);
     for (int r = 0; r < n; ++r) ++x[r];
     w += gates * kLanes;
   }
@@ -168,6 +193,17 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
   for (int g = 0; g < gates; ++g) {
     even[g] = start_of<kind>(args, gates_x, g, block);
     odd[g] = zero();
+  }
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    const float* of_input = args.input_weights + block * (gates / panel) * w_panel;
+    const float* x = args.x + row * args.x_row;
+    for (int64_t k = 0; k < args.input; ++k, of_input += panel * kLanes) {
+      for (int g = 0; g < gates; ++g) {
+        even[g] = fma(broadcast(x[k]), load(of_input + g / panel * w_panel + g % panel * kLanes), even[g]);
+      }
+    }
   }
   int64_t k = 0;
   for (; k + 2 <= args.hidden; k += 2, w += 2 * gates * kLanes) {
@@ -259,12 +295,6 @@ void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t blo
 // The input's product is summed beside the recurrent one of one row, which waits for its weights half of the time,
 // where the registers hold both: so many sums.
 constexpr int kInputSums = 24;
-constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
-
-// Vectors of gates that lie side by side in the weights of the input.
-constexpr int panel_vectors(CellKind kind) {
-  return kind == CellKind::Lstm ? 2 : gates_of(kind);
-}
 
 // `n` rows of a group of gates.
 template <CellKind kind, int n>
@@ -401,6 +431,10 @@ int recurrent_tile_groups(CellKind kind, int64_t tile) {
 
 int recurrent_panel_vectors(CellKind kind) {
   return kHasInputTiles && recurrent_tiles(kind).small > 0 ? panel_vectors(kind) : 0;
+}
+
+bool recurrent_takes_input(CellKind kind) {
+  return takes_input(kind);
 }
 
 void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
