@@ -25,6 +25,8 @@ namespace neo {
 namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
+// Weights of both products, per thread, up to which those of the input are read again for every few steps.
+constexpr int64_t kBytesBeside = 16 << 20;
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kCachedBytes = 24 << 20;
 constexpr int64_t kMostRowTasks = 16;
@@ -118,9 +120,11 @@ struct InputChunk {
   bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
 };
 
-// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first.
-InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t steps, int64_t batch) {
-  if (batch != 1) return {};
+// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
+// directions, `threads` of the target: the choice must not depend on the team.
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
+                       int64_t batch, int64_t threads) {
+  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside * threads) return {};
   const InputTiles tiles = kernels.tiles_of(form.kind);
   return steps < tiles.small ? InputTiles{} : tiles;
 }
@@ -159,7 +163,7 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
 
   const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
-  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), steps, batch);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
@@ -195,10 +199,11 @@ struct RecurrentCall {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels)
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads)
       : op_(candidate.workload->root().op),
         form_(form),
         kernels_(kernels),
+        threads_(threads),
         panel_vectors_(kernels.panel_vectors(form.kind)),
         packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack)) {
     x_ = argument_of(candidate, form.x);
@@ -228,7 +233,7 @@ class RecurrentStep final : public KernelStep {
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, kernels_, call.steps, call.batch);
+    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch, threads_);
     call.takes_input = takes_input(form_, kernels_, form_.directions * packed_.width, call.batch);
     if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
@@ -458,6 +463,7 @@ class RecurrentStep final : public KernelStep {
   std::string op_;
   RecurrentForm form_;
   RecurrentKernels kernels_;
+  int64_t threads_ = 1;  // of the target
   int64_t panel_vectors_ = 0;
   PackedRecurrent packed_;
   int x_ = 0, initial_h_ = -1, initial_c_ = -1;
@@ -491,7 +497,7 @@ class RecurrentRoutine final : public Routine {
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
     c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), steps, batch);
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
     const bool fused = takes_input(form, RecurrentKernels::of(target), width, batch);
     c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
@@ -499,7 +505,7 @@ class RecurrentRoutine final : public Routine {
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
-                                           RecurrentKernels::of(target));
+                                           RecurrentKernels::of(target), target.threads);
   }
 };
 
