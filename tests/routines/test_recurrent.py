@@ -179,6 +179,13 @@ def test_one_sequence_shared_by_a_team(op, direction, tier):
 
 
 @by_tier
+@pytest.mark.parametrize(("steps", "batch"), [(20, 1), (2, 7)])
+def test_weights_larger_than_the_caches(steps, batch, tier):
+    """All inputs are multiplied first."""
+    Layer(np.random.default_rng(10), "LSTM", steps, batch, 40000, 40).check(tier)
+
+
+@by_tier
 def test_gates_far_from_zero(tier):
     """Saturated gates, at and beyond the limits of their exponentials."""
     for op in GATES:

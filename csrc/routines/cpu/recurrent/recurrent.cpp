@@ -136,6 +136,12 @@ bool takes_input(const RecurrentForm& form, const RecurrentKernels& kernels, int
          kernels.takes_input(form.kind);
 }
 
+// Whether these kernels ever multiply inputs, and not the matrix product alone, for which wider panels are better.
+bool multiplies_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads) {
+  const int64_t width = form.directions * ceil_div(form.hidden, kernels.tiles.lanes) * kernels.tiles.lanes * form.gates;
+  return width * (form.input + form.hidden) * 4 <= std::max(kBytesBeside * threads, kCachedBytes);
+}
+
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
 double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, const Target& target) {
   constexpr double kLastCacheShare = 0.9;    // of the bandwidth of the private cache
@@ -204,7 +210,7 @@ class RecurrentStep final : public KernelStep {
         form_(form),
         kernels_(kernels),
         threads_(threads),
-        panel_vectors_(kernels.panel_vectors(form.kind)),
+        panel_vectors_(multiplies_input(form, kernels, threads) ? kernels.panel_vectors(form.kind) : 0),
         packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack)) {
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
