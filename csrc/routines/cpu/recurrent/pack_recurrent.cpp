@@ -133,12 +133,6 @@ void for_each_column(const RecurrentForm& form, int64_t lanes, F f) {
   }
 }
 
-// Panels of whole blocks.
-GemmSchedule projection_schedule(const RecurrentForm& form, const TileKernels& tiles) {
-  const int64_t vectors = form.gates > 1 ? form.gates : kTileVectors;
-  return {vectors, tiles.max_rows[vectors], true};
-}
-
 }  // namespace
 
 std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) {
@@ -150,16 +144,17 @@ std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) 
   return form;
 }
 
-GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles) {
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_vectors, const TileKernels& tiles) {
+  const int64_t vectors = panel_vectors > 0 ? panel_vectors : form.gates > 1 ? form.gates : kTileVectors;
   GemmShape shape;
   shape.m = rows;
   shape.n = form.directions * ceil_div(form.hidden, tiles.lanes) * form.gates * tiles.lanes;
   shape.k = form.input;
-  return plan_gemm(shape, projection_schedule(form, tiles), tiles);
+  return plan_gemm(shape, {vectors, tiles.max_rows[vectors], true}, tiles);
 }
 
-PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
-                               const PackKernels& pack, PackedStore& store) {
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
+                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store) {
   PackedRecurrent packed;
   const int64_t lanes = tiles.lanes, rows = form.gates * form.hidden;
   packed.lanes = lanes;
@@ -167,7 +162,7 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, cons
   packed.width = packed.blocks * form.gates * lanes;
   const Value &w = *node.input(1), &r = *node.input(2), *b = node.input(3);
 
-  const GemmPlan plan = projection_plan(form, 1, tiles);
+  const GemmPlan plan = projection_plan(form, 1, panel_vectors, tiles);
   packed.projection = store.floats(gemm_packed_size(plan), {&w}, [&](float* to) {
     Tensor columns(DType::Float32, {form.directions * packed.width, form.input});
     float* column = columns.as<float>();
