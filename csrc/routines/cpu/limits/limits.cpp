@@ -1,0 +1,60 @@
+#include "routines/limits.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <vector>
+
+#include "base/arena.h"
+#include "routines/cpu/tier.h"
+
+NEO_DECLARE_TIERS(float limit_multiply_add(int64_t rounds); int64_t limit_lanes();
+                  float limit_read(const float* from, int64_t count))
+
+namespace neo {
+namespace {
+
+constexpr int kRounds = 12;
+constexpr int64_t kMultiplyRounds = 1 << 18;
+constexpr int64_t kFloats = 1 << 24;
+
+// The shortest time of one share per member, all at once.
+template <class F>
+double best_seconds(Team& team, F&& share) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    team.parallel_for(team.size(), [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) share(i);
+    });
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+}  // namespace
+
+Limits measure_limits(Isa isa, Team& team) {
+  const auto multiply_add = NEO_PICK_TIER(isa, limit_multiply_add);
+  const auto read = NEO_PICK_TIER(isa, limit_read);
+  const auto lanes = static_cast<double>(NEO_PICK_TIER(isa, limit_lanes)());
+  const int members = team.size();
+  std::vector<float> sums(static_cast<size_t>(members));  // read by nobody; keeps the work from being left out
+
+  Limits limits;
+  const double multiplying =
+      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kMultiplyRounds); });
+  limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
+
+  const int64_t share = kFloats / members / 256 * 256;
+  Arena arena;
+  arena.reserve(kFloats * static_cast<int64_t>(sizeof(float)));
+  auto* floats = reinterpret_cast<float*>(arena.data());
+  std::fill_n(floats, kFloats, 1.0f);
+  const double reading =
+      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = read(floats + i * share, share); });
+  limits.gbps = 4e-9 * static_cast<double>(share) * members / reading;
+  return limits;
+}
+
+}  // namespace neo
