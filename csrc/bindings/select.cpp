@@ -51,6 +51,7 @@ py::dict describe_graph(const Graph& graph, const SelectionProblem& problem) {
     entry["inputs"] = names(node->inputs);
     entry["outputs"] = names(node->outputs);
     entry["bodies"] = bodies;
+    entry["attrs"] = attributes_of(*node);
     nodes.append(entry);
   }
   py::dict out;

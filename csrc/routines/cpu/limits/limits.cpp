@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "routines/cpu/tier.h"
 
-NEO_DECLARE_TIERS(float limit_multiply_add(int64_t rounds); int64_t limit_lanes();
+NEO_DECLARE_TIERS(float limit_multiply_add(const float* starts, int64_t rounds); int64_t limit_lanes();
                   float limit_read(const float* from, int64_t count))
 
 namespace neo {
@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kRounds = 12;
 constexpr int64_t kMultiplyRounds = 1 << 18;
+constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
 constexpr int64_t kFloats = 1 << 24;
 
 // The shortest time of one share per member, all at once.
@@ -43,7 +44,7 @@ Limits measure_limits(Isa isa, Team& team) {
 
   Limits limits;
   const double multiplying =
-      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kMultiplyRounds); });
+      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kStarts, kMultiplyRounds); });
   limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
 
   const int64_t share = kFloats / members / 256 * 256;

@@ -2,11 +2,13 @@
 
 namespace neo::NEO_ISA {
 
-// 12 x kLanes x rounds fused multiply-adds on registers. Twelve chains hide the latency of the unit.
-float limit_multiply_add(int64_t rounds) {
+// 12 x kLanes x rounds fused multiply-adds on registers. Twelve chains hide the latency of the unit; they begin at the
+// twelve floats of `starts`, so that they stay twelve.
+float limit_multiply_add(const float* starts, int64_t rounds) {
   const F32 factor = broadcast(0.999f), term = broadcast(0.001f);
-  F32 a = term, b = term, c = term, d = term, e = term, f = term;
-  F32 g = term, h = term, i = term, j = term, k = term, l = term;
+  F32 a = broadcast(starts[0]), b = broadcast(starts[1]), c = broadcast(starts[2]), d = broadcast(starts[3]),
+      e = broadcast(starts[4]), f = broadcast(starts[5]), g = broadcast(starts[6]), h = broadcast(starts[7]),
+      i = broadcast(starts[8]), j = broadcast(starts[9]), k = broadcast(starts[10]), l = broadcast(starts[11]);
   for (int64_t r = 0; r < rounds; ++r) {
     a = fma(a, factor, term);
     b = fma(b, factor, term);
