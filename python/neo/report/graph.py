@@ -70,28 +70,31 @@ class _Drawing:
         held: dict[tuple[str, str], int] = {}  # value, schema -> who converts it
         first = len(self.nodes)
 
-        def connect(value: str, schema: str, to: int) -> None:
+        def source(value: str, schema: str) -> tuple[int, str, str] | None:
+            """Who gives a value in a schema: its maker, or a conversion, which is drawn when first asked for."""
             if value not in made:
-                return  # a constant
-            source, given = made[value]
-            if schema != given:
-                source = convert(value, given, schema)
-            kind, inputs = self.nodes[source]["kind"], self.nodes[source].get("takes", "")
-            changed = kind in ("conversion", "input", "argument") or (inputs != schema)
-            edge = {"from": source, "to": to, "value": value, "type": values[value][0], "schema": schema}
-            self.edges.append(edge | {"changes": changed})
-
-        def convert(value: str, given: str, schema: str) -> int:
+                return None  # a constant
+            maker, given = made[value]
+            if schema == given:
+                return maker, value, schema
             if (value, schema) not in held:
                 routine = f"cpu:adapt/{given}->{schema}"
-                item = self._writers.get((block if block is not None else -1, value, routine))
+                item = self._writers.get((-1 if block is None else block, value, routine))
                 steps = [] if item is None else [item]
-                held[value, schema] = added = self._add(
-                    "conversion", value, "neo.Adapt", parent, body, routine=routine, steps=steps
-                )
+                added = self._add("conversion", value, "neo.Adapt", parent, body, routine=routine, steps=steps)
                 self.nodes[added] |= {"label": "conversion", "type": values[value][0], "schema": schema, "from": given}
-                connect(value, given, added)
-            return held[value, schema]
+                connect((maker, value, given), added)
+                held[value, schema] = added
+            return held[value, schema], value, schema
+
+        def connect(found: tuple[int, str, str] | None, to: int) -> None:
+            if found is None:
+                return
+            maker, value, schema = found
+            kind, takes = self.nodes[maker]["kind"], self.nodes[maker].get("takes", "")
+            changed = kind in ("conversion", "input", "argument") or takes != schema
+            edge = {"from": maker, "to": to, "value": value, "type": values[value][0], "schema": schema}
+            self.edges.append(edge | {"changes": changed})
 
         for name in graph["inputs"]:
             kind = "input" if parent < 0 else "argument"
@@ -104,19 +107,19 @@ class _Drawing:
             if variable not in live or choice.get("absorbed_by") is not None:
                 continue
             if "routine" in choice:
+                reads = list(zip(choice["reads"], choice["inputs"], strict=True))
+                gives = list(zip(choice["writes"], choice["outputs"], strict=True))
+            else:
+                reads = [(v, values[v][2]) for v in node["inputs"] if v]
+                gives = [(v, values[v][2]) for v in node["outputs"] if v]
+            found = [source(value, schema) for value, schema in reads if schema]
+            if "routine" in choice:
                 unit = self._add_routine(variable, choice, by_variable, values, block, parent, body)
-                reads = zip(choice["reads"], choice["inputs"], strict=True)
-                gives = zip(choice["writes"], choice["outputs"], strict=True)
             else:
                 unit = self._add_control(variable, node, block, parent, body)
-                reads = ((v, values[v][2]) for v in node["inputs"] if v)
-                gives = ((v, values[v][2]) for v in node["outputs"] if v)
-            reads, gives = list(reads), list(gives)
-            taken = next((schema for value, schema in reads if schema and values[value][1] is None), "")
-            self.nodes[unit]["takes"] = taken
-            for value, schema in reads:
-                if schema:
-                    connect(value, schema, unit)
+            self.nodes[unit]["takes"] = next((f[2] for f in found if f), "")
+            for one in found:
+                connect(one, unit)
             for value, schema in gives:
                 made[value] = unit, schema
             if gives:
@@ -124,7 +127,8 @@ class _Drawing:
         last = len(self.nodes)
         for name in graph["outputs"]:
             kind = "output" if parent < 0 else "result"
-            connect(name, values[name][2], self._add(kind, name, kind, parent, body, type=values[name][0]))
+            given = source(name, values[name][2])
+            connect(given, self._add(kind, name, kind, parent, body, type=values[name][0]))
         self._divide(first, last, parent, body)
 
     def _live(self, graph: Mapping[str, Any], by_variable: Mapping[int, Mapping[str, Any]]) -> set[int]:

@@ -14,10 +14,11 @@ NEO_DECLARE_TIERS(float limit_multiply_add(const float* starts, int64_t rounds);
 namespace neo {
 namespace {
 
-constexpr int kRounds = 12;
+constexpr int kRounds = 8;
 constexpr int64_t kMultiplyRounds = 1 << 18;
 constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
-constexpr int64_t kFloats = 1 << 24;
+constexpr int64_t kFloats = 1 << 25;        // at least, of all members
+constexpr int64_t kMemberFloats = 1 << 22;  // at least, of each
 
 // The shortest time of one share per member, all at once.
 template <class F>
@@ -47,11 +48,11 @@ Limits measure_limits(Isa isa, Team& team) {
       best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kStarts, kMultiplyRounds); });
   limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
 
-  const int64_t share = kFloats / members / 256 * 256;
+  const int64_t share = std::max(kFloats / members, kMemberFloats) / 256 * 256;
   Arena arena;
-  arena.reserve(kFloats * static_cast<int64_t>(sizeof(float)));
+  arena.reserve(share * members * static_cast<int64_t>(sizeof(float)));
   auto* floats = reinterpret_cast<float*>(arena.data());
-  std::fill_n(floats, kFloats, 1.0f);
+  std::fill_n(floats, share * members, 1.0f);
   const double reading =
       best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = read(floats + i * share, share); });
   limits.gbps = 4e-9 * static_cast<double>(share) * members / reading;
