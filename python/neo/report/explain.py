@@ -142,9 +142,12 @@ class Explanation:
         data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self.tuning, self._wanted)
         return data | {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes)}
 
-    def html(self, path: str | PathLike[str]) -> None:
-        """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first."""
-        write_whole(path, render_page(self.data))
+    def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
+
+        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        """
+        write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def __str__(self) -> str:
         text = f"{self._nodes_text()}\n{self._totals()}"

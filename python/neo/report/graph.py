@@ -12,7 +12,7 @@ __all__ = ["drawn_graph"]
 #: A block of a large network is at most this many nodes.
 _BLOCK_NODES = 18
 #: A graph of more nodes than this is divided into blocks.
-_WHOLE_NODES = 64
+_WHOLE_NODES = 40
 
 
 def drawn_graph(

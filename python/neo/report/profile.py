@@ -236,9 +236,12 @@ class Profile:
         }
         return data
 
-    def html(self, path: str | PathLike[str]) -> None:
-        """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice."""
-        write_whole(path, render_page(self.data))
+    def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice.
+
+        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        """
+        write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def trace(self, path: str | PathLike[str]) -> None:
         """Write one call as a trace for Perfetto or chrome://tracing."""

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/topology.h"
 #include "routines/cpu/tier.h"
 
 NEO_DECLARE_TIERS(float limit_multiply_add(const float* starts, int64_t rounds); int64_t limit_lanes();
@@ -17,8 +18,12 @@ namespace {
 constexpr int kRounds = 8;
 constexpr int64_t kMultiplyRounds = 1 << 18;
 constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
-constexpr int64_t kFloats = 1 << 25;        // at least, of all members
-constexpr int64_t kMemberFloats = 1 << 22;  // at least, of each
+constexpr int64_t kLeastBytes = 64 << 20;
+
+// Of all members together: four times what up to four last-level caches hold.
+int64_t bytes_to_read(int members) {
+  return std::max(kLeastBytes, 4 * host_topology().l3_bytes * std::min(members, 4));
+}
 
 // The shortest time of one share per member, all at once.
 template <class F>
@@ -48,7 +53,7 @@ Limits measure_limits(Isa isa, Team& team) {
       best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kStarts, kMultiplyRounds); });
   limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
 
-  const int64_t share = std::max(kFloats / members, kMemberFloats) / 256 * 256;
+  const int64_t share = bytes_to_read(members) / static_cast<int64_t>(sizeof(float)) / members / 256 * 256;
   Arena arena;
   arena.reserve(share * members * static_cast<int64_t>(sizeof(float)));
   auto* floats = reinterpret_cast<float*>(arena.data());

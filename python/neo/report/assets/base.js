@@ -117,6 +117,25 @@ function familyOf(op) {
   return FAMILIES.find(([, , pattern]) => pattern.test(op))[0];
 }
 
+// A group is of the family of the member that does the most: the first in the order above.
+const familyRank = new Map(FAMILIES.map(([family], i) => [family, i]));
+
+function familyOfNode(node) {
+  const families = node.members.length ? node.members.map((member) => familyOf(member.op)) : [familyOf(node.op)];
+  return families.reduce((a, b) => (familyRank.get(b) < familyRank.get(a) ? b : a));
+}
+
+function familyOfStep(id) {
+  return nodeOfStep.has(id) ? familyOfNode(data.graph.nodes[nodeOfStep.get(id)]) : familyOf(data.steps[id].op);
+}
+
+// The longest of: the name, its last parts, what it computes; nothing where none has room.
+function shortLabel(name, op, room, font = "11px") {
+  const parts = oneLine(name.slice(-300)).split("/").filter(Boolean);
+  const texts = [name.length > 300 ? "" : oneLine(name), ...parts.map((_, i) => parts.slice(i + 1).join("/")), op];
+  return texts.find((text) => text && fitText.width(text, font) <= room) || "";
+}
+
 // The steps of a node, and the node of a step.
 const nodeOfStep = new Map();
 for (const node of data.graph.nodes) for (const step of node.steps) nodeOfStep.set(step, node.id);

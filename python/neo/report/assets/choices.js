@@ -40,7 +40,7 @@ const choices = (() => {
       routine: element("td", { class: "mono" }, shortRoutine(chosen.routine)),
       time: element("td", { class: "number" }, chosen.time_us === null ? "" : microseconds(chosen.time_us) + (chosen.measured ? " *" : "")),
       measured: element("td", { class: "number" }, row.measured === null ? "" : microseconds(row.measured)),
-      other: element("td", {}, ...(best ? [element("span", { class: "mono" }, shortRoutine(best.routine)), ` ${microseconds(best.time_us)}${best.measured ? " *" : ""}`] : [])),
+      other: element("td", { class: "other" }, ...(best ? [element("span", { class: "mono" }, shortRoutine(best.routine)), ` ${microseconds(best.time_us)}${best.measured ? " *" : ""}`] : [])),
       change: element("td", { class: "number" }, row.change === null ? "" : `${row.change >= 0 ? "+" : "\u2212"}${microseconds(Math.abs(row.change))}`),
       options: element("td", { class: "number" }, `${row.offered}, ${row.rejected} rejected`),
     };

@@ -62,9 +62,30 @@ const details = (() => {
     return element("div", { class: "wide" }, element("table", { class: "options" }, element("thead", {}, head), body), more);
   }
 
+  // Where the time goes, by node and by kind of node.
+  function slowest() {
+    const timed = data.graph.nodes.filter((node) => node.kind !== "control").map((node) => [node, nodeTime(node)]).filter(([, time]) => time > 0);
+    timed.sort((a, b) => b[1] - a[1]);
+    const kinds = new Map();
+    for (const [node, time] of timed) {
+      const [sum, nodes] = kinds.get(node.label) || [0, 0];
+      kinds.set(node.label, [sum + time, nodes + 1]);
+    }
+    const share = (time) => element("td", { class: "number" }, microseconds(time), element("div", { class: "quiet-line" }, percent(time / totalTime)));
+    const square = (family) => element("span", { class: `swatch c-${family}` });
+    const rows = timed.slice(0, 8).map(([node, time]) => {
+      const name = element("button", { type: "button", class: "plain", onclick: () => selection.select(node.id, "slowest") }, node.name.length > 300 ? node.name.slice(0, 300) + "\u2026" : node.name || "(unnamed)");
+      return element("tr", {}, element("td", {}, square(familyOfNode(node))), element("td", {}, name, element("div", { class: "quiet-line" }, node.label)), share(time));
+    });
+    const sums = [...kinds].sort((a, b) => b[1][0] - a[1][0]).slice(0, 6);
+    const kindRows = sums.map(([label, [time, nodes]]) => element("tr", {}, element("td", {}, label), element("td", { class: "number" }, String(nodes)), share(time)));
+    const table = (...found) => element("table", {}, element("tbody", {}, ...found));
+    return rows.length ? [element("h3", {}, isMeasured ? "The slowest" : "The slowest, as expected"), table(...rows), element("h3", {}, "By kind"), table(...kindRows)] : [];
+  }
+
   function show(id) {
     if (id < 0) {
-      pane.replaceChildren(element("p", { class: "hint" }, "Select a node to see where it runs, what it costs and what else could have run it."));
+      pane.replaceChildren(element("p", { class: "hint" }, "Select a node to see where it runs, what it costs and what else could have run it."), ...slowest());
       return;
     }
     const node = data.graph.nodes[id];

@@ -8,6 +8,7 @@ const graphView = (() => {
   const PAD = 16;
   const open = new Set();
   const shut = new Set(); // control nodes whose bodies are hidden
+  const folded = new Set(); // bodies shown as their title only: "id body"
   const groupKey = (parent, body) => `${parent}/${body}`;
   const groups = new Map();
   const groupOf = (parent, body) => {
@@ -27,6 +28,14 @@ const graphView = (() => {
   const times = nodes.map((node) => nodeTime(node));
   for (let i = nodes.length - 1; i >= 0; --i) {
     if (nodes[i].parent >= 0 && times[i] !== null) times[nodes[i].parent] = (times[nodes[i].parent] || 0) + times[i];
+  }
+  // A body that the measured call did not enter is folded away.
+  for (const [id, bodies] of bodiesOf) {
+    for (const body of bodies) {
+      const inside = nodes.filter((node) => node.parent === id && node.body === body);
+      const ran = inside.some((node) => node.steps.some((step) => data.steps[step].calls > 0));
+      if (isMeasured && !ran && bodies.length > 1) folded.add(`${id} ${body}`);
+    }
   }
   const sumTimes = (ids) => ids.reduce((sum, id) => sum + (times[id] || 0), 0);
   const longest = () => Math.max(1e-9, ...scene.units.filter((unit) => unit.kind !== "frame").map((unit) => unit.time || 0));
@@ -48,7 +57,7 @@ const graphView = (() => {
     let x = PAD;
     let tallest = 0;
     for (const body of bodies) {
-      const inner = placeGroup(groupOf(node.id, body));
+      const inner = folded.has(`${node.id} ${body}`) ? { width: 150, height: 30, units: [], lines: [], ports: {}, note: "did not run: open" } : placeGroup(groupOf(node.id, body));
       unit.children.push({ kind: "body", title: body, x, y: 44, width: Math.max(inner.width + 2 * PAD, 120), height: inner.height + 24 + PAD, inner });
       x += Math.max(inner.width + 2 * PAD, 120) + PAD;
       tallest = Math.max(tallest, inner.height + 24 + PAD);
@@ -232,7 +241,7 @@ const graphView = (() => {
 
   function drawNode(group, unit, scale) {
     const { node, width, height } = unit;
-    const strip = shape("path", { class: `c-${familyOf(node.op)}`, d: `M6,0H6a6,6 0 0 0 -6,6V${height - 6}a6,6 0 0 0 6,6z` });
+    const strip = shape("path", { class: `c-${familyOfNode(node)}`, d: `M6,0H6a6,6 0 0 0 -6,6V${height - 6}a6,6 0 0 0 6,6z` });
     group.append(strip);
     write(group, 14, 17, node.name || "(unnamed)", width - 24, { classes: "strong", font: "600 12px" });
     write(group, 14, 33, node.label, width - 24);
@@ -291,7 +300,7 @@ const graphView = (() => {
     }
     const byFamily = new Map();
     for (const id of block.nodes) {
-      const family = familyOf(nodes[id].op);
+      const family = familyOfNode(nodes[id]);
       byFamily.set(family, (byFamily.get(family) || 0) + (times[id] || 0));
     }
     let y = 4;
@@ -301,8 +310,8 @@ const graphView = (() => {
       y += part;
     }
     const ops = new Map();
-    for (const id of block.nodes) ops.set(nodes[id].op, (ops.get(nodes[id].op) || 0) + 1);
-    const listed = [...ops].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} ${op === "neo.Adapt" ? "conversion" : op}`).join(", ");
+    for (const id of block.nodes) ops.set(nodes[id].label, (ops.get(nodes[id].label) || 0) + 1);
+    const listed = [...ops].sort((a, b) => b[1] - a[1]).map(([op, n]) => `${n} ${op}`).join(", ");
     write(group, 16, 17, marker + block.name, width - 26, { classes: "strong", font: "600 12px" });
     write(group, 16, 34, listed, width - 26);
     write(group, 16, height - 13, `${block.nodes.length} nodes`, 90, { classes: "small quiet", font: "11px" });
@@ -318,6 +327,15 @@ const graphView = (() => {
     for (const child of unit.children) {
       group.append(shape("rect", { class: "group", x: child.x, y: child.y, width: child.width, height: child.height, rx: 8 }));
       write(group, child.x + 12, child.y + 17, child.title, child.width - 24, { classes: "quiet" });
+      if (!child.inner.note) continue;
+      const opener = shape("g", { class: "opener", role: "button", tabindex: "-1", "aria-label": `Open ${child.title}` });
+      opener.append(shape("text", { x: child.x + 12, y: child.y + 42, class: "near-text" }, `\u25b8 ${child.inner.note}`));
+      opener.addEventListener("click", (event) => {
+        event.stopPropagation();
+        folded.delete(`${node.id} ${child.title}`);
+        render();
+      });
+      group.append(opener);
     }
   }
 
@@ -333,13 +351,19 @@ const graphView = (() => {
   // ---- Looking around.
 
   function look() {
+    const [wide, tall] = [scene.width * view.k, scene.height * view.k];
+    const isWhole = view.x >= -1 && view.y >= -1 && view.x + wide <= Number(svg.getAttribute("width")) + 1 && view.y + tall <= height + 1;
+    minimap.clip.style.display = isWhole ? "none" : "";
     world.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.k})`);
     svg.classList.toggle("far", view.k < 0.5);
     const { k, x, y } = view;
     if (minimap.window) {
       const s = minimap.scale;
       const width = Number(svg.getAttribute("width"));
-      build(minimap.window, { x: (-x / k) * s, y: (-y / k) * s, width: (width / k) * s, height: (height / k) * s }, []);
+      const clamp = (value, most) => Math.min(Math.max(value, -4), most * s + 4);
+      const [left, right] = [clamp((-x / k) * s, scene.width), clamp(((width - x) / k) * s, scene.width)];
+      const [up, down] = [clamp((-y / k) * s, scene.height), clamp(((height - y) / k) * s, scene.height)];
+      build(minimap.window, { x: left, y: up, width: right - left, height: down - up }, []);
     }
   }
 
@@ -379,9 +403,6 @@ const graphView = (() => {
       ...things.map((unit) => shape("rect", { class: `thing`, x: unit.left * scale, y: unit.top * scale, width: Math.max(1, unit.width * scale), height: Math.max(0.6, unit.height * scale) })),
       minimap.window,
     );
-    build(minimap.frame, { x: width - scene.width * scale - 18, width: scene.width * scale + 12, height: scene.height * scale + 12 }, []);
-    const needed = scene.width * 0.9 > width || scene.height * 0.9 > height;
-    minimap.clip.style.display = needed ? "" : "none";
   }
 
   function centre(unit) {
@@ -418,7 +439,8 @@ const graphView = (() => {
     let changed = false;
     for (let node = nodes[id]; node; node = nodes[node.parent]) {
       if (node.block >= 0 && !open.has(node.block)) changed = open.add(node.block);
-      if (node.parent >= 0 && shut.has(node.parent)) changed = shut.delete(node.parent) || true;
+      if (node.parent >= 0 && shut.has(node.parent)) changed = shut.delete(node.parent);
+      if (folded.delete(`${node.parent} ${node.body}`)) changed = true;
     }
     if (changed) render();
     return scene.units.find((unit) => unit.node && unit.node.id === id);
@@ -483,6 +505,7 @@ const graphView = (() => {
   function openAll(all) {
     open.clear();
     shut.clear();
+    if (all) folded.clear();
     if (all) blocks.forEach((block) => open.add(block.id));
     render();
     begin();
@@ -490,7 +513,7 @@ const graphView = (() => {
 
   function start() {
     world = shape("g");
-    minimap = { group: shape("g", { class: "minimap" }), frame: shape("rect", { fill: "transparent" }) };
+    minimap = { group: shape("g", { class: "minimap" }) };
     minimap.clip = shape("g", {}, minimap.group);
     svg = shape("svg", { class: "picture drags", tabindex: "0", role: "application", "aria-label": "The graph of the network" }, world, minimap.clip);
     stage.append(svg);
@@ -515,7 +538,7 @@ const graphView = (() => {
       event.stopPropagation();
     });
     const buttons = [button("+", "Zoom in", () => zoom(1.25)), button("\u2212", "Zoom out", () => zoom(0.8)), button("Show all", "Show the whole graph", whole)];
-    if (blocks.length) buttons.push(button("Open all", "Open all blocks", () => openAll(true)), button("Close all", "Close all blocks", () => openAll(false)));
+    if (blocks.length || folded.size) buttons.push(button("Open all", "Open all blocks", () => openAll(true)), button("Close all", "Close all blocks", () => openAll(false)));
     byId("graph-buttons").append(...buttons);
     let drawn = false;
     onWidth(stage, (width) => {

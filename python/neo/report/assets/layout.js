@@ -27,9 +27,9 @@ function assignRanks(real, ends) {
     incoming.get(to).push(from);
   }
   for (const item of real) for (const to of outgoing.get(item)) to.rank = Math.max(to.rank, item.rank + 1);
-  // What only gives moves down to its first reader.
+  // A node moves down to its first reader where that makes no more edges longer than shorter.
   for (const item of [...real].reverse()) {
-    if (incoming.get(item).length === 0 && outgoing.get(item).length > 0) {
+    if (outgoing.get(item).length > 0 && incoming.get(item).length <= outgoing.get(item).length) {
       item.rank = Math.min(...outgoing.get(item).map((to) => to.rank)) - 1;
     }
   }

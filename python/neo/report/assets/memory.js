@@ -21,14 +21,14 @@ const memory = (() => {
   function totals() {
     const parts = PARTS.filter(([key]) => held[key] > 0);
     const all = parts.reduce((sum, [key]) => sum + held[key], 0);
-    const bar = element("div", { class: "share", role: "img", "aria-label": `What a call holds: ${byteCount(all)}` });
+    const bar = element("div", { class: "share", role: "img", "aria-label": `What the module and a call hold: ${byteCount(all)}` });
     for (const [key, , family] of parts) {
       const piece = element("span", { class: `c-${family}`, title: `${key}: ${byteCount(held[key])}` });
       piece.style.flexGrow = held[key] / Math.max(1, all);
       bar.append(piece);
     }
     const keys = parts.map(([key, text, family]) => element("li", {}, element("span", { class: `swatch c-${family}` }), `${text}: ${byteCount(held[key])}`));
-    byId("memory-totals").replaceChildren(element("p", { class: "hint" }, `One call holds ${byteCount(all)}.`), bar, element("ul", { class: "keys" }, ...keys));
+    byId("memory-totals").replaceChildren(element("p", { class: "hint" }, `The module and one call hold ${byteCount(all)}.`), bar, element("ul", { class: "keys" }, ...keys));
   }
 
   function draw(width) {
@@ -52,13 +52,14 @@ const memory = (() => {
       const op = data.steps[buffer.writer].op;
       const [left, right] = [x(buffer.first), x(buffer.last + 1)];
       const [up, down] = [y(buffer.offset + buffer.bytes), y(buffer.offset)];
-      const box = shape("rect", { class: `buffer c-${familyOf(op)}`, x: left, y: up, width: Math.max(1, right - left), height: Math.max(0.8, down - up) });
+      const box = shape("rect", { class: `buffer c-${familyOfStep(buffer.writer)}`, x: left, y: up, width: Math.max(1, right - left), height: Math.max(0.8, down - up) });
       box.dataset.node = node === undefined ? -1 : node;
       box.addEventListener("click", () => node !== undefined && selection.select(node, "memory"));
       withTip(box, () => [buffer.name, `${buffer.type}  ${buffer.layout}`, `${byteCount(buffer.bytes)} at ${byteCount(buffer.offset)}`, `steps ${buffer.first} to ${buffer.last}, written by ${data.steps[buffer.writer].node || op}`].join("\n"));
       boxes.append(box);
-      if (right - left > 60 && down - up > 15) {
-        const label = shape("text", { class: "bar-label", x: left + 4, y: up + 12 }, fitText(buffer.name, right - left - 8, "11px"));
+      const text = right - left > 24 && down - up > 15 ? shortLabel(buffer.name, op, right - left - 8) : "";
+      if (text) {
+        const label = shape("text", { class: "bar-label", x: left + 4, y: up + 12 }, text);
         label.style.fill = "var(--on-family)";
         boxes.append(label);
       }

@@ -20,7 +20,7 @@ function facts() {
 }
 
 function legend() {
-  const used = new Set(data.graph.nodes.filter((node) => node.steps.length || node.kind === "view" || node.kind === "control").map((node) => familyOf(node.op)));
+  const used = new Set(data.graph.nodes.filter((node) => node.steps.length || node.kind === "view" || node.kind === "control").map(familyOfNode));
   const item = (picture, text) => element("li", {}, picture, text);
   const swatch = (family) => element("span", { class: `swatch c-${family}` });
   const outline = (classes, round) => shape("svg", { width: 26, height: 14 }, shape("g", { class: `unit ${classes}` }, classes.includes("fused") ? shape("rect", { class: "shade", x: 4, y: 4, width: 20, height: 9, rx: 2 }) : null, shape("rect", { class: "box", x: 1, y: 1, width: 21, height: 10, rx: round })));

@@ -41,15 +41,15 @@ const roofline = (() => {
     axis.append(shape("text", { transform: `translate(15,${(HEIGHT - EDGE.bottom + EDGE.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, "speed, GFLOP/s"));
     const roof = shape("path", { class: "roof", d: `M${x(xLow)},${y(Math.max(yLow, xLow * machine.gbps))}L${x(knee)},${y(machine.gflops)}H${x(xHigh)}` });
     const labels = shape("g");
-    labels.append(shape("text", { x: width - EDGE.right - 4, y: y(machine.gflops) - 8, "text-anchor": "end", class: "strong" }, `peak ${significant(machine.gflops)}\u00a0GFLOP/s, measured on ${data.threads} thread${data.threads > 1 ? "s" : ""}`));
+    labels.append(shape("text", { x: x(knee), y: y(machine.gflops) - 9, class: "strong halo" }, `peak ${significant(machine.gflops)}\u00a0GFLOP/s, measured on ${data.threads} thread${data.threads > 1 ? "s" : ""}`));
     const [ax, ay, bx, by] = [x(xLow), y(xLow * machine.gbps), x(knee), y(machine.gflops)];
     const slope = (Math.atan2(by - ay, bx - ax) * 180) / Math.PI;
     const along = 0.55;
-    labels.append(shape("text", { transform: `translate(${ax + (bx - ax) * along},${ay + (by - ay) * along - 9}) rotate(${slope})`, "text-anchor": "middle", class: "strong" }, `memory ${significant(machine.gbps)}\u00a0GB/s`));
+    labels.append(shape("text", { transform: `translate(${ax + (bx - ax) * along},${ay + (by - ay) * along - 9}) rotate(${slope})`, "text-anchor": "middle", class: "strong halo" }, `memory ${significant(machine.gbps)}\u00a0GB/s`));
     const dots = shape("g");
     for (const point of points) {
       const radius = 4 + 26 * Math.sqrt(point.share);
-      const dot = shape("circle", { class: `dot c-${familyOf(point.step.op)}`, cx: x(point.x), cy: y(Math.max(yLow, point.y)), r: radius });
+      const dot = shape("circle", { class: `dot c-${familyOfStep(point.step.id)}`, cx: x(point.x), cy: y(Math.max(yLow, point.y)), r: radius });
       dot.dataset.step = point.step.id;
       dot.addEventListener("click", () => nodeOfStep.has(point.step.id) && selection.select(nodeOfStep.get(point.step.id), "roofline"));
       const bound = Math.min(machine.gflops, point.x * machine.gbps);

@@ -66,13 +66,13 @@ const timeline = (() => {
       }
       flush();
       const step = data.steps[bar.step];
-      const box = shape("rect", { class: `bar c-${familyOf(step.op)}`, x: a, y, width: b - a, height: ROW - 5, rx: Math.min(3, (b - a) / 3), "fill-opacity": row.isThread ? 0.75 : null });
+      const box = shape("rect", { class: `bar c-${familyOfStep(bar.step)}`, x: a, y, width: b - a, height: ROW - 5, rx: Math.min(3, (b - a) / 3), "fill-opacity": row.isThread ? 0.75 : null });
       box.dataset.step = bar.step;
       if (nodeOfStep.get(bar.step) === selection.node) box.classList.add("picked");
       box.addEventListener("click", () => nodeOfStep.has(bar.step) && selection.select(nodeOfStep.get(bar.step), "timeline"));
       group.append(withTip(box, () => tipOf(bar, row)));
-      if (b - a > 44) {
-        const text = fitText(step.node || step.op, b - a - 8, "11px");
+      const text = b - a > 24 ? shortLabel(step.node, step.op, b - a - 8) : "";
+      if (text) {
         const label = shape("text", { class: "bar-label", x: a + 4, y: y + 14 }, text);
         label.style.fill = "var(--on-family)";
         group.append(label);
