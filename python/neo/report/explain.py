@@ -52,6 +52,8 @@ class Option:
         they are; None where rejected, and where the others would have to change too.
     packed_bytes, workspace_bytes : float
         Packed constants, and scratch memory of a step.
+    nodes : tuple of str
+        The nodes that one step of the routine runs, this one last; empty where another node's step does.
     """
 
     routine: str
@@ -63,6 +65,7 @@ class Option:
     change_us: float | None = None
     packed_bytes: float = 0.0
     workspace_bytes: float = 0.0
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class NodeExplanation:
         rows = []
         for o in self.options:
             time = _time_text(o)
-            if o.time_us is not None and o.status == "slower" and chosen_us:
+            if o.time_us is not None and o.status == "slower" and chosen_us and o.nodes == self.options[0].nodes:
                 time += f" ({o.time_us / chosen_us:.2f}x)"
             rows.append((o.status, o.routine, time, o.reason))
         title = f"{self.node or '(unnamed)'}: {self.op}"
@@ -161,9 +164,15 @@ class Explanation:
         rows = []
         for n in self.nodes:
             first = n.options[0]
-            # The same routine again differs by its layouts only, which a row has no room for.
+            # The same routine again differs by its layouts only, which a row has no room for; one that runs fewer
+            # nodes has a time that says nothing here.
             others = [
-                o for o in n.options if o.status == "slower" and o.time_us is not None and o.routine != first.routine
+                o
+                for o in n.options
+                if o.status == "slower"
+                and o.time_us is not None
+                and o.routine != first.routine
+                and o.nodes == first.nodes
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {_time_text(best)}" if best else ""
@@ -229,7 +238,7 @@ def explained_data(
 
 _OPTION_KEYS = (
     *("routine", "status", "time_us", "measured", "estimate_us", "change_us"),
-    *("packed_bytes", "workspace_bytes", "reason"),
+    *("packed_bytes", "workspace_bytes", "nodes", "reason"),
 )
 
 
@@ -256,6 +265,7 @@ def _explain(node: Mapping[str, Any], choice: int, changes: Sequence[float]) -> 
                     change,
                     c["packed_bytes"],
                     c["workspace_bytes"],
+                    tuple(c["nodes"]),
                 )
             )
         elif c["absorbed_by"] is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,8 @@ __all__ = ["drawn_graph"]
 
 #: A block of a large network is at most this many nodes.
 _BLOCK_NODES = 18
-#: A graph of more nodes than this is divided into blocks.
-_WHOLE_NODES = 40
+#: A graph of more nodes than the first number is divided into blocks, a body of more than the second.
+_WHOLE_NODES, _WHOLE_BODY_NODES = 64, 40
 
 
 def drawn_graph(
@@ -208,8 +209,9 @@ class _Drawing:
         """Cut one graph's nodes, in the order in which they run, where few values pass from before to behind."""
         own = [n["id"] for n in self.nodes[first:last] if (n["parent"], n["body"]) == (parent, body)]
         own = [i for i in own if self.nodes[i]["kind"] not in ("input", "argument")]
-        if len(own) <= _WHOLE_NODES:
+        if len(own) <= (_WHOLE_NODES if parent < 0 else _WHOLE_BODY_NODES):
             return
+        first_block = len(self.blocks)
         for begin, end in _cuts(own, self.edges):
             members = own[begin:end]
             number = len(self.blocks)
@@ -218,6 +220,7 @@ class _Drawing:
             named = [self.nodes[i]["name"] for i in members if self.nodes[i]["kind"] != "conversion"]
             block = {"id": number, "name": _shared_name(named or [self.nodes[members[0]]["name"]]), "nodes": members}
             self.blocks.append(block | {"parent": parent, "body": body})
+        _tell_apart(self.blocks[first_block:])
 
 
 def _cuts(own: Sequence[int], edges: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
@@ -263,6 +266,17 @@ def _shared_name(names: Sequence[str]) -> str:
     if enough:
         return max(enough, key=len).rstrip("/.")
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
+
+
+def _tell_apart(blocks: Sequence[dict[str, Any]]) -> None:
+    """Number the blocks of one name."""
+    counts = collections.Counter(b["name"] for b in blocks)
+    seen: collections.Counter[str] = collections.Counter()
+    for block in blocks:
+        name = block["name"]
+        if counts[name] > 1:
+            seen[name] += 1
+            block["name"] = f"{name} ({seen[name]} of {counts[name]})"
 
 
 def _clamp(attributes: Mapping[str, Any]) -> str:

@@ -15,7 +15,8 @@ NEO_DECLARE_TIERS(float limit_multiply_add(const float* starts, int64_t rounds);
 namespace neo {
 namespace {
 
-constexpr int kRounds = 8;
+constexpr int kMultiplyTimes = 60;
+constexpr int kReadTimes = 8;
 constexpr int64_t kMultiplyRounds = 1 << 18;
 constexpr float kStarts[12] = {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f, 1, 1.1f, 1.2f};
 constexpr int64_t kLeastBytes = 64 << 20;
@@ -27,9 +28,9 @@ int64_t bytes_to_read(int members) {
 
 // The shortest time of one share per member, all at once.
 template <class F>
-double best_seconds(Team& team, F&& share) {
+double best_seconds(Team& team, int times, F&& share) {
   double best = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < times; ++round) {
     const auto start = std::chrono::steady_clock::now();
     team.parallel_for(team.size(), [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) share(i);
@@ -49,8 +50,8 @@ Limits measure_limits(Isa isa, Team& team) {
   std::vector<float> sums(static_cast<size_t>(members));  // read by nobody; keeps the work from being left out
 
   Limits limits;
-  const double multiplying =
-      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kStarts, kMultiplyRounds); });
+  const double multiplying = best_seconds(
+      team, kMultiplyTimes, [&](int64_t i) { sums[static_cast<size_t>(i)] = multiply_add(kStarts, kMultiplyRounds); });
   limits.gflops = 2e-9 * 12 * lanes * static_cast<double>(kMultiplyRounds) * members / multiplying;
 
   const int64_t share = bytes_to_read(members) / static_cast<int64_t>(sizeof(float)) / members / 256 * 256;
@@ -58,8 +59,8 @@ Limits measure_limits(Isa isa, Team& team) {
   arena.reserve(share * members * static_cast<int64_t>(sizeof(float)));
   auto* floats = reinterpret_cast<float*>(arena.data());
   std::fill_n(floats, share * members, 1.0f);
-  const double reading =
-      best_seconds(team, [&](int64_t i) { sums[static_cast<size_t>(i)] = read(floats + i * share, share); });
+  const double reading = best_seconds(
+      team, kReadTimes, [&](int64_t i) { sums[static_cast<size_t>(i)] = read(floats + i * share, share); });
   limits.gbps = 4e-9 * static_cast<double>(share) * members / reading;
   return limits;
 }

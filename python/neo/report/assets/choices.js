@@ -10,7 +10,7 @@ const choices = (() => {
   function summarize(choice) {
     const [chosen] = choice.options;
     const bare = (option) => option.routine.replace(/\{.*$/s, "");
-    const others = choice.options.filter((option) => option.status === "slower" && option.time_us !== null && bare(option) !== bare(chosen));
+    const others = choice.options.filter((option) => option.status === "slower" && option.time_us !== null && bare(option) !== bare(chosen) && details.sameNodes(option, chosen));
     const best = others.reduce((a, b) => (a === null || b.time_us < a.time_us ? b : a), null);
     const changes = choice.options.filter((option) => option.status === "slower" && option.change_us !== null && option.routine !== chosen.routine);
     const change = changes.reduce((a, b) => (a === null || b.change_us < a.change_us ? b : a), null);

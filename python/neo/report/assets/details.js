@@ -39,20 +39,23 @@ const details = (() => {
     return list;
   }
 
+  const sameNodes = (a, b) => a.nodes.length === b.nodes.length && a.nodes.every((name, i) => name === b.nodes[i]);
+
   // One node's options; `limit` rows and a button for the rest.
   function optionTable(choice) {
     const best = choice.options.length ? choice.options[0].time_us : null;
     const row = (option) => {
       const times = option.time_us === null ? "" : microseconds(option.time_us) + (option.measured ? " *" : "");
-      const ratio = option.status === "slower" && option.time_us !== null && best ? ` (${significant(option.time_us / best)}\u00d7)` : "";
+      const ratio = option.status === "slower" && option.time_us !== null && best && sameNodes(option, choice.options[0]) ? ` (${significant(option.time_us / best)}\u00d7)` : "";
       const change = option.change_us === null ? "" : (option.change_us >= 0 ? "+" : "\u2212") + microseconds(Math.abs(option.change_us));
       const routine = element("span", { class: "mono" }, option.routine);
       const reason = element("div", { class: "reason" }, option.reason);
-      return element("tr", { class: option.status }, element("td", {}, option.status === "slower" ? "other" : option.status), element("td", {}, routine, reason), element("td", { class: "number" }, times, ratio), element("td", { class: "number" }, change));
+      const status = option.status === "slower" ? null : element("span", { class: "tag" }, option.status);
+      return element("tr", { class: option.status }, element("td", {}, status, routine, reason), element("td", { class: "number" }, times, ratio), element("td", { class: "number" }, change));
     };
     const offered = choice.options.filter((option) => option.status !== "rejected");
     const rejected = choice.options.filter((option) => option.status === "rejected");
-    const head = element("tr", {}, element("th", {}, ""), element("th", {}, "Routine; takes \u2192 gives, or why not"), element("th", { class: "number", title: "the routine alone" }, "Time"), element("th", { class: "number", title: "what the call would gain, conversions chosen anew" }, "In all"));
+    const head = element("tr", {}, element("th", {}, "Routine"), element("th", { class: "number", title: "the routine alone" }, "Time"), element("th", { class: "number", title: "what the call would gain, conversions chosen anew" }, "In all"));
     const body = element("tbody", {}, ...offered.slice(0, SHOWN).map(row), ...rejected.map(row));
     const rest = offered.slice(SHOWN);
     const more = rest.length ? button(`${rest.length} more that are slower`, `Show ${rest.length} more options`, () => {
@@ -118,5 +121,5 @@ const details = (() => {
     selection.listen(show);
   }
 
-  return { start, optionTable };
+  return { start, optionTable, sameNodes };
 })();

@@ -392,7 +392,7 @@ const graphView = (() => {
   }
 
   function drawMinimap() {
-    const scale = Math.min(120 / scene.width, (height - 30) / scene.height);
+    const scale = Math.min(96 / scene.width, (height - 30) / scene.height);
     const width = Number(svg.getAttribute("width"));
     minimap.scale = scale;
     const things = scene.units.filter((unit) => unit.kind !== "port" && unit.kind !== "frame");
