@@ -11,7 +11,7 @@ struct Limits {
   double gbps = 0;    // reading from memory far larger than the caches
 };
 
-// Measured, in about a tenth of a second per figure: the best of a few rounds, so that other programs lower it little.
+// Measured in about a tenth of a second: the best of a few rounds, so that other programs lower it little.
 Limits measure_limits(Isa isa, Team& team);
 
 }  // namespace neo

@@ -65,7 +65,12 @@ const memory = (() => {
       }
     }
     let path = "";
-    held.live_bytes.forEach((bytes, step) => (path += `${step ? "L" : "M"}${x(step)},${y(bytes)}H${x(step + 1)}`));
+    // Of many steps on few pixels, the most that any holds.
+    const stride = Math.max(1, Math.ceil((3 * steps) / width));
+    for (let step = 0; step < steps; step += stride) {
+      const most = Math.max(...held.live_bytes.slice(step, step + stride));
+      path += `${step ? "L" : "M"}${x(step)},${y(most)}H${x(Math.min(steps, step + stride))}`;
+    }
     svg.replaceChildren(axis, boxes, shape("path", { class: "held", d: path }));
   }
 
