@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any
 
 from neo.errors import ModelError
-from neo.report.page import render_page
+from neo.report.page import plain, render_page
 from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
 from neo.report.write import write_whole
@@ -143,7 +143,7 @@ class Explanation:
     def data(self) -> dict[str, Any]:
         """All of it as dicts, lists, numbers and text: what the page shows (docs/profiling.md)."""
         data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self.tuning, self._wanted)
-        return data | {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes)}
+        return dict(plain(data | {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes)}))
 
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.

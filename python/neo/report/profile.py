@@ -234,7 +234,7 @@ class Profile:
                 for s in self.spans
             ],
         }
-        return data
+        return dict(plain(data))
 
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice.
@@ -282,7 +282,7 @@ class Profile:
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """:attr:`data` as JSON; written to `path` when one is given."""
-        text = json.dumps(plain(self.data), indent=1, allow_nan=False)
+        text = json.dumps(self.data, indent=1, allow_nan=False)
         if path is not None:
             write_whole(path, text)
         return text
