@@ -6,14 +6,14 @@ import shutil
 import neo
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from tests.face.conftest import build, value
 
 LONG = "long" * 2500
 HOSTILE = [
     "</script><script>window.broken = 1</script>",
-    "<img src=x onerror=\"window.broken = 2\">'`\\u003c",
+    '<img src=x onerror="window.broken = 2">\'`\\u003c',
     "two\nlines\r\n\t\u2028\u202eback",
     LONG,
     "{{script}} {{data}} <!-- ]]> &lt;",

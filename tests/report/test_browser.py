@@ -93,7 +93,9 @@ def test_sections_and_units_are_there(open_page, residual_profile):
 def test_a_click_on_a_node_shows_its_candidates_and_rejections(open_page, residual_profile):
     module, profile = residual_profile
     page = open_page(profile)
-    node = next(n for n in profile.data["graph"]["nodes"] if n["name"] == "stem/conv" or "stem/conv" in str(n["members"]))
+    node = next(
+        n for n in profile.data["graph"]["nodes"] if n["name"] == "stem/conv" or "stem/conv" in str(n["members"])
+    )
     page.click(f'{UNITS}[data-node="{node["id"]}"]')
     shown = page.locator("#details").inner_text()
     explanation = module.explain("stem/conv").nodes[0]

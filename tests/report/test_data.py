@@ -85,7 +85,7 @@ def test_bodies_are_nested_in_the_node_that_runs_them(branches_profile):
 def test_buffers_that_are_held_at_once_lie_apart(data):
     memory = data["memory"]
     for i, a in enumerate(memory["buffers"]):
-        assert 0 <= a["offset"]
+        assert a["offset"] >= 0
         assert a["offset"] + a["bytes"] <= memory["arena_bytes"]
         for b in memory["buffers"][:i]:
             in_time = a["first"] <= b["last"] and b["first"] <= a["last"]

@@ -23,7 +23,9 @@ def page(hostile_profile):
 
 def test_a_page_needs_nothing_from_elsewhere(page):
     outside = page.replace("http://www.w3.org/2000/svg", "")
-    assert not re.search(r"https?://|//cdn|@import|url\(|src=|fetch\(|XMLHttpRequest|eval\(|innerHTML", outside.partition('id="data"')[0])
+    assert not re.search(
+        r"https?://|//cdn|@import|url\(|src=|fetch\(|XMLHttpRequest|eval\(|innerHTML", outside.partition('id="data"')[0]
+    )
     script = outside.rpartition("<script>")[2]
     assert not re.search(r"https?://|@import|fetch\(|XMLHttpRequest|eval\(|innerHTML|document\.write", script)
 

@@ -21,7 +21,11 @@ def trace(profile, tmp_path):
 
 def test_events_have_what_their_phase_wants(trace):
     assert trace["displayTimeUnit"] in ("ns", "ms")
-    wanted = {"X": {"name", "cat", "ts", "dur", "pid", "tid"}, "M": {"name", "pid", "tid", "args"}, "C": {"name", "ts", "pid", "args"}}
+    wanted = {
+        "X": {"name", "cat", "ts", "dur", "pid", "tid"},
+        "M": {"name", "pid", "tid", "args"},
+        "C": {"name", "ts", "pid", "args"},
+    }
     for event in trace["traceEvents"]:
         assert set(event) >= wanted[event["ph"]]
         assert isinstance(event["pid"], int)

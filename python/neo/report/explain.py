@@ -205,7 +205,9 @@ def explained_data(
 ) -> dict[str, Any]:
     """What a page shows of a module that nobody has called; docs/profiling.md says what each key is."""
     if subject is None:
-        msg = "[report] a page must be of a module. Got a report made by hand, expected Module.profile or Module.explain"
+        msg = (
+            "[report] a page must be of a module. Got a report made by hand, expected Module.profile or Module.explain"
+        )
         raise ModelError(msg)
     drawing = subject.drawing()
     drawn = {v: n["id"] for n in drawing["nodes"] for v in n["variables"]}

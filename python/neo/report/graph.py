@@ -185,9 +185,7 @@ class _Drawing:
             ],
         )
 
-    def _add_control(
-        self, variable: int, node: Mapping[str, Any], block: int | None, parent: int, body: str
-    ) -> int:
+    def _add_control(self, variable: int, node: Mapping[str, Any], block: int | None, parent: int, body: str) -> int:
         entry = self._member(variable, node)
         at = -1 if block is None else block
         item = next((i for v in node["outputs"] if v and (i := self._writers.get((at, v, ""))) is not None), None)

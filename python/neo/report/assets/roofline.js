@@ -41,7 +41,9 @@ const roofline = (() => {
     axis.append(shape("text", { transform: `translate(15,${(HEIGHT - EDGE.bottom + EDGE.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, "speed, GFLOP/s"));
     const roof = shape("path", { class: "roof", d: `M${x(xLow)},${y(Math.max(yLow, xLow * machine.gbps))}L${x(knee)},${y(machine.gflops)}H${x(xHigh)}` });
     const labels = shape("g");
-    labels.append(shape("text", { x: x(knee), y: y(machine.gflops) - 9, class: "strong halo" }, `peak ${significant(machine.gflops)}\u00a0GFLOP/s, measured on ${data.threads} thread${data.threads > 1 ? "s" : ""}`));
+    const peak = `peak ${significant(machine.gflops)}\u00a0GFLOP/s, measured on ${data.threads} thread${data.threads > 1 ? "s" : ""}`;
+    const latest = width - EDGE.right - fitText.width(peak, "600 12px") - 4;
+    labels.append(shape("text", { x: Math.min(x(knee), latest), y: y(machine.gflops) - 9, class: "strong halo" }, peak));
     const [ax, ay, bx, by] = [x(xLow), y(xLow * machine.gbps), x(knee), y(machine.gflops)];
     const slope = (Math.atan2(by - ay, bx - ax) * 180) / Math.PI;
     const along = 0.55;
