@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return int(options.run(options) or 0)
-    except Error as error:
+    except (Error, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
