@@ -353,7 +353,7 @@ def _info(options: argparse.Namespace) -> None:
 
     from neo.frontend.onnx.load import load_model
 
-    proto, _ = load_model(options.model)
+    proto = load_model(options.model).proto
     opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in proto.opset_import)
     print(f"{proto.graph.name or options.model}: opset {opsets}; made by {proto.producer_name or 'unknown'}")
     for title, values in (("input", proto.graph.input), ("output", proto.graph.output)):

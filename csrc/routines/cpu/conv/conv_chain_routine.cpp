@@ -15,12 +15,6 @@ ChainKernels kernels_of(const Target& target) {
   return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
 }
 
-Dims hint_of(const Value& value) {
-  Dims dims;
-  for (const Dim& d : value.shape().dims()) dims.push_back(std::max<int64_t>(1, d.hint()));
-  return dims;
-}
-
 int64_t flops_of(const ChainShape& s) {
   const ConvShape& d = s.depthwise;
   const int64_t expansion = s.expand ? 2 * d.n * d.ih * d.iw * d.ic * s.ic : 0;
@@ -216,7 +210,7 @@ class ChainRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ChainProblem problem = *read_chain(workload, nullptr);
     const ChainKernels kernels = kernels_of(target);
-    const ChainShape shape = problem.shape(hint_of(*problem.x), hint_of(*problem.y));
+    const ChainShape shape = problem.shape(problem.x->shape().hint_dims(), problem.y->shape().hint_dims());
     std::vector<Candidate> all;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       const ChainPlan plan = plan_chain(shape, *kernels.tiles, wanted, target.l2_bytes / 2);

@@ -126,6 +126,7 @@ void add_conv_routines(RoutineTable& table) {
   table.add(make_depthwise_pointwise_routine());
   table.add(make_pointwise_depthwise_routine());
   table.add(make_inverted_residual_routine());
+  table.add(make_affine_pointwise_routine());
   table.add(make_panel_conv_routine());
   table.add(make_winograd_routine());
 }

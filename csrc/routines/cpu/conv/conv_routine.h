@@ -17,6 +17,7 @@ std::unique_ptr<Routine> make_depthwise_routine();
 std::unique_ptr<Routine> make_depthwise_pointwise_routine();
 std::unique_ptr<Routine> make_pointwise_depthwise_routine();
 std::unique_ptr<Routine> make_inverted_residual_routine();
+std::unique_ptr<Routine> make_affine_pointwise_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
 std::unique_ptr<Routine> make_winograd_routine();
 

@@ -180,7 +180,7 @@ class WinogradStep final : public KernelStep {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
     weight_ = Tensor(DType::Float32, {winograd_weight_size(plan)});
-    pack_winograd_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), weight_.as<float>());
     bias_ = padded_bias(problem, plan.lanes);
   }
 
