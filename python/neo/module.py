@@ -57,7 +57,7 @@ class Module:
         native: _native.Module,
         inputs: Sequence[Tensor],
         outputs: Sequence[Tensor],
-        problem: _native.Problem,
+        problem: _native.Problem | None,
         choices: Sequence[int],
         target: str,
         depth: int,
@@ -275,6 +275,8 @@ class Module:
 
     def _subject(self) -> Subject:
         problem = self._problem
+        if problem is None:
+            return Subject.of_plan("", self._target, self.threads, self._native.plan, self._native.regions_at_hints())
         nodes, graph = problem.nodes, problem.graph
         changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
         return Subject(

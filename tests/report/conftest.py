@@ -133,6 +133,14 @@ def thousand_profile():
 
 
 @pytest.fixture(scope="session")
+def planned_profile():
+    """Of a module that has its plan only, as one that was loaded."""
+    module = neo.compile(branches(), threads=2)
+    module._problem = None
+    return module, module.profile({"go": np.array(True), "x": weights(6, 4)}, repeat=2)
+
+
+@pytest.fixture(scope="session")
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
     known = ("chromium", "chromium-browser", "google-chrome", "chrome")

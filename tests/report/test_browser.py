@@ -59,7 +59,9 @@ CLIPPED = """() => {
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 800])
-@pytest.mark.parametrize("name", ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile"])
+@pytest.mark.parametrize(
+    "name", ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile", "planned_profile"]
+)
 def test_all_is_drawn_and_nothing_overlaps_or_is_cut_off(open_page, request, name, width, theme):
     profile = request.getfixturevalue(name)[1]
     page = open_page(profile, width, theme)

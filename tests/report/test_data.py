@@ -9,7 +9,7 @@ from neo import demo
 
 from tests.report.conftest import HOSTILE, residual, weights
 
-REPORTS = ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile"]
+REPORTS = ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile", "planned_profile"]
 
 
 @pytest.fixture(params=REPORTS)
@@ -51,7 +51,7 @@ def test_blocks_divide_a_large_graph_into_runs_of_nodes(thousand_profile):
     assert max(len(block["nodes"]) for block in graph["blocks"]) <= 18
     assert len({block["name"] for block in graph["blocks"]}) == len(graph["blocks"]) < 100
     of = {i: block["id"] for block in graph["blocks"] for i in block["nodes"]}
-    assert all(of[e["from"]] <= of[e["to"]] for e in graph["edges"] if e["from"] in of)
+    assert all(of[e["from"]] <= of[e["to"]] for e in graph["edges"] if {e["from"], e["to"]} <= set(of))
 
 
 def test_a_group_is_one_node_that_lists_its_members():
@@ -160,7 +160,6 @@ def test_the_change_is_what_the_total_becomes_with_that_choice(residual_profile)
 
 def test_no_choice_of_one_node_makes_the_optimum_better(data):
     changes = [o["change_us"] for c in data["choices"] for o in c["options"] if o["change_us"] is not None]
-    assert changes
     assert min(changes) >= -1e-6
 
 
@@ -184,3 +183,12 @@ def test_sizes_that_only_the_call_knows_are_told(branches_profile):
     module, _ = branches_profile
     other = module.profile({"go": np.array(False), "x": weights(6, 4)}, repeat=1).data
     assert {s["node"]: s["calls"] for s in other["steps"]}["else_neg"] == 1
+
+
+def test_a_plan_alone_is_drawn_too(planned_profile, branches_profile):
+    graph, whole = planned_profile[1].data["graph"], branches_profile[1].data["graph"]
+    assert {n["name"] for n in graph["nodes"]} >= {"chooses", "scans", "scan_tanh", "else_neg", "ends"}
+    by_name = {n["name"]: n for n in graph["nodes"]}
+    assert by_name["scan_tanh"]["parent"] == by_name["scans"]["id"]
+    pairs = [{(g["nodes"][e["from"]]["name"], g["nodes"][e["to"]]["name"]) for e in g["edges"]} for g in (graph, whole)]
+    assert pairs[0] == pairs[1]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-REPORTS = ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile"]
+REPORTS = ["residual_profile", "branches_profile", "hostile_profile", "thousand_profile", "planned_profile"]
 
 
 @pytest.fixture(params=REPORTS)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["drawn_graph"]
+__all__ = ["divide", "drawn_graph"]
 
 #: A block of a large network is at most this many nodes.
 _BLOCK_NODES = 18
@@ -130,7 +130,7 @@ class _Drawing:
             kind = "output" if parent < 0 else "result"
             given = source(name, values[name][2])
             connect(given, self._add(kind, name, kind, parent, body, type=values[name][0]))
-        self._divide(first, last, parent, body)
+        divide({"nodes": self.nodes, "edges": self.edges, "blocks": self.blocks}, first, last, parent, body)
 
     def _live(self, graph: Mapping[str, Any], by_variable: Mapping[int, Mapping[str, Any]]) -> set[int]:
         """Variables whose results are read when the plan runs, roots of groups standing for them."""
@@ -203,22 +203,24 @@ class _Drawing:
         name = of["name"] or next((v for v in node["outputs"] if v), "")
         return {"name": name, "op": of["op"], "label": of["op"] + _clamp(node["attrs"]), "variable": variable}
 
-    def _divide(self, first: int, last: int, parent: int, body: str) -> None:
-        """Cut one graph's nodes, in the order in which they run, where few values pass from before to behind."""
-        own = [n["id"] for n in self.nodes[first:last] if (n["parent"], n["body"]) == (parent, body)]
-        own = [i for i in own if self.nodes[i]["kind"] not in ("input", "argument")]
-        if len(own) <= (_WHOLE_NODES if parent < 0 else _WHOLE_BODY_NODES):
-            return
-        first_block = len(self.blocks)
-        for begin, end in _cuts(own, self.edges):
-            members = own[begin:end]
-            number = len(self.blocks)
-            for i in members:
-                self.nodes[i]["block"] = number
-            named = [self.nodes[i]["name"] for i in members if self.nodes[i]["kind"] != "conversion"]
-            block = {"id": number, "name": _shared_name(named or [self.nodes[members[0]]["name"]]), "nodes": members}
-            self.blocks.append(block | {"parent": parent, "body": body})
-        _tell_apart(self.blocks[first_block:])
+
+def divide(drawing: Mapping[str, Any], first: int, last: int, parent: int, body: str) -> None:
+    """Cut one graph's nodes, in the order in which they run, where few values pass from before to behind."""
+    nodes, blocks = drawing["nodes"], drawing["blocks"]
+    own = [n["id"] for n in nodes[first:last] if (n["parent"], n["body"]) == (parent, body)]
+    own = [i for i in own if nodes[i]["kind"] not in ("input", "argument")]
+    if len(own) <= (_WHOLE_NODES if parent < 0 else _WHOLE_BODY_NODES):
+        return
+    first_block = len(blocks)
+    for begin, end in _cuts(own, drawing["edges"]):
+        members = own[begin:end]
+        number = len(blocks)
+        for i in members:
+            nodes[i]["block"] = number
+        named = [nodes[i]["name"] for i in members if nodes[i]["kind"] != "conversion"]
+        block = {"id": number, "name": _shared_name(named or [nodes[members[0]]["name"]]), "nodes": members}
+        blocks.append(block | {"parent": parent, "body": body})
+    _tell_apart(blocks[first_block:])
 
 
 def _cuts(own: Sequence[int], edges: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:

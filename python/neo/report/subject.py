@@ -8,6 +8,7 @@ from typing import Any
 
 from neo.report.graph import drawn_graph
 from neo.report.memory import memory_over_steps
+from neo.report.plan_graph import drawn_plan, planned_nodes
 
 __all__ = ["Machine", "Subject"]
 
@@ -39,8 +40,8 @@ class Subject:
     model, target : str
         The graph's name; what it was compiled for.
     threads : int
-    graph : mapping
-        The compiled graph by values and variables.
+    graph : mapping or None
+        The compiled graph by values and variables; None where only the plan is left.
     nodes : sequence of mapping
         The selection's variables.
     choices : sequence of int
@@ -56,15 +57,30 @@ class Subject:
     model: str
     target: str
     threads: int
-    graph: Mapping[str, Any]
+    graph: Mapping[str, Any] | None
     nodes: Sequence[Mapping[str, Any]]
     choices: Sequence[int]
     changes: Sequence[Sequence[float]]
     plan: Mapping[str, Any]
     regions: Sequence[Mapping[str, Any]]
 
+    @classmethod
+    def of_plan(
+        cls,
+        model: str,
+        target: str,
+        threads: int,
+        plan: Mapping[str, Any],
+        regions: Sequence[Mapping[str, Any]],
+    ) -> Subject:
+        """A module without its selection problem: every item has the one choice that was made."""
+        nodes = planned_nodes(plan)
+        return cls(model, target, threads, None, nodes, [0] * len(nodes), [[0.0]] * len(nodes), plan, regions)
+
     def drawing(self) -> dict[str, Any]:
         """What the page draws: nodes, edges, blocks."""
+        if self.graph is None:
+            return drawn_plan(self.plan)
         return drawn_graph(self.graph, self.nodes, self.choices, self.plan)
 
     def memory(self, regions: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
