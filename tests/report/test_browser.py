@@ -107,6 +107,11 @@ def test_a_click_on_a_node_shows_its_candidates_and_rejections(open_page, residu
     assert rejected
     assert all(o.routine in shown and o.reason in shown for o in rejected)
     assert page.locator("#details tr.chosen").count() == len(node["variables"])
+    for width in (1280, 1000, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        wide = page.locator("#details .wide").evaluate_all("all => all.map((e) => e.scrollWidth - e.clientWidth)")
+        assert wide
+        assert max(wide) <= 0
     bars = page.locator("#timeline-stage .bar.picked, #memory-stage .buffer.picked, #roofline-stage .dot.picked")
     assert bars.count() >= 2
 

@@ -51,11 +51,11 @@ const details = (() => {
       const routine = element("span", { class: "mono" }, option.routine);
       const reason = element("div", { class: "reason" }, option.reason);
       const status = option.status === "slower" ? null : element("span", { class: "tag" }, option.status);
-      return element("tr", { class: option.status }, element("td", {}, status, routine, reason), element("td", { class: "number" }, times, ratio), element("td", { class: "number" }, change));
+      return element("tr", { class: option.status }, element("td", {}, status, routine, reason), element("td", { class: "number" }, times, ratio, change ? element("div", { class: "quiet-line" }, `in all ${change}`) : null));
     };
     const offered = choice.options.filter((option) => option.status !== "rejected");
     const rejected = choice.options.filter((option) => option.status === "rejected");
-    const head = element("tr", {}, element("th", {}, "Routine"), element("th", { class: "number", title: "the routine alone" }, "Time"), element("th", { class: "number", title: "what the call would gain, conversions chosen anew" }, "In all"));
+    const head = element("tr", {}, element("th", {}, "Routine"), element("th", { class: "number", title: "of the routine alone; in all: what the call would gain, conversions chosen anew" }, "Time"));
     const body = element("tbody", {}, ...offered.slice(0, SHOWN).map(row), ...rejected.map(row));
     const rest = offered.slice(SHOWN);
     const more = rest.length ? button(`${rest.length} more that are slower`, `Show ${rest.length} more options`, () => {

@@ -132,7 +132,9 @@ function place(ranks, gapX) {
         const weight = links.reduce((sum, one) => sum + one.weight, 0);
         if (weight === 0) return [item.x, 0.05];
         const sum = links.reduce((total, one) => total + one.weight * (one.other.x + one.theirs - one.mine), 0);
-        return [sum / weight, weight];
+        // Wide ones are drawn to the middle, or a long row of opened blocks would wander off to one side.
+        const pull = item.width > 300 ? 0.15 * weight : 0;
+        return [sum / (weight + pull), weight + pull];
       });
       settle(rank, wants, apart);
     }
