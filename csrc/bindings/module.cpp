@@ -52,7 +52,8 @@ struct Record {
   std::vector<TeamSpan> spans;
 };
 
-py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record) {
+py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record,
+              const ValueObserver* observer = nullptr) {
   std::vector<HostValue> values;
   values.reserve(py::len(inputs));
   for (const py::handle x : inputs) values.push_back(to_host(x));
@@ -61,6 +62,7 @@ py::list call(Module& module, const py::list& inputs, CancelToken* token, Record
     options.trace = &record->events;
     options.spans = &record->spans;
   }
+  options.observer = observer;
   const std::function<void()> poll = raise_pending_signals;
   options.poll = &poll;
   if (token) options.started = [token](std::function<void()> cancel) { token->arm(std::move(cancel)); };
@@ -160,6 +162,28 @@ void bind_module(py::module_& m) {
           },
           py::arg("inputs"),
           "(results, events in order of their end, (thread, start, end) where a thread works, sizes of regions)")
+      .def(
+          "observe",
+          [](Module& module, const py::list& inputs) {
+            struct Written {
+              const Item* item;
+              std::string value;
+              HostValue copy;
+            };
+            std::vector<Written> written;
+            const ValueObserver observer = [&](const Item& item, const std::string& value, HostValue copy) {
+              written.push_back({&item, value, std::move(copy)});
+            };
+            py::list results = call(module, inputs, nullptr, nullptr, &observer);
+            py::list values;
+            for (const Written& w : written) {
+              values.append(py::make_tuple(w.item->node, w.item->op, w.item->routine, w.value, to_python(w.copy)));
+            }
+            return py::make_tuple(results, values);
+          },
+          py::arg("inputs"),
+          "(results, [(node, op, routine, name of the value, the value) of everything the steps of the outermost "
+          "block wrote])")
       .def(
           "with_threads",
           [](const Module& module, int threads, bool oversubscribe) {

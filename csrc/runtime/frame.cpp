@@ -166,6 +166,7 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
+  if (run_.observer && run_.observed == &block_) observe(item);
   if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
 }
 

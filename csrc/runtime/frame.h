@@ -16,6 +16,8 @@ struct RunState {
   std::shared_ptr<BindingCache> bindings;
   std::atomic<bool> cancelled{false};
   std::vector<TraceEvent>* trace = nullptr;
+  const ValueObserver* observer = nullptr;
+  const Block* observed = nullptr;  // the block whose values it is told of
   Team* team = nullptr;
   int iteration = -1;
   const std::function<void()>* poll = nullptr;  // called now and then between items; may throw to end the call
@@ -36,6 +38,7 @@ class Frame {
   void enter_region(size_t index);
   void execute(const Item& item, const Prepared& prepared);
   void poll();
+  void observe(const Item& item) const;
   void run_step(const StepItem& call, const Prepared& prepared);
   void run_dims(const DimsItem& item);
   void run_if(const IfItem& item);

@@ -23,6 +23,7 @@ class Module {
   struct CallOptions {
     std::vector<TraceEvent>* trace = nullptr;
     std::vector<TeamSpan>* spans = nullptr;  // when each thread works
+    const ValueObserver* observer = nullptr;
     const std::function<void()>* poll = nullptr;
     std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
   };

@@ -111,8 +111,29 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("action", choices=("summary", "list", "clear"), help="per routine, every row, delete")
     command.add_argument("--stale", action="store_true", help="clear: only what was measured with other kernels")
     add_database(command)
-    command = add("check", _check, "what of a model neo cannot run")
+    command = add("check", _check, "what of a model neo cannot run; with --accuracy, which node is wrong")
     command.add_argument("model", help="an ONNX file")
+    command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")
+    command.add_argument(
+        "--against",
+        default="float64",
+        metavar="ENGINE|FILE",
+        help="float64 (default), onnxruntime, or a trusted model with the same names of values",
+    )
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="inputs from an .npz file, or NAME=FILE.npy; else random",
+    )
+    command.add_argument("--samples", type=int, default=1, help="how many sets of random inputs (default: %(default)s)")
+    command.add_argument("--measure", action="store_true", help="time what the pin that avoids an error costs")
+    command.add_argument("--top", type=int, metavar="ROWS", help="only the nodes nearest to their bound")
+    command.add_argument("--json", metavar="FILE", help="write everything as JSON")
+    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("info", _info, "a model's inputs, outputs and operators")
     command.add_argument("model", help="an ONNX file")
     add("routines", _routines, "every routine")
@@ -336,6 +357,8 @@ def _db(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> int:
     from neo.frontend.onnx import check_model
 
+    if options.accuracy:
+        return _check_accuracy(options)
     refusals = check_model(options.model)
     if not refusals:
         print("neo runs every node of this model")
@@ -346,6 +369,50 @@ def _check(options: argparse.Namespace) -> int:
         )
     )
     return 1
+
+
+def _check_accuracy(options: argparse.Namespace) -> int:
+    from neo.accuracy import check_accuracy
+
+    if options.top is not None and options.top < 1:
+        msg = f"[cli] --top must be positive. Got {options.top}, expected 1 or more"
+        raise ModelError(msg)
+    inputs: dict[str, Any] = {}
+    for item in [i for i in options.input if "=" not in i]:
+        inputs.update(_stored_inputs(item))
+    options.input = [i for i in options.input if "=" in i]
+    inputs.update(_given_inputs(options))
+    report = check_accuracy(
+        options.model,
+        against=options.against,
+        inputs=inputs or None,
+        samples=options.samples,
+        measure=options.measure,
+        target=options.target,
+        threads=options.threads,
+        shapes=_sizes(options),
+    )
+    print(report.table(options.top))
+    print(report.summary())
+    if options.json:
+        report.to_json(options.json)
+    return 0 if report.passed else 1
+
+
+def _stored_inputs(path: str) -> dict[str, Any]:
+    """The arrays of an .npz file by name."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} (one array without a name)"
+            raise ModelError(msg)
+        with stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        if isinstance(error, Error):
+            raise
+        msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} ({error})"
+        raise ModelError(msg) from error
 
 
 def _info(options: argparse.Namespace) -> None:

@@ -57,7 +57,7 @@ class Module:
         native: _native.Module,
         inputs: Sequence[Tensor],
         outputs: Sequence[Tensor],
-        problem: _native.Problem | None,
+        problem: _native.Problem,
         choices: Sequence[int],
         target: str,
         depth: int,

@@ -1,9 +1,9 @@
 #pragma once
 
 // A 1x1 convolution on NCHW[x]c whose input is scaled and shifted by channel and goes through an activation first:
-// DenseNet's batch normalization and Relu behind a concat, or the weights of a squeeze-and-excitation block. A task
-// prepares a run of pixels in the private cache and multiplies it there, so that the prepared input never goes through
-// memory.
+// DenseNet's batch normalization and Relu behind a concat, or the weights of a squeeze-and-excitation block. A run of
+// pixels is prepared in the first-level cache and multiplied there by all weights, so that the prepared input never
+// goes through memory, while the next run is fetched.
 
 #include <stdint.h>
 
@@ -25,12 +25,12 @@ struct AffinePointwisePlan {
   ConvShape shape;
   int64_t lanes = 0;
   int64_t blocks = 0;        // of input channels
-  int64_t chunk = 0;         // pixels per task; the last one of an image may have fewer
-  int64_t chunks = 0;        // per image
+  int64_t parts = 0;         // tasks per image
+  int64_t run = 0;           // most pixels prepared at a time
   int64_t block_stride = 0;  // of prepared pixels, in floats
   int64_t workspace_size = 0;
   int64_t tasks = 0;
-  DirectPlan whole, rest;  // of the product, for a task of `chunk` pixels and for the last one
+  DirectPlan product;  // of one run
 };
 
 // Aims at `wanted` tasks, and at prepared pixels of at most `cache_bytes`.

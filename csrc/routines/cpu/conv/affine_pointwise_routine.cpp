@@ -160,7 +160,7 @@ DirectSchedule schedule_of(const Target& target) {
 }
 
 int64_t cache_bytes(const Target& target) {
-  return target.l2_bytes / 4;
+  return target.l1_bytes / 2;
 }
 
 TaskSplit split_of(const AffinePointwisePlan& plan) {
@@ -243,10 +243,11 @@ class AffinePointwiseStep final : public KernelStep {
 double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan, const Target& target) {
   constexpr double kCyclesPerVector = 2;
   const ConvShape& s = plan.shape;
-  const DirectPlan& run = plan.whole;
+  const DirectPlan& run = plan.product;
   const auto lanes = static_cast<double>(plan.lanes);
   const double vectors = static_cast<double>(run.group_vectors) / static_cast<double>(run.panels);
-  const auto pixels = static_cast<double>(plan.chunk);
+  const auto part = static_cast<double>(s.oh * s.ow) / static_cast<double>(plan.parts);
+  const double pixels = part / std::ceil(part / static_cast<double>(plan.run));
   const double rows = pixels / std::ceil(pixels / static_cast<double>(run.schedule.reg_n));
   const double panel_bytes = static_cast<double>(s.ic) * vectors * lanes * 4;
   const auto block = static_cast<double>(std::min<int64_t>(plan.lanes, s.ic));
@@ -316,8 +317,8 @@ class AffinePointwiseRoutine final : public Routine {
       c.schedule = {{"tasks", wanted}};
       c.cost.time_us =
           estimate_us(problem, plan, target) + activation_us(problem.conv.epilogue, *problem.conv.y, target);
-      c.cost.packed_bytes = (direct_weight_size(plan.whole) + 2 * plan.blocks * plan.lanes +
-                             (problem.conv.bias ? direct_bias_size(plan.whole) : 0)) *
+      c.cost.packed_bytes = (direct_weight_size(plan.product) + 2 * plan.blocks * plan.lanes +
+                             (problem.conv.bias ? direct_bias_size(plan.product) : 0)) *
                             4;
       c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
       all.push_back(std::move(c));

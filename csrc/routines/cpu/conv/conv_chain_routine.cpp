@@ -97,7 +97,7 @@ class ChainStep final : public KernelStep {
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, 1, cache_bytes_);
+    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, wanted_, cache_bytes_);
     const int64_t lanes = plan.lanes;
     if (problem.expand) {
       pack_pointwise(*problem.expand, plan.inner, lanes, expand_);

@@ -129,6 +129,7 @@ void add_conv_routines(RoutineTable& table) {
   table.add(make_affine_pointwise_routine());
   table.add(make_panel_conv_routine());
   table.add(make_winograd_routine());
+  table.add(make_winograd_widened_routine());
 }
 
 }  // namespace neo

@@ -20,6 +20,7 @@ std::unique_ptr<Routine> make_inverted_residual_routine();
 std::unique_ptr<Routine> make_affine_pointwise_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
 std::unique_ptr<Routine> make_winograd_routine();
+std::unique_ptr<Routine> make_winograd_widened_routine();
 
 // What they share: groups that begin with a convolution and end in a residual and a clamp.
 class ConvRoutine : public Routine {

@@ -37,7 +37,7 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
                             (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
-  const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
+  const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
   return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
                   target, weights * 4);
 }
@@ -73,7 +73,7 @@ class DirectStep final : public KernelStep {
               to_string(x.dims), ": ", why);
     DirectCall call;
     call.plan = plan_direct(shape, schedule_, kernels_);
-    call.split = TaskSplit::of(call.plan.tasks, shape.flops());
+    call.split = TaskSplit::of(call.plan.tasks, direct_work(shape));
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
