@@ -122,6 +122,12 @@ Type to_type(const std::string& dtype, const py::object& dims, const Graph& grap
 
 }  // namespace
 
+py::dict attributes_of(const Node& node) {
+  py::dict attrs;
+  for (const auto& [key, value] : node.attrs) attrs[key.c_str()] = std::visit(AttrToPython(), value);
+  return attrs;
+}
+
 void bind_graph(py::module_& m) {
   py::class_<Value, std::unique_ptr<Value, py::nodelete>>(m, "Value", "A value of a graph; kept alive by its graph.")
       .def_property_readonly("name", [](const Value& v) { return v.name; })
@@ -159,13 +165,7 @@ void bind_graph(py::module_& m) {
           "inputs", [](const Node& n) { return n.inputs; }, py::return_value_policy::reference)
       .def_property_readonly(
           "outputs", [](const Node& n) { return n.outputs; }, py::return_value_policy::reference)
-      .def_property_readonly("attrs",
-                             [](const Node& n) {
-                               py::dict attrs;
-                               for (const auto& [key, value] : n.attrs)
-                                 attrs[key.c_str()] = std::visit(AttrToPython(), value);
-                               return attrs;
-                             })
+      .def_property_readonly("attrs", attributes_of)
       .def_property_readonly("bodies",
                              [](const Node& n) {
                                py::dict bodies;

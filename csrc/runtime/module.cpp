@@ -83,7 +83,14 @@ std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const Cal
   const RunningCall::End end{*running};
   if (options.started) options.started([running] { running->cancel(); });
   const auto team = process_thread_pool().lease(threads_, oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No);
-  std::vector<HostValue> results = run->call(inputs, *team, options.poll);
+  std::vector<HostValue> results;
+  if (options.spans) {
+    RecordingTeam recording(*team);
+    results = run->call(inputs, recording, options.poll);
+    *options.spans = recording.take_spans();
+  } else {
+    results = run->call(inputs, *team, options.poll);
+  }
   running->finish();
   if (!run->is_cancelled()) give_back(std::move(run));
   return results;

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return int(options.run(options) or 0)
-    except Error as error:
+    except (Error, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -92,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--top", type=int, default=25, help="rows of the table")
     command.add_argument("--json", metavar="FILE", help="write the profile as JSON")
     command.add_argument("--timeline", metavar="FILE", help="draw a timeline (needs matplotlib)")
+    command.add_argument("--html", metavar="FILE", help="write a page of graph, timeline, roofline, memory and choices")
+    command.add_argument("--trace", metavar="FILE", help="write a trace for Perfetto or chrome://tracing")
     command = add("explain", _explain, "which routine runs each node, and why")
     add_model(command)
     command.add_argument("node", nargs="?", help="one node or value: all its options")
@@ -100,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="measure the module beside the selection's total (default: with all nodes)",
     )
+    command.add_argument("--html", metavar="FILE", help="write a page of graph, memory and choices")
     command = add("tune", _tune, "measure what models' nodes may be run by, and keep the times")
     command.add_argument("models", nargs="*", metavar="model", help="ONNX files")
     command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
@@ -303,21 +306,28 @@ def _profile(options: argparse.Namespace) -> None:
         profile.to_json(options.json)
     if options.timeline:
         profile.timeline().savefig(options.timeline, dpi=120)
+    if options.html:
+        profile.html(options.html, title=Path(options.model).stem)
+    if options.trace:
+        profile.trace(options.trace)
 
 
 def _explain(options: argparse.Namespace) -> None:
     module = _compile(options)
     measure = options.node is None if options.measure is None else options.measure
-    if not measure:
-        print(module.explain(options.node))
-        return
+    refusal = ""
     try:
-        print(module.explain(options.node, _inputs(options, module)))
+        explanation = module.explain(options.node, _inputs(options, module) if measure else None)
     except Error as error:
-        if options.measure:
+        if options.measure or not measure:
             raise
-        print(module.explain(options.node))
-        print(f"not measured: {error}")
+        explanation = module.explain(options.node)
+        refusal = f"not measured: {error}"
+    print(explanation)
+    if refusal:
+        print(refusal)
+    if options.html:
+        explanation.html(options.html, title=Path(options.model).stem)
 
 
 def _tune(options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +14,10 @@ import numpy as np
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.provenance import Provenance
+from neo.report.alternatives import total_changes
 from neo.report.explain import Explanation, Step
-from neo.report.profile import Profile
+from neo.report.profile import Profile, Record
+from neo.report.subject import Machine, Subject
 from neo.signature import Signature, Tensor
 from neo.tune.measure import Tuning
 
@@ -243,7 +246,7 @@ class Module:
         _native.save_module(self._native, self._machine, os.fspath(path), notes)
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
-        """Time every step.
+        """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).
 
         Parameters
         ----------
@@ -254,13 +257,33 @@ class Module:
         """
         arranged = self._arrange(inputs)
         self._native.trace(arranged)
-        traces = [self._native.trace(arranged)[1] for _ in range(max(1, repeat))]
+        records = [Record(*self._native.trace(arranged)[1:]) for _ in range(max(1, repeat))]
         return Profile.of(
-            traces,
-            threads=self.threads,
+            records,
+            subject=self._subject(),
+            machine=_machine(self.target, self.threads),
             estimate_us=float(self._native.estimate_us),
             estimate_sizes=self._hints(),
             measured_sizes=self._sizes(inputs),
+            tuning="" if self._tuning is None else str(self._tuning),
+        )
+
+    def _subject(self) -> Subject:
+        problem = self._problem
+        if problem is None:
+            return Subject.of_plan("", self.target, self.threads, self._native.plan, self._native.regions_at_hints())
+        nodes, graph = problem.nodes, problem.graph
+        changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
+        return Subject(
+            graph["name"],
+            self.target,
+            self.threads,
+            graph,
+            nodes,
+            self._choices,
+            [c.tolist() for c in changes],
+            self._native.plan,
+            self._native.regions_at_hints(),
         )
 
     def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
@@ -278,11 +301,7 @@ class Module:
         estimate_us = float(self._native.estimate_us)
         tuning = "" if self._tuning is None else str(self._tuning)
         hints = self._hints()
-        if self._problem is None:
-            return Explanation.of_steps(self.steps, node, estimate_us, measured_us, hints, sizes)
-        return Explanation.of(
-            self._problem.nodes, self._choices, node, estimate_us, measured_us, hints, sizes, tuning=tuning
-        )
+        return Explanation.of(self._subject(), node, estimate_us, measured_us, hints, sizes, tuning=tuning)
 
     def _hints(self) -> dict[str, int]:
         """What selection takes the symbols of the inputs' shapes for."""
@@ -337,6 +356,12 @@ _NUMPY = frozenset(
     for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
     for bits in sizes
 ) | {"bool", "complex64", "complex128"}
+
+
+@functools.lru_cache(maxsize=16)
+def _machine(target: str, threads: int) -> Machine:
+    """Measured once per process: a fifth of a second."""
+    return Machine(threads, *_native.measure_limits(target, threads))
 
 
 def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:

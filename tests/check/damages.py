@@ -210,7 +210,7 @@ def _wrong_routine(model: onnx.ModelProto, random: np.random.Generator, feeds: M
     extension.make_wrong(problem, node, choices[node], fault)
     native = problem.lower(choices, float(right._native.estimate_us), right.threads)
     module = neo.Module(
-        native, right.inputs, right.outputs, problem, choices, right.target, right.reduction_length,
+        native, right.inputs, right.outputs, problem, choices, problem.machine, right.reduction_length,
         right._kinds_by_name,
     )  # fmt: skip
     if _same(right.run(feeds), module.run(feeds)):

@@ -66,7 +66,7 @@ def with_wrong_winograd(model):
     extension.make_wrong(problem, found[0], choices[found[0]], extension.Fault.rounded)
     native = problem.lower(choices, float(right._native.estimate_us), 1)
     wrong = neo.Module(
-        native, right.inputs, right.outputs, problem, choices, right.target, right.reduction_length,
+        native, right.inputs, right.outputs, problem, choices, problem.machine, right.reduction_length,
         right._kinds_by_name,
     )  # fmt: skip
     return wrong, nodes[found[0]]["name"]

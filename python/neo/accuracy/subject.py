@@ -64,15 +64,22 @@ class Subject:
         """The graph that selection saw."""
         return ExactGraph(_native.run_passes(read_model(self.model, shapes=self.shapes)[0]))
 
+    @property
+    def problem(self) -> _native.Problem:
+        """The selection problem of the module, which was compiled here."""
+        problem = self.module._problem
+        assert problem is not None
+        return problem
+
     @cached_property
     def variables(self) -> list[Any]:
         """The nodes of the selection problem with their choices."""
-        return list(self.module._problem.nodes)
+        return list(self.problem.nodes)
 
     @cached_property
     def arrays(self) -> Problem:
         """The selection problem as arrays."""
-        return selection_arrays(self.module._problem, self.accuracy)
+        return selection_arrays(self.problem, self.accuracy)
 
     @property
     def choice(self) -> list[int]:
@@ -114,7 +121,7 @@ class Subject:
         except InfeasibleError:
             return None
         choice = [int(c) for c in solution.choice]
-        native = self.module._problem.lower(choice, float(solution.total), self.module.threads)
+        native = self.problem.lower(choice, float(solution.total), self.module.threads)
         return Alternative(native, choice, float(solution.total) - float(base.evaluate(self.choice)))
 
     def tapped(self, names: Sequence[str]) -> _native.Module:
