@@ -157,6 +157,7 @@ void bind_select(py::module_& m) {
                                }
                                return nodes;
                              })
+      .def_property_readonly("machine", [](const BoundProblem& p) { return p.target; })
       .def(
           "lower",
           [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe) {

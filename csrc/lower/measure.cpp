@@ -206,7 +206,8 @@ class Contender {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
       for (size_t i = 0; i < c.outputs.size(); ++i) add_output(*c.workload->outputs[i], c.outputs[i]);
-      step_ = c.routine->make(c, target, ops);
+      PackedStore packed;
+      step_ = c.routine->make(c, target, ops, packed);
     }
     if (step_->kind() == Step::Kind::Kernel) {
       prepared_ = static_cast<const KernelStep&>(*step_).prepare(args_);

@@ -21,12 +21,12 @@ from neo.errors import (
     UnsupportedError,
 )
 from neo.module import Module, Tensor
+from neo.saved import load
+from neo.version import __version__
 
 if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CancelledError",
@@ -43,6 +43,7 @@ __all__ = [
     "__version__",
     "check_accuracy",
     "compile",
+    "load",
     "testing",
 ]
 

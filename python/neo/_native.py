@@ -7,6 +7,7 @@ from neo._neo import (
     Bench,
     CancelToken,
     Graph,
+    Machine,
     Module,
     Node,
     Problem,
@@ -18,6 +19,7 @@ from neo._neo import (
     host_tiers,
     knob_bool,
     knobs,
+    load_module,
     machine,
     make_bench,
     measure_limits,
@@ -28,6 +30,7 @@ from neo._neo import (
     race_modules,
     routine_names,
     run_passes,
+    save_module,
     targets,
 )
 
@@ -35,6 +38,7 @@ __all__ = [
     "Bench",
     "CancelToken",
     "Graph",
+    "Machine",
     "Module",
     "Node",
     "Problem",
@@ -46,6 +50,7 @@ __all__ = [
     "host_tiers",
     "knob_bool",
     "knobs",
+    "load_module",
     "machine",
     "make_bench",
     "measure_limits",
@@ -56,6 +61,7 @@ __all__ = [
     "race_modules",
     "routine_names",
     "run_passes",
+    "save_module",
     "targets",
 ]
 

@@ -17,6 +17,7 @@ from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
 from neo.report.table import render_table
+from neo.saved import load
 from neo.tune.database import Database, default_path
 from neo.tune.machine import kernels_fingerprint
 from neo.tune.report import ratio_table
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     def add_model(command: argparse.ArgumentParser) -> None:
-        command.add_argument("model", help="an ONNX file")
+        command.add_argument("model", help="an ONNX file, or a module that neo compile wrote (.neo)")
         command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
         command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
         command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
@@ -76,6 +77,9 @@ def _parser() -> argparse.ArgumentParser:
     command = add("run", _run, "run a model on arrays from .npy files, or on random ones")
     add_model(command)
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
+    command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
+    add_model(command)
+    command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
     command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
@@ -156,6 +160,11 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _compile(options: argparse.Namespace) -> Module:
+    if Path(options.model).suffix == ".neo":
+        if options.tune or options.database or options.target != "cpu":
+            msg = f"[cli] a compiled module cannot be compiled again. Got {options.model!r} with options of compiling"
+            raise ModelError(msg)
+        return load(options.model, threads=options.threads)
     return compile_model(
         options.model,
         target=options.target,
@@ -234,9 +243,23 @@ def _run(options: argparse.Namespace) -> None:
         part.replace(target)
 
 
+def _compile_to(options: argparse.Namespace) -> None:
+    source = Path(options.model)
+    if source.suffix == ".neo":
+        msg = f"[cli] compile must be given an ONNX file. Got {options.model!r}"
+        raise ModelError(msg)
+    target = Path(options.output) if options.output else source.with_suffix(".neo")
+    module = _compile(options)
+    module.save(target)
+    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {len(module.steps)} steps for {module.target}")
+
+
 def _bench_beside(options: argparse.Namespace, module: Module) -> None:
     from neo.bench.beside import measure_beside, print_beside
 
+    if Path(options.model).suffix == ".neo":
+        msg = f"[cli] --peers must be given an ONNX file. Got {options.model!r}"
+        raise ModelError(msg)
     if options.rounds < 1:
         msg = f"[cli] --rounds must be positive. Got {options.rounds}, expected 1 or more"
         raise ModelError(msg)

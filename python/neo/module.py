@@ -3,50 +3,25 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
+from neo.provenance import Provenance
 from neo.report.alternatives import total_changes
 from neo.report.explain import Explanation, Step
 from neo.report.profile import Profile, Record
 from neo.report.subject import Machine, Subject
+from neo.signature import Signature, Tensor
 from neo.tune.measure import Tuning
 
 __all__ = ["Module", "Tensor"]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An input or output of a model.
-
-    Attributes
-    ----------
-    name : str
-        The model's own name.
-    dtype : str
-        NumPy's name of the element type; for sequences and optionals the whole type, ``seq(float32[*])``.
-    shape : tuple of (int or str), or None
-        A size or a symbol per axis; None where even the rank is open.
-    hints : tuple of int, or None
-        The sizes that selection assumes: those of the shape, 1 for a symbol of the first axis, 512 for other symbols,
-        each within its range.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
-    hints: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        dims = "*" if self.shape is None else ", ".join(str(d) for d in self.shape)
-        return f"{self.name}: {self.dtype}[{dims}]"
 
 
 class Module:
@@ -57,12 +32,13 @@ class Module:
         native: _native.Module,
         inputs: Sequence[Tensor],
         outputs: Sequence[Tensor],
-        problem: _native.Problem,
+        problem: _native.Problem | None,
         choices: Sequence[int],
-        target: str,
+        machine: _native.Machine,
         depth: int,
         kinds: Mapping[str, str],
         tuning: Tuning | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self._native = native
         self._inputs = tuple(inputs)
@@ -80,7 +56,8 @@ class Module:
         self._kinds_by_name = dict(kinds)
         self._problem = problem
         self._choices = list(choices)
-        self._target = target
+        self._machine = machine
+        self._provenance = provenance or Provenance()
         self._depth = depth
         self._tuning = tuning
         self._executor: ThreadPoolExecutor | None = None
@@ -104,7 +81,12 @@ class Module:
     @property
     def target(self) -> str:
         """What the module was compiled for."""
-        return self._target
+        return self._machine.name
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Where the module comes from: the release of neo that compiled it; name and SHA-256 of the model."""
+        return dict(self._provenance.told())
 
     @property
     def tuning(self) -> Tuning | None:
@@ -244,11 +226,24 @@ class Module:
             self._outputs,
             self._problem,
             self._choices,
-            self._target,
+            self._machine,
             self._depth,
             self._kinds_by_name,
             self._tuning,
+            self._provenance,
         )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the module to one file, for :func:`neo.load`.
+
+        The file is written beside `path` and renamed: what was there stays until the new one is whole.
+        """
+        if not isinstance(path, str | os.PathLike):
+            msg = f"[save] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
+            raise DTypeError(msg)
+        signature = Signature(self._inputs, self._outputs, self._kinds_by_name, self._depth)
+        notes = {"neo.signature": signature.to_json(), **{f"neo.{k}": v for k, v in self._provenance.told().items()}}
+        _native.save_module(self._native, self._machine, os.fspath(path), notes)
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
         """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).
@@ -266,7 +261,7 @@ class Module:
         return Profile.of(
             records,
             subject=self._subject(),
-            machine=_machine(self._target, self.threads),
+            machine=_limits(self.target, self.threads),
             estimate_us=float(self._native.estimate_us),
             estimate_sizes=self._hints(),
             measured_sizes=self._sizes(inputs),
@@ -275,13 +270,14 @@ class Module:
 
     def _subject(self) -> Subject:
         problem = self._problem
+        name = self._provenance.facts.get("model", "")
         if problem is None:
-            return Subject.of_plan("", self._target, self.threads, self._native.plan, self._native.regions_at_hints())
+            return Subject.of_plan(name, self.target, self.threads, self._native.plan, self._native.regions_at_hints())
         nodes, graph = problem.nodes, problem.graph
         changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
         return Subject(
-            graph["name"],
-            self._target,
+            name or graph["name"],
+            self.target,
             self.threads,
             graph,
             nodes,
@@ -292,7 +288,7 @@ class Module:
         )
 
     def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
-        """Every routine for a node: chosen, slower by how much, rejected why.
+        """Every routine for a node: chosen, slower by how much, rejected why. A loaded module knows the chosen ones.
 
         Parameters
         ----------
@@ -325,7 +321,7 @@ class Module:
     def __reduce__(self) -> Any:
         msg = (
             "[module] a module belongs to its process. Got pickle or copy, expected a call\n"
-            "Hint: send the model, and compile it there."
+            "Hint: save it, and load the file there."
         )
         raise DTypeError(msg)
 
@@ -336,7 +332,7 @@ class Module:
     def __repr__(self) -> str:
         ins = ", ".join(map(str, self._inputs))
         outs = ", ".join(map(str, self._outputs))
-        return f"neo.Module({ins} -> {outs}; target {self._target}, {self.threads} threads)"
+        return f"neo.Module({ins} -> {outs}; target {self.target}, {self.threads} threads)"
 
 
 class _CallFuture(Future[dict[str, Any]]):
@@ -364,7 +360,7 @@ _NUMPY = frozenset(
 
 
 @functools.lru_cache(maxsize=16)
-def _machine(target: str, threads: int) -> Machine:
+def _limits(target: str, threads: int) -> Machine:
     """Measured once per process: a fifth of a second."""
     return Machine(threads, *_native.measure_limits(target, threads))
 

@@ -85,10 +85,11 @@ class WrongRoutine final : public Routine {
                                     const OpRegistry& ops) const override {
     return right_.candidates(workload, target, ops);
   }
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
     Candidate right = candidate;
     right.routine = &right_;
-    return std::make_unique<WrongStep>(right_.make(right, target, ops), fault_);
+    return std::make_unique<WrongStep>(right_.make(right, target, ops, packed), fault_);
   }
 
  private:

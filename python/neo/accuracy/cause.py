@@ -168,7 +168,7 @@ def model_difference(own: Any, trusted: Any, node: ModelNode) -> Cause:
     """In what a node of the model differs from the node of the trusted one that makes the same value."""
     from onnx import numpy_helper
 
-    protos = [load_model(m)[0].graph for m in (own, trusted)]
+    protos = [load_model(m, whole=True).proto.graph for m in (own, trusted)]
     nodes = [next((n for n in g.node if node.outputs[0] in n.output), None) for g in protos]
     mine, theirs = nodes
     if mine is None or theirs is None or mine.op_type != theirs.op_type:

@@ -16,7 +16,7 @@ __all__ = ["run_onnxruntime", "run_onnxruntime_apart"]
 def _load(model: Any) -> Any:
     import onnx
 
-    proto, folder = load_model(model)
+    proto, folder, _ = load_model(model, whole=True)
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     if folder is not None:

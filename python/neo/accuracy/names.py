@@ -24,7 +24,7 @@ class ModelNode:
 
 def model_nodes(model: Any) -> list[ModelNode]:
     """The nodes of a model's graph, in its order."""
-    proto, _ = load_model(model)
+    proto = load_model(model).proto
     return [
         ModelNode(
             node.name or next((name for name in node.output if name), node.op_type),

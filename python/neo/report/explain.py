@@ -133,10 +133,7 @@ class Explanation:
             if _is_wanted(node, wanted):
                 explained.append(_explain(node, choice, changes))
         if wanted is not None and not explained:
-            names = [repr(n["name"]) for n in nodes if n["name"]]
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
-            raise ModelError(msg)
+            raise _unknown_node(wanted, [n["name"] for n in nodes])
         return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, subject, wanted)
 
     @property
@@ -148,7 +145,7 @@ class Explanation:
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
 
-        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
@@ -188,6 +185,12 @@ class Explanation:
             ratio = self.measured_us / max(self.estimate_us, 1e-3)
             return f"{total}; {measured} ({ratio:.2f}x){render_sizes(self.estimate_sizes)}"
         return f"{total}{render_sizes(self.estimate_sizes)}; {measured}{render_sizes(self.measured_sizes)}"
+
+
+def _unknown_node(wanted: str, known: Sequence[str]) -> ModelError:
+    names = [repr(name) for name in known if name]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return ModelError(f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}")
 
 
 def _time_text(option: Option) -> str:
@@ -255,13 +258,14 @@ def _explain(node: Mapping[str, Any], choice: int, changes: Sequence[float]) -> 
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
+            note = f"; {c['note']}" if "note" in c else ""
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
                     c["routine"],
                     status,
                     c["time_us"],
-                    f"{takes} -> {', '.join(c['outputs'])}{together}",
+                    f"{takes} -> {', '.join(c['outputs'])}{together}{note}",
                     c["measured"],
                     c["estimate_us"],
                     change,

@@ -132,19 +132,14 @@ std::optional<AffineProblem> read_affine(const Workload& workload, std::string* 
   return p;
 }
 
-std::vector<float> channel_values(const Value& constant) {
-  const float* values = constant.constant->as<float>();
-  return {values, values + constant.constant->size()};
-}
-
 // A value per channel padded with zeros to whole vectors; undefined where there is none.
-Tensor padded_channels(const Value* constant, int64_t lanes) {
+Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed) {
   if (!constant) return {};
-  const std::vector<float> values = channel_values(*constant);
-  Tensor padded(DType::Float32, {ceil_div(static_cast<int64_t>(values.size()), lanes) * lanes});
-  std::fill_n(padded.as<float>(), padded.size(), 0.0f);
-  std::copy(values.begin(), values.end(), padded.as<float>());
-  return padded;
+  const int64_t count = constant->constant->size(), padded = ceil_div(count, lanes) * lanes;
+  return packed.floats(padded, {constant}, [&](float* to) {
+    std::copy_n(constant->constant->as<float>(), count, to);
+    std::fill_n(to + count, padded - count, 0.0f);
+  });
 }
 
 const TileKernels& tiles_of(const Target& target) {
@@ -176,7 +171,8 @@ struct AffineCall {
 
 class AffinePointwiseStep final : public KernelStep {
  public:
-  AffinePointwiseStep(const AffineProblem& problem, const Candidate& candidate, const Target& target)
+  AffinePointwiseStep(const AffineProblem& problem, const Candidate& candidate, const Target& target,
+                      PackedStore& packed)
       : geometry_(problem.conv.geometry),
         arguments_(ConvArguments::of(candidate, problem.conv, target)),
         schedule_(schedule_of(target)),
@@ -187,11 +183,12 @@ class AffinePointwiseStep final : public KernelStep {
     const AffinePrologue& prologue = problem.prologue;
     const Dims ones(static_cast<size_t>(problem.conv.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = Tensor(DType::Float32, {direct_weight_size(plan)});
-    pack_direct_weight(plan, problem.conv.weight->constant->as<float>(), weight_.as<float>());
-    bias_ = padded_bias(problem.conv, kernels_.lanes);
-    if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, kernels_.lanes);
-    shift_ = padded_channels(prologue.shift, kernels_.lanes);
+    weight_ = packed.floats(direct_weight_size(plan), {problem.conv.weight}, [&](float* to) {
+      pack_direct_weight(plan, problem.conv.weight->constant->as<float>(), to);
+    });
+    bias_ = padded_bias(problem.conv, kernels_.lanes, packed);
+    if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, kernels_.lanes, packed);
+    shift_ = padded_channels(prologue.shift, kernels_.lanes, packed);
     scale_argument_ = argument_of(candidate, prologue.scale);
     affine_.lo = prologue.bounds.lo;
     affine_.hi = prologue.bounds.hi;
@@ -326,8 +323,9 @@ class AffinePointwiseRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
-    return std::make_unique<AffinePointwiseStep>(*read_affine(*candidate.workload, nullptr), candidate, target);
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
+    return std::make_unique<AffinePointwiseStep>(*read_affine(*candidate.workload, nullptr), candidate, target, packed);
   }
 };
 

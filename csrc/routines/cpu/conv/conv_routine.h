@@ -41,7 +41,7 @@ class ConvRoutine : public Routine {
 Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block);
 
 // The bias of a convolution padded with zeros to whole vectors; undefined where it has none.
-Tensor padded_bias(const ConvProblem& problem, int64_t lanes);
+Tensor padded_bias(const ConvProblem& problem, int64_t lanes, PackedStore& packed);
 
 // Where a step finds its operands, and the epilogue.
 struct ConvArguments {

@@ -51,16 +51,16 @@ struct DirectCall {
 class DirectStep final : public KernelStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
-             const TileKernels& kernels)
+             const TileKernels& kernels, PackedStore& packed)
       : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = Tensor(DType::Float32, {direct_weight_size(plan)});
-    pack_direct_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    weight_ = packed.floats(direct_weight_size(plan), {problem.weight},
+                            [&](float* to) { pack_direct_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
-      bias_ = Tensor(DType::Float32, {direct_bias_size(plan)});
-      pack_direct_bias(plan, problem.bias->constant->as<float>(), bias_.as<float>());
+      bias_ = packed.floats(direct_bias_size(plan), {problem.bias},
+                            [&](float* to) { pack_direct_bias(plan, problem.bias->constant->as<float>(), to); });
     }
   }
 
@@ -120,12 +120,13 @@ class DirectRoutine final : public ConvRoutine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectSchedule schedule =
         schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                        tiles_of(target));
+                                        tiles_of(target), packed);
   }
 
  protected:

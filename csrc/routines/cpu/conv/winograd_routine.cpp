@@ -174,14 +174,15 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Kernels& kernels, int threads)
+               const Kernels& kernels, int threads, PackedStore& packed)
       : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
-    weight_ = Tensor(DType::Float32, {winograd_weight_size(plan)});
-    pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), weight_.as<float>());
-    bias_ = padded_bias(problem, plan.lanes);
+    weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
+    });
+    bias_ = padded_bias(problem, plan.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -243,14 +244,15 @@ class WinogradRoutine final : public ConvRoutine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     WinogradSchedule schedule;
     schedule.tile = candidate.schedule.at("tile");
     schedule.panels = candidate.schedule.at("panels");
     schedule.block = candidate.schedule.at("block");
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                          Kernels::of(target), target.threads);
+                                          Kernels::of(target), target.threads, packed);
   }
 
  protected:

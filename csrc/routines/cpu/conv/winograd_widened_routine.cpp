@@ -48,6 +48,7 @@ struct WidenedWorkload {
 
  private:
   static Tensor widen(const Tensor& weight, const Dims& dims) {
+    if (weight.is_absent()) return Tensor::absent(DType::Float32, dims);
     Tensor wide(DType::Float32, dims);
     const auto at = [](const Dims& sizes, size_t axis) { return axis < sizes.size() ? sizes[axis] : 1; };
     const Dims& narrow = weight.dims();
@@ -84,11 +85,14 @@ class WinogradWidenedRoutine final : public ConvRoutine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
     const WidenedWorkload wide(*candidate.workload, read_conv(*candidate.workload, nullptr)->geometry, true);
     Candidate inner = candidate;
     inner.workload = std::make_shared<const Workload>(wide.workload);
-    return winograd_->make(inner, target, ops);
+    auto step = winograd_->make(inner, target, ops, packed);
+    packed.stands_for(&wide.weight, candidate.workload->nodes.front()->inputs[1]);
+    return step;
   }
 
  protected:

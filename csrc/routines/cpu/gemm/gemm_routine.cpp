@@ -40,7 +40,7 @@ struct PackedB {
   MatrixView view;  // batch strides in packed elements
 };
 
-PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels) {
+PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels, PackedStore& store) {
   PackedB packed;
   packed.view = MatrixView::dense(problem.b->constant->dims());
   const BMatrix b = b_matrix(problem.geometry, packed.view);
@@ -52,11 +52,12 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   const int64_t size = gemm_packed_size(plan);
   const int64_t elements = b.k * b.n;
   const int64_t matrices = elements == 0 ? 0 : problem.b->constant->size() / elements;
-  packed.weight = Tensor(DType::Float32, {matrices, size});
-  for (int64_t i = 0; i < matrices; ++i) {
-    pack_gemm_b(plan, kernels.pack, problem.b->constant->as<float>() + i * elements, b.row, b.column,
-                problem.geometry.alpha, packed.weight.as<float>() + i * size);
-  }
+  packed.weight = store.floats(matrices * size, {problem.b}, [&](float* to) {
+    const float* from = problem.b->constant->as<float>();
+    for (int64_t i = 0; i < matrices; ++i) {
+      pack_gemm_b(plan, kernels.pack, from + i * elements, b.row, b.column, problem.geometry.alpha, to + i * size);
+    }
+  });
   if (elements > 0) {
     for (size_t i = 0; i + 2 < packed.view.dims.size(); ++i) {
       packed.view.strides[i] = packed.view.strides[i] / elements * size;
@@ -65,15 +66,13 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   return packed;
 }
 
-Tensor pack_bias(const GemmProblem& problem, int64_t lanes) {
-  const int64_t columns = problem.columns();
-  Tensor packed(DType::Float32, {ceil_div(columns, lanes) * lanes});
-  std::fill_n(packed.as<float>(), packed.size(), 0.0f);
-  const Tensor& bias = *problem.bias->constant;
-  for (int64_t i = 0; i < columns; ++i) {
-    packed.as<float>()[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
-  }
-  return packed;
+Tensor pack_bias(const GemmProblem& problem, int64_t lanes, PackedStore& store) {
+  const int64_t columns = problem.columns(), padded = ceil_div(columns, lanes) * lanes;
+  return store.floats(padded, {problem.bias}, [&](float* to) {
+    const Tensor& bias = *problem.bias->constant;
+    for (int64_t i = 0; i < columns; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
+    std::fill_n(to + columns, padded - columns, 0.0f);
+  });
 }
 
 struct GemmCall {
@@ -84,7 +83,8 @@ struct GemmCall {
 
 class GemmStep final : public KernelStep {
  public:
-  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target)
+  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target,
+           PackedStore& packed)
       : geometry_(problem.geometry),
         schedule_(schedule),
         kernels_(GemmKernels::of(target)),
@@ -95,8 +95,8 @@ class GemmStep final : public KernelStep {
     b_ = argument_of(candidate, problem.b);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) c_ += schema.has_value();
-    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_);
-    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes);
+    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, packed);
+    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -213,11 +213,12 @@ class GemmRoutine final : public Routine {
     return {std::move(*best)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     const GemmSchedule schedule{candidate.schedule.at("columns") / target.lanes(), candidate.schedule.at("rows"),
                                 problem.packs_b()};
-    return std::make_unique<GemmStep>(candidate, problem, schedule, target);
+    return std::make_unique<GemmStep>(candidate, problem, schedule, target, packed);
   }
 
  private:

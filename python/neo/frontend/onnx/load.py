@@ -34,8 +34,8 @@ class Loaded(NamedTuple):
     tensors: Mapping[int, np.ndarray[Any, Any]]
 
 
-def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> Loaded:
-    """Read a model, without running or checking its nodes.
+def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False) -> Loaded:
+    """Read a model, without running or checking its nodes; a whole one keeps large tensors in the message.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> Loaded:
             raise ModelError(msg)
         try:
             with path.open("rb") as file:
-                split = split_file(file)
+                split = None if whole else split_file(file)
                 raw = split.message if split else _read(file)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
