@@ -145,7 +145,7 @@ class Explanation:
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
 
-        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
@@ -258,13 +258,14 @@ def _explain(node: Mapping[str, Any], choice: int, changes: Sequence[float]) -> 
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
+            note = f"; {c['note']}" if "note" in c else ""
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
                     c["routine"],
                     status,
                     c["time_us"],
-                    f"{takes} -> {', '.join(c['outputs'])}{together}",
+                    f"{takes} -> {', '.join(c['outputs'])}{together}{note}",
                     c["measured"],
                     c["estimate_us"],
                     change,
