@@ -56,13 +56,6 @@ std::optional<std::string> unmeasurable(const Candidate& candidate) {
   return std::nullopt;
 }
 
-std::string text_with_schemas(const Candidate& candidate) {
-  std::string inputs, outputs;
-  for (const auto& s : candidate.inputs) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
-  for (const auto& s : candidate.outputs) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
-  return str(candidate.text(), " ", inputs, " -> ", outputs);
-}
-
 void add_constants(const Graph& graph, std::set<const void*>& seen, int64_t& constants, int64_t& live) {
   for (const auto& node : graph.nodes()) {
     int64_t here = 0;
@@ -117,10 +110,8 @@ void check_size(const SelectionProblem& problem, const Trial& trial) {
   if (trial.conversion >= 0) {
     count(problem.conversions[static_cast<size_t>(trial.conversion)].value);
   } else {
-    const auto [variable, choice] = trial.uses.front();
-    const auto& c = problem.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choice)].candidate;
-    for (const Value* v : c->workload->inputs) count(v);
-    for (const Value* v : c->workload->outputs) count(v);
+    for (const Value* v : trial.candidate->workload->inputs) count(v);
+    for (const Value* v : trial.candidate->workload->outputs) count(v);
   }
   NEO_CHECK(bytes <= kMostBytes, Memory, "tune", "a measurement must fit into memory. Got ", bytes,
             " bytes, expected at most ", kMostBytes);
@@ -139,6 +130,16 @@ class Measurer::Caches {
     if (bytes_ <= buffer_.capacity_bytes()) return;
     buffer_.reserve(bytes_);
     std::memset(buffer_.data(), 1, static_cast<size_t>(bytes_));  // pages of its own, not the one of zeros
+  }
+
+  // Constants for all contenders of a race, none of which finds there what another left.
+  std::shared_ptr<const Tensor> made_up(int64_t bytes) {
+    if (!constants_ || constants_->bytes() < bytes) {
+      const auto tensor = std::make_shared<Tensor>(DType::Float32, Dims{(bytes + 3) / 4});
+      std::fill_n(tensor->as<float>(), tensor->size(), 0x1.8p-6f);
+      constants_ = tensor;
+    }
+    return constants_;
   }
 
   // Each member reads its share, which is more than its private caches hold.
@@ -176,6 +177,7 @@ class Measurer::Caches {
   static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
   Arena buffer_;
+  std::shared_ptr<const Tensor> constants_;
   int64_t bytes_ = 0;
   std::atomic<uint64_t> sink_{0};
 };
@@ -200,8 +202,7 @@ class Contender {
       add_input(*c.value, c.from);
       add_output(*c.value, c.to);
     } else {
-      const auto [variable, choice] = trial.uses.front();
-      const Candidate& c = *problem.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choice)].candidate;
+      const Candidate& c = *trial.candidate;
       for (size_t i = 0; i < c.inputs.size(); ++i) {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
@@ -279,6 +280,13 @@ class Contender {
 
 }  // namespace
 
+std::string trial_text(const Candidate& candidate) {
+  std::string inputs, outputs;
+  for (const auto& s : candidate.inputs) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
+  for (const auto& s : candidate.outputs) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
+  return str(candidate.text(), " ", inputs, " -> ", outputs);
+}
+
 std::vector<Trial> list_trials(const SelectionProblem& problem) {
   std::vector<Trial> trials;
   std::map<const Workload*, std::string> texts;
@@ -291,11 +299,12 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
       const Candidate& c = *choice.candidate;
       auto [text, unknown] = texts.try_emplace(c.workload.get());
       if (unknown) text->second = c.workload->text();
-      const auto [it, fresh] = index.try_emplace({text->second, text_with_schemas(c)}, trials.size());
+      const auto [it, fresh] = index.try_emplace({text->second, trial_text(c)}, trials.size());
       if (fresh) {
         Trial trial;
         trial.workload = it->first.first;
-        trial.candidate = it->first.second;
+        trial.candidate_text = it->first.second;
+        trial.candidate = c;
         trial.routine = c.routine->name();
         trial.unmeasurable = unmeasurable(c);
         trial.estimate_us = choice.estimate_us;
@@ -314,7 +323,7 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
     const size_t space = key.find(' ');
     Trial trial;
     trial.workload = "neo.Adapt " + key.substr(0, space);
-    trial.candidate = "cpu:adapt/" + key.substr(space + 1);
+    trial.candidate_text = "cpu:adapt/" + key.substr(space + 1);
     trial.routine = "cpu:adapt";
     if (!is_measurable(*c.value)) trial.unmeasurable = "an operand is not a tensor of numbers and known rank";
     trial.estimate_us = c.estimate_us;
@@ -348,6 +357,10 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
                                              Team& team, const RaceOptions& options) {
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
+  Target timed = target;
+  int64_t packed = 0;
+  for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
+  if (packed <= kMostBytes) timed.made_up_constants = caches_->made_up(packed);
   std::vector<std::unique_ptr<Contender>> contenders;
   std::vector<size_t> entered;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -358,7 +371,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
     try {
       check_size(problem, *trials[i]);
-      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
+      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, timed, stage));
       entered.push_back(i);
     } catch (const Error& error) {
       results[i].failure = error.what();

@@ -7,6 +7,7 @@
 #include "routines/cpu/conv/direct_nchwc_space.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/pack_constants.h"
 
 namespace neo {
 namespace {
@@ -43,13 +44,14 @@ struct DirectCall {
 class DirectStep final : public KernelStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
-             const TileKernels& kernels)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+             const Target& target)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(tiles_of(target)) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = Tensor(DType::Float32, {direct_weight_size(plan)});
-    pack_direct_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    weight_ = pack_constants(target, direct_weight_size(plan), [&](float* packed) {
+      pack_direct_weight(plan, problem.weight->constant->as<float>(), packed);
+    });
     if (problem.bias) {
       bias_ = Tensor(DType::Float32, {direct_bias_size(plan)});
       pack_direct_bias(plan, problem.bias->constant->as<float>(), bias_.as<float>());
@@ -133,7 +135,7 @@ class DirectRoutine final : public ConvRoutine {
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
-                                        direct_schedule(candidate.schedule, target.lanes()), tiles_of(target));
+                                        direct_schedule(candidate.schedule, target.lanes()), target);
   }
 
  protected:

@@ -8,6 +8,7 @@
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
+#include "routines/pack_constants.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -260,13 +261,18 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Kernels& kernels, int threads)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
+               const Target& target)
+      : geometry_(problem.geometry),
+        arguments_(arguments),
+        schedule_(schedule),
+        kernels_(Kernels::of(target)),
+        threads_(target.threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
-    weight_ = Tensor(DType::Float32, {winograd_weight_size(plan)});
-    pack_winograd_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    weight_ = pack_constants(target, winograd_weight_size(plan), [&](float* packed) {
+      pack_winograd_weight(plan, problem.weight->constant->as<float>(), packed);
+    });
     bias_ = padded_bias(problem, plan.lanes);
   }
 
@@ -343,7 +349,7 @@ class WinogradRoutine final : public ConvRoutine {
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
-                                          winograd_schedule(candidate.schedule), Kernels::of(target), target.threads);
+                                          winograd_schedule(candidate.schedule), target);
   }
 
  protected:

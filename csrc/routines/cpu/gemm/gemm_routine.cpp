@@ -7,6 +7,7 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/loop_nest.h"
+#include "routines/pack_constants.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -42,7 +43,8 @@ struct PackedB {
   MatrixView view;  // batch strides in packed elements
 };
 
-PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels) {
+PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels,
+             const Target& target) {
   PackedB packed;
   packed.view = MatrixView::dense(problem.b->constant->dims());
   const BMatrix b = b_matrix(problem.geometry, packed.view);
@@ -54,11 +56,12 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   const int64_t size = gemm_packed_size(plan);
   const int64_t elements = b.k * b.n;
   const int64_t matrices = elements == 0 ? 0 : problem.b->constant->size() / elements;
-  packed.weight = Tensor(DType::Float32, {matrices, size});
-  for (int64_t i = 0; i < matrices; ++i) {
-    pack_gemm_b(plan, kernels.pack, problem.b->constant->as<float>() + i * elements, b.row, b.column,
-                problem.geometry.alpha, packed.weight.as<float>() + i * size);
-  }
+  packed.weight = pack_constants(target, matrices * size, [&](float* to) {
+    for (int64_t i = 0; i < matrices; ++i) {
+      pack_gemm_b(plan, kernels.pack, problem.b->constant->as<float>() + i * elements, b.row, b.column,
+                  problem.geometry.alpha, to + i * size);
+    }
+  });
   if (elements > 0) {
     for (size_t i = 0; i + 2 < packed.view.dims.size(); ++i) {
       packed.view.strides[i] = packed.view.strides[i] / elements * size;
@@ -97,7 +100,7 @@ class GemmStep final : public KernelStep {
     b_ = argument_of(candidate, problem.b);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) c_ += schema.has_value();
-    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_);
+    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, target);
     if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes);
   }
 
