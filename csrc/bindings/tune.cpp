@@ -151,17 +151,20 @@ class Bench {
     }
   }
 
-  py::list measure(const std::vector<size_t>& indices, const std::string& residence, std::optional<double> seconds) {
+  py::list measure(const std::vector<size_t>& indices, const std::string& residence, std::optional<double> seconds,
+                   int rounds) {
     std::vector<const Trial*> chosen;
     for (const size_t i : indices) chosen.push_back(&trials_.at(i));
     const Residence where = parse_residence(residence);
     std::vector<MeasureResult> results;
+    RaceOptions options = race_options(seconds);
+    if (rounds > 0) options.rounds = rounds;
     {
       const py::gil_scoped_release release;
       // Of the size that the module's calls will have, though other calls run now.
       const auto team = process_thread_pool().lease(threads_, Oversubscribe::Yes);
       results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team,
-                                  race_options(seconds));
+                                  options);
     }
     py::list out;
     for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure));
@@ -247,7 +250,9 @@ void bind_tune(py::module_& m) {
       .def_property_readonly("residence", &Bench::residence)
       .def_property_readonly("trials", &Bench::trials)
       .def("measure", &Bench::measure, py::arg("indices"), py::arg("residence"), py::arg("seconds") = py::none(),
-           "(microseconds or None, rounds, why there is no time) of trials of one workload")
+           py::arg("rounds") = 0,
+           "(microseconds or None, rounds, why there is no time) of trials of one workload; rounds: at most, 0: as many as a "
+           "time that is kept takes")
       .def("trial", &Bench::trial, py::arg("index"))
       .def_property_readonly("spaces", &Bench::spaces)
       .def("parameters", &Bench::parameters, py::arg("space"), "the names of a space's parameters, with their values")

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/flush.h"
 #include "base/topology.h"
 
 namespace neo {
@@ -125,12 +126,22 @@ class Measurer::Caches {
   void set(Residence residence, Team& team) {
     team_ = &team;
     const Topology& host = host_topology();
-    bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
-    if (residence == Residence::Memory) bytes_ = std::max(bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted));
+    is_memory_ = residence == Residence::Memory;
+    private_bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
+    bytes_ = is_memory_ ? std::max(private_bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted)) : private_bytes_;
     if (bytes_ <= buffer_.capacity_bytes()) return;
     buffer_.reserve(bytes_);
     std::memset(buffer_.data(), 1, static_cast<size_t>(bytes_));  // pages of its own, not the one of zeros
   }
+
+  // The same for constants of which all places are known: only those leave the last-level cache.
+  void evict(std::span<const std::span<const std::byte>> constants) {
+    bool all = true;
+    for (const auto& bytes : constants) all = all && is_memory_ && flush_lines(bytes.data(), bytes.size());
+    read(all ? private_bytes_ : bytes_);
+  }
+
+  void evict() { read(bytes_); }
 
   // Constants for all contenders of a race, none of which finds there what another left.
   std::shared_ptr<const Tensor> made_up(int64_t bytes) {
@@ -143,8 +154,8 @@ class Measurer::Caches {
   }
 
   // Each member reads its share, which is more than its private caches hold.
-  void evict() {
-    team_->parallel_for(bytes_ / kChunk, [&](int64_t begin, int64_t end, int) {
+  void read(int64_t bytes) {
+    team_->parallel_for(bytes / kChunk, [&](int64_t begin, int64_t end, int) {
       uint64_t sum = 0;
       for (int64_t i = begin * kChunk; i < end * kChunk; i += kLine) {
         uint64_t word = 0;
@@ -178,7 +189,9 @@ class Measurer::Caches {
   Team* team_ = nullptr;
   Arena buffer_;
   std::shared_ptr<const Tensor> constants_;
-  int64_t bytes_ = 0;
+  bool is_memory_ = false;
+  int64_t private_bytes_ = 0;  // that evict the cores' own caches
+  int64_t bytes_ = 0;          // that evict as the residence asks
   std::atomic<uint64_t> sink_{0};
 };
 
@@ -207,7 +220,18 @@ class Contender {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
       for (size_t i = 0; i < c.outputs.size(); ++i) add_output(*c.workload->outputs[i], c.outputs[i]);
+      const auto& made_up = target.made_up_constants;
+      const long holders = made_up ? made_up->owner().use_count() : 0;
       step_ = c.routine->make(c, target, ops);
+      const bool takes_made_up = made_up && made_up->owner().use_count() > holders;
+      if (takes_made_up) {
+        const auto* data = static_cast<const std::byte*>(made_up->data());
+        constants_.emplace_back(data, static_cast<size_t>(std::min(made_up->bytes(), trial.packed_bytes)));
+      }
+      knows_constants_ = takes_made_up || trial.packed_bytes == 0;
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
     }
     if (step_->kind() == Step::Kind::Kernel) {
       prepared_ = static_cast<const KernelStep&>(*step_).prepare(args_);
@@ -229,7 +253,11 @@ class Contender {
   }
 
   int64_t time_ns(Measurer::Caches& caches, Team& team) {
-    caches.evict();
+    if (knows_constants_) {
+      caches.evict(constants_);
+    } else {
+      caches.evict();
+    }
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
     for (size_t i = inputs_.size(); i-- > 0;) {
@@ -270,6 +298,8 @@ class Contender {
   std::unique_ptr<Step> step_;
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
+  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them, as far as that is known
+  bool knows_constants_ = true;                        // it is all
   std::vector<Arg> args_;
   std::vector<std::byte*> pointers_;
   std::vector<HostValue> host_inputs_;

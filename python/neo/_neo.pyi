@@ -52,6 +52,12 @@ class TrialEntry(TypedDict):
     estimate_us: float
     weight: float
     packed_bytes: int
+    error: float
+
+class SpaceEntry(TypedDict):
+    workload: str
+    routine: str
+    trials: list[int]
 
 class Value:
     @property
@@ -170,7 +176,7 @@ class Bench:
     @property
     def trials(self) -> list[TrialEntry]: ...
     def measure(
-        self, indices: Sequence[int], residence: str, seconds: float | None = None
+        self, indices: Sequence[int], residence: str, seconds: float | None = None, rounds: int = 0
     ) -> list[tuple[float | None, int, str]]: ...
     def trial(self, index: int) -> TrialEntry: ...
     @property
