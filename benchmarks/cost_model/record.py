@@ -56,9 +56,7 @@ def append(path: Path, points: list[Point]) -> None:
     with gzip.open(path, "at", newline="") as file:
         writer = csv.writer(file)
         for p in points:
-            writer.writerow(
-                (p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds)
-            )
+            writer.writerow((p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds))
 
 
 def measure(
@@ -82,7 +80,9 @@ def measure(
             if index not in done:
                 done[index] = (space, point)
                 indices.append(index)
-        for index, (time_us, rounds, _) in zip(indices, native.measure(indices, residence, None, 9 if held_out else ROUNDS), strict=True):
+        for index, (time_us, rounds, _) in zip(
+            indices, native.measure(indices, residence, None, 9 if held_out else ROUNDS), strict=True
+        ):
             if time_us is not None:
                 yield index, time_us, rounds
 

@@ -73,6 +73,7 @@ class Bench {
     entry["estimate_us"] = t.estimate_us;
     entry["weight"] = t.weight;
     entry["packed_bytes"] = t.packed_bytes;
+    entry["made"] = origin_.count(index) > 0;
     entry["error"] = t.candidate ? t.candidate->cost.error : 0.0;
     return entry;
   }
@@ -113,15 +114,17 @@ class Bench {
     return next;
   }
 
-  py::array_t<float> features(size_t index, const std::vector<int64_t>& points) {
+  py::array_t<float> features(size_t index, const std::vector<int64_t>& points, const std::string& residence) {
     const SearchSpace& s = search(index);
+    Target target = target_;
+    target.cold_constants = parse_residence(residence) == Residence::Memory;
     const auto width = loop_feature_names().size();
     py::array_t<float> out({points.size(), width});
     for (size_t i = 0; i < points.size(); ++i) {
       const Schedule schedule = s.space.at(checked(s.space, points[i]));
-      Candidate c = s.like.routine->candidate(*s.like.workload, target_, standard_ops(), schedule);
+      Candidate c = s.like.routine->candidate(*s.like.workload, target, standard_ops(), schedule);
       c.workload = s.like.workload;
-      const std::vector<float> row = loop_features(s.like.routine->loops(c, target_), c.cost.time_us, target_);
+      const std::vector<float> row = loop_features(s.like.routine->loops(c, target), c.cost.time_us, target);
       std::copy(row.begin(), row.end(), out.mutable_data(static_cast<py::ssize_t>(i), 0));
     }
     return out;
@@ -139,6 +142,20 @@ class Bench {
         origin_[it->second] = index;
       }
       indices.push_back(it->second);
+    }
+    return indices;
+  }
+
+  // The trials that a choice for each variable means, one per use.
+  std::vector<size_t> chosen(const std::vector<int>& choices) const {
+    std::map<std::pair<int, int>, size_t> by_use;
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      for (const auto& use : trials_[i].uses) by_use[use] = i;
+    }
+    std::vector<size_t> indices;
+    for (size_t v = 0; v < choices.size(); ++v) {
+      const auto it = by_use.find({static_cast<int>(v), choices[v]});
+      if (it != by_use.end()) indices.push_back(it->second);
     }
     return indices;
   }
@@ -259,8 +276,9 @@ void bind_tune(py::module_& m) {
       .def("space_size", &Bench::space_size, py::arg("space"))
       .def("find", &Bench::find, py::arg("space"), py::arg("candidate"), "the point that a candidate's text means")
       .def("mutate", &Bench::mutate, py::arg("space"), py::arg("points"), py::arg("seed"))
-      .def("features", &Bench::features, py::arg("space"), py::arg("points"))
+      .def("features", &Bench::features, py::arg("space"), py::arg("points"), py::arg("residence"))
       .def("extend", &Bench::extend, py::arg("space"), py::arg("points"), "the trials of points")
+      .def("chosen", &Bench::chosen, py::arg("choices"), "the trials that choices mean, one per use")
       .def("offer", &Bench::offer, py::arg("indices"), "makes trials choices of the problem")
       .def("price", &Bench::price, py::arg("times_us"), py::arg("measured"));
 

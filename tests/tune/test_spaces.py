@@ -101,7 +101,7 @@ def test_features_are_finite_and_tell_points_apart():
     names = _native.loop_feature_names()
     for space, entry in points.spaces:
         size = points.bench.space_size(space)
-        rows = points.bench.features(space, list(range(min(size, 200))))
+        rows = points.bench.features(space, list(range(min(size, 200))), "shared")
         assert rows.shape == (min(size, 200), len(names))
         assert np.isfinite(rows).all()
         assert len(np.unique(rows, axis=0)) > rows.shape[0] // 3, entry["routine"]

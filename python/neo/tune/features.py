@@ -28,7 +28,7 @@ _RESIDENCES = {"private": 0.0, "shared": 1.0, "memory": 2.0}
 class SpaceBench(Protocol):
     """What features need of ``_native.Bench``."""
 
-    def features(self, space: int, points: Sequence[int]) -> NDArray[Any]: ...
+    def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]: ...
 
 
 def feature_names() -> list[str]:
@@ -40,7 +40,7 @@ def point_features(
     bench: SpaceBench, space: int, routine: str, residence: str, points: Sequence[int]
 ) -> NDArray[np.float32]:
     """A row per point of a space."""
-    loops = np.asarray(bench.features(space, list(points)), np.float32)
+    loops = np.asarray(bench.features(space, list(points), residence), np.float32)
     rest = np.zeros((len(points), len(ROUTINES) + 1), np.float32)
     if routine in ROUTINES:
         rest[:, ROUTINES.index(routine)] = 1
