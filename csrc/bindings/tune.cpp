@@ -98,11 +98,10 @@ class Bench {
 
   int64_t space_size(size_t index) { return search(index).space.size(); }
 
-  py::object find(size_t index, const std::string& candidate) {
+  std::optional<int64_t> find(size_t index, const std::string& candidate) {
     const SearchSpace& s = search(index);
     const auto schedule = schedule_in(candidate, *s.like.routine);
-    const auto point = schedule ? s.space.find(*schedule) : std::nullopt;
-    return point ? py::object(py::int_(*point)) : py::object(py::none());
+    return schedule ? s.space.find(*schedule) : std::nullopt;
   }
 
   // A random neighbour of each point.

@@ -19,7 +19,7 @@ from neo.tune.budget import Budget
 from neo.tune.cost_model import CostModel
 from neo.tune.database import Database, Row, Verdict
 from neo.tune.machine import Context
-from neo.tune.search import Search, SearchBench
+from neo.tune.search import Race, Search, SearchBench
 
 __all__ = ["Tuning", "routine_ratios", "tune_problem"]
 
@@ -233,23 +233,24 @@ class _Run:
                 if not self.go_on() or left < 1:
                     return
                 part = batch[: int(min(left, len(batch)))]
+                self.out_of_time = len(part) < len(batch)
                 found = self.race(progress)(part, group.residence)
                 for i, (time_us, _, _) in zip(part, found, strict=True):
                     times[i] = time_us
                 self.store(group.workload, group.residence, list(_rows(part, found, trials)))
 
-    def race(self, progress: _Progress) -> Callable[[Sequence[int], str], list[tuple[float | None, int, str]]]:
+    def race(self, progress: _Progress) -> Race:
         """Measures trials of one workload against each other."""
 
-        def measure(indices: Sequence[int], residence: str) -> list[tuple[float | None, int, str]]:
+        def measure(indices: Sequence[int], residence: str, known: int = 0) -> list[tuple[float | None, int, str]]:
             left = self.seconds_left()
             found = self._bench.measure(indices, residence, None if math.isinf(left) else max(left, 0.0))
             # What the deadline cut short is good enough for now, not for later.
             self._cut = self.seconds_left() <= 0
             self.out_of_time = self.out_of_time or self._cut
-            self.measured += sum(time_us is not None for time_us, _, _ in found)
-            self._tried += len(found)
-            progress.advance(len(found))
+            self.measured += sum(time_us is not None for time_us, _, _ in found[known:])
+            self._tried += len(found) - known
+            progress.advance(len(found) - known)
             return found
 
         return measure

@@ -55,8 +55,18 @@ class Ranker(Protocol):
     def add(self, group: str, rows: NDArray[np.float32], times_us: NDArray[np.float64]) -> bool: ...
 
 
-# Races trials: (microseconds or None, rounds, why there is no time) of each.
-Race = Callable[[Sequence[int], str], Sequence[tuple[float | None, int, str]]]
+
+class Race(Protocol):
+    """Measures trials of one workload: (microseconds or None, rounds, why there is no time) of each.
+
+    The first `known` have a time already, and are there as a yardstick.
+    """
+
+    def __call__(
+        self, indices: Sequence[int], residence: str, known: int = 0
+    ) -> Sequence[tuple[float | None, int, str]]: ...
+
+
 Store = Callable[[str, str, Sequence[Row]], None]
 
 
@@ -244,7 +254,7 @@ class Search:
             subject.is_spent = True
             return
         indices = [self._bench.extend(space, [point])[0] for space, point in points]
-        results = race([subject.trial[best[0]], *indices], subject.residence)
+        results = race([subject.trial[best[0]], *indices], subject.residence, 1)
         # What disturbed the machine disturbed the best so far as well.
         again = results[0][0]
         scale = best[1] / again if again else 1.0
