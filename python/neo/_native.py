@@ -28,6 +28,7 @@ from neo._neo import (
     race_modules,
     routine_names,
     run_passes,
+    space_sizes,
     targets,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "race_modules",
     "routine_names",
     "run_passes",
+    "space_sizes",
     "targets",
 ]
 

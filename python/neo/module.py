@@ -283,8 +283,20 @@ class Module:
         estimate_us = float(self._native.estimate_us)
         tuning = "" if self._tuning is None else str(self._tuning)
         hints = self._hints()
+
+        def schedules(workload: str) -> dict[str, int]:
+            return _native.space_sizes(workload, self._target, self.threads)
+
         return Explanation.of(
-            self._problem.nodes, self._choices, node, estimate_us, measured_us, hints, sizes, tuning=tuning
+            self._problem.nodes,
+            self._choices,
+            node,
+            estimate_us,
+            measured_us,
+            hints,
+            sizes,
+            tuning=tuning,
+            sizes=None if node is None else schedules,
         )
 
     def _hints(self) -> dict[str, int]:

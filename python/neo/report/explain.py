@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,13 +108,17 @@ class Explanation:
         measured_sizes: Mapping[str, int],
         *,
         tuning: str = "",
+        sizes: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Explanation:
-        """From a problem's nodes and the choice of each variable."""
+        """From a problem's nodes and the choice of each variable.
+
+        `sizes` gives, for the text of a workload, how many schedules each routine has for it.
+        """
         explained = []
         for node, choice in zip(nodes, choices, strict=False):
             if wanted is not None and wanted != node["name"] and wanted not in node["outputs"]:
                 continue
-            explained.append(_explain(node, choice))
+            explained.append(_explain(node, choice, sizes))
         if wanted is not None and not explained:
             names = [repr(n["name"]) for n in nodes if n["name"]]
             listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
@@ -160,19 +164,28 @@ def _time_text(option: Option) -> str:
     return f"{option.time_us:.2f}{'*' if option.measured else ''}"
 
 
-def _explain(node: Mapping[str, Any], choice: int) -> NodeExplanation:
+def _explain(
+    node: Mapping[str, Any], choice: int, sizes: Callable[[str], Mapping[str, int]] | None
+) -> NodeExplanation:
     options = []
+    known: dict[str, Mapping[str, int]] = {}
     for i, c in enumerate(node["choices"]):
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
+            schedules = ""
+            if sizes is not None:
+                if c["workload"] not in known:
+                    known[c["workload"]] = sizes(c["workload"])
+                count = known[c["workload"]].get(c["routine"].split("{")[0], 1)
+                schedules = f"; one of {count} schedules" if count > 1 else ""
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
                     c["routine"],
                     status,
                     c["time_us"],
-                    f"{takes} -> {', '.join(c['outputs'])}{together}",
+                    f"{takes} -> {', '.join(c['outputs'])}{together}{schedules}",
                     c["measured"],
                     c["estimate_us"],
                 )
