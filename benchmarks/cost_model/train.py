@@ -106,7 +106,9 @@ def main() -> None:
     trees.save(options.output)
     size = options.output.stat().st_size
     assert size <= MOST_BYTES, size
-    print(f"{sum(len(g.times_us) for g in groups)} times of {len(groups)} groups: {len(trees.roots)} trees, {size} bytes")
+    print(
+        f"{sum(len(g.times_us) for g in groups)} times of {len(groups)} groups: {len(trees.roots)} trees, {size} bytes"
+    )
 
 
 if __name__ == "__main__":

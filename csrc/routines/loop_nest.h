@@ -25,7 +25,7 @@ struct LoopNest {
   double task_outputs = 0;
   double inputs = 0;  // of the whole workload, each once
   double weights = 0;
-  double outputs = 0;  // with what is added to them
+  double outputs = 0;       // with what is added to them
   double input_reads = 0;   // of all tasks together, in bytes
   double weight_reads = 0;  // the same of weights
   double sweep_bytes = 0;   // that lie between two uses of the same weights by a task

@@ -97,8 +97,8 @@ class Routine {
   // Called only where rejects() gave nothing. At least one; `routine` and `workload` are filled in by the caller.
   virtual std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                             const OpRegistry& ops) const = 0;
-  // The schedules it can be given for this workload: what candidates() chose by estimate is among them. All of them have
-  // the schemas of the candidates. The default: the empty schedule alone.
+  // The schedules it can be given for this workload: what candidates() chose by estimate is among them. All of them
+  // have the schemas of the candidates. The default: the empty schedule alone.
   virtual Space space(const Workload& workload, const Target& target) const;
   // The candidate of one point of the space; asserts that it is one.
   virtual Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,

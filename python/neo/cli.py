@@ -368,7 +368,8 @@ def _routines(options: argparse.Namespace) -> None:
     if options.workload is not None:
         threads = _native.default_threads() if options.threads is None else options.threads
         sizes = _native.space_sizes(options.workload, options.target, threads)
-        print(render_table(("routine", "schedules"), sorted(sizes.items(), key=lambda i: -i[1]), right=(1,)))
+        rows = sorted(sizes.items(), key=lambda item: item[1], reverse=True)
+        print(render_table(("routine", "schedules"), rows, right=(1,)))
         return
     for name in _native.routine_names():
         print(name)

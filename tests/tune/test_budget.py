@@ -26,7 +26,9 @@ def test_false_is_none():
 
 @pytest.mark.parametrize("given", [None, 0, -1, 2.5, "60", "fast", "-1s", "0s", "", b"60s", "1s 2s"])
 def test_anything_else_is_an_error(given, model):
-    with pytest.raises(neo.ModelError, match=r"^\[compile\] tune must be a bool, a time or a number of trials\. Got .*, expected True"):
+    with pytest.raises(
+        neo.ModelError, match=r"^\[compile\] tune must be a bool, a time or a number of trials\. Got .*, expected True"
+    ):
         neo.compile(model, tune=given)
 
 

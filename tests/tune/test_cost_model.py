@@ -56,7 +56,7 @@ def test_it_learns_what_the_shipped_model_does_not_know():
     before = pairs_in_order(model.predict(rows), times)
     assert model.add("g", rows, times)
     held_out, held_times = made_up(100, seed=1)
-    assert pairs_in_order(model.predict(held_out), held_times) > max(0.85, before)
+    assert pairs_in_order(model.predict(held_out), held_times) > max(0.8, before)
 
 
 @needs_xgboost

@@ -84,9 +84,9 @@ def test_a_file_that_leads_outside_is_refused(tmp_path, change):
         broken = array.copy()
         broken[np.flatnonzero(trees.feature >= 0)[0] if change != "roots" else 0] = values[change]
     path = tmp_path / "m.npz"
-    Trees(**{**{k: getattr(trees, k) for k in ("roots", "feature", "threshold", "left", "names")}, change: broken}).save(
-        path
-    )
+    Trees(
+        **{**{k: getattr(trees, k) for k in ("roots", "feature", "threshold", "left", "names")}, change: broken}
+    ).save(path)
     with pytest.raises(ResourceError, match=r"^\[tune\] a cost model's trees must be whole"):
         Trees.load(path)
 

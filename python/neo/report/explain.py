@@ -164,9 +164,7 @@ def _time_text(option: Option) -> str:
     return f"{option.time_us:.2f}{'*' if option.measured else ''}"
 
 
-def _explain(
-    node: Mapping[str, Any], choice: int, sizes: Callable[[str], Mapping[str, int]] | None
-) -> NodeExplanation:
+def _explain(node: Mapping[str, Any], choice: int, sizes: Callable[[str], Mapping[str, int]] | None) -> NodeExplanation:
     options = []
     known: dict[str, Mapping[str, int]] = {}
     for i, c in enumerate(node["choices"]):

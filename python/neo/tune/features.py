@@ -28,7 +28,9 @@ _RESIDENCES = {"private": 0.0, "shared": 1.0, "memory": 2.0}
 class SpaceBench(Protocol):
     """What features need of ``_native.Bench``."""
 
-    def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]: ...
+    def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]:
+        """What the routine says of the points."""
+        ...
 
 
 def feature_names() -> list[str]:

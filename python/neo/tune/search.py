@@ -37,13 +37,33 @@ class SearchBench(SpaceBench, Protocol):
     """What searching needs of ``_native.Bench``."""
 
     @property
-    def spaces(self) -> Sequence[Mapping[str, Any]]: ...
-    def trial(self, index: int) -> Mapping[str, Any]: ...
-    def space_size(self, space: int) -> int: ...
-    def find(self, space: int, candidate: str) -> int | None: ...
-    def mutate(self, space: int, points: Sequence[int], seed: int) -> list[int]: ...
-    def extend(self, space: int, points: Sequence[int]) -> list[int]: ...
-    def offer(self, indices: Sequence[int]) -> None: ...
+    def spaces(self) -> Sequence[Mapping[str, Any]]:
+        """One per workload and routine."""
+        ...
+
+    def trial(self, index: int) -> Mapping[str, Any]:
+        """What a trial is."""
+        ...
+
+    def space_size(self, space: int) -> int:
+        """How many points a space has."""
+        ...
+
+    def find(self, space: int, candidate: str) -> int | None:
+        """The point that a candidate's text means."""
+        ...
+
+    def mutate(self, space: int, points: Sequence[int], seed: int) -> list[int]:
+        """A random neighbour of each point."""
+        ...
+
+    def extend(self, space: int, points: Sequence[int]) -> list[int]:
+        """The trials of points."""
+        ...
+
+    def offer(self, indices: Sequence[int]) -> None:
+        """Make trials choices of the problem."""
+        ...
 
 
 class Ranker(Protocol):
@@ -53,7 +73,6 @@ class Ranker(Protocol):
 
     def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float32]: ...
     def add(self, group: str, rows: NDArray[np.float32], times_us: NDArray[np.float64]) -> bool: ...
-
 
 
 class Race(Protocol):
@@ -191,7 +210,7 @@ class Search:
             worked = False
             uses = Counter(i for i in selected() if i < len(times) and times[i] is not None)
             chosen = {i: n for i, n in uses.items() if self._bench.trial(i)["workload"] in self._subjects}
-            total = sum(times[i] * n for i, n in uses.items())  # type: ignore[operator]
+            total = sum((times[i] or 0.0) * n for i, n in uses.items())
             subjects = []
             for index, n in chosen.items():
                 subject = self._subjects[self._bench.trial(index)["workload"]]

@@ -21,7 +21,8 @@ TaskSplit split_of(const DepthwisePlan& plan) {
 
 class DepthwiseStep final : public KernelStep {
  public:
-  DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t lines, const DepthwiseKernels& kernels)
+  DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t lines,
+                const DepthwiseKernels& kernels)
       : geometry_(problem.geometry), arguments_(arguments), lines_(lines), kernels_(kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);

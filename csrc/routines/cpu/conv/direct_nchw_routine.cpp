@@ -43,10 +43,9 @@ Space first_layer_space(const ConvShape& shape, const TileKernels& kernels) {
     if (v[1] != most && (tiles == ceil_div(shape.ow, most) || v[1] != ceil_div(shape.ow, tiles))) return false;
     return v[2] == 0 || (plan(v, v[2]).rows == v[2] && plan(v, 0).rows != v[2]);
   };
-  return Space({{"oc_bn", widths},
-                {"reg_n", rows},
-                {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)}},
-               allows);
+  return Space(
+      {{"oc_bn", widths}, {"reg_n", rows}, {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)}},
+      allows);
 }
 
 LoopNest first_layer_loops(const ConvProblem& problem, const FirstLayerPlan& plan) {

@@ -189,8 +189,8 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t units = plan.flat ? flat_tiles : s.oh;
   const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
   const int64_t part = std::max<int64_t>(1, ceil_div(units, splits));
-  plan.chunk = (schedule.chunk > 0 ? std::min(schedule.chunk, std::max<int64_t>(1, units)) : part) *
-               (plan.flat ? rows : 1);
+  plan.chunk =
+      (schedule.chunk > 0 ? std::min(schedule.chunk, std::max<int64_t>(1, units)) : part) * (plan.flat ? rows : 1);
   plan.chunks = ceil_div(plan.flat ? pixels : s.oh, plan.chunk);
   const int64_t most_panels = std::max<int64_t>(1, plan.panels);
   plan.panel_chunk = schedule.panels > 0

@@ -120,8 +120,7 @@ class DirectRoutine final : public ConvRoutine {
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const DirectPlan plan =
-        plan_direct(shape_of(problem), direct_schedule(schedule, target.lanes()), tiles_of(target));
+    const DirectPlan plan = plan_direct(shape_of(problem), direct_schedule(schedule, target.lanes()), tiles_of(target));
     return candidate_of(workload, problem, plan, schedule, target);
   }
 

@@ -21,9 +21,8 @@ bool is_own(const ConvShape& shape, const DirectSchedule& s, const TileKernels& 
   const int64_t chunk = whole.flat && s.reg_n > 0 ? whole.chunk / s.reg_n : whole.chunk;
   if ((s.chunk > 0 && chunk != s.chunk) || (s.panels > 0 && whole.panel_chunk != s.panels)) return false;
   const auto plan = identity(whole);
-  for (int64_t DirectSchedule::* parameter :
-       {&DirectSchedule::chunk, &DirectSchedule::panels, &DirectSchedule::line, &DirectSchedule::ic,
-        &DirectSchedule::order, &DirectSchedule::ahead}) {
+  for (int64_t DirectSchedule::*parameter : {&DirectSchedule::chunk, &DirectSchedule::panels, &DirectSchedule::line,
+                                             &DirectSchedule::ic, &DirectSchedule::order, &DirectSchedule::ahead}) {
     if (s.*parameter == 0) continue;
     DirectSchedule without = s;
     without.*parameter = 0;

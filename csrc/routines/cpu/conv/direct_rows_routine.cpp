@@ -61,7 +61,7 @@ Space rows_space(const ConvShape& shape, const TileKernels& kernels) {
     const int64_t limit = kernels.max_rows[s.vectors], channels = shape.group_oc();
     if (s.rows > limit || (s.rows > 0 && s.rows * 3 < std::min(limit, channels))) return false;
     const DirectRowsPlan plan = plan_direct_rows(shape, s, kernels);
-    const auto is_same = [&](int64_t DirectRowsSchedule::* parameter) {
+    const auto is_same = [&](int64_t DirectRowsSchedule::*parameter) {
       if (s.*parameter == 0) return false;
       DirectRowsSchedule without = s;
       without.*parameter = 0;

@@ -164,7 +164,8 @@ class PanelConvRoutine final : public ConvRoutine {
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return panel_loops(problem, plan_of(problem, candidate.schedule, target), NEO_PICK_TIER(target.isa, tile_kernels)());
+    return panel_loops(problem, plan_of(problem, candidate.schedule, target),
+                       NEO_PICK_TIER(target.isa, tile_kernels)());
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -192,8 +193,8 @@ class PanelConvRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<PanelConvStep>(
         problem, ConvArguments::of(candidate, problem, target), panel_schedule(candidate.schedule, target.lanes()),
-        NEO_PICK_TIER(target.isa, tile_kernels)(),
-        NEO_PICK_TIER(target.isa, pack_kernels)(), NEO_PICK_TIER(target.isa, row_kernels)());
+        NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
+        NEO_PICK_TIER(target.isa, row_kernels)());
   }
 
  protected:

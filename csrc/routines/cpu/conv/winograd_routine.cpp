@@ -163,7 +163,8 @@ LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, co
   l.input_reads = l.task_inputs * real(plan.blocks) * real(plan.panels);
   l.weight_reads = l.weights * real(plan.blocks);
   l.sweep_bytes = l.task_inputs + l.task_weights;
-  l.moved = (real(plan.is_plane() ? 2 : 1)) * real(plan.tiles) * points * real(plan.ic_vectors + plan.oc_vectors) * lanes;
+  l.moved =
+      (real(plan.is_plane() ? 2 : 1)) * real(plan.tiles) * points * real(plan.ic_vectors + plan.oc_vectors) * lanes;
   l.workspace = real(plan.workspace_size) * 4;
   l.order = real(plan.run);
   l.tile = real(plan.schedule.tile);

@@ -166,8 +166,8 @@ double estimate_us(const GemmPlan& plan, bool constant_b, const Target& target) 
 }
 
 GemmSchedule gemm_schedule(const Schedule& schedule, int64_t lanes, bool packed_b) {
-  return {schedule.at("columns") / lanes, schedule.at("rows"), packed_b, value_of(schedule, "k"),
-          value_of(schedule, "chunk"), value_of(schedule, "panels")};
+  return {schedule.at("columns") / lanes, schedule.at("rows"),         packed_b,
+          value_of(schedule, "k"),        value_of(schedule, "chunk"), value_of(schedule, "panels")};
 }
 
 // The schedules:
@@ -195,7 +195,7 @@ Space gemm_space(const GemmShape& shape, bool packed_b, const TileKernels& kerne
     }
     const GemmPlan plan = plan_gemm(shape, s, kernels);
     if ((s.chunk > 0 && s.chunk != plan.row_chunk) || (s.panels > 0 && s.panels != plan.panel_chunk)) return false;
-    for (int64_t GemmSchedule::* parameter : {&GemmSchedule::k, &GemmSchedule::chunk, &GemmSchedule::panels}) {
+    for (int64_t GemmSchedule::*parameter : {&GemmSchedule::k, &GemmSchedule::chunk, &GemmSchedule::panels}) {
       if (s.*parameter == 0) continue;
       GemmSchedule without = s;
       without.*parameter = 0;
@@ -321,8 +321,7 @@ class GemmRoutine final : public Routine {
       c.in_place = workload.input_index(problem.residual);
     }
     c.schedule = schedule;
-    c.cost.time_us =
-        estimate_us(plan, problem.packs_b(), target) + activation_us(problem.epilogue, *problem.c, target);
+    c.cost.time_us = estimate_us(plan, problem.packs_b(), target) + activation_us(problem.epilogue, *problem.c, target);
     const TaskSplit split = split_of(plan);
     c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
     if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
