@@ -302,7 +302,20 @@ class Module:
         estimate_us = float(self._native.estimate_us)
         tuning = "" if self._tuning is None else str(self._tuning)
         hints = self._hints()
-        return Explanation.of(self._subject(), node, estimate_us, measured_us, hints, sizes, tuning=tuning)
+
+        def schedules(workload: str) -> dict[str, int]:
+            return _native.space_sizes(workload, self.target, self.threads)
+
+        return Explanation.of(
+            self._subject(),
+            node,
+            estimate_us,
+            measured_us,
+            hints,
+            sizes,
+            tuning=tuning,
+            schedules=None if node is None or self._problem is None else schedules,
+        )
 
     def _hints(self) -> dict[str, int]:
         """What selection takes the symbols of the inputs' shapes for."""
