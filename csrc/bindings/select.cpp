@@ -7,6 +7,7 @@
 #include "bindings/problem.h"
 #include "lower/lower.h"
 #include "routines/routine.h"
+#include "routines/space.h"
 #include "runtime/module.h"
 #include "runtime/thread_pool.h"
 
@@ -168,6 +169,22 @@ void bind_select(py::module_& m) {
           },
           py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false);
 
+  m.def(
+      "space_sizes",
+      [](const std::string& text, const std::string& target, int threads) {
+        const ParsedWorkload parsed = parse_workload(text, standard_ops());
+        const Target machine = Target::parse(target, threads);
+        const Graph::Users users = parsed.graph->users();
+        py::dict sizes;
+        for (const Routine* r : standard_routines().for_root(parsed.workload.root().op)) {
+          for (const Workload& w : r->matches(parsed.workload.root(), users, *parsed.graph)) {
+            if (w.nodes != parsed.workload.nodes || r->rejects(w, machine)) continue;
+            sizes[py::str(std::string(r->name()))] = r->space(w, machine).size();
+          }
+        }
+        return sizes;
+      },
+      py::arg("workload"), py::arg("target"), py::arg("threads"), "schedules of every routine that takes a workload");
   m.def(
       "build_problem",
       [](std::shared_ptr<Graph> graph, const std::string& target, int threads,

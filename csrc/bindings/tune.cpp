@@ -1,8 +1,15 @@
+#include <pybind11/numpy.h>
+
+#include <map>
+#include <set>
+
 #include "base/check.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "bindings/problem.h"
 #include "lower/measure.h"
+#include "lower/search_space.h"
+#include "routines/loop_nest.h"
 #include "runtime/module.h"
 #include "runtime/thread_pool.h"
 
@@ -37,7 +44,14 @@ RaceOptions race_options(std::optional<double> seconds) {
 class Bench {
  public:
   Bench(std::shared_ptr<BoundProblem> bound, int threads)
-      : bound_(std::move(bound)), threads_(team_size(threads)), trials_(list_trials(*bound_->problem)) {}
+      : bound_(std::move(bound)),
+        threads_(team_size(threads)),
+        target_(bound_->target),
+        trials_(list_trials(*bound_->problem)),
+        searches_(list_search_spaces(*bound_->problem, trials_)) {
+    target_.cold_constants = bound_->problem->cold_constants;
+    for (size_t i = 0; i < trials_.size(); ++i) index_[{trials_[i].workload, trials_[i].candidate_text}] = i;
+  }
 
   int threads() const { return threads_; }
 
@@ -45,31 +59,127 @@ class Bench {
 
   py::list trials() const {
     py::list list;
-    for (const Trial& t : trials_) {
+    for (size_t i = 0; i < trials_.size(); ++i) list.append(trial(i));
+    return list;
+  }
+
+  py::dict trial(size_t index) const {
+    const Trial& t = trials_.at(index);
+    py::dict entry;
+    entry["workload"] = t.workload;
+    entry["candidate"] = t.candidate_text;
+    entry["routine"] = t.routine;
+    entry["unmeasurable"] = t.unmeasurable;
+    entry["estimate_us"] = t.estimate_us;
+    entry["weight"] = t.weight;
+    entry["packed_bytes"] = t.packed_bytes;
+    entry["made"] = origin_.count(index) > 0;
+    entry["error"] = t.candidate ? t.candidate->cost.error : 0.0;
+    return entry;
+  }
+
+  py::list spaces() const {
+    py::list list;
+    for (const SearchSpace& s : searches_) {
       py::dict entry;
-      entry["workload"] = t.workload;
-      entry["candidate"] = t.candidate;
-      entry["routine"] = t.routine;
-      entry["unmeasurable"] = t.unmeasurable;
-      entry["estimate_us"] = t.estimate_us;
-      entry["weight"] = t.weight;
-      entry["packed_bytes"] = t.packed_bytes;
+      entry["workload"] = s.workload;
+      entry["routine"] = std::string(s.like.routine->name());
+      entry["trials"] = s.list;
       list.append(entry);
     }
     return list;
   }
 
-  py::list measure(const std::vector<size_t>& indices, const std::string& residence, std::optional<double> seconds) {
+  py::list parameters(size_t index) {
+    py::list list;
+    for (const Space::Parameter& p : search(index).space.parameters()) list.append(py::make_tuple(p.name, p.values));
+    return list;
+  }
+
+  int64_t space_size(size_t index) { return search(index).space.size(); }
+
+  std::optional<int64_t> find(size_t index, const std::string& candidate) {
+    const SearchSpace& s = search(index);
+    const auto schedule = schedule_in(candidate, *s.like.routine);
+    return schedule ? s.space.find(*schedule) : std::nullopt;
+  }
+
+  // A random neighbour of each point.
+  std::vector<int64_t> mutate(size_t index, const std::vector<int64_t>& points, uint64_t seed) {
+    const Space& space = search(index).space;
+    std::mt19937_64 random(seed);
+    std::vector<int64_t> next;
+    for (const int64_t point : points) next.push_back(space.mutate(checked(space, point), random));
+    return next;
+  }
+
+  py::array_t<float> features(size_t index, const std::vector<int64_t>& points, const std::string& residence) {
+    const SearchSpace& s = search(index);
+    Target target = target_;
+    target.cold_constants = parse_residence(residence) == Residence::Memory;
+    const auto width = loop_feature_names().size();
+    py::array_t<float> out({points.size(), width});
+    for (size_t i = 0; i < points.size(); ++i) {
+      const Schedule schedule = s.space.at(checked(s.space, points[i]));
+      Candidate c = s.like.routine->candidate(*s.like.workload, target, standard_ops(), schedule);
+      c.workload = s.like.workload;
+      const std::vector<float> row = loop_features(s.like.routine->loops(c, target), c.cost.time_us, target);
+      std::copy(row.begin(), row.end(), out.mutable_data(static_cast<py::ssize_t>(i), 0));
+    }
+    return out;
+  }
+
+  // The trials of points, made where there are none.
+  std::vector<size_t> extend(size_t index, const std::vector<int64_t>& points) {
+    const SearchSpace& s = search(index);
+    std::vector<size_t> indices;
+    for (const int64_t point : points) {
+      Trial trial = trial_of(s, s.space.at(checked(s.space, point)), target_, standard_ops());
+      const auto [it, fresh] = index_.try_emplace({trial.workload, trial.candidate_text}, trials_.size());
+      if (fresh) {
+        trials_.push_back(std::move(trial));
+        origin_[it->second] = index;
+      }
+      indices.push_back(it->second);
+    }
+    return indices;
+  }
+
+  // The trials that a choice for each variable means, one per use.
+  std::vector<size_t> chosen(const std::vector<int>& choices) const {
+    std::map<std::pair<int, int>, size_t> by_use;
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      for (const auto& use : trials_[i].uses) by_use[use] = i;
+    }
+    std::vector<size_t> indices;
+    for (size_t v = 0; v < choices.size(); ++v) {
+      const auto it = by_use.find({static_cast<int>(v), choices[v]});
+      if (it != by_use.end()) indices.push_back(it->second);
+    }
+    return indices;
+  }
+
+  // Makes trials choices of the problem where they are none yet.
+  void offer(const std::vector<size_t>& indices) {
+    for (const size_t i : indices) {
+      Trial& trial = trials_.at(i);
+      if (trial.uses.empty() && trial.candidate) offer_trial(*bound_->problem, searches_[origin_.at(i)], trial);
+    }
+  }
+
+  py::list measure(const std::vector<size_t>& indices, const std::string& residence, std::optional<double> seconds,
+                   int rounds) {
     std::vector<const Trial*> chosen;
     for (const size_t i : indices) chosen.push_back(&trials_.at(i));
     const Residence where = parse_residence(residence);
     std::vector<MeasureResult> results;
+    RaceOptions options = race_options(seconds);
+    if (rounds > 0) options.rounds = rounds;
     {
       const py::gil_scoped_release release;
       // Of the size that the module's calls will have, though other calls run now.
       const auto team = process_thread_pool().lease(threads_, Oversubscribe::Yes);
-      results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team,
-                                  race_options(seconds));
+      results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team, options);
     }
     py::list out;
     for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure));
@@ -97,9 +207,26 @@ class Bench {
   }
 
  private:
+  SearchSpace& search(size_t index) {
+    SearchSpace& s = searches_.at(index);
+    if (is_made_.insert(index).second) s.space = s.like.routine->space(*s.like.workload, target_);
+    return s;
+  }
+
+  static int64_t checked(const Space& space, int64_t point) {
+    NEO_CHECK(point >= 0 && point < space.size(), Model, "tune", "a point must be of its space. Got ", point,
+              ", expected 0 ... ", space.size() - 1);
+    return point;
+  }
+
   std::shared_ptr<BoundProblem> bound_;
   int threads_;
+  Target target_;
   std::vector<Trial> trials_;
+  std::vector<SearchSpace> searches_;
+  std::set<size_t> is_made_;
+  std::map<std::pair<std::string, std::string>, size_t> index_;
+  std::map<size_t, size_t> origin_;  // of trials that were made, their space
   Measurer measurer_;
 };
 
@@ -138,7 +265,20 @@ void bind_tune(py::module_& m) {
       .def_property_readonly("residence", &Bench::residence)
       .def_property_readonly("trials", &Bench::trials)
       .def("measure", &Bench::measure, py::arg("indices"), py::arg("residence"), py::arg("seconds") = py::none(),
-           "(microseconds or None, rounds, why there is no time) of trials of one workload")
+           py::arg("rounds") = 0,
+           "(microseconds or None, rounds, why there is no time) of trials of one workload; rounds: at most, 0: as "
+           "many as a "
+           "time that is kept takes")
+      .def("trial", &Bench::trial, py::arg("index"))
+      .def_property_readonly("spaces", &Bench::spaces)
+      .def("parameters", &Bench::parameters, py::arg("space"), "the names of a space's parameters, with their values")
+      .def("space_size", &Bench::space_size, py::arg("space"))
+      .def("find", &Bench::find, py::arg("space"), py::arg("candidate"), "the point that a candidate's text means")
+      .def("mutate", &Bench::mutate, py::arg("space"), py::arg("points"), py::arg("seed"))
+      .def("features", &Bench::features, py::arg("space"), py::arg("points"), py::arg("residence"))
+      .def("extend", &Bench::extend, py::arg("space"), py::arg("points"), "the trials of points")
+      .def("chosen", &Bench::chosen, py::arg("choices"), "the trials that choices mean, one per use")
+      .def("offer", &Bench::offer, py::arg("indices"), "makes trials choices of the problem")
       .def("price", &Bench::price, py::arg("times_us"), py::arg("measured"));
 
   m.def(
@@ -147,6 +287,11 @@ void bind_tune(py::module_& m) {
         return std::make_unique<Bench>(std::move(problem), threads);
       },
       py::arg("problem"), py::arg("threads"));
+  m.def("loop_feature_names", [] {
+    std::vector<std::string> names;
+    for (const std::string_view name : loop_feature_names()) names.emplace_back(name);
+    return names;
+  });
   m.def("race_modules", &race_modules, py::arg("modules"), py::arg("inputs"), py::arg("rounds"), py::arg("seconds"));
   m.def("machine", [] {
     const Topology& host = host_topology();

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/flush.h"
 #include "base/topology.h"
 
 namespace neo {
@@ -54,13 +55,6 @@ std::optional<std::string> unmeasurable(const Candidate& candidate) {
     if (lengths && !lengths->is_constant()) return "its work depends on values";
   }
   return std::nullopt;
-}
-
-std::string text_with_schemas(const Candidate& candidate) {
-  std::string inputs, outputs;
-  for (const auto& s : candidate.inputs) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
-  for (const auto& s : candidate.outputs) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
-  return str(candidate.text(), " ", inputs, " -> ", outputs);
 }
 
 void add_constants(const Graph& graph, std::set<const void*>& seen, int64_t& constants, int64_t& live) {
@@ -117,10 +111,8 @@ void check_size(const SelectionProblem& problem, const Trial& trial) {
   if (trial.conversion >= 0) {
     count(problem.conversions[static_cast<size_t>(trial.conversion)].value);
   } else {
-    const auto [variable, choice] = trial.uses.front();
-    const auto& c = problem.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choice)].candidate;
-    for (const Value* v : c->workload->inputs) count(v);
-    for (const Value* v : c->workload->outputs) count(v);
+    for (const Value* v : trial.candidate->workload->inputs) count(v);
+    for (const Value* v : trial.candidate->workload->outputs) count(v);
   }
   NEO_CHECK(bytes <= kMostBytes, Memory, "tune", "a measurement must fit into memory. Got ", bytes,
             " bytes, expected at most ", kMostBytes);
@@ -134,16 +126,36 @@ class Measurer::Caches {
   void set(Residence residence, Team& team) {
     team_ = &team;
     const Topology& host = host_topology();
-    bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
-    if (residence == Residence::Memory) bytes_ = std::max(bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted));
+    is_memory_ = residence == Residence::Memory;
+    private_bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
+    bytes_ = is_memory_ ? std::max(private_bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted)) : private_bytes_;
     if (bytes_ <= buffer_.capacity_bytes()) return;
     buffer_.reserve(bytes_);
     std::memset(buffer_.data(), 1, static_cast<size_t>(bytes_));  // pages of its own, not the one of zeros
   }
 
+  // The same for constants of which all places are known: only those leave the last-level cache.
+  void evict(std::span<const std::span<const std::byte>> constants) {
+    bool all = true;
+    for (const auto& bytes : constants) all = all && is_memory_ && flush_lines(bytes.data(), bytes.size());
+    read(all ? private_bytes_ : bytes_);
+  }
+
+  void evict() { read(bytes_); }
+
+  // Constants for all contenders of a race, none of which finds there what another left.
+  std::shared_ptr<const Tensor> made_up(int64_t bytes) {
+    if (!constants_ || constants_->bytes() < bytes) {
+      const auto tensor = std::make_shared<Tensor>(DType::Float32, Dims{(bytes + 3) / 4});
+      std::fill_n(tensor->as<float>(), tensor->size(), 0x1.8p-6f);
+      constants_ = tensor;
+    }
+    return constants_;
+  }
+
   // Each member reads its share, which is more than its private caches hold.
-  void evict() {
-    team_->parallel_for(bytes_ / kChunk, [&](int64_t begin, int64_t end, int) {
+  void read(int64_t bytes) {
+    team_->parallel_for(bytes / kChunk, [&](int64_t begin, int64_t end, int) {
       uint64_t sum = 0;
       for (int64_t i = begin * kChunk; i < end * kChunk; i += kLine) {
         uint64_t word = 0;
@@ -176,7 +188,10 @@ class Measurer::Caches {
   static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
   Arena buffer_;
-  int64_t bytes_ = 0;
+  std::shared_ptr<const Tensor> constants_;
+  bool is_memory_ = false;
+  int64_t private_bytes_ = 0;  // that evict the cores' own caches
+  int64_t bytes_ = 0;          // that evict as the residence asks
   std::atomic<uint64_t> sink_{0};
 };
 
@@ -191,8 +206,9 @@ struct Stage {
 
 class Contender {
  public:
+  // `made_up`: what stands for packed constants, of which only the time counts; or null.
   Contender(const SelectionProblem& problem, const Trial& trial, const OpRegistry& ops, const Target& target,
-            Stage& stage)
+            const std::shared_ptr<const Tensor>& made_up, Stage& stage)
       : stage_(stage) {
     if (trial.conversion >= 0) {
       const auto& c = problem.conversions[static_cast<size_t>(trial.conversion)];
@@ -200,14 +216,21 @@ class Contender {
       add_input(*c.value, c.from);
       add_output(*c.value, c.to);
     } else {
-      const auto [variable, choice] = trial.uses.front();
-      const Candidate& c = *problem.nodes[static_cast<size_t>(variable)].choices[static_cast<size_t>(choice)].candidate;
+      const Candidate& c = *trial.candidate;
       for (size_t i = 0; i < c.inputs.size(); ++i) {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
       for (size_t i = 0; i < c.outputs.size(); ++i) add_output(*c.workload->outputs[i], c.outputs[i]);
-      PackedStore packed;
+      PackedStore packed(made_up);
       step_ = c.routine->make(c, target, ops, packed);
+      if (packed.handed_out_made_up()) {
+        const auto* data = static_cast<const std::byte*>(made_up->data());
+        constants_.emplace_back(data, static_cast<size_t>(std::min(made_up->bytes(), trial.packed_bytes)));
+      }
+      knows_constants_ = packed.handed_out_made_up() || trial.packed_bytes == 0;
+    }
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
     }
     if (step_->kind() == Step::Kind::Kernel) {
       prepared_ = static_cast<const KernelStep&>(*step_).prepare(args_);
@@ -229,7 +252,11 @@ class Contender {
   }
 
   int64_t time_ns(Measurer::Caches& caches, Team& team) {
-    caches.evict();
+    if (knows_constants_) {
+      caches.evict(constants_);
+    } else {
+      caches.evict();
+    }
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
     for (size_t i = inputs_.size(); i-- > 0;) {
@@ -270,6 +297,8 @@ class Contender {
   std::unique_ptr<Step> step_;
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
+  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them, as far as that is known
+  bool knows_constants_ = true;                        // it is all
   std::vector<Arg> args_;
   std::vector<std::byte*> pointers_;
   std::vector<HostValue> host_inputs_;
@@ -279,6 +308,13 @@ class Contender {
 };
 
 }  // namespace
+
+std::string trial_text(const Candidate& candidate) {
+  std::string inputs, outputs;
+  for (const auto& s : candidate.inputs) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
+  for (const auto& s : candidate.outputs) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
+  return str(candidate.text(), " ", inputs, " -> ", outputs);
+}
 
 std::vector<Trial> list_trials(const SelectionProblem& problem) {
   std::vector<Trial> trials;
@@ -292,11 +328,12 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
       const Candidate& c = *choice.candidate;
       auto [text, unknown] = texts.try_emplace(c.workload.get());
       if (unknown) text->second = c.workload->text();
-      const auto [it, fresh] = index.try_emplace({text->second, text_with_schemas(c)}, trials.size());
+      const auto [it, fresh] = index.try_emplace({text->second, trial_text(c)}, trials.size());
       if (fresh) {
         Trial trial;
         trial.workload = it->first.first;
-        trial.candidate = it->first.second;
+        trial.candidate_text = it->first.second;
+        trial.candidate = c;
         trial.routine = c.routine->name();
         trial.unmeasurable = unmeasurable(c);
         trial.estimate_us = choice.estimate_us;
@@ -315,7 +352,7 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
     const size_t space = key.find(' ');
     Trial trial;
     trial.workload = "neo.Adapt " + key.substr(0, space);
-    trial.candidate = "cpu:adapt/" + key.substr(space + 1);
+    trial.candidate_text = "cpu:adapt/" + key.substr(space + 1);
     trial.routine = "cpu:adapt";
     if (!is_measurable(*c.value)) trial.unmeasurable = "an operand is not a tensor of numbers and known rank";
     trial.estimate_us = c.estimate_us;
@@ -349,6 +386,9 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
                                              Team& team, const RaceOptions& options) {
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
+  int64_t packed = 0;
+  for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
+  const auto made_up = packed <= kMostBytes ? caches_->made_up(packed) : nullptr;
   std::vector<std::unique_ptr<Contender>> contenders;
   std::vector<size_t> entered;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -359,7 +399,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
     try {
       check_size(problem, *trials[i]);
-      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
+      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, made_up, stage));
       entered.push_back(i);
     } catch (const Error& error) {
       results[i].failure = error.what();

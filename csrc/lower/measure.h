@@ -16,16 +16,20 @@ namespace neo {
 
 // One time that a selection problem is made of: a candidate of a workload or a conversion, once for all its uses.
 struct Trial {
-  std::string workload;   // the workload's text; a conversion's "neo.Adapt float32[1,64,56,56]"
-  std::string candidate;  // "cpu:float32/direct_nchwc{ic_bn=16} cpu:float32:NCHW16c -> cpu:float32:NCHW16c"
-  std::string routine;    // without the schedule; "cpu:adapt"
+  std::string workload;        // the workload's text; a conversion's "neo.Adapt float32[1,64,56,56]"
+  std::string candidate_text;  // "cpu:float32/direct_nchwc{ic_bn=16} cpu:float32:NCHW16c -> cpu:float32:NCHW16c"
+  std::string routine;         // without the schedule; "cpu:adapt"
   std::optional<std::string> unmeasurable;  // why it has no time of its own here
   double estimate_us = 0;
   double weight = 0;  // expected executions per call, if all its uses chose it
   int64_t packed_bytes = 0;
   std::vector<std::pair<int, int>> uses;  // node variable, choice
   int conversion = -1;
+  std::optional<Candidate> candidate;  // where it is no conversion
 };
+
+// A candidate with its schemas, as in Trial::candidate_text.
+std::string trial_text(const Candidate& candidate);
 
 std::vector<Trial> list_trials(const SelectionProblem& problem);
 

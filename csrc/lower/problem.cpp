@@ -20,7 +20,7 @@ class Builder {
     auto problem = std::make_unique<SelectionProblem>();
     problem_ = problem.get();
     add_graphs(graph, 1, true);
-    target_.cold_constants = constant_bytes() > target_.kept_bytes;
+    target_.cold_constants = problem->cold_constants = constant_bytes() > target_.kept_bytes;
     for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
     add_arrays();
     return problem;

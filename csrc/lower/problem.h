@@ -58,6 +58,7 @@ struct SelectionProblem {
   std::vector<SchemaVariable> schemas;  // then these; choice 0 is off, 1 is on
   std::vector<Group> groups;
   std::vector<Conversion> conversions;
+  bool cold_constants = false;  // what estimates took them for
 
   // Arrays. Times in microseconds; kForbidden where a choice or a pair is impossible.
   struct Edge {

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/loop_nest.h"
 #include "routines/routine.h"
+#include "routines/space.h"
 #include "routines/step_cost.h"
 
 namespace neo {
@@ -71,6 +73,22 @@ std::string Candidate::text() const {
 
 std::vector<Workload> Routine::matches(const Node& root, const Graph::Users&, const Graph&) const {
   return {Workload::of(root)};
+}
+
+Space Routine::space(const Workload&, const Target&) const {
+  return {};
+}
+
+Candidate Routine::candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
+                             const Schedule& schedule) const {
+  for (Candidate& c : candidates(workload, target, ops)) {
+    if (c.schedule == schedule) return std::move(c);
+  }
+  NEO_ASSERT(false, name(), " has no schedule ", to_string(schedule));
+}
+
+LoopNest Routine::loops(const Candidate&, const Target&) const {
+  return {};
 }
 
 double roofline_us(const Work& work, const Target& target, double efficiency) {

@@ -69,6 +69,8 @@ struct Cost {
 };
 
 class Routine;
+class Space;
+struct LoopNest;
 
 // One way to execute a workload: what it takes, gives and costs.
 struct Candidate {
@@ -108,6 +110,14 @@ class Routine {
   // Called only where rejects() gave nothing. At least one; `routine` and `workload` are filled in by the caller.
   virtual std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                             const OpRegistry& ops) const = 0;
+  // The schedules it can be given for this workload: what candidates() chose by estimate is among them. All of them
+  // have the schemas of the candidates. The default: the empty schedule alone.
+  virtual Space space(const Workload& workload, const Target& target) const;
+  // The candidate of one point of the space; asserts that it is one.
+  virtual Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
+                              const Schedule& schedule) const;
+  // What a schedule makes of the workload, for a cost model.
+  virtual LoopNest loops(const Candidate& candidate, const Target& target) const;
   // Packs constants through the store and binds the kernel; the same calls of the store for the same candidate. Not
   // called for views.
   virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,

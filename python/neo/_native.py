@@ -20,6 +20,7 @@ from neo._neo import (
     knob_bool,
     knobs,
     load_module,
+    loop_feature_names,
     machine,
     make_bench,
     measure_limits,
@@ -31,6 +32,7 @@ from neo._neo import (
     routine_names,
     run_passes,
     save_module,
+    space_sizes,
     targets,
 )
 
@@ -51,6 +53,7 @@ __all__ = [
     "knob_bool",
     "knobs",
     "load_module",
+    "loop_feature_names",
     "machine",
     "make_bench",
     "measure_limits",
@@ -62,6 +65,7 @@ __all__ = [
     "routine_names",
     "run_passes",
     "save_module",
+    "space_sizes",
     "targets",
 ]
 

@@ -67,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
             const=True,
             default=False,
             metavar="BUDGET",
-            help="measure instead of estimating, for at most a time such as 60s (write --tune=60s before a model)",
+            help="measure instead of estimating, for at most a time such as 60s, or so many trials such as 500 "
+            "(write --tune=60s before a model)",
         )
         add_database(command)
 
@@ -108,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
     command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
     command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
-    command.add_argument("--budget", metavar="TIME", help="measure each model for at most a time such as 60s")
+    command.add_argument(
+        "--budget", metavar="BUDGET", help="measure each model for at most a time such as 60s, or so many trials"
+    )
     command.add_argument("--report", action="store_true", help="print how far the models' times are from the estimates")
     add_database(command)
     command = add("db", _db, "what the tuning database holds")
@@ -140,12 +143,20 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("info", _info, "a model's inputs, outputs and operators")
     command.add_argument("model", help="an ONNX file")
-    add("routines", _routines, "every routine")
+    command = add("routines", _routines, "every routine, or those that take a workload with how many schedules")
+    command.add_argument("workload", nargs="?", help="a workload's text, as explain prints it (docs/workloads.md)")
+    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
     add("targets", _targets, "every target, and which run here")
     add("knobs", _knobs, "every environment variable")
     command = add("demo", _demo, "recognise digits with the network that comes with neo")
     command.add_argument("--threads", type=int)
     return parser
+
+
+def _budget(text: bool | str) -> bool | int | str:
+    """A time, or a number of trials."""
+    return int(text) if isinstance(text, str) and text.isdigit() else text
 
 
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
@@ -170,7 +181,7 @@ def _compile(options: argparse.Namespace) -> Module:
         target=options.target,
         threads=options.threads,
         shapes=_sizes(options),
-        tune=options.tune,
+        tune=_budget(options.tune),
         database=options.database,
     )
 
@@ -341,7 +352,7 @@ def _tune(options: argparse.Namespace) -> None:
             target=options.target,
             threads=options.threads,
             shapes=_sizes(options),
-            tune=True if options.budget is None else options.budget,
+            tune=True if options.budget is None else _budget(options.budget),
             database=options.database,
         )
         print(f"{Path(model).name}: {module.tuning}")
@@ -453,7 +464,13 @@ def _info(options: argparse.Namespace) -> None:
     print(render_table(("op", "nodes"), counts.most_common(), right=(1,)))
 
 
-def _routines(_: argparse.Namespace) -> None:
+def _routines(options: argparse.Namespace) -> None:
+    if options.workload is not None:
+        threads = _native.default_threads() if options.threads is None else options.threads
+        sizes = _native.space_sizes(options.workload, options.target, threads)
+        rows = sorted(sizes.items(), key=lambda item: item[1], reverse=True)
+        print(render_table(("routine", "schedules"), rows, right=(1,)))
+        return
     for name in _native.routine_names():
         print(name)
 

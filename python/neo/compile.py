@@ -28,7 +28,7 @@ def compile(  # noqa: A001  (the name users expect)
     *,
     target: str = "cpu",
     threads: int | None = None,
-    tune: bool | str = False,
+    tune: bool | int | str = False,
     database: str | PathLike[str] | None = None,
     accuracy: str | None = None,
     memory: int | None = None,
@@ -45,10 +45,11 @@ def compile(  # noqa: A001  (the name users expect)
         ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set (``neo targets`` lists them).
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
-    tune : bool or str
-        Measure the candidates on this machine instead of estimating them, and keep the times in the database: ``True``
-        until all are measured, ``"60s"`` for at most that long. The module is never slower than the default one:
-        both are timed against each other (docs/tuning.md).
+    tune : bool, int or str
+        Measure on this machine instead of estimating, search the schedules of what is chosen, and keep the times in
+        the database: ``True`` until more would not pay, at most a minute; ``"60s"`` for at most that long; a number:
+        for at most so many trials. The module is never slower than the default one: both are timed against each other
+        (docs/tuning.md).
     database : path, optional
         Where measured times are kept. With `tune` the default is ``neo/tuning.db`` in the user's cache folder. Without,
         the times stored there are used, and nothing is measured or written.
@@ -92,7 +93,7 @@ def compile(  # noqa: A001  (the name users expect)
     if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
         msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
         raise ModelError(msg)
-    seconds = parse_budget(tune)
+    budget = parse_budget(tune)
     if database is not None and not isinstance(database, str | PathLike):
         msg = f"[compile] database must be a path. Got {type(database).__name__}, expected a str or a PathLike"
         raise DTypeError(msg)
@@ -111,14 +112,31 @@ def compile(  # noqa: A001  (the name users expect)
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
         return problem.lower(list(choice), total_us, threads)
 
-    if seconds is None and database is None:
+    if budget is None and database is None:
         solution = solve(arrays)
         chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
     else:
-        with Database(default_path() if database is None else database, read_only=seconds is None) as stored:
+        with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads)
-            tuning = tune_problem(bench, context, stored, seconds=seconds, name=graph.name)
+
+            def selected() -> list[int]:
+                return bench.chosen(list(solve(selection_arrays(problem, accuracy, memory)).choice))
+
+            # A pin to one schedule leaves nothing to search.
+            pins = [
+                pin
+                for allowed in (routines or {}).values()
+                for pin in ([allowed] if isinstance(allowed, str) else allowed)
+            ]
+            tuning = tune_problem(
+                bench,
+                context,
+                stored,
+                budget=budget,
+                selected=None if any("{" in pin for pin in pins) else selected,
+                name=graph.name,
+            )
             chosen = choose(
                 arrays,
                 selection_arrays(problem, accuracy, memory),

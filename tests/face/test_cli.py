@@ -135,6 +135,15 @@ def test_info_prints_inputs_outputs_and_operators(neo_command, digits_file):
     assert re.search(r"^Conv +4$", out, re.MULTILINE)
 
 
+def test_routines_of_a_workload_are_listed_with_their_schedules(neo_command):
+    status, out, _ = neo_command("routines", "conv n1 c64 hw56 k64 f3 s1 p1 float32", "--threads", "2")
+    assert status == 0
+    rows = dict(line.split() for line in out.splitlines()[2:])
+    assert rows["cpu/reference"] == "1"
+    assert sum(map(int, rows.values())) >= 500
+    assert "cpu:float32/gemm" not in rows
+
+
 def test_routines_targets_and_knobs_list_what_there_is(neo_command):
     assert neo_command("routines") == (0, "\n".join(_native.routine_names()) + "\n", "")
     status, out, err = neo_command("targets")

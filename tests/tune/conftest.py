@@ -15,6 +15,8 @@ def trial(workload, candidate, estimate_us, *, weight=1.0, packed_bytes=0, unmea
         "estimate_us": estimate_us,
         "weight": weight,
         "packed_bytes": packed_bytes,
+        "error": 0.0,
+        "made": False,
     }
 
 

@@ -4,20 +4,31 @@ import math
 
 import neo
 import pytest
-from neo.tune import parse_budget
+from neo.tune import Budget, parse_budget
 
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(False, None), (True, math.inf), ("60s", 60), ("1.5 s", 1.5), ("250ms", 0.25), ("2m", 120), ("1min", 60)],
+    [(True, 60), ("60s", 60), ("1.5 s", 1.5), ("250ms", 0.25), ("2m", 120), ("1min", 60)],
 )
 def test_a_budget_is_a_bool_or_a_time(given, seconds):
-    assert parse_budget(given) == seconds
+    assert parse_budget(given) == Budget(seconds, math.inf)
 
 
-@pytest.mark.parametrize("given", [None, 60, 1, "60", "fast", "-1s", "0s", "", b"60s", "1s 2s"])
+@pytest.mark.parametrize("trials", [1, 500])
+def test_or_a_number_of_trials(trials):
+    assert parse_budget(trials) == Budget(math.inf, trials)
+
+
+def test_false_is_none():
+    assert parse_budget(False) is None
+
+
+@pytest.mark.parametrize("given", [None, 0, -1, 2.5, "60", "fast", "-1s", "0s", "", b"60s", "1s 2s"])
 def test_anything_else_is_an_error(given, model):
-    with pytest.raises(neo.ModelError, match=r"^\[compile\] tune must be a bool or a time\. Got .*, expected True"):
+    with pytest.raises(
+        neo.ModelError, match=r"^\[compile\] tune must be a bool, a time or a number of trials\. Got .*, expected True"
+    ):
         neo.compile(model, tune=given)
 
 

@@ -3,13 +3,14 @@
 import math
 
 import pytest
-from neo.tune import Database, tune_problem
+from neo.tune import Budget, Database, tune_problem
 
 from .conftest import HERE, FakeBench, trial
 
 
-def tune(bench, database=None, seconds=math.inf):
-    return tune_problem(bench, HERE, database, seconds=seconds, clock=bench.clock)
+def tune(bench, database=None, seconds=math.inf, trials=math.inf):
+    budget = None if seconds is None else Budget(seconds, trials)
+    return tune_problem(bench, HERE, database, budget=budget, clock=bench.clock)
 
 
 def test_every_time_is_measured_by_workload_and_put_into_the_problem():
@@ -95,6 +96,16 @@ def test_a_spent_budget_leaves_scaled_estimates_and_keeps_nothing_cut_short(data
     assert [workload for _, workload, _, _ in database.rows()] == ["u"]
 
 
+def test_a_number_of_trials_is_a_budget(database):
+    trials = [trial("u", "a", 100), trial("v", "b", 50), trial("v", "c", 51)]
+    bench = FakeBench(trials, {"a": 1.0, "b": 2.0, "c": 3.0})
+    done = tune(bench, database, trials=2)
+    assert [c[0] for c in bench.calls] == [["a"], ["b"]]
+    assert (done.measured, done.out_of_time) == (2, True)
+    assert [row.candidate for _, _, _, row in database.rows()] == ["a", "b"], "what was measured is kept"
+    assert tune(FakeBench(trials, {"c": 3.0}), database, trials=2).measured == 1
+
+
 def test_without_measuring_stored_times_are_used_and_nothing_is_written(path):
     trials = [trial("v", "a{x=1}", 10), trial("v", "a{x=2}", 20)]
     with Database(path) as database:
@@ -143,7 +154,7 @@ def test_a_long_run_shows_its_progress_between_measurements(monkeypatch, capsys)
         bench := FakeBench(trials, dict.fromkeys("uvw", 1.0), seconds_each=1.5),
         HERE,
         None,
-        seconds=math.inf,
+        budget=Budget(),
         name="net",
         clock=bench.clock,
     )

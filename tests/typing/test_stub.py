@@ -26,6 +26,7 @@ _SAME = {
     "typing.SupportsFloat | typing.SupportsIndex": "float",
     "collections.abc.": "",
     "neo._neo.": "",
+    "numpy.typing.": "",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
@@ -125,13 +125,17 @@ class Explanation:
         measured_sizes: Mapping[str, int],
         *,
         tuning: str = "",
+        schedules: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Explanation:
-        """Of all nodes, or of the wanted one."""
+        """Of all nodes, or of the wanted one.
+
+        `schedules` gives, for the text of a workload, how many schedules each routine has for it.
+        """
         nodes = subject.nodes
         explained = []
         for node, choice, changes in zip(nodes, subject.choices, subject.changes, strict=False):
             if _is_wanted(node, wanted):
-                explained.append(_explain(node, choice, changes))
+                explained.append(_explain(node, choice, changes, schedules))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
         return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, subject, wanted)
@@ -145,7 +149,7 @@ class Explanation:
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
 
-        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
@@ -251,20 +255,32 @@ def _is_wanted(node: Mapping[str, Any], wanted: str | None) -> bool:
     return wanted is None or wanted == node["name"] or wanted in node["outputs"]
 
 
-def _explain(node: Mapping[str, Any], choice: int, changes: Sequence[float]) -> NodeExplanation:
+def _explain(
+    node: Mapping[str, Any],
+    choice: int,
+    changes: Sequence[float],
+    schedules: Callable[[str], Mapping[str, int]] | None = None,
+) -> NodeExplanation:
     options = []
+    known: dict[str, Mapping[str, int]] = {}
     for i, c in enumerate(node["choices"]):
         change = changes[i] if math.isfinite(changes[i]) else None
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
+            note = f"; {c['note']}" if "note" in c else ""
+            if schedules is not None:
+                if c["workload"] not in known:
+                    known[c["workload"]] = schedules(c["workload"])
+                count = known[c["workload"]].get(c["routine"].split("{")[0], 1)
+                note += f"; one of {count} schedules" if count > 1 else ""
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
                     c["routine"],
                     status,
                     c["time_us"],
-                    f"{takes} -> {', '.join(c['outputs'])}{together}",
+                    f"{takes} -> {', '.join(c['outputs'])}{together}{note}",
                     c["measured"],
                     c["estimate_us"],
                     change,

@@ -1,12 +1,13 @@
 """Tuning by measuring: candidates are timed on this machine, and their times kept in a database."""
 
-from neo.tune.budget import parse_budget
+from neo.tune.budget import Budget, parse_budget
 from neo.tune.choose import Chosen, choose
 from neo.tune.database import Database, Row, Verdict, default_path
 from neo.tune.machine import Context
 from neo.tune.measure import Tuning, tune_problem
 
 __all__ = [
+    "Budget",
     "Chosen",
     "Context",
     "Database",

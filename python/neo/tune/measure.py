@@ -13,8 +13,13 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
+import numpy as np
+
+from neo.tune.budget import Budget
+from neo.tune.cost_model import CostModel
 from neo.tune.database import Database, Row, Verdict
 from neo.tune.machine import Context
+from neo.tune.search import Race, Search, SearchBench
 
 __all__ = ["Tuning", "routine_ratios", "tune_problem"]
 
@@ -30,7 +35,7 @@ _COUNTS = 0.03
 _PROGRESS_SECONDS = 2.0
 
 
-class Bench(Protocol):
+class Bench(SearchBench, Protocol):
     """What tuning needs of ``_native.Bench``."""
 
     @property
@@ -42,6 +47,7 @@ class Bench(Protocol):
     def measure(
         self, indices: Sequence[int], residence: str, seconds: float | None = None
     ) -> list[tuple[float | None, int, str]]: ...
+    def chosen(self, choices: Sequence[int]) -> list[int]: ...
     def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None: ...
 
 
@@ -69,6 +75,8 @@ class Tuning:
         timed against the default's.
     reason : str
         Why they were not timed against each other, where they should have been.
+    note : str
+        What the cost model could not do; empty where it could.
     """
 
     measured: int
@@ -80,8 +88,12 @@ class Tuning:
     verdict: Verdict | None = None
     chosen: str = "unchecked"
     reason: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
+        return self._text() + (f"; {self.note}" if self.note else "")
+
+    def _text(self) -> str:
         text = f"{self.measured} times measured in {self.seconds:.1f} s, {self.stored} from the database"
         text += f", {self.estimated} estimated" + (" (the budget was spent)" if self.out_of_time else "")
         if self.chosen == "same":
@@ -109,7 +121,9 @@ def tune_problem(
     context: Context,
     database: Database | None,
     *,
-    seconds: float | None,
+    budget: Budget | None,
+    selected: Callable[[], Sequence[int]] | None = None,
+    model: CostModel | None = None,
     name: str = "",
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuning:
@@ -123,39 +137,133 @@ def tune_problem(
         What stored times must have been measured in.
     database : Database or None
         Where times are kept; read only where nothing is measured.
-    seconds : float or None
-        How long to measure, infinite: until everything is; None: nothing is measured.
+    budget : Budget or None
+        How long to measure; None: nothing is measured.
+    selected : callable, optional
+        The trials that would be chosen by the times that the problem has now, one per use. With it the schedules of
+        what is chosen are searched, and the best of them offered to the problem.
+    model : CostModel, optional
+        Which schedules to try first; the default is the one that comes with neo.
     name : str
         For the progress bar.
     clock : callable
         Seconds; a test gives its own.
     """
-    trials = bench.trials
+    trials = list(bench.trials)
     groups = _groups(trials, bench.residence)
+    residences = {g.workload: g.residence for g in groups}
     times: list[float | None] = [None] * len(trials)
-    stored = _take_stored(groups, trials, context, database, times)
-    start = clock()
-    deadline = math.inf if seconds is None else start + seconds
-    measured = 0
-    out_of_time = False
-    missing = [g for g in groups if g.indices] if seconds is not None else []
+    rows = _lookup(groups, context, database)
+    stored = _take_stored(groups, trials, rows, times)
+    search = None
+    if selected is not None:
+        # The same draws each time: what was found does not depend on luck.
+        search = Search(bench, residences, model or CostModel(), np.random.default_rng(0))
+        stored += search.take_stored(rows, times)
+    run = _Run(bench, context, database, budget, clock)
+    missing = [g for g in groups if g.indices] if budget is not None else []
+    note = ""
     with _Progress(name, sum(len(g.indices) for g in missing), clock) as progress:
-        for group in sorted(missing, key=lambda g: -g.importance):
+        run.candidates(missing, trials, times, progress)
+        if search is not None:
+            if budget is not None and selected is not None and not run.out_of_time:
+
+                def chosen() -> Sequence[int]:
+                    search.offer(times)
+                    _price(bench, times)
+                    return selected()
+
+                search.run(chosen, run.race(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
+                note = search.note
+            search.offer(times)
+    ratios = _price(bench, times)
+    estimated = sum(us is None for us in times[: len(trials)])
+    seconds = clock() - run.start if run.measured else 0.0
+    return Tuning(run.measured, stored, estimated, seconds, run.out_of_time, ratios, note=note)
+
+
+class _Run:
+    """What is measured now, within a budget."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        context: Context,
+        database: Database | None,
+        budget: Budget | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._bench = bench
+        self._context = context
+        self._database = database
+        self._budget = budget or Budget(0.0, 0.0)
+        self._clock = clock
+        self.start = clock()
+        self.measured = 0
+        self._tried = 0
+        self.out_of_time = False
+        self._cut = False
+
+    def seconds_left(self) -> float:
+        """Until the budget is spent."""
+        return self.start + self._budget.seconds - self._clock()
+
+    def trials_left(self) -> float:
+        """That may still be measured."""
+        left = self._budget.trials - self._tried
+        self.out_of_time = self.out_of_time or left < 1
+        return left
+
+    def go_on(self) -> bool:
+        """Whether there is time left."""
+        self.out_of_time = self.out_of_time or self.seconds_left() <= 0
+        return not self.out_of_time
+
+    def candidates(
+        self,
+        groups: Sequence[_Group],
+        trials: Sequence[Mapping[str, Any]],
+        times: list[float | None],
+        progress: _Progress,
+    ) -> None:
+        """Measure the problem's own candidates, those that weigh most first."""
+        for group in sorted(groups, key=lambda g: -g.importance):
             for batch in _batches(group.indices, trials):
-                left = deadline - clock()
-                if left <= 0:
-                    out_of_time = True
-                    break
-                found = bench.measure(batch, group.residence, None if math.isinf(left) else left)
-                # What the deadline cut short is good enough for now, not for later.
-                cut = clock() >= deadline
-                out_of_time = out_of_time or cut
-                for i, (time_us, _, _) in zip(batch, found, strict=True):
+                left = self.trials_left()
+                if not self.go_on() or left < 1:
+                    return
+                part = batch[: int(min(left, len(batch)))]
+                self.out_of_time = len(part) < len(batch)
+                found = self.race(progress)(part, group.residence)
+                for i, (time_us, _, _) in zip(part, found, strict=True):
                     times[i] = time_us
-                    measured += time_us is not None
-                if database is not None and not cut:
-                    database.store(context, group.workload, group.residence, list(_rows(batch, found, trials)))
-                progress.advance(len(batch))
+                self.store(group.workload, group.residence, list(_rows(part, found, trials)))
+
+    def race(self, progress: _Progress) -> Race:
+        """Measures trials of one workload against each other."""
+
+        def measure(indices: Sequence[int], residence: str, known: int = 0) -> list[tuple[float | None, int, str]]:
+            left = self.seconds_left()
+            found = self._bench.measure(indices, residence, None if math.isinf(left) else max(left, 0.0))
+            # What the deadline cut short is good enough for now, not for later.
+            self._cut = self.seconds_left() <= 0
+            self.out_of_time = self.out_of_time or self._cut
+            self.measured += sum(time_us is not None for time_us, _, _ in found[known:])
+            self._tried += len(found) - known
+            progress.advance(len(found) - known)
+            return found
+
+        return measure
+
+    def store(self, workload: str, residence: str, rows: Sequence[Row]) -> None:
+        """Keep what was measured last."""
+        if self._database is not None and not self._cut:
+            self._database.store(self._context, workload, residence, rows)
+
+
+def _price(bench: Bench, times: Sequence[float | None]) -> dict[str, tuple[int, float]]:
+    """Put times into the problem, and in place of those that are missing scaled estimates."""
+    trials = bench.trials
     ratios = routine_ratios((t["routine"], t["estimate_us"], us) for t, us in zip(trials, times, strict=True))
     if ratios:
         every = statistics.median(ratio for _, ratio in ratios.values())
@@ -164,8 +272,7 @@ def tune_problem(
             for t, us in zip(trials, times, strict=True)
         ]
         bench.price(filled, [us is not None for us in times])
-    estimated = sum(us is None for us in times)
-    return Tuning(measured, stored, estimated, clock() - start if missing else 0.0, out_of_time, ratios)
+    return ratios
 
 
 def routine_ratios(times: Iterator[tuple[str, float, float | None]]) -> dict[str, tuple[int, float]]:
@@ -179,8 +286,9 @@ def routine_ratios(times: Iterator[tuple[str, float, float | None]]) -> dict[str
 
 def problem_digest(bench: Bench, choices: Sequence[int], limits: object) -> str:
     """Names a problem together with a selection of it: what a verdict is about."""
-    trials = [(t["workload"], t["candidate"], t["weight"]) for t in bench.trials]
-    text = json.dumps([trials, [int(c) for c in choices], limits])
+    trials = [(t["workload"], t["candidate"], t["weight"]) for t in bench.trials if not t["made"]]
+    chosen = [bench.trial(i)["candidate"] for i in bench.chosen(choices)]
+    text = json.dumps([trials, chosen, limits])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -202,24 +310,27 @@ def _groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[_Group]
     return groups
 
 
+def _lookup(
+    groups: Sequence[_Group], context: Context, database: Database | None
+) -> dict[tuple[str, str], dict[str, Row]]:
+    """What is stored of the groups' workloads."""
+    return {} if database is None else database.lookup(context, [(g.workload, g.residence) for g in groups])
+
+
 def _take_stored(
     groups: list[_Group],
     trials: Sequence[Mapping[str, Any]],
-    context: Context,
-    database: Database | None,
+    found: Mapping[tuple[str, str], Mapping[str, Row]],
     times: list[float | None],
 ) -> int:
     """Fill in stored times, and leave in the groups what has none; how many there were."""
-    if database is None:
-        return 0
-    found = database.lookup(context, [(g.workload, g.residence) for g in groups])
     count = 0
     for k, group in enumerate(groups):
-        rows = found[group.workload, group.residence]
-        known = [i for i in group.indices if trials[i]["candidate"] in rows]
-        for i in known:
-            times[i] = rows[trials[i]["candidate"]].time_us
-            count += times[i] is not None
+        rows = found.get((group.workload, group.residence), {})
+        for i in group.indices:
+            if trials[i]["candidate"] in rows:
+                times[i] = rows[trials[i]["candidate"]].time_us
+                count += times[i] is not None
         groups[k] = replace(group, indices=tuple(i for i in group.indices if trials[i]["candidate"] not in rows))
     return count
 

@@ -12,7 +12,7 @@ const char* reject_depthwise(const ConvShape& s) {
   return nullptr;
 }
 
-DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes) {
+DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes, int64_t lines) {
   DepthwisePlan plan;
   plan.shape = s;
   plan.lanes = lanes;
@@ -20,7 +20,7 @@ DepthwisePlan plan_depthwise(const ConvShape& s, int64_t lanes) {
   const int64_t planes = std::max<int64_t>(1, s.n * vectors);
   const int64_t wanted =
       std::clamp<int64_t>(ceil_div(s.flops() / 250000, planes), 1, std::max<int64_t>(1, 48 / planes));
-  plan.rows = std::max<int64_t>(1, ceil_div(s.oh, wanted));
+  plan.rows = std::max<int64_t>(1, lines > 0 ? std::min(lines, s.oh) : ceil_div(s.oh, wanted));
   plan.chunks = ceil_div(s.oh, plan.rows);
   plan.tasks = s.n * vectors * plan.chunks;
   return plan;

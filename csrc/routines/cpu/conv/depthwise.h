@@ -23,7 +23,8 @@ constexpr int64_t kDepthwiseMaxRows = 64;  // of taps
 
 // Null where the routine takes the problem; else why not.
 const char* reject_depthwise(const ConvShape& shape);
-DepthwisePlan plan_depthwise(const ConvShape& shape, int64_t lanes);
+// `lines`: output rows per task; 0: chosen by the shape.
+DepthwisePlan plan_depthwise(const ConvShape& shape, int64_t lanes, int64_t lines = 0);
 
 // Share of the FMA peak that the sums reach from the private cache.
 double depthwise_efficiency(const ConvShape& shape);

@@ -16,6 +16,7 @@ struct FirstLayerSchedule {
   int64_t oc_bn = 16;
   int64_t reg_n = 0;       // pixels per register block; 0: as many as the registers hold
   int64_t oc_vectors = 4;  // vectors of output channels per register block
+  int64_t lines = 0;       // output rows per task; 0: chosen by the shape
 };
 
 struct FirstLayerPlan {

@@ -2,6 +2,8 @@
 #include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/loop_nest.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
@@ -12,12 +14,63 @@ const TileKernels& tiles_of(const Target& target) {
   return NEO_PICK_TIER(target.isa, tile_kernels)();
 }
 
-FirstLayerSchedule schedule_with(int64_t oc_vectors, int64_t reg_n, const Target& target) {
+FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes) {
   FirstLayerSchedule s;
-  s.oc_bn = target.lanes();
-  s.oc_vectors = oc_vectors;
-  s.reg_n = reg_n;
+  s.oc_bn = lanes;
+  s.oc_vectors = schedule.at("oc_bn") / lanes;
+  s.reg_n = schedule.at("reg_n");
+  s.lines = value_of(schedule, "lines");
   return s;
+}
+
+// The schedules:
+//   oc_bn, reg_n  output channels and pixels per register block
+//   lines         output rows per task, as far as their inputs stay in the second-level cache
+Space first_layer_space(const ConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMostParts = 48;
+  const int64_t lanes = kernels.lanes, vectors = ceil_div(shape.oc, lanes);
+  std::vector<int64_t> widths, rows;
+  for (int64_t v = 1; v <= std::min<int64_t>(vectors, kTileVectors); ++v) widths.push_back(v * lanes);
+  for (int64_t r = kTileRows; r >= 1; --r) rows.push_back(r);
+  const auto plan = [&](std::span<const int64_t> v, int64_t lines) {
+    return plan_first_layer(shape, {lanes, v[1], v[0] / lanes, lines}, kernels);
+  };
+  const auto allows = [&](std::span<const int64_t> v) {
+    const int64_t most = kernels.max_rows[v[0] / lanes];
+    if (v[1] > most || v[1] * 3 < most) return false;
+    // A row is cut into equal blocks.
+    const int64_t tiles = ceil_div(shape.ow, v[1]);
+    if (v[1] != most && (tiles == ceil_div(shape.ow, most) || v[1] != ceil_div(shape.ow, tiles))) return false;
+    return v[2] == 0 || (plan(v, v[2]).rows == v[2] && plan(v, 0).rows != v[2]);
+  };
+  return Space(
+      {{"oc_bn", widths}, {"reg_n", rows}, {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)}},
+      allows);
+}
+
+LoopNest first_layer_loops(const ConvProblem& problem, const FirstLayerPlan& plan) {
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const ConvShape& s = plan.shape;
+  LoopNest l;
+  l.weights = l.task_weights = real(first_layer_weight_size(plan)) * 4;
+  l.flops = l.weights / 2 * real(s.n * s.oh * s.ow);
+  l.rows = real(s.ow) / real(ceil_div(s.ow, plan.schedule.reg_n));
+  l.full_rows = real(plan.schedule.reg_n);
+  l.vectors = real(plan.vectors) / real(plan.panels);
+  l.reduction = real(s.ic * s.taps());
+  l.inner = 1;
+  l.block_bytes = l.reduction * l.vectors * real(plan.lanes) * 4;
+  l.pixel_bytes = real(s.ic * s.kh) * l.rows * real(s.stride_w) * 4;
+  l.task_inputs = l.workspace = real(plan.workspace_size) * 4;
+  l.task_outputs = real(plan.rows * s.ow * plan.vectors * plan.lanes) * 4;
+  l.inputs = real(s.n * s.ic * s.ih * s.iw) * 4;
+  l.outputs = problem.traffic_bytes(1, plan.lanes) - l.inputs;
+  l.tasks = real(plan.tasks);
+  l.moved = l.task_inputs / 4 * l.tasks;
+  l.input_reads = l.task_inputs * l.tasks * real(plan.panels);
+  l.weight_reads = l.weights * real(s.n * s.oh);
+  l.sweep_bytes = l.block_bytes + l.pixel_bytes;
+  return l;
 }
 
 struct FirstLayerCall {
@@ -78,40 +131,39 @@ class FirstLayerRoutine final : public ConvRoutine {
   std::string_view name() const override { return "cpu:float32/direct_nchw"; }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    constexpr double kEfficiency = 0.9;
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const TileKernels& kernels = tiles_of(target);
-    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     std::optional<Candidate> best;
     for (int64_t oc_vectors : {4, 3, 2, 1}) {
-      const FirstLayerSchedule schedule = schedule_with(oc_vectors, kernels.max_rows[oc_vectors], target);
-      const FirstLayerPlan plan = plan_first_layer(shape, schedule, kernels);
+      const Schedule schedule = {{"oc_bn", oc_vectors * target.lanes()},
+                                 {"reg_n", tiles_of(target).max_rows[oc_vectors]}};
+      const FirstLayerPlan plan = plan_of(problem, schedule, target);
       if (oc_vectors > plan.vectors) continue;
-      const int64_t weights = first_layer_weight_size(plan);
-      const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
-      const double rows = static_cast<double>(shape.ow) / static_cast<double>(ceil_div(shape.ow, schedule.reg_n));
-      const double panel_bytes = static_cast<double>(weights) / static_cast<double>(plan.panels) * 4;
-      const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
-      const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), true);
-      const double time_us = tasks_us(flops, kEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
-                                      split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target,
-                                      static_cast<double>(weights) * 4);
-      if (best && best->cost.time_us <= time_us) continue;
-      Candidate c = conv_candidate(workload, problem, 1, target.lanes());
-      c.schedule = {{"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};
-      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.y, target);
-      c.cost.packed_bytes = (weights + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
-      c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
-      best = std::move(c);
+      Candidate c = candidate_of(workload, problem, plan, schedule, target);
+      if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
     }
     return {std::move(*best)};
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return first_layer_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tiles_of(target));
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return candidate_of(workload, problem, plan_of(problem, schedule, target), schedule, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return first_layer_loops(problem, plan_of(problem, candidate.schedule, target));
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    const FirstLayerSchedule schedule =
-        schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
+    const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
     return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                             tiles_of(target), NEO_PICK_TIER(target.isa, row_kernels)(), packed);
   }
@@ -124,8 +176,37 @@ class FirstLayerRoutine final : public ConvRoutine {
     if (problem.epilogue.residual == problem.x) return "the input is the residual too";
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const ConvShape shape = problem.geometry.shape(ones, ones);
-    if (const char* why = reject_first_layer(shape, schedule_with(1, 0, target), target.lanes())) return why;
+    FirstLayerSchedule schedule;
+    schedule.oc_bn = target.lanes();
+    if (const char* why = reject_first_layer(shape, schedule, target.lanes())) return why;
     return std::nullopt;
+  }
+
+ private:
+  static FirstLayerPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_first_layer(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
+                            first_layer_schedule(schedule, target.lanes()), tiles_of(target));
+  }
+
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const FirstLayerPlan& plan,
+                                const Schedule& schedule, const Target& target) {
+    constexpr double kEfficiency = 0.9;
+    const ConvShape& shape = plan.shape;
+    const int64_t weights = first_layer_weight_size(plan);
+    const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
+    const double rows = static_cast<double>(shape.ow) / static_cast<double>(ceil_div(shape.ow, plan.schedule.reg_n));
+    const double panel_bytes = static_cast<double>(weights) / static_cast<double>(plan.panels) * 4;
+    const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
+    const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), true);
+    Candidate c = conv_candidate(workload, problem, 1, target.lanes());
+    c.schedule = schedule;
+    c.cost.time_us = tasks_us(flops, kEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
+                              split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target,
+                              static_cast<double>(weights) * 4) +
+                     activation_us(problem.epilogue, *problem.y, target);
+    c.cost.packed_bytes = (weights + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
+    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    return c;
   }
 };
 

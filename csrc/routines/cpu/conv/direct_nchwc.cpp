@@ -1,6 +1,7 @@
 #include "routines/cpu/conv/direct_nchwc.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "routines/cpu/conv/output_panel.h"
 #include "routines/cpu/gemm/split.h"
@@ -86,7 +87,7 @@ struct WeightsAhead {
     const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
     const int64_t first = (panels + 1) * plan.panel_chunk;
     WeightsAhead ahead;
-    if (first >= plan.panels || tiles == 0) return ahead;
+    if (first >= plan.panels || tiles == 0 || plan.passes > 1 || plan.schedule.ahead == 1) return ahead;
     const int64_t k = s.group_ic() * s.taps();
     ahead.weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
     ahead.step = ceil_div(plan.schedule.oc_vectors * plan.lanes, tiles);
@@ -112,23 +113,47 @@ void fetch_input(const DirectPlan& plan, const ConvOperands& args, IndexRange pi
   t.ahead = args.ahead + pixels.begin * plan.lanes + panel * floats;
 }
 
-// The part of a tile that depends only on image, group and panel.
-Tile make_tile(const DirectPlan& plan, const ConvOperands& args, int64_t image, int64_t group, IndexRange vectors) {
+// The part of a tile that depends only on image, group, panel and pass.
+Tile make_tile(const DirectPlan& plan, const ConvOperands& args, int64_t image, int64_t group, IndexRange vectors,
+               int64_t pass) {
   const ConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), ic = group * group_ic, ic_bn = plan.schedule.ic_bn;
+  const int64_t block_size = std::min(ic_bn, group_ic), blocks = ceil_div(group_ic, block_size);
+  const int64_t first_block = pass * plan.pass, last_block = std::min(blocks, first_block + plan.pass);
   Tile t;
-  t.src = args.src + image * args.src_batch + ic / ic_bn * args.src_channel + ic % ic_bn;
+  t.src = args.src + image * args.src_batch + (ic / ic_bn + first_block) * args.src_channel + ic % ic_bn;
   t.step = s.stride_w * ic_bn;
-  t.block_size = std::min(ic_bn, group_ic);
-  t.blocks = ceil_div(group_ic, t.block_size);
-  t.last_size = group_ic - (t.blocks - 1) * t.block_size;
+  t.block_size = block_size;
+  t.blocks = last_block - first_block;
+  t.last_size = last_block < blocks ? block_size : group_ic - (blocks - 1) * block_size;
   t.block_stride = args.src_channel;
   const int64_t first_column = (group * plan.group_vectors + vectors.begin) * plan.lanes;
-  t.weight = args.weight + first_column * group_ic * s.taps();
   t.weight_step = vectors.size() * plan.lanes;
+  t.weight = args.weight + (first_column * group_ic + first_block * block_size * t.weight_step) * s.taps();
   t.weight_taps = s.taps();
-  if (args.bias) t.bias = args.bias + first_column;
+  if (args.bias && pass == 0) t.bias = args.bias + first_column;
   return t;
+}
+
+// The outputs of one pass of one image: later ones add to what the one before left there.
+BlockedOutput make_output(const DirectPlan& plan, const ConvOperands& args, int64_t image, int64_t pass) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  BlockedOutput output;
+  output.dst = args.dst + image * args.dst_batch;
+  output.dst_block = args.dst_channel;
+  if (pass > 0) {
+    output.residual = output.dst;
+    output.residual_block = output.dst_block;
+  } else if (args.residual) {
+    output.residual = args.residual + image * args.residual_batch;
+    output.residual_block = args.residual_channel;
+  }
+  output.oc_bn = plan.schedule.oc_bn;
+  const bool is_last = pass + 1 == plan.passes;
+  output.lo = is_last ? args.lo : -kInfinity;
+  output.hi = is_last ? args.hi : kInfinity;
+  if (is_last) output.activation = args.activation;
+  return output;
 }
 
 }  // namespace
@@ -170,7 +195,7 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t rows = tile_rows(plan, kernels, widest.size());
   const int64_t pixels = s.oh * s.ow;
   const int64_t row_tiles = s.oh * ceil_div(s.ow, rows), flat_tiles = ceil_div(pixels, rows);
-  plan.flat = plan.contiguous || row_tiles * 20 > flat_tiles * 23;
+  plan.flat = plan.contiguous || (schedule.line == 0 ? row_tiles * 20 > flat_tiles * 23 : schedule.line == 2);
 
   // About a million operations per task or more, at most 48 tasks, four tiles at least where there are as many.
   const int64_t tiles = plan.flat ? flat_tiles : row_tiles;
@@ -178,11 +203,18 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t wanted = ceil_div(worthwhile_tasks(direct_work(s)), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
   const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
-  plan.chunk = std::max<int64_t>(1, ceil_div(units, splits)) * (plan.flat ? rows : 1);
+  const int64_t part = std::max<int64_t>(1, ceil_div(units, splits));
+  plan.chunk =
+      (schedule.chunk > 0 ? std::min(schedule.chunk, std::max<int64_t>(1, units)) : part) * (plan.flat ? rows : 1);
   plan.chunks = ceil_div(plan.flat ? pixels : s.oh, plan.chunk);
-  plan.panel_chunk =
-      ceil_div(plan.panels, std::clamp<int64_t>(ceil_div(wanted, splits), 1, std::max<int64_t>(1, plan.panels)));
+  const int64_t most_panels = std::max<int64_t>(1, plan.panels);
+  plan.panel_chunk = schedule.panels > 0
+                         ? std::min(schedule.panels, most_panels)
+                         : ceil_div(plan.panels, std::clamp<int64_t>(ceil_div(wanted, splits), 1, most_panels));
   plan.panel_chunks = plan.panels == 0 ? 0 : ceil_div(plan.panels, plan.panel_chunk);
+  const int64_t blocks = ceil_div(s.group_ic(), std::min(schedule.ic_bn, s.group_ic()));
+  plan.pass = schedule.ic > 0 ? std::min(ceil_div(schedule.ic, schedule.ic_bn), blocks) : blocks;
+  plan.passes = ceil_div(blocks, plan.pass);
   plan.tasks = s.n * s.groups * plan.chunks * plan.panel_chunks;
   return plan;
 }
@@ -244,47 +276,45 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
     const int64_t group = task / plan.panel_chunks % s.groups;
     const int64_t chunk = task / (plan.panel_chunks * s.groups) % plan.chunks;
     const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
-    BlockedOutput output;
-    output.dst = args.dst + image * args.dst_batch;
-    output.dst_block = args.dst_channel;
-    if (args.residual) output.residual = args.residual + image * args.residual_batch;
-    output.residual_block = args.residual_channel;
-    output.oc_bn = plan.schedule.oc_bn;
-    output.lo = args.lo;
-    output.hi = args.hi;
-    output.activation = args.activation;
     WeightsAhead ahead =
         WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels);
-    const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
-    for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
+    const int64_t first_panel = panels * plan.panel_chunk;
+    const int64_t panel_count = std::min(plan.panel_chunk, plan.panels - first_panel);
+    const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
+    // Every panel of one line after the other, or every line of one panel.
+    const bool lines_outside = plan.schedule.order == 1;
+    const int64_t outer = lines_outside ? lines : 1, inner = lines_outside ? 1 : lines;
+    for (int64_t part = 0; part < outer * panel_count * plan.passes; ++part) {
+      const int64_t pass = part % plan.passes, p = first_panel + part / plan.passes % panel_count;
       const IndexRange vectors = panel_vectors(plan, p);
       const int64_t first_oc = vectors.begin * plan.lanes;
-      const OutputPanel panel = make_output_panel(output, group * s.group_oc() + first_oc, vectors.size(), plan.lanes,
-                                                  std::min(vectors.size() * plan.lanes, s.group_oc() - first_oc));
-      Tile tile = make_tile(plan, args, image, group, vectors);
+      const OutputPanel panel =
+          make_output_panel(make_output(plan, args, image, pass), group * s.group_oc() + first_oc, vectors.size(),
+                            plan.lanes, std::min(vectors.size() * plan.lanes, s.group_oc() - first_oc));
+      Tile tile = make_tile(plan, args, image, group, vectors, pass);
       tile.taps = taps.taps;
       tile.scratch = scratch;
       const int64_t most = tile_rows(plan, kernels, vectors.size());
-      const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
-      for (int64_t line = 0; line < lines; ++line) {
+      const int64_t first_line = lines_outside ? part / (plan.passes * panel_count) : 0;
+      for (int64_t line = first_line; line < first_line + inner; ++line) {
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
         const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
         const int64_t tiles = ceil_div(pixels, most);
         int64_t inactive = 0;
         for (int64_t i = 0; i < tiles; ++i) {
-          const IndexRange part = even_part(pixels, tiles, i);
-          taps.build(plan, first + part.begin, part.size());
+          const IndexRange part_of_line = even_part(pixels, tiles, i);
+          taps.build(plan, first + part_of_line.begin, part_of_line.size());
           tile.tap_count = taps.count;
           if (args.ahead) {
-            fetch_input(plan, args, part, p, tile);
+            fetch_input(plan, args, part_of_line, p, tile);
           } else {
             ahead.next(tile);
           }
-          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel, first + part.begin,
-                          part.size());
+          run_output_tile(kernels.rows[vectors.size()][part_of_line.size()], kernels, tile, panel,
+                          first + part_of_line.begin, part_of_line.size());
           if (i + 1 == tiles || (i + 1) % kTilesToActivate == 0) {
-            activate_output(panel, first + inactive, part.end - inactive);
-            inactive = part.end;
+            activate_output(panel, first + inactive, part_of_line.end - inactive);
+            inactive = part_of_line.end;
           }
         }
       }

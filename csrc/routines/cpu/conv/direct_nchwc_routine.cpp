@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/direct_nchwc.h"
+#include "routines/cpu/conv/direct_nchwc_space.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
 
@@ -12,15 +13,6 @@ namespace {
 
 const TileKernels& tiles_of(const Target& target) {
   return NEO_PICK_TIER(target.isa, tile_kernels)();
-}
-
-// The layout's block is the vector width, so that all routines of a target agree; a register block has several.
-DirectSchedule schedule_with(int64_t oc_vectors, int64_t reg_n, const Target& target) {
-  DirectSchedule s;
-  s.ic_bn = s.oc_bn = target.lanes();
-  s.oc_vectors = oc_vectors;
-  s.reg_n = reg_n;
-  return s;
 }
 
 double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {
@@ -51,8 +43,8 @@ struct DirectCall {
 class DirectStep final : public KernelStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
-             const TileKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+             const Target& target, PackedStore& packed)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(tiles_of(target)) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
@@ -100,33 +92,48 @@ class DirectRoutine final : public ConvRoutine {
  public:
   std::string_view name() const override { return "cpu:float32/direct_nchwc"; }
 
+  // The largest register blocks, all else as the shape decides. The layout's block is the vector width, so that all
+  // routines of a target agree.
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvShape shape = shape_of(problem);
     const TileKernels& kernels = tiles_of(target);
-    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
     for (int64_t oc_vectors : {4, 2, 3, 1}) {
-      const DirectSchedule schedule = schedule_with(oc_vectors, kernels.max_rows[oc_vectors], target);
-      const DirectPlan plan = plan_direct(shape, schedule, kernels);
-      if (oc_vectors > plan.group_vectors) continue;
-      Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
-      c.schedule = {{"ic_bn", schedule.ic_bn}, {"oc_bn", oc_vectors * target.lanes()}, {"reg_n", schedule.reg_n}};
-      c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
-      c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
-      all.push_back(std::move(c));
+      const Schedule schedule = {
+          {"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", kernels.max_rows[oc_vectors]}};
+      const DirectPlan plan = plan_direct(shape, direct_schedule(schedule, lanes), kernels);
+      if (oc_vectors <= plan.group_vectors) all.push_back(candidate_of(workload, problem, plan, schedule, target));
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });
     return all;
   }
 
+  Space space(const Workload& workload, const Target& target) const override {
+    return direct_space(shape_of(*read_conv(workload, nullptr)), tiles_of(target));
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const DirectPlan plan = plan_direct(shape_of(problem), direct_schedule(schedule, target.lanes()), tiles_of(target));
+    return candidate_of(workload, problem, plan, schedule, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const TileKernels& kernels = tiles_of(target);
+    return direct_loops(
+        problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
+  }
+
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    const DirectSchedule schedule =
-        schedule_with(candidate.schedule.at("oc_bn") / target.lanes(), candidate.schedule.at("reg_n"), target);
-    return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                        tiles_of(target), packed);
+    return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
+                                        direct_schedule(candidate.schedule, target.lanes()), target, packed);
   }
 
  protected:
@@ -140,8 +147,23 @@ class DirectRoutine final : public ConvRoutine {
     ConvShape shape = problem.geometry.shape(ones, ones);
     shape.iw = smallest.back();
     if (problem.geometry.axes == 2) shape.ih = smallest[2];
-    if (const char* why = reject_direct(shape, schedule_with(1, 0, target), target.lanes())) return why;
+    const DirectSchedule schedule = direct_schedule({{"oc_bn", target.lanes()}, {"reg_n", 0}}, target.lanes());
+    if (const char* why = reject_direct(shape, schedule, target.lanes())) return why;
     return std::nullopt;
+  }
+
+ private:
+  static ConvShape shape_of(const ConvProblem& problem) {
+    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
+  }
+
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectPlan& plan,
+                                const Schedule& schedule, const Target& target) {
+    Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
+    c.schedule = schedule;
+    c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
+    c.cost.packed_bytes = (direct_weight_size(plan) + (problem.bias ? direct_bias_size(plan) : 0)) * 4;
+    return c;
   }
 };
 

@@ -63,7 +63,8 @@ DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& sc
   plan.along_row = runs_along_row(s);
   plan.inner = plan.along_row ? s.kw / phase_period(s) : s.group_ic();
   plan.taps = tap_count(s);
-  plan.channel_tiles = ceil_div(s.group_oc(), kernels.max_rows[schedule.vectors]);
+  const int64_t most_rows = kernels.max_rows[schedule.vectors];
+  plan.channel_tiles = ceil_div(s.group_oc(), schedule.rows > 0 ? std::min(schedule.rows, most_rows) : most_rows);
 
   const int64_t panel = schedule.vectors * plan.lanes;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n * s.groups));
@@ -71,9 +72,10 @@ DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& sc
     plan.buffer = RowBuffer::of(s, plan.lines, round_up(plan.columns, plan.lanes));
     return s.group_ic() * plan.buffer.rows * plan.buffer.row;
   };
-  plan.lines = std::max<int64_t>(1, ceil_div(s.oh, wanted));
-  const int64_t parts = s.oh < wanted ? ceil_div(wanted, std::max<int64_t>(1, s.oh)) : 1;
-  plan.columns = parts == 1 ? s.ow : round_up(ceil_div(s.ow, parts), 2 * panel);
+  plan.lines = std::max<int64_t>(1, schedule.lines > 0 ? std::min(schedule.lines, s.oh) : ceil_div(s.oh, wanted));
+  const int64_t fitting = s.oh < wanted ? ceil_div(wanted, std::max<int64_t>(1, s.oh)) : 1;
+  const int64_t parts = schedule.parts > 0 ? schedule.parts : fitting;
+  plan.columns = parts == 1 ? s.ow : round_up(ceil_div(s.ow, parts), schedule.parts > 0 ? panel : 2 * panel);
   while (plan.lines > 1 && workspace() > kWorkspaceGoal) --plan.lines;
   while (plan.columns > panel && workspace() > kWorkspaceGoal) plan.columns = round_up(plan.columns / 2, panel);
   plan.workspace_size = workspace();

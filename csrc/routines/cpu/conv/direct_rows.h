@@ -13,6 +13,10 @@ namespace neo {
 
 struct DirectRowsSchedule {
   int64_t vectors = 4;  // of pixels per register block, 1 ... kTileVectors
+  // 0: chosen by the shape.
+  int64_t rows = 0;   // output channels per register block
+  int64_t lines = 0;  // output rows per task, at most as many as the second-level cache holds
+  int64_t parts = 0;  // that an output row is cut into
 };
 
 struct DirectRowsPlan {

@@ -5,6 +5,8 @@
 #include "routines/cpu/conv/direct_rows.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/loop_nest.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
@@ -37,6 +39,75 @@ double estimate_us(const ConvProblem& problem, const DirectRowsPlan& plan, const
   const TaskSplit split = split_of(plan);
   return tasks_us(static_cast<double>(s.flops()), ideal / cycles, split.serial ? 1 : split.tasks,
                   problem.traffic_bytes(1, 1), target);
+}
+
+DirectRowsSchedule rows_schedule(const Schedule& schedule, int64_t lanes) {
+  return {schedule.at("pixels") / lanes, value_of(schedule, "rows"), value_of(schedule, "lines"),
+          value_of(schedule, "parts")};
+}
+
+// The schedules:
+//   pixels, rows  pixels and output channels per register block
+//   lines         output rows per task
+//   parts         that an output row is cut into
+Space rows_space(const ConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMostParts = 24;
+  const int64_t lanes = kernels.lanes;
+  std::vector<int64_t> pixels, rows = {0};
+  for (int64_t v = kTileVectors; v >= 1; --v) pixels.push_back(v * lanes);
+  for (int64_t r = 1; r <= std::min<int64_t>(kTileRows, shape.group_oc()); ++r) rows.push_back(r);
+  const auto allows = [&](std::span<const int64_t> v) {
+    const DirectRowsSchedule s = {v[0] / lanes, v[1], v[2], v[3]};
+    const int64_t limit = kernels.max_rows[s.vectors], channels = shape.group_oc();
+    if (s.rows > limit || (s.rows > 0 && s.rows * 3 < std::min(limit, channels))) return false;
+    const DirectRowsPlan plan = plan_direct_rows(shape, s, kernels);
+    const auto is_same = [&](int64_t DirectRowsSchedule::*parameter) {
+      if (s.*parameter == 0) return false;
+      DirectRowsSchedule without = s;
+      without.*parameter = 0;
+      const DirectRowsPlan other = plan_direct_rows(shape, without, kernels);
+      return other.channel_tiles == plan.channel_tiles && other.lines == plan.lines && other.columns == plan.columns;
+    };
+    for (auto parameter : {&DirectRowsSchedule::rows, &DirectRowsSchedule::lines, &DirectRowsSchedule::parts}) {
+      if (is_same(parameter)) return false;
+    }
+    // What a parameter asks for and does not get is another schedule.
+    return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) &&
+           (s.lines == 0 || s.lines == plan.lines) && (s.parts == 0 || s.parts == plan.column_chunks);
+  };
+  return Space({{"pixels", pixels},
+                {"rows", rows},
+                {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)},
+                {"parts", {0, 1, 2, 3, 4}}},
+               allows);
+}
+
+LoopNest rows_loops(const ConvProblem& problem, const DirectRowsPlan& plan, const TileKernels& kernels) {
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const ConvShape& s = plan.shape;
+  const double pixels = std::ceil(real(std::min(plan.columns, s.ow)) / real(plan.lanes));
+  LoopNest l;
+  l.flops = real(s.flops());
+  l.rows = real(s.group_oc()) / real(plan.channel_tiles);
+  l.full_rows = real(kernels.max_rows[plan.schedule.vectors]);
+  l.vectors = pixels / std::ceil(pixels / real(plan.schedule.vectors));
+  l.reduction = real(plan.taps * plan.inner);
+  l.inner = real(plan.inner);
+  l.block_bytes = l.reduction * l.rows * 4;
+  l.pixel_bytes = l.vectors * real(plan.lanes * s.group_ic() * s.kh * s.stride_w) * 4;
+  l.task_inputs = real(plan.workspace_size) * 4;
+  l.task_weights = l.reduction * real(s.group_oc()) * 4;
+  l.task_outputs = real(plan.lines * plan.columns * s.group_oc()) * 4;
+  l.inputs = real(s.n * s.ic * s.ih * s.iw) * 4;
+  l.weights = l.task_weights * real(s.groups);
+  l.outputs = problem.traffic_bytes(1, 1) - l.inputs;
+  l.tasks = real(plan.tasks);
+  l.input_reads = l.task_inputs * l.tasks;
+  l.weight_reads = l.task_weights * l.tasks * real(plan.lines);
+  l.sweep_bytes = l.task_weights + l.pixel_bytes;
+  l.moved = real(plan.workspace_size) * l.tasks;
+  l.workspace = l.task_inputs;
+  return l;
 }
 
 struct DirectRowsCall {
@@ -103,23 +174,35 @@ class DirectRowsRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     std::optional<Candidate> best;
     for (int64_t vectors : {4, 3, 2, 1}) {
-      const DirectRowsPlan plan = plan_direct_rows(shape, {vectors}, kernels);
-      const double time_us = estimate_us(problem, plan, target);
-      if (best && best->cost.time_us <= time_us) continue;
-      Candidate c = conv_candidate(workload, problem, 1, 1);
-      c.schedule = {{"pixels", vectors * target.lanes()}};
-      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.y, target);
-      c.cost.packed_bytes = problem.weight->constant->size() * 4;
-      c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
-      best = std::move(c);
+      const Schedule schedule = {{"pixels", vectors * target.lanes()}};
+      const DirectRowsPlan plan = plan_direct_rows(shape, rows_schedule(schedule, target.lanes()), kernels);
+      Candidate c = candidate_of(workload, problem, plan, schedule, target);
+      if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
     }
     return {std::move(*best)};
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return rows_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
+                      NEO_PICK_TIER(target.isa, tile_kernels)());
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return candidate_of(workload, problem, plan_of(problem, schedule, target), schedule, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return rows_loops(problem, plan_of(problem, candidate.schedule, target), NEO_PICK_TIER(target.isa, tile_kernels)());
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    const DirectRowsSchedule schedule = {candidate.schedule.at("pixels") / target.lanes()};
+    const DirectRowsSchedule schedule = rows_schedule(candidate.schedule, target.lanes());
     return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                             NEO_PICK_TIER(target.isa, tile_kernels)(),
                                             NEO_PICK_TIER(target.isa, row_kernels)(), packed);
@@ -135,6 +218,22 @@ class DirectRowsRoutine final : public ConvRoutine {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     if (const char* why = reject_direct_rows(problem.geometry.shape(ones, ones))) return why;
     return std::nullopt;
+  }
+
+ private:
+  static DirectRowsPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_direct_rows(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
+                            rows_schedule(schedule, target.lanes()), NEO_PICK_TIER(target.isa, tile_kernels)());
+  }
+
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectRowsPlan& plan,
+                                const Schedule& schedule, const Target& target) {
+    Candidate c = conv_candidate(workload, problem, 1, 1);
+    c.schedule = schedule;
+    c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
+    c.cost.packed_bytes = problem.weight->constant->size() * 4;
+    c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
+    return c;
   }
 };
 

@@ -134,6 +134,7 @@ GemmPlan make_gemm(const PanelConvPlan& plan, const Phase& phase) {
   gemm.vectors = ceil_div(gemm.shape.n, plan.lanes);
   gemm.panels = ceil_div(gemm.vectors, plan.vectors);
   gemm.k_chunk = plan.k_chunk;
+  gemm.schedule.rows = plan.rows;
   return gemm;
 }
 
@@ -168,23 +169,26 @@ const char* reject_panel_conv(const PanelConvShape& s) {
   return nullptr;
 }
 
-PanelConvPlan plan_panel_conv(const PanelConvShape& s, const TileKernels& kernels) {
+PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& schedule, const TileKernels& kernels) {
   PanelConvPlan plan;
   plan.shape = s;
   plan.lanes = kernels.lanes;
+  if (schedule.columns > 0) plan.vectors = schedule.columns;
+  plan.rows = schedule.rows;
   plan.is_pointwise = !s.transposed && s.taps() == 1 && std::equal(s.in, s.in + 3, s.out) &&
                       std::all_of(s.stride, s.stride + 3, [](int64_t stride) { return stride == 1; }) &&
                       std::all_of(s.pad, s.pad + 3, [](int64_t pad) { return pad == 0; });
   plan.phases = s.transposed ? s.stride[0] * s.stride[1] * s.stride[2] : 1;
   const int64_t width = plan.vectors * plan.lanes;
-  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, kChunk);
+  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kChunk);
   plan.workspace_size = plan.k_chunk * width + (s.transposed ? s.group_oc() * width : 0);
   const int64_t panels = ceil_div(ceil_div(find_phase(s, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups * plan.phases;
   if (panels == 0 || parts == 0) return plan;
   const int64_t products = s.transposed ? s.in_size() : s.out_size();
   const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * products;
-  plan.panel_chunk = ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
+  plan.panel_chunk = schedule.panels > 0 ? std::min(schedule.panels, panels)
+                                         : ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
   plan.phase_chunks = ceil_div(panels, plan.panel_chunk);
   plan.tasks = parts * plan.phase_chunks;
   return plan;

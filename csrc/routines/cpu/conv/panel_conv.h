@@ -32,10 +32,19 @@ struct PanelConvShape {
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
+// One point of the schedule space; 0: chosen by the shape.
+struct PanelConvSchedule {
+  int64_t columns = 0;  // vectors of pixels per register block
+  int64_t rows = 0;     // output channels per register block
+  int64_t k = 0;        // products of an output per pass over it
+  int64_t panels = 0;   // of pixels per task
+};
+
 struct PanelConvPlan {
   PanelConvShape shape;
   int64_t lanes = 0;
   int64_t vectors = 4;  // per register block
+  int64_t rows = 0;     // of a register block; 0: as many as the registers hold
   int64_t k_chunk = 0;
   int64_t phases = 0;
   bool is_pointwise = false;   // one tap that reads the pixel it writes
@@ -46,7 +55,8 @@ struct PanelConvPlan {
 };
 
 const char* reject_panel_conv(const PanelConvShape& shape);
-PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const TileKernels& kernels);
+PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const PanelConvSchedule& schedule,
+                              const TileKernels& kernels);
 
 // `weight` is O I/g K... for a convolution, I O/g K... for a transposed one, as in ONNX. Packed: [group][phase] and
 // within, one row per output channel.

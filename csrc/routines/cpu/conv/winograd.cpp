@@ -293,14 +293,15 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.panels = schedule.panels;
   plan.tiles = shape.n * plan.h.tiles * plan.w.tiles;
   plan.blocks = ceil_div(plan.tiles, schedule.block);
-  plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, ceil_div(kWantedTasks, plan.blocks)) : 1;
+  const int64_t parts = schedule.parts > 0 ? schedule.parts : ceil_div(kWantedTasks, std::max<int64_t>(1, plan.blocks));
+  plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, parts) : 1;
   plan.tasks = plan.blocks * plan.panel_parts;
   const int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
   plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
   plan.product_point = spread(most * plan.product_row);
-  plan.run = 4;
+  plan.run = schedule.run > 0 ? schedule.run : 4;
   int64_t half = 0;
   if (plan.is_plane()) {
     const int64_t floats = ((plan.run - 1) * plan.w.step() + plan.w.points()) * plan.h.points() * lanes;

@@ -92,6 +92,9 @@ struct WinogradSchedule {
   int64_t tile = 4;    // m, of the axes whose kernel is longer than 1
   int64_t panels = 1;  // of output channels, at most kTileVectors vectors each
   int64_t block = 1;   // most tiles per task
+  // 0: chosen by the shape.
+  int64_t parts = 0;  // tasks that share a block's panels
+  int64_t run = 0;    // neighbouring tiles that are transformed together
 };
 
 // One axis of a plan.

@@ -7,6 +7,8 @@
 #include "routines/cpu/conv/winograd.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/loop_nest.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
@@ -81,6 +83,91 @@ WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& k
   schedule.block = shared_block(plan_winograd(shape, schedule, kernels.lanes), target.threads);
   schedule.panels = panels_of(plan_winograd(shape, schedule, kernels.lanes), target.threads);
   return plan_winograd(shape, schedule, kernels.lanes);
+}
+
+WinogradSchedule winograd_schedule(const Schedule& schedule) {
+  return {schedule.at("tile"), schedule.at("panels"), schedule.at("block"), value_of(schedule, "parts"),
+          value_of(schedule, "run")};
+}
+
+// The schedules:
+//   tile    outputs along an axis of a tile
+//   panels  of output channels; a register block has the vectors of one
+//   block   tiles per task
+//   parts   tasks that share a block's panels
+//   run     neighbouring tiles that are transformed together
+Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
+  constexpr int64_t kFewest = 4, kMost = 112;
+  const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
+  const std::vector<int64_t> tiles = offered_tiles(shape, lanes);
+  std::vector<int64_t> panels, blocks;
+  const auto add = [](std::vector<int64_t>& to, int64_t value) {
+    if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
+  };
+  for (int64_t v = kTileVectors; v >= 1; --v) add(panels, ceil_div(oc_vectors, v));
+  const auto blocks_of = [&](int64_t tile) {
+    const WinogradPlan chosen = plan_for(shape, tile, kernels.tiles, target);
+    std::vector<int64_t> sizes = {chosen.schedule.block};
+    for (int64_t parts = 1; parts <= chosen.tiles; parts += std::max<int64_t>(1, parts / 3)) {
+      const int64_t size = ceil_div(chosen.tiles, parts);
+      if (size > kMost || (size < kFewest && parts > 1)) continue;
+      if (ceil_div(chosen.tiles, size) != chosen.blocks) add(sizes, size);
+    }
+    return sizes;
+  };
+  std::vector<std::vector<int64_t>> offered;
+  for (const int64_t tile : tiles) {
+    add(panels, plan_for(shape, tile, kernels.tiles, target).panels);
+    offered.push_back(blocks_of(tile));
+    for (const int64_t block : offered.back()) add(blocks, block);
+  }
+  const auto allows = [&](std::span<const int64_t> v) {
+    const auto tile = static_cast<size_t>(std::find(tiles.begin(), tiles.end(), v[0]) - tiles.begin());
+    if (std::find(offered[tile].begin(), offered[tile].end(), v[2]) == offered[tile].end()) return false;
+    const WinogradSchedule s = {v[0], v[1], v[2], v[3], v[4]};
+    WinogradSchedule automatic = s;
+    automatic.parts = 0;
+    const WinogradPlan plan = plan_winograd(shape, s, lanes);
+    if (s.parts > 0 && (s.parts > plan.panels || plan_winograd(shape, automatic, lanes).panel_parts == s.parts)) {
+      return false;
+    }
+    return s.run == 0 || (plan.is_plane() && s.run <= plan.w.tiles);
+  };
+  return Space({{"tile", tiles}, {"panels", panels}, {"block", blocks}, {"parts", {0, 1, 2, 4}}, {"run", {0, 1, 2, 8}}},
+               allows);
+}
+
+LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, const TileKernels& kernels) {
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const ConvShape& s = plan.shape;
+  const double per_block = real(plan.tiles) / real(std::max<int64_t>(1, plan.blocks));
+  const double most = real(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
+  const double points = real(plan.points), lanes = real(plan.lanes);
+  const double panels = real(plan.panels) / real(std::max<int64_t>(1, plan.panel_parts));
+  LoopNest l;
+  l.rows = per_block / std::ceil(per_block / most);
+  l.full_rows = most;
+  l.vectors = real(plan.oc_vectors) / real(plan.panels);
+  l.flops = 2 * real(plan.tiles) * points * real(s.ic) * real(plan.oc_vectors) * lanes;
+  l.reduction = l.inner = real(s.ic);
+  l.block_bytes = real(s.ic) * l.vectors * lanes * 4;
+  l.pixel_bytes = real(s.ic) * l.rows * 4;
+  l.weights = real(winograd_weight_size(plan)) * 4;
+  l.inputs = real(s.n * s.ic * s.ih * s.iw) * 4;
+  l.outputs = problem.traffic_bytes(plan.lanes, plan.lanes) - l.inputs;
+  l.tasks = real(plan.tasks);
+  l.task_inputs = per_block * points * real(plan.tile_stride) * 4;
+  l.task_weights = l.weights * panels / real(plan.panels);
+  l.task_outputs = per_block * points * real(plan.product_row) * 4;
+  l.input_reads = l.task_inputs * real(plan.blocks) * real(plan.panels);
+  l.weight_reads = l.weights * real(plan.blocks);
+  l.sweep_bytes = l.task_inputs + l.task_weights;
+  l.moved =
+      (real(plan.is_plane() ? 2 : 1)) * real(plan.tiles) * points * real(plan.ic_vectors + plan.oc_vectors) * lanes;
+  l.workspace = real(plan.workspace_size) * 4;
+  l.order = real(plan.run);
+  l.tile = real(plan.schedule.tile);
+  return l;
 }
 
 struct WinogradCall {
@@ -174,8 +261,12 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Kernels& kernels, int threads, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
+               const Target& target, PackedStore& packed)
+      : geometry_(problem.geometry),
+        arguments_(arguments),
+        schedule_(schedule),
+        kernels_(Kernels::of(target)),
+        threads_(target.threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
@@ -232,27 +323,34 @@ class WinogradRoutine final : public ConvRoutine {
     std::vector<Candidate> all;
     for (int64_t tile : offered_tiles(shape, target.lanes())) {
       const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
-      Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
-      c.schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
-      c.cost.time_us =
-          estimate_us(problem, plan, kernels.tiles, target) + activation_us(problem.epilogue, *problem.y, target);
-      c.cost.error = winograd_error(shape, tile);
-      c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
-      c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
-      all.push_back(std::move(c));
+      const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
+      all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
     }
     return all;
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    return winograd_space(shape_of(*read_conv(workload, nullptr)), Kernels::of(target), target);
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(schedule), target.lanes());
+    return candidate_of(workload, problem, plan, schedule, Kernels::of(target).tiles, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(candidate.schedule), target.lanes());
+    return winograd_loops(problem, plan, Kernels::of(target).tiles);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    WinogradSchedule schedule;
-    schedule.tile = candidate.schedule.at("tile");
-    schedule.panels = candidate.schedule.at("panels");
-    schedule.block = candidate.schedule.at("block");
-    return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                          Kernels::of(target), target.threads, packed);
+    return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
+                                          winograd_schedule(candidate.schedule), target, packed);
   }
 
  protected:
@@ -262,6 +360,22 @@ class WinogradRoutine final : public ConvRoutine {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     if (const char* why = reject_winograd(problem.geometry.shape(ones, ones))) return why;
     return std::nullopt;
+  }
+
+ private:
+  static ConvShape shape_of(const ConvProblem& problem) {
+    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
+  }
+
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const WinogradPlan& plan,
+                                const Schedule& schedule, const TileKernels& kernels, const Target& target) {
+    Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
+    c.schedule = schedule;
+    c.cost.time_us = estimate_us(problem, plan, kernels, target) + activation_us(problem.epilogue, *problem.y, target);
+    c.cost.error = winograd_error(plan.shape, plan.schedule.tile);
+    c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
+    c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
+    return c;
   }
 };
 

@@ -31,7 +31,8 @@ GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileK
   plan.vectors = ceil_div(s.n, plan.lanes);
   plan.panels = ceil_div(plan.vectors, schedule.vectors);
   // A copy of A, where it needs one, is cut along k as well; k = 0 still writes the bias.
-  plan.k_chunk = std::max<int64_t>(1, std::min(s.k, kChunk));
+  plan.k_chunk = std::max<int64_t>(1, std::min(s.k, schedule.k > 0 ? schedule.k : kChunk));
+  plan.whole_k = schedule.packed_b && schedule.k == 0;
   plan.workspace_size = (kTileRows + (schedule.packed_b ? 0 : schedule.vectors * plan.lanes)) * plan.k_chunk;
 
   const int64_t batches = s.batches();
@@ -44,9 +45,11 @@ GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileK
   const int64_t panel_splits = std::clamp<int64_t>(ceil_div(wanted, row_splits), 1, plan.panels);
   // Packing B again for every part of the rows costs more than it gains while there are panels to hand out.
   const bool panels_first = !schedule.packed_b && plan.panels >= wanted;
-  plan.panel_chunk = ceil_div(plan.panels, panels_first ? wanted : panel_splits);
+  plan.panel_chunk = schedule.panels > 0 ? std::min(schedule.panels, plan.panels)
+                                         : ceil_div(plan.panels, panels_first ? wanted : panel_splits);
   plan.panel_chunks = ceil_div(plan.panels, plan.panel_chunk);
-  plan.row_chunk = panels_first ? s.m : ceil_div(s.m, row_splits);
+  const int64_t rows = panels_first ? s.m : ceil_div(s.m, row_splits);
+  plan.row_chunk = schedule.chunk > 0 ? std::min(schedule.chunk, s.m) : rows;
   plan.row_chunks = ceil_div(s.m, plan.row_chunk);
   plan.tasks = batches * plan.panel_chunks * plan.row_chunks;
   return plan;
@@ -89,7 +92,7 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
       const bool packed = plan.schedule.packed_b;
       // A few rows read B where it is.
       const bool in_place = !packed && args.b_column == 1 && columns == width && rows.size() <= 4;
-      const int64_t step = packed && whole_a ? std::max<int64_t>(1, s.k) : plan.k_chunk;
+      const int64_t step = plan.whole_k && whole_a ? std::max<int64_t>(1, s.k) : plan.k_chunk;
       int64_t k = 0;
       do {
         const IndexRange part = {k, std::min(k + step, s.k)};

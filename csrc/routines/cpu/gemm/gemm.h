@@ -28,6 +28,10 @@ struct GemmSchedule {
   int64_t vectors = 4;   // vectors of columns per register block, 1 ... 4
   int64_t rows = 0;      // rows per register block; 0: as many as the registers hold
   bool packed_b = true;  // B was packed by pack_gemm_b; else the tasks pack it
+  // 0: chosen by the shape.
+  int64_t k = 0;       // summed per pass over C
+  int64_t chunk = 0;   // rows per task
+  int64_t panels = 0;  // of columns per task
 };
 
 struct GemmPlan {
@@ -36,7 +40,8 @@ struct GemmPlan {
   int64_t lanes = 0;
   int64_t vectors = 0;                        // of all columns
   int64_t panels = 0;                         // panel p has an even share of the vectors, the first ones more
-  int64_t k_chunk = 0;                        // k per pass over C, where the tasks pack B
+  int64_t k_chunk = 0;                        // k per pass over C
+  bool whole_k = false;                       // one pass, where B is packed and A needs no copy
   int64_t row_chunk = 0, row_chunks = 0;      // rows per task
   int64_t panel_chunk = 0, panel_chunks = 0;  // panels per task
   int64_t workspace_size = 0;                 // floats per member of the team

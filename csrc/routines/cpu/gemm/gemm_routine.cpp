@@ -6,6 +6,8 @@
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/loop_nest.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
@@ -160,6 +162,85 @@ double estimate_us(const GemmPlan& plan, bool constant_b, const Target& target) 
                   constant_b ? 4 * batches * k * n : 0);
 }
 
+GemmSchedule gemm_schedule(const Schedule& schedule, int64_t lanes, bool packed_b) {
+  return {schedule.at("columns") / lanes, schedule.at("rows"),         packed_b,
+          value_of(schedule, "k"),        value_of(schedule, "chunk"), value_of(schedule, "panels")};
+}
+
+// The schedules:
+//   columns, rows  of C per register block
+//   k              summed per pass over C
+//   chunk, panels  rows, and panels of columns, per task
+Space gemm_space(const GemmShape& shape, bool packed_b, const TileKernels& kernels) {
+  constexpr int64_t kMostParts = 16;
+  const int64_t lanes = kernels.lanes, vectors = ceil_div(shape.n, lanes);
+  std::vector<int64_t> columns, rows, k = {0};
+  for (int64_t v = 1; v <= std::min<int64_t>(std::max<int64_t>(vectors, 1), kTileVectors); ++v) {
+    columns.push_back(v * lanes);
+  }
+  for (int64_t r = kTileRows; r >= 1; --r) rows.push_back(r);
+  for (int64_t part = 64; part < shape.k && part <= 2048; part *= 2) k.push_back(part);
+  const auto read = [&](std::span<const int64_t> v) {
+    return GemmSchedule{v[0] / lanes, v[1], packed_b, v[2], v[3], v[4]};
+  };
+  const auto allows = [&](std::span<const int64_t> v) {
+    const GemmSchedule s = read(v);
+    const int64_t most = kernels.max_rows[s.vectors], blocks = ceil_div(shape.m, s.rows);
+    if (s.rows > most || (s.rows < most && (s.rows * 3 < most || blocks == ceil_div(shape.m, most) ||
+                                            s.rows != ceil_div(shape.m, blocks)))) {
+      return false;
+    }
+    const GemmPlan plan = plan_gemm(shape, s, kernels);
+    if ((s.chunk > 0 && s.chunk != plan.row_chunk) || (s.panels > 0 && s.panels != plan.panel_chunk)) return false;
+    for (int64_t GemmSchedule::*parameter : {&GemmSchedule::k, &GemmSchedule::chunk, &GemmSchedule::panels}) {
+      if (s.*parameter == 0) continue;
+      GemmSchedule without = s;
+      without.*parameter = 0;
+      const GemmPlan other = plan_gemm(shape, without, kernels);
+      if (other.k_chunk == plan.k_chunk && other.whole_k == plan.whole_k && other.row_chunk == plan.row_chunk &&
+          other.panel_chunk == plan.panel_chunk) {
+        return false;
+      }
+    }
+    return true;
+  };
+  return Space({{"columns", columns},
+                {"rows", rows},
+                {"k", k},
+                {"chunk", part_sizes(std::max<int64_t>(shape.m, 1), kMostParts, 0)},
+                {"panels", part_sizes(std::max<int64_t>(vectors, 1), kMostParts, 0)}},
+               allows);
+}
+
+LoopNest gemm_loops(const GemmPlan& plan, bool constant_b, const TileKernels& kernels) {
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const GemmShape& s = plan.shape;
+  const double batches = real(s.batches());
+  const int64_t rows = plan.schedule.rows > 0 ? plan.schedule.rows : kernels.max_rows[plan.schedule.vectors];
+  LoopNest l;
+  l.flops = 2 * batches * real(s.m * s.k) * real(plan.vectors * plan.lanes);
+  l.rows = real(s.m) / real(ceil_div(std::max<int64_t>(s.m, 1), rows));
+  l.full_rows = real(rows);
+  l.vectors = real(plan.vectors) / real(std::max<int64_t>(1, plan.panels));
+  l.reduction = l.inner = real(plan.whole_k ? s.k : plan.k_chunk);
+  l.passes = std::ceil(real(s.k) / std::max(1.0, l.reduction));
+  l.block_bytes = l.reduction * l.vectors * real(plan.lanes) * 4;
+  l.pixel_bytes = l.reduction * l.rows * 4;
+  l.inputs = batches * real(s.m * s.k) * 4 + (constant_b ? 0 : batches * real(s.k * s.n) * 4);
+  l.weights = constant_b ? batches * real(s.k * s.n) * 4 : 0;
+  l.outputs = batches * real(s.m * s.n) * 4;
+  l.tasks = real(plan.tasks);
+  l.task_weights = real(plan.panel_chunk) * l.vectors * real(plan.lanes * s.k) * 4;
+  l.task_inputs = real(plan.row_chunk * s.k) * 4;
+  l.task_outputs = real(plan.row_chunk * plan.panel_chunk) * l.vectors * real(plan.lanes) * 4;
+  l.input_reads = l.task_inputs * l.tasks * real(plan.panel_chunk);
+  l.weight_reads = l.task_weights * l.tasks;
+  l.sweep_bytes = l.block_bytes + l.task_inputs / l.passes;
+  l.moved = plan.schedule.packed_b ? 0 : l.task_weights / 4 * l.tasks;
+  l.workspace = real(plan.workspace_size) * 4;
+  return l;
+}
+
 // C = clamp(alpha A B + bias + beta R) over broadcast batches, where R is a run-time bias or another tensor that is
 // added. A constant B is packed; everything else is read through its strides.
 class GemmRoutine final : public Routine {
@@ -185,43 +266,66 @@ class GemmRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const GemmProblem problem = *read_gemm(workload, nullptr);
     const GemmKernels kernels = GemmKernels::of(target);
-    const GemmShape shape = problem.hint();
     std::optional<Candidate> best;
     for (int64_t vectors : {4, 3, 2, 1}) {
-      const GemmSchedule schedule{vectors, kernels.tiles.max_rows[vectors], problem.packs_b()};
-      const GemmPlan plan = plan_gemm(shape, schedule, kernels.tiles);
+      const Schedule schedule = {{"columns", vectors * target.lanes()}, {"rows", kernels.tiles.max_rows[vectors]}};
+      const GemmPlan plan = plan_of(problem, schedule, target);
       if (vectors > plan.vectors) continue;
-      const double time_us = estimate_us(plan, problem.packs_b(), target);
-      if (best && best->cost.time_us <= time_us) continue;
-      Candidate c;
-      c.inputs.resize(workload.inputs.size());
-      for (const Value* v : {problem.a, problem.packs_b() ? nullptr : problem.b, problem.residual}) {
-        if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
-      }
-      c.outputs.push_back(plain_schema(problem.c->type));
-      if (problem.residual && problem.residual->shape() == problem.c->shape() && problem.residual != problem.a &&
-          problem.residual != problem.b) {
-        c.in_place = workload.input_index(problem.residual);
-      }
-      c.schedule = {{"columns", vectors * plan.lanes}, {"rows", schedule.rows}};
-      c.cost.time_us = time_us + activation_us(problem.epilogue, *problem.c, target);
-      const TaskSplit split = split_of(plan);
-      c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
-      if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
-      best = std::move(c);
+      Candidate c = candidate_of(workload, problem, plan, schedule, target);
+      if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
     }
     return {std::move(*best)};
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const GemmProblem problem = *read_gemm(workload, nullptr);
+    return gemm_space(problem.hint(), problem.packs_b(), GemmKernels::of(target).tiles);
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    const GemmProblem problem = *read_gemm(workload, nullptr);
+    return candidate_of(workload, problem, plan_of(problem, schedule, target), schedule, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
+    return gemm_loops(plan_of(problem, candidate.schedule, target), problem.packs_b(), GemmKernels::of(target).tiles);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
                              PackedStore& packed) const override {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
-    const GemmSchedule schedule{candidate.schedule.at("columns") / target.lanes(), candidate.schedule.at("rows"),
-                                problem.packs_b()};
+    const GemmSchedule schedule = gemm_schedule(candidate.schedule, target.lanes(), problem.packs_b());
     return std::make_unique<GemmStep>(candidate, problem, schedule, target, packed);
   }
 
  private:
+  static GemmPlan plan_of(const GemmProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_gemm(problem.hint(), gemm_schedule(schedule, target.lanes(), problem.packs_b()),
+                     GemmKernels::of(target).tiles);
+  }
+
+  static Candidate candidate_of(const Workload& workload, const GemmProblem& problem, const GemmPlan& plan,
+                                const Schedule& schedule, const Target& target) {
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    for (const Value* v : {problem.a, problem.packs_b() ? nullptr : problem.b, problem.residual}) {
+      if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+    }
+    c.outputs.push_back(plain_schema(problem.c->type));
+    if (problem.residual && problem.residual->shape() == problem.c->shape() && problem.residual != problem.a &&
+        problem.residual != problem.b) {
+      c.in_place = workload.input_index(problem.residual);
+    }
+    c.schedule = schedule;
+    c.cost.time_us = estimate_us(plan, problem.packs_b(), target) + activation_us(problem.epilogue, *problem.c, target);
+    const TaskSplit split = split_of(plan);
+    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
+    return c;
+  }
+
   static int64_t packed_bytes(const GemmProblem& problem, const GemmPlan& plan) {
     const Shape& b = problem.b->shape();
     int64_t matrices = 1;

@@ -1,0 +1,138 @@
+"""Measure points of generated workloads: ``python -m benchmarks.cost_model.record``.
+
+Rows are added to the file after every workload, so that a run may be stopped and another go on. Those of
+``--held-out`` are of other workloads, more points each, and are never trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cost_model.workloads import Bench, Workload, generate
+
+FOLDER = Path(__file__).parent
+TRAINING, HELD_OUT = FOLDER / "training.csv.gz", FOLDER / "held_out.csv.gz"
+#: Seeds of the generator: held-out workloads that training has too are left out when training.
+SEEDS = {False: 1, True: 2}
+FIRST, AROUND = 28, 28
+HELD_OUT_POINTS = 200
+#: Of a race; held-out points take as many as tuning does.
+ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured time."""
+
+    workload: str
+    threads: int
+    residence: str
+    routine: str
+    candidate: str
+    time_us: float
+    rounds: int
+
+
+def read(path: Path) -> list[Point]:
+    """What a file holds."""
+    if not path.exists():
+        return []
+    with gzip.open(path, "rt", newline="") as file:
+        return [
+            Point(row[0], int(row[1]), row[2], row[3], row[4], float(row[5]), int(row[6])) for row in csv.reader(file)
+        ]
+
+
+def append(path: Path, points: list[Point]) -> None:
+    """Add to a file."""
+    with gzip.open(path, "at", newline="") as file:
+        writer = csv.writer(file)
+        for p in points:
+            writer.writerow((p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds))
+
+
+def measure(
+    bench: Bench, workload: Workload, threads: int, residence: str, random: np.random.Generator, *, held_out: bool
+) -> Iterator[Point]:
+    """Points of all spaces of a workload: those of the estimates, some at random, and some around the best of them."""
+    native = bench.native
+    spaces = list(bench.spaces)
+    # Half of the points in the blocked layouts, where the time of networks is.
+    weights = np.array([2.0 if "nchwc" in bench.spaces[s] or "winograd" in bench.spaces[s] else 1.0 for s in spaces])
+    done: dict[int, tuple[int, int]] = {}
+
+    def draw(count: int) -> list[tuple[int, int]]:
+        drawn = [spaces[i] for i in random.choice(len(spaces), count, p=weights / weights.sum())]
+        return [(s, int(random.integers(native.space_size(s)))) for s in drawn]
+
+    def race(points: list[tuple[int, int]]) -> Iterator[tuple[int, float, int]]:
+        indices = []
+        for space, point in points:
+            (index,) = native.extend(space, [point])
+            if index not in done:
+                done[index] = (space, point)
+                indices.append(index)
+        for index, (time_us, rounds, _) in zip(
+            indices, native.measure(indices, residence, None, 9 if held_out else ROUNDS), strict=True
+        ):
+            if time_us is not None:
+                yield index, time_us, rounds
+
+    start = []
+    for space in spaces:
+        for trial in bench.trials[space]:
+            point = native.find(space, native.trial(trial)["candidate"])
+            assert point is not None
+            start.append((space, point))
+    found = list(race([*start, *draw(HELD_OUT_POINTS if held_out else FIRST)]))
+    # Good points are where the model must tell them apart; known ones race again as a yardstick.
+    best = [done[index] for index, _, _ in sorted(found, key=lambda f: f[1])[:6]]
+    around = [
+        (space, native.mutate(space, [point], int(random.integers(1 << 32)))[0])
+        for space, point in (best[int(i)] for i in random.integers(len(best), size=AROUND))
+    ]
+    found += race(around)
+    for index, time_us, rounds in found:
+        space, _ = done[index]
+        yield Point(
+            workload.text, threads, residence, bench.spaces[space], native.trial(index)["candidate"], time_us, rounds
+        )
+
+
+def main() -> None:
+    """Record for so many seconds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--held-out", action="store_true")
+    options = parser.parse_args()
+    path = HELD_OUT if options.held_out else TRAINING
+    known = {(p.workload, p.threads, p.residence) for p in read(path)}
+    end = time.monotonic() + options.seconds
+    count = 0
+    random = np.random.default_rng(len(known) + 1000 * SEEDS[options.held_out])
+    for number, workload in enumerate(generate(np.random.default_rng(SEEDS[options.held_out]))):
+        # Constants come from memory in large models, from the shared cache in small ones.
+        threads = options.threads[number % len(options.threads)]
+        residence = ("memory", "shared")[number // len(options.threads) % 2]
+        if (workload.text, threads, residence) in known:
+            continue
+        bench = workload.bench(threads)
+        points = list(measure(bench, workload, threads, residence, random, held_out=options.held_out))
+        append(path, points)
+        count += len(points)
+        if time.monotonic() > end:
+            break
+    print(f"{count} times, {len(read(path))} in {path.name}")
+
+
+if __name__ == "__main__":
+    main()

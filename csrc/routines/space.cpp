@@ -1,0 +1,102 @@
+#include "routines/space.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace neo {
+
+Space::Space() : Space(std::vector<Parameter>{}) {}
+
+Space::Space(std::vector<Parameter> parameters, const Constraint& allows) : parameters_(std::move(parameters)) {
+  int64_t grid = 1;
+  for (const Parameter& p : parameters_) {
+    NEO_ASSERT(!p.values.empty(), "parameter ", p.name, " has no values");
+    grid *= static_cast<int64_t>(p.values.size());
+  }
+  std::vector<int64_t> values(parameters_.size());
+  for (int64_t code = 0; code < grid; ++code) {
+    const std::vector<size_t> at = positions(code);
+    for (size_t i = 0; i < at.size(); ++i) values[i] = parameters_[i].values[at[i]];
+    if (!allows || allows(values)) codes_.push_back(code);
+  }
+}
+
+std::vector<size_t> Space::positions(int64_t code) const {
+  std::vector<size_t> at(parameters_.size());
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const auto count = static_cast<int64_t>(parameters_[i].values.size());
+    at[i] = static_cast<size_t>(code % count);
+    code /= count;
+  }
+  return at;
+}
+
+std::optional<int64_t> Space::point_of(int64_t code) const {
+  const auto it = std::lower_bound(codes_.begin(), codes_.end(), code);
+  if (it == codes_.end() || *it != code) return std::nullopt;
+  return it - codes_.begin();
+}
+
+Schedule Space::at(int64_t point) const {
+  NEO_ASSERT(point >= 0 && point < size(), "there is no point ", point, " among ", size());
+  const std::vector<size_t> at = positions(codes_[static_cast<size_t>(point)]);
+  Schedule schedule;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const int64_t value = parameters_[i].values[at[i]];
+    if (value != 0) schedule[parameters_[i].name] = value;
+  }
+  return schedule;
+}
+
+std::optional<int64_t> Space::find(const Schedule& schedule) const {
+  int64_t code = 0;
+  size_t used = 0;
+  for (const Parameter& p : parameters_) {
+    const int64_t value = value_of(schedule, p.name);
+    used += schedule.count(p.name);
+    const auto it = std::find(p.values.begin(), p.values.end(), value);
+    if (it == p.values.end()) return std::nullopt;
+    code = code * static_cast<int64_t>(p.values.size()) + (it - p.values.begin());
+  }
+  if (used != schedule.size()) return std::nullopt;
+  return point_of(code);
+}
+
+int64_t Space::sample(std::mt19937_64& random) const {
+  NEO_ASSERT(size() > 0, "the space is empty");
+  return std::uniform_int_distribution<int64_t>(0, size() - 1)(random);
+}
+
+int64_t Space::mutate(int64_t point, std::mt19937_64& random) const {
+  std::vector<int64_t> neighbours;
+  int64_t radix = 1;
+  const int64_t code = codes_[static_cast<size_t>(point)];
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const auto count = static_cast<int64_t>(parameters_[i].values.size());
+    const int64_t here = code / radix % count;
+    for (int64_t v = 0; v < count; ++v) {
+      if (v == here) continue;
+      if (const auto next = point_of(code + (v - here) * radix)) neighbours.push_back(*next);
+    }
+    radix *= count;
+  }
+  if (neighbours.empty()) return point;
+  return neighbours[std::uniform_int_distribution<size_t>(0, neighbours.size() - 1)(random)];
+}
+
+std::vector<int64_t> part_sizes(int64_t units, int64_t most, int64_t automatic) {
+  std::vector<int64_t> sizes = {0};
+  for (int64_t parts = 1; parts <= std::min(units, most); parts += std::max<int64_t>(1, parts / 3)) {
+    const int64_t size = (units + parts - 1) / parts;
+    if (size != automatic && std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+int64_t value_of(const Schedule& schedule, std::string_view name) {
+  const auto it = schedule.find(name);
+  return it == schedule.end() ? 0 : it->second;
+}
+
+}  // namespace neo

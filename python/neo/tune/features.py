@@ -1,0 +1,50 @@
+"""What the cost model sees of a point: the loops that a schedule makes, the routine, and where constants lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neo import _native
+
+__all__ = ["ROUTINES", "SpaceBench", "feature_names", "point_features"]
+
+# Those that have a space; the model tells them apart.
+ROUTINES = (
+    "cpu:float32/direct_nchwc",
+    "cpu:float32/direct_nchw",
+    "cpu:float32/direct_rows",
+    "cpu:float32/depthwise_nchwc",
+    "cpu:float32/panel",
+    "cpu:float32/winograd",
+    "cpu:float32/gemm",
+)
+_RESIDENCES = {"private": 0.0, "shared": 1.0, "memory": 2.0}
+
+
+class SpaceBench(Protocol):
+    """What features need of ``_native.Bench``."""
+
+    def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]:
+        """What the routine says of the points."""
+        ...
+
+
+def feature_names() -> list[str]:
+    """One name per column."""
+    return [*_native.loop_feature_names(), *(r.rpartition("/")[2] for r in ROUTINES), "residence"]
+
+
+def point_features(
+    bench: SpaceBench, space: int, routine: str, residence: str, points: Sequence[int]
+) -> NDArray[np.float32]:
+    """A row per point of a space."""
+    loops = np.asarray(bench.features(space, list(points), residence), np.float32)
+    rest = np.zeros((len(points), len(ROUTINES) + 1), np.float32)
+    if routine in ROUTINES:
+        rest[:, ROUTINES.index(routine)] = 1
+    rest[:, -1] = _RESIDENCES[residence]
+    return np.hstack([loops, rest])

@@ -1,0 +1,351 @@
+"""Look for faster points of the spaces of what a module would run, where most is to gain."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neo.tune.anneal import Point, anneal, pick_batch
+from neo.tune.database import Row
+from neo.tune.features import SpaceBench, point_features
+
+__all__ = ["Search", "SearchBench"]
+
+# Points that race at a time, beside the best so far; and the share of them that is drawn at random.
+_BATCH = 8
+_EPSILON = 0.1
+# Of the annealing: chains from the best points and from random ones, and their steps.
+_BEST_STARTS = 8
+_RANDOM_STARTS = 24
+_STEPS = 16
+# What a workload is expected to gain from a first batch, and from each that found nothing relative to the one before.
+_PRIOR = 0.1
+_DECAY = 0.5
+# A batch that is expected to make the module faster by less is not worth its time.
+_WORTHWHILE = 0.0015
+# A routine whose best is slower than the selected one's by more is not searched.
+_COMPETES = 1.25
+
+
+class SearchBench(SpaceBench, Protocol):
+    """What searching needs of ``_native.Bench``."""
+
+    @property
+    def spaces(self) -> Sequence[Mapping[str, Any]]:
+        """One per workload and routine."""
+        ...
+
+    def trial(self, index: int) -> Mapping[str, Any]:
+        """What a trial is."""
+        ...
+
+    def space_size(self, space: int) -> int:
+        """How many points a space has."""
+        ...
+
+    def find(self, space: int, candidate: str) -> int | None:
+        """The point that a candidate's text means."""
+        ...
+
+    def mutate(self, space: int, points: Sequence[int], seed: int) -> list[int]:
+        """A random neighbour of each point."""
+        ...
+
+    def extend(self, space: int, points: Sequence[int]) -> list[int]:
+        """The trials of points."""
+        ...
+
+    def offer(self, indices: Sequence[int]) -> None:
+        """Make trials choices of the problem."""
+        ...
+
+
+class Ranker(Protocol):
+    """What searching needs of a cost model."""
+
+    note: str
+
+    def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float32]: ...
+    def add(self, group: str, rows: NDArray[np.float32], times_us: NDArray[np.float64]) -> bool: ...
+
+
+class Race(Protocol):
+    """Measures trials of one workload: (microseconds or None, rounds, why there is no time) of each.
+
+    The first `known` have a time already, and are there as a yardstick.
+    """
+
+    def __call__(
+        self, indices: Sequence[int], residence: str, known: int = 0
+    ) -> Sequence[tuple[float | None, int, str]]: ...
+
+
+Store = Callable[[str, str, Sequence[Row]], None]
+
+
+@dataclass
+class _Subject:
+    """A workload under search."""
+
+    workload: str
+    residence: str
+    known: dict[Point, float | None] = field(default_factory=dict)
+    trial: dict[Point, int] = field(default_factory=dict)
+    predicted: dict[Point, float] = field(default_factory=dict)
+    spaces: tuple[int, ...] = ()
+    gain: float = _PRIOR
+    is_spent: bool = False
+
+    def best(self, spaces: Sequence[int] | None = None) -> tuple[Point, float] | None:
+        """The fastest point known, and its time."""
+        timed = [(us, p) for p, us in self.known.items() if us is not None and (spaces is None or p[0] in spaces)]
+        if not timed:
+            return None
+        us, point = min(timed)
+        return point, us
+
+
+class Search:
+    """The spaces of a bench, and what is known of their points.
+
+    Parameters
+    ----------
+    bench : SearchBench
+        Its spaces are searched.
+    residences : mapping of str to str
+        Of every workload that is measured: where its constants lie.
+    model : Ranker
+        Predicts and learns.
+    random : Generator
+        Everything that is drawn.
+    """
+
+    def __init__(
+        self, bench: SearchBench, residences: Mapping[str, str], model: Ranker, random: np.random.Generator
+    ) -> None:
+        self._bench = bench
+        self._model = model
+        self._random = random
+        self._routines: dict[int, str] = {}
+        self._subjects: dict[str, _Subject] = {}
+        self._trials: dict[int, list[int]] = {}
+        self._by_workload: dict[str, list[int]] = {}
+        for i, space in enumerate(bench.spaces):
+            workload = space["workload"]
+            if workload not in residences:
+                continue
+            self._routines[i] = space["routine"]
+            self._trials[i] = list(space["trials"])
+            self._by_workload.setdefault(workload, []).append(i)
+            self._subjects.setdefault(workload, _Subject(workload, residences[workload]))
+        self.measured = 0
+
+    @property
+    def note(self) -> str:
+        """What the cost model could not do."""
+        return self._model.note if self.measured else ""
+
+    def take_stored(self, rows: Mapping[tuple[str, str], Mapping[str, Row]], times: list[float | None]) -> int:
+        """Make trials of the stored points that no trial is; how many have a time. Their times are appended."""
+        count = 0
+        for workload, subject in self._subjects.items():
+            trials = {self._bench.trial(t)["candidate"] for i in self._by_workload[workload] for t in self._trials[i]}
+            for text, row in rows.get((workload, subject.residence), {}).items():
+                if text in trials:
+                    continue
+                for space in self._by_workload[workload]:
+                    if self._routines[space] != row.routine:
+                        continue
+                    point = self._bench.find(space, text)
+                    if point is not None:
+                        self._know(subject, (space, point), row.time_us, times)
+                        count += row.time_us is not None
+        for subject in self._subjects.values():
+            # As though none of them had found anything: a run that was stopped goes on where it was.
+            subject.gain = _PRIOR * _DECAY ** (len(subject.known) / _BATCH)
+        return count
+
+    def _know(self, subject: _Subject, point: Point, time_us: float | None, times: list[float | None]) -> int:
+        """Give a point a trial and its time."""
+        (index,) = self._bench.extend(point[0], [point[1]])
+        times += [None] * (index + 1 - len(times))
+        times[index] = time_us
+        subject.known[point] = time_us
+        subject.trial[point] = index
+        return index
+
+    def run(
+        self,
+        selected: Callable[[], Sequence[int]],
+        race: Race,
+        store: Store,
+        times: list[float | None],
+        *,
+        go_on: Callable[[], bool],
+        most: Callable[[], float],
+    ) -> bool:
+        """Measure until nothing is worth a batch; False where `go_on` ended it.
+
+        Parameters
+        ----------
+        selected : callable
+            The trials that the module would run by the times so far, one per use.
+        race, store : callable
+            Measures trials; keeps what they took.
+        times : list
+            Of every trial, extended by those that are made.
+        go_on : callable
+            Whether there is time left.
+        most : callable
+            How many trials may still be measured.
+        """
+        worked = True
+        while worked:
+            worked = False
+            uses = Counter(i for i in selected() if i < len(times) and times[i] is not None)
+            chosen = {i: n for i, n in uses.items() if self._bench.trial(i)["workload"] in self._subjects}
+            total = sum((times[i] or 0.0) * n for i, n in uses.items())
+            subjects = []
+            for index, n in chosen.items():
+                subject = self._subjects[self._bench.trial(index)["workload"]]
+                self._begin(subject, times, index)
+                if subject.spaces:
+                    subjects.append((subject, n))
+            while total > 0:
+                left = [(self._worth(s, n) / total, k) for k, (s, n) in enumerate(subjects) if not s.is_spent]
+                if not left or max(left)[0] < _WORTHWHILE:
+                    break
+                if not go_on() or most() < 1:
+                    return False
+                self._batch(subjects[max(left)[1]][0], race, store, times, int(min(_BATCH, most())))
+                worked = True
+        return True
+
+    def _worth(self, subject: _Subject, uses: int) -> float:
+        best = subject.best(subject.spaces)
+        return 0.0 if best is None else subject.gain * best[1] * uses
+
+    def _begin(self, subject: _Subject, times: Sequence[float | None], selected: int) -> None:
+        """Take what is known of the workload's candidates, and decide which routines compete with the selected one."""
+        limit = times[selected]
+        assert limit is not None
+        spaces = []
+        for space in self._by_workload[subject.workload]:
+            known = [t for t in self._trials[space] if times[t] is not None]
+            own = [times[t] for t in known] + [us for p, us in subject.known.items() if p[0] == space]
+            if min((us for us in own if us is not None), default=math.inf) > limit * _COMPETES:
+                continue
+            if self._bench.space_size(space) < 2:
+                continue
+            for t in known:
+                point = self._bench.find(space, self._bench.trial(t)["candidate"])
+                if point is not None:
+                    subject.known[space, point] = times[t]
+                    subject.trial[space, point] = t
+            spaces.append(space)
+        if tuple(spaces) != subject.spaces:
+            subject.spaces = tuple(spaces)
+            subject.predicted.clear()
+
+    def _batch(self, subject: _Subject, race: Race, store: Store, times: list[float | None], count: int) -> None:
+        """Measure the points that promise most, beside the best so far."""
+        best = subject.best(subject.spaces)
+        assert best is not None
+        if not subject.predicted:
+            subject.predicted = anneal(
+                self._starts(subject), self._score(subject), self._mutate, self._random, steps=_STEPS
+            )
+        points = pick_batch(
+            subject.predicted,
+            count,
+            _EPSILON,
+            lambda: self._sample(subject),
+            self._random,
+            known=subject.known,
+        )
+        if not points:
+            subject.is_spent = True
+            return
+        indices = [self._bench.extend(space, [point])[0] for space, point in points]
+        results = race([subject.trial[best[0]], *indices], subject.residence, 1)
+        # What disturbed the machine disturbed the best so far as well.
+        again = results[0][0]
+        scale = best[1] / again if again else 1.0
+        rows = []
+        for point, index, (time_us, rounds, failure) in zip(points, indices, results[1:], strict=True):
+            scaled = None if time_us is None else time_us * scale
+            self._know(subject, point, scaled, times)
+            entry = self._bench.trial(index)
+            rows.append(Row(entry["candidate"], entry["routine"], scaled, entry["estimate_us"], rounds, failure))
+        self.measured += len(points)
+        store(subject.workload, subject.residence, rows)
+        now = subject.best(subject.spaces)
+        assert now is not None
+        subject.gain = max(1 - now[1] / best[1], subject.gain * _DECAY)
+        self._learn(subject, points)
+
+    def _learn(self, subject: _Subject, points: Sequence[Point]) -> None:
+        timed = [p for p in points if subject.known[p] is not None]
+        if not timed:
+            return
+        rows = self._features(subject, timed)
+        changed = self._model.add(
+            f"{subject.workload} {subject.residence}", rows, np.array([subject.known[p] for p in timed], np.float64)
+        )
+        if changed:
+            for other in self._subjects.values():
+                other.predicted.clear()
+
+    def _features(self, subject: _Subject, points: Sequence[Point]) -> NDArray[np.float32]:
+        width = None
+        rows: NDArray[np.float32] | None = None
+        for space in sorted({s for s, _ in points}):
+            at = [k for k, p in enumerate(points) if p[0] == space]
+            part = point_features(
+                self._bench, space, self._routines[space], subject.residence, [points[k][1] for k in at]
+            )
+            if rows is None:
+                width = part.shape[1]
+                rows = np.empty((len(points), width), np.float32)
+            rows[at] = part
+        assert rows is not None
+        return rows
+
+    def _score(self, subject: _Subject) -> Callable[[Sequence[Point]], NDArray[np.floating]]:
+        return lambda points: self._model.predict(self._features(subject, points))
+
+    def _mutate(self, points: Sequence[Point]) -> list[Point]:
+        moved = list(points)
+        for space in {s for s, _ in points}:
+            at = [k for k, p in enumerate(points) if p[0] == space]
+            seed = int(self._random.integers(1 << 62))
+            for k, point in zip(at, self._bench.mutate(space, [points[k][1] for k in at], seed), strict=True):
+                moved[k] = (space, point)
+        return moved
+
+    def _sample(self, subject: _Subject) -> Point:
+        space = subject.spaces[int(self._random.integers(len(subject.spaces)))]
+        return space, int(self._random.integers(self._bench.space_size(space)))
+
+    def _starts(self, subject: _Subject) -> list[Point]:
+        timed = sorted((us, p) for p, us in subject.known.items() if us is not None and p[0] in subject.spaces)
+        return [p for _, p in timed[:_BEST_STARTS]] + [self._sample(subject) for _ in range(_RANDOM_STARTS)]
+
+    def offer(self, times: Sequence[float | None]) -> None:
+        """Make the fastest point of every space a choice of the problem: of each that differ in error, one."""
+        best: dict[tuple[int, float], int] = {}
+        for subject in self._subjects.values():
+            for (space, _), index in subject.trial.items():
+                if times[index] is None:
+                    continue
+                slot = (space, self._bench.trial(index)["error"])
+                other = best.get(slot)
+                if other is None or times[index] < times[other]:  # type: ignore[operator]
+                    best[slot] = index
+        self._bench.offer(sorted(best.values()))

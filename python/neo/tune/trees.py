@@ -1,0 +1,165 @@
+"""A cost model: boosted regression trees, evaluated here, so that ranking needs no library."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neo.errors import ResourceError
+
+__all__ = ["Trees", "shipped_model"]
+
+_SHIPPED = Path(__file__).with_name("cost_model.npz")
+
+
+@dataclass(frozen=True)
+class Trees:
+    """An ensemble whose score is the sum of one leaf per tree: the higher, the faster.
+
+    Attributes
+    ----------
+    roots : array
+        Node that each tree begins with.
+    feature, threshold : array
+        Of each node: a row goes left where its feature is below the threshold. A leaf has feature -1 and its value as
+        threshold.
+    left : array
+        Of each node its left child; the right one follows it.
+    names : tuple of str
+        The columns it was trained on.
+    """
+
+    roots: NDArray[np.int32]
+    feature: NDArray[np.int16]
+    threshold: NDArray[np.float32]
+    left: NDArray[np.int32]
+    names: tuple[str, ...]
+
+    def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The score of every row."""
+        rows = np.ascontiguousarray(rows, np.float32)
+        scores = np.zeros(len(rows), np.float32)
+        step = max(1, (1 << 20) // max(1, len(self.roots)))
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
+            at = np.broadcast_to(self.roots, (len(part), len(self.roots))).copy()
+            number = np.arange(len(part))[:, None]
+            while True:
+                feature = self.feature[at]
+                inner = feature >= 0
+                if not inner.any():
+                    break
+                right = part[number, np.where(inner, feature, 0)] >= self.threshold[at]
+                at = np.where(inner, self.left[at] + right, at)
+            scores[begin : begin + step] = self.threshold[at].sum(axis=1)
+        return scores
+
+    @classmethod
+    def from_xgboost(cls, model: bytes | str, names: Sequence[str]) -> Trees:
+        """Read what XGBoost writes as JSON.
+
+        Raises
+        ------
+        neo.ResourceError
+            It is no ensemble of numeric trees.
+        """
+        try:
+            learner = json.loads(model)["learner"]
+            trees = learner["gradient_booster"]["model"]["trees"]
+            parsed = [_breadth_first(tree) for tree in trees]
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            msg = f"[tune] a cost model must be trees in XGBoost's JSON. Got {type(error).__name__}: {error}"
+            raise ResourceError(msg) from error
+        roots, feature, threshold, left = [], [], [], []
+        count = 0
+        for f, t, children in parsed:
+            roots.append(count)
+            feature += f
+            threshold += t
+            left += [child + count for child in children]
+            count += len(f)
+        return cls(
+            np.array(roots, np.int32),
+            np.array(feature, np.int16),
+            np.array(threshold, np.float32),
+            np.array(left, np.int32),
+            tuple(names),
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it; the same model gives the same bytes."""
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            roots=self.roots,
+            feature=self.feature,
+            threshold=self.threshold,
+            left=self.left,
+            names=np.array(self.names),
+        )
+        Path(path).write_bytes(buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Trees:
+        """Read what save() wrote.
+
+        Raises
+        ------
+        neo.ResourceError
+            The file is missing, or no cost model.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                names = tuple(str(n) for n in file["names"])
+                trees = cls(file["roots"], file["feature"], file["threshold"], file["left"], names)
+        except (OSError, ValueError, KeyError) as error:
+            msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
+            raise ResourceError(msg) from error
+        trees._check(path)
+        return trees
+
+    def _check(self, path: str | PathLike[str]) -> None:
+        """Every step leads further into the arrays, so that evaluating ends and stays inside."""
+        inner = self.feature >= 0
+        number = np.arange(len(self.feature))
+        fits = (
+            len(self.feature) == len(self.threshold) == len(self.left)
+            and bool((self.left[inner] > number[inner]).all())
+            and bool((self.left[inner] + 1 < len(number)).all())
+            and bool((self.feature < len(self.names)).all())
+            and bool(((self.roots >= 0) & (self.roots < len(number))).all())
+        )
+        if not fits:
+            msg = f"[tune] a cost model's trees must be whole. Got nodes that lead outside - at {path}"
+            raise ResourceError(msg)
+
+
+def _breadth_first(tree: Mapping[str, Any]) -> tuple[list[int], list[float], list[int]]:
+    """Nodes such that siblings are neighbours and children come after their parent."""
+    lefts, rights = tree["left_children"], tree["right_children"]
+    order = [0]
+    feature, threshold, left = [], [], []
+    for node in order:
+        if lefts[node] < 0:
+            feature.append(-1)
+            threshold.append(float(tree["split_conditions"][node]))
+            left.append(0)
+        else:
+            feature.append(int(tree["split_indices"][node]))
+            threshold.append(float(tree["split_conditions"][node]))
+            left.append(len(order))
+            order += [lefts[node], rights[node]]
+    return feature, threshold, left
+
+
+def shipped_model() -> Trees:
+    """The model that comes with neo: trained on generated workloads (benchmarks/cost_model.py)."""
+    return Trees.load(_SHIPPED)
