@@ -4,6 +4,12 @@
 
 namespace neo {
 
+PackedStore PackedStore::made_up(Tensor values) {
+  PackedStore store;
+  store.made_up_ = std::move(values);
+  return store;
+}
+
 const Tensor& PackedStore::take(DType dtype, int64_t count) {
   NEO_CHECK(next_ < blobs_.size(), Model, "load", "a step must have a blob for every constant that it packs. Got ",
             blobs_.size(), ", expected more");
@@ -20,12 +26,13 @@ Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of
     if (v) held_.insert(v);
   }
   if (is_saved_) return take(DType::Float32, count);
-  if (made_up_ && made_up_->size() >= count) {
-    handed_out_made_up_ = true;
-    return {DType::Float32, {count}, made_up_->data(), made_up_->owner()};
+  Tensor blob;
+  if (made_up_.defined() && made_up_.size() >= count) {
+    blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
+  } else {
+    blob = Tensor(DType::Float32, {count});
+    fill(blob.as<float>());
   }
-  Tensor blob(DType::Float32, {count});
-  fill(blob.as<float>());
   blobs_.push_back(blob);
   return blob;
 }

@@ -92,7 +92,7 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
       if (std::string(tier.name) == GetParam().name) pack = tier.table;
     }
     ASSERT_EQ(reject_panel_conv(s), nullptr);
-    const PanelConvPlan plan = plan_panel_conv(s, kernels);
+    const PanelConvPlan plan = plan_panel_conv(s, {}, kernels);
     const std::vector<float> src = random.floats(s.n * s.ic * s.in_size());
     const std::vector<float> weight = random.floats(panel_conv_weight_size(plan));
     const std::vector<float> bias = random.floats(s.oc);
