@@ -18,9 +18,15 @@ endif()
 find_package(pybind11 2.13 CONFIG REQUIRED)
 
 pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
-target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_runtime)
+target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_runtime)
 set(small_sources ${binding_sources})
 list(FILTER small_sources EXCLUDE REGEX "/(module|arrays)\\.cpp$")  # a call passes through these
 set_source_files_properties(${small_sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")
 target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)
 install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
+
+# What tests/check makes routines wrong with. It shares the types of _neo, beside which the tests look for it.
+if(NOT SKBUILD)
+  pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
+  target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
+endif()

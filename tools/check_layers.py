@@ -25,10 +25,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "routines": ("ops", "exec", "kernel_ir", "simd"),
     "runtime": ("exec",),
     "lower": ("routines", "exec"),
-    "capi": ("runtime", "routines"),
+    "saved": ("routines", "exec"),
+    "capi": ("runtime", "saved"),
     "bindings": (
         *("base", "ir", "ops", "passes", "exec", "simd", "kernel_ir"),
-        *("routines", "runtime", "lower", "capi"),
+        *("routines", "runtime", "lower", "saved", "capi"),
     ),
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -45,9 +46,11 @@ std::string str(const Args&... args) {
   throw Error(error);
 }
 
-// The same error with " - at <place>" behind its message.
+// The same error with " - at <place>" behind its message, before a hint.
 [[noreturn]] inline void fail_at(const Error& error, const std::string& place) {
-  throw Error(error.kind(), error.what() + (" - at " + place));
+  std::string text = error.what();
+  text.insert(std::min(text.find("\nHint:"), text.size()), " - at " + place);
+  throw Error(error.kind(), text);
 }
 
 }  // namespace neo

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "ir/graph.h"
 #include "ir/tensor.h"
 
 namespace neo::python {
@@ -16,6 +17,10 @@ void bind_select(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
 void bind_tune(py::module_& m);
+void bind_saved(py::module_& m);
+
+// A node's attributes without its bodies.
+py::dict attributes_of(const Node& node);
 
 // Python's signals reach the main thread only; what runs long there looks for them now and then.
 void raise_pending_signals();

@@ -122,6 +122,12 @@ Type to_type(const std::string& dtype, const py::object& dims, const Graph& grap
 
 }  // namespace
 
+py::dict attributes_of(const Node& node) {
+  py::dict attrs;
+  for (const auto& [key, value] : node.attrs) attrs[key.c_str()] = std::visit(AttrToPython(), value);
+  return attrs;
+}
+
 void bind_graph(py::module_& m) {
   py::class_<Value, std::unique_ptr<Value, py::nodelete>>(m, "Value", "A value of a graph; kept alive by its graph.")
       .def_property_readonly("name", [](const Value& v) { return v.name; })
@@ -159,19 +165,30 @@ void bind_graph(py::module_& m) {
           "inputs", [](const Node& n) { return n.inputs; }, py::return_value_policy::reference)
       .def_property_readonly(
           "outputs", [](const Node& n) { return n.outputs; }, py::return_value_policy::reference)
-      .def_property_readonly("attrs",
+      .def_property_readonly("attrs", attributes_of)
+      .def_property_readonly("bodies",
                              [](const Node& n) {
-                               py::dict attrs;
-                               for (const auto& [key, value] : n.attrs)
-                                 attrs[key.c_str()] = std::visit(AttrToPython(), value);
-                               return attrs;
+                               py::dict bodies;
+                               for (const auto& [key, body] : n.bodies)
+                                 bodies[key.c_str()] = py::cast(body.get(), py::return_value_policy::reference);
+                               return bodies;
                              })
-      .def_property_readonly("bodies", [](const Node& n) {
-        py::dict bodies;
-        for (const auto& [key, body] : n.bodies)
-          bodies[key.c_str()] = py::cast(body.get(), py::return_value_policy::reference);
-        return bodies;
-      });
+      .def(
+          "evaluate",
+          [](const Node& n, const std::vector<py::object>& inputs) {
+            std::vector<HostValue> values;
+            for (const py::object& x : inputs) values.push_back(to_host(x));
+            std::vector<HostValue> results;
+            {
+              const py::gil_scoped_release release;
+              results = evaluate_node(n, standard_ops(), values);
+            }
+            py::list out;
+            for (const HostValue& v : results) out.append(to_python(v));
+            return out;
+          },
+          py::arg("inputs"),
+          "Runs the reference on a value per input, None for one left out; floats may be wider than the graph's.");
 
   py::class_<Graph, std::shared_ptr<Graph>>(m, "Graph", "The dataflow graph of a model.")
       .def(py::init<>())

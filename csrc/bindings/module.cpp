@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "bindings/bindings.h"
+#include "bindings/plan.h"
 
 namespace neo::python {
 
@@ -46,12 +47,22 @@ int64_t at_values(const Dim& work, const Binding& binding) {
       .hint();
 }
 
-py::list call(Module& module, const py::list& inputs, CancelToken* token, std::vector<TraceEvent>* trace) {
+struct Record {
+  std::vector<TraceEvent> events;
+  std::vector<TeamSpan> spans;
+};
+
+py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record,
+              const ValueObserver* observer = nullptr) {
   std::vector<HostValue> values;
   values.reserve(py::len(inputs));
   for (const py::handle x : inputs) values.push_back(to_host(x));
   Module::CallOptions options;
-  options.trace = trace;
+  if (record) {
+    options.trace = &record->events;
+    options.spans = &record->spans;
+  }
+  options.observer = observer;
   const std::function<void()> poll = raise_pending_signals;
   options.poll = &poll;
   if (token) options.started = [token](std::function<void()> cancel) { token->arm(std::move(cancel)); };
@@ -109,6 +120,8 @@ void bind_module(py::module_& m) {
                                list_steps(*module.plan().root, 0, steps);
                                return steps;
                              })
+      .def_property_readonly("plan", [](const Module& module) { return describe_plan(module.plan()); })
+      .def("regions_at_hints", [](const Module& module) { return describe_regions_at_hints(module.plan()); })
       .def(
           "call",
           [](Module& module, const py::list& inputs, CancelToken* token) {
@@ -118,11 +131,15 @@ void bind_module(py::module_& m) {
       .def(
           "trace",
           [](Module& module, const py::list& inputs) {
-            std::vector<TraceEvent> trace;
-            py::list results = call(module, inputs, nullptr, &trace);
-            py::list events;
-            for (const TraceEvent& e : trace) {
+            Record record;
+            py::list results = call(module, inputs, nullptr, &record);
+            const auto places = places_of(module.plan());
+            py::list events, spans, regions;
+            std::map<std::pair<int, int>, const TraceEvent*> bound;
+            for (const TraceEvent& e : record.events) {
+              const ItemPlace& place = places.at(e.item);
               py::dict entry;
+              entry["item"] = place.item;
               entry["node"] = e.item->node;
               entry["op"] = e.item->op;
               entry["routine"] = e.item->routine;
@@ -133,10 +150,40 @@ void bind_module(py::module_& m) {
               entry["flops"] = at_values(e.item->flops, *e.binding);
               entry["bytes"] = at_values(e.item->bytes, *e.binding);
               events.append(entry);
+              bound[{place.block, place.region}] = &e;
             }
-            return py::make_tuple(results, events);
+            for (const TeamSpan& s : record.spans) spans.append(py::make_tuple(s.member, s.start_ns, s.end_ns));
+            const auto blocks = blocks_of(module.plan());
+            for (const auto& [place, event] : bound) {
+              const Block& block = *blocks[static_cast<size_t>(place.first)];
+              regions.append(describe_region(block, place.first, place.second, *event->binding));
+            }
+            return py::make_tuple(results, events, spans, regions);
           },
-          py::arg("inputs"), "(results, events in order of their end)")
+          py::arg("inputs"),
+          "(results, events in order of their end, (thread, start, end) where a thread works, sizes of regions)")
+      .def(
+          "observe",
+          [](Module& module, const py::list& inputs) {
+            struct Written {
+              const Item* item;
+              std::string value;
+              HostValue copy;
+            };
+            std::vector<Written> written;
+            const ValueObserver observer = [&](const Item& item, const std::string& value, HostValue copy) {
+              written.push_back({&item, value, std::move(copy)});
+            };
+            py::list results = call(module, inputs, nullptr, nullptr, &observer);
+            py::list values;
+            for (const Written& w : written) {
+              values.append(py::make_tuple(w.item->node, w.item->op, w.item->routine, w.value, to_python(w.copy)));
+            }
+            return py::make_tuple(results, values);
+          },
+          py::arg("inputs"),
+          "(results, [(node, op, routine, name of the value, the value) of everything the steps of the outermost "
+          "block wrote])")
       .def(
           "with_threads",
           [](const Module& module, int threads, bool oversubscribe) {

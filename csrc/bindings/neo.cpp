@@ -5,6 +5,7 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_errors(m);
   neo::python::bind_graph(m);
   neo::python::bind_module(m);
+  neo::python::bind_saved(m);
   neo::python::bind_select(m);
   neo::python::bind_info(m);
   neo::python::bind_tune(m);

@@ -18,6 +18,52 @@ py::array_t<double> vector_of(const std::vector<double>& x) {
   return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data());
 }
 
+const char* text_of(Candidate::Kind kind) {
+  switch (kind) {
+    case Candidate::Kind::Step:
+      return "step";
+    case Candidate::Kind::Host:
+      return "host";
+    case Candidate::Kind::View:
+      return "view";
+    case Candidate::Kind::Assemble:
+      break;
+  }
+  return "assemble";
+}
+
+// A graph and its bodies: what it takes and gives, every value's type, and its nodes by their variable.
+py::dict describe_graph(const Graph& graph, const SelectionProblem& problem) {
+  const auto names = [](const std::vector<Value*>& values) {
+    py::list list;
+    for (const Value* v : values) list.append(v ? py::object(py::str(v->name)) : py::object(py::none()));
+    return list;
+  };
+  py::dict values;
+  for (const auto& v : graph.values()) {
+    const py::object constant = v->constant ? py::object(py::int_(v->constant->bytes())) : py::object(py::none());
+    values[py::str(v->name)] = py::make_tuple(v->type.to_string(), constant, plain_schema(v->type).to_string());
+  }
+  py::list nodes;
+  for (const auto& node : graph.nodes()) {
+    py::dict entry, bodies;
+    for (const auto& [name, body] : node->bodies) bodies[py::str(name)] = describe_graph(*body, problem);
+    entry["variable"] = problem.index.at(node.get());
+    entry["inputs"] = names(node->inputs);
+    entry["outputs"] = names(node->outputs);
+    entry["bodies"] = bodies;
+    entry["attrs"] = attributes_of(*node);
+    nodes.append(entry);
+  }
+  py::dict out;
+  out["name"] = graph.name;
+  out["inputs"] = names(graph.inputs);
+  out["outputs"] = names(graph.outputs);
+  out["values"] = values;
+  out["nodes"] = nodes;
+  return out;
+}
+
 py::list choices_of(const SelectionProblem& problem, const SelectionProblem::NodeVariable& variable) {
   py::list choices;
   for (const auto& choice : variable.choices) {
@@ -31,14 +77,23 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       entry["packed_bytes"] = c.cost.packed_bytes;
       entry["workspace_bytes"] = c.cost.workspace_bytes;
       entry["error"] = c.cost.error;
-      py::list nodes, inputs, outputs;
-      for (const Node* n : c.workload->nodes) nodes.append(n->name);
+      py::list nodes, members, inputs, outputs, reads, writes;
+      for (const Node* n : c.workload->nodes) {
+        nodes.append(n->name);
+        members.append(problem.index.at(n));
+      }
+      for (const Value* v : c.workload->inputs) reads.append(v->name);
+      for (const Value* v : c.workload->outputs) writes.append(v->name);
       for (const auto& s : c.inputs) inputs.append(s ? py::object(py::str(s->to_string())) : py::object(py::none()));
       for (const auto& s : c.outputs) outputs.append(s.to_string());
       entry["nodes"] = nodes;
       entry["workload"] = c.workload->text();
       entry["inputs"] = inputs;
       entry["outputs"] = outputs;
+      entry["members"] = members;
+      entry["reads"] = reads;
+      entry["writes"] = writes;
+      entry["kind"] = text_of(c.kind);
     } else {
       entry["absorbed_by"] =
           choice.absorbed_by >= 0
@@ -70,6 +125,7 @@ void bind_select(py::module_& m) {
                                }
                                return edges;
                              })
+      .def_property_readonly("graph", [](const BoundProblem& p) { return describe_graph(*p.graph, *p.problem); })
       .def_property_readonly("resources",
                              [](const BoundProblem& p) {
                                py::dict resources;
@@ -102,6 +158,7 @@ void bind_select(py::module_& m) {
                                }
                                return nodes;
                              })
+      .def_property_readonly("machine", [](const BoundProblem& p) { return p.target; })
       .def(
           "lower",
           [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe) {

@@ -9,6 +9,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kMaxArenaBytes = int64_t{1} << 50;
 
 int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -66,6 +67,106 @@ Arg describe(const Block& block, const Binding& binding, int index) {
   return arg;
 }
 
+// Where a slot lies in the memory that it is in the end a part of.
+struct Place {
+  int memory = 0;
+  int64_t begin = 0;  // bytes
+  int64_t end = 0;
+};
+
+// The places of slots; a view must lie in its base.
+class Places {
+ public:
+  Places(const Block& block, Binding& binding) : block_(block), binding_(binding) {}
+
+  // A view of memory that is handed in and whose size is not known yet is checked when it is read (`late`).
+  void place_views() {
+    for (size_t i = 0; i < block_.slots.size(); ++i) {
+      if (block_.slots[i].storage == Slot::Storage::View && binding_.sized[i] && !is_placed(i))
+        binding_.sized[i] = false;
+    }
+    for (size_t i = 0; i < block_.slots.size(); ++i) {
+      const Slot& slot = block_.slots[i];
+      if (slot.storage != Slot::Storage::View || !binding_.sized[i]) continue;
+      const auto base = static_cast<size_t>(slot.base);
+      const int64_t offset = slot.offset.evaluate(binding_.symbols);
+      const int64_t held = binding_.sized[base] ? elements(base) : kMaxExtent;
+      NEO_CHECK(offset >= 0 && offset <= held && extent(i) <= held - offset, Shape, "run",
+                "a part must lie in its whole. Got ", extent(i), " elements at ", offset, " of ", held, " - at \"",
+                slot.name, "\"");
+      binding_.view_bytes[i] = offset * item_bytes(slot.type.dtype);
+    }
+  }
+
+  Place of(int index) const {
+    auto i = static_cast<size_t>(index);
+    Place place;
+    place.end = extent(i) * item_bytes(block_.slots[i].type.dtype);
+    for (; block_.slots[i].storage == Slot::Storage::View; i = static_cast<size_t>(block_.slots[i].base))
+      place.begin += binding_.view_bytes[i];
+    place.memory = static_cast<int>(i);
+    place.end += place.begin;
+    return place;
+  }
+
+  // By slot, for views of memory without a size: bytes that the memory must have. Empty where there are none.
+  std::vector<int64_t> late() const {
+    std::vector<int64_t> bytes;
+    for (size_t i = 0; i < block_.slots.size(); ++i) {
+      if (block_.slots[i].storage != Slot::Storage::View || !binding_.sized[i]) continue;
+      const Place place = of(static_cast<int>(i));
+      if (binding_.sized[static_cast<size_t>(place.memory)]) continue;
+      bytes.resize(block_.slots.size(), 0);
+      bytes[i] = place.end;
+    }
+    return bytes;
+  }
+
+  // A step may write over what it reads only where its candidate says so, and then as a whole.
+  void check_overlaps(const StepItem& call) const {
+    for (int output : call.outputs) {
+      if (output < 0 || !binding_.sized[static_cast<size_t>(output)]) continue;
+      const Place to = of(output);
+      int read = -1;
+      for (size_t i = 0; i < call.recipe->inputs.size(); ++i) {
+        if (!call.recipe->inputs[i]) continue;
+        const int input = call.inputs[static_cast<size_t>(++read)];
+        if (input < 0 || !binding_.sized[static_cast<size_t>(input)]) continue;
+        const Place from = of(input);
+        if (from.memory != to.memory || from.end <= to.begin || to.end <= from.begin) continue;
+        const bool may = call.recipe->in_place == static_cast<int>(i) && from.begin == to.begin && from.end == to.end;
+        NEO_CHECK(may, Model, "run", "a step must not write over what it reads. Got \"",
+                  block_.slots[static_cast<size_t>(output)].name, "\" over \"",
+                  block_.slots[static_cast<size_t>(input)].name, "\"");
+      }
+    }
+  }
+
+ private:
+  bool is_placed(size_t i) const {
+    while (binding_.sized[i] && block_.slots[i].storage == Slot::Storage::View)
+      i = static_cast<size_t>(block_.slots[i].base);
+    const Slot::Storage storage = block_.slots[i].storage;
+    return binding_.sized[i] || storage == Slot::Storage::Argument || storage == Slot::Storage::Owned;
+  }
+  int64_t elements(size_t i) const { return element_count(block_.slots[i].layout.physical_dims(binding_.dims[i])); }
+  // Elements from the first to behind the last.
+  int64_t extent(size_t i) const {
+    const Slot& slot = block_.slots[i];
+    if (slot.strides.empty()) return elements(i);
+    const Dims physical = slot.layout.physical_dims(binding_.dims[i]);
+    int64_t last = 0;
+    for (size_t axis = 0; axis < physical.size(); ++axis) {
+      if (physical[axis] == 0) return 0;
+      last += (physical[axis] - 1) * slot.strides[axis].evaluate(binding_.symbols);
+    }
+    return last + 1;
+  }
+
+  const Block& block_;
+  Binding& binding_;
+};
+
 // Largest first, each at the lowest offset that no buffer it may not share with overlaps.
 int64_t place_buffers(const Region& region, const std::vector<int64_t>& bytes, std::vector<int64_t>& offset) {
   std::vector<size_t> order(region.planned.size());
@@ -85,6 +186,8 @@ int64_t place_buffers(const Region& region, const std::vector<int64_t>& bytes, s
       if (position + bytes[i] <= begin) break;
       position = std::max(position, end);
     }
+    NEO_CHECK(position <= kMaxArenaBytes && bytes[i] <= kMaxArenaBytes, Memory, "run",
+              "the memory of a call must be at most ", kMaxArenaBytes, " bytes. Got more");
     at[i] = position;
     total = std::max(total, position + bytes[i]);
     offset[static_cast<size_t>(region.planned[i])] = position;
@@ -116,10 +219,12 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
     }
     element_count(binding->dims[i]);
     binding->sized[i] = true;
-    if (slot.storage == Slot::Storage::View) {
-      binding->view_bytes[i] = slot.offset.evaluate(symbols) * item_bytes(slot.type.dtype);
-    }
+    if (slot.storage == Slot::Storage::Argument || slot.storage == Slot::Storage::Owned)
+      binding->handed_in.push_back(static_cast<int>(i));
   }
+  Places places(block, *binding);
+  places.place_views();
+  binding->late_bytes = places.late();
 
   std::vector<int64_t> bytes;
   for (int planned : region.planned) {
@@ -132,7 +237,9 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
 
   for (const Item& item : region.items) {
     Prepared prepared;
-    if (const auto* call = std::get_if<StepItem>(&item.what); call && call->step->kind() == Step::Kind::Kernel) {
+    const auto* call = std::get_if<StepItem>(&item.what);
+    if (call && call->recipe) places.check_overlaps(*call);
+    if (call && call->step->kind() == Step::Kind::Kernel) {
       std::vector<Arg> args;
       for (int slot : call->inputs) args.push_back(describe(block, *binding, slot));
       for (int slot : call->outputs) args.push_back(describe(block, *binding, slot));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "exec/step.h"
 #include "ir/graph.h"
+#include "ir/schema.h"
 
 namespace neo {
 
@@ -40,8 +42,23 @@ struct SymbolSource {
   int axis = 0;
 };
 
+// What a step was made from, so that a saved module can make it again.
+struct Recipe {
+  std::string routine;   // empty: a conversion from inputs[0] to outputs[0]
+  std::string workload;  // docs/workloads.md; of a conversion the value's type
+  std::vector<std::optional<Schema>> inputs;
+  std::vector<Schema> outputs;
+  std::map<std::string, int64_t, std::less<>> schedule;
+  int in_place = -1;
+  std::vector<Tensor> packed;     // blobs, in the order in which the routine takes them
+  std::vector<Tensor> constants;  // by number of the workload's constant; undefined: `packed` or the text has it
+  std::map<std::string, std::vector<Dim>> contents;  // known elements of integer inputs, by the workload's name
+  std::map<std::string, Tensor> attributes;          // tensors in attributes that the text names by their hash
+};
+
 struct StepItem {
   std::shared_ptr<const Step> step;
+  std::shared_ptr<const Recipe> recipe;
   std::vector<int> inputs;  // slots; -1: an optional argument left out
   std::vector<int> outputs;
 };
@@ -108,6 +125,9 @@ struct Block {
   std::vector<int> results;
   std::vector<Region> regions;
 };
+
+// Fills in `planned` and `may_share` of every region of a block.
+void plan_memory(Block& block);
 
 // What runs: immutable, shared by all calls.
 struct Plan {

@@ -19,6 +19,10 @@ struct TraceEvent {
   std::shared_ptr<const Binding> binding;  // of the item's region
 };
 
+// Told of every value that an item of the outermost block has just written: a copy on the host, row-major, whatever the
+// plan's layout.
+using ValueObserver = std::function<void(const Item& item, const std::string& value, HostValue copy)>;
+
 // Everything one call owns: memory, cancel flag, trace. Used by one call at a time; kept and reused between calls.
 class Run {
  public:
@@ -32,6 +36,8 @@ class Run {
   virtual bool is_cancelled() const = 0;
   // Set before a call to record it; null: no cost but one test per item.
   virtual void set_trace(std::vector<TraceEvent>* trace) = 0;
+  // The same for what items write; null: no cost but one test per item.
+  virtual void set_observer(const ValueObserver* observer) = 0;
   virtual int64_t arena_bytes() const = 0;
 };
 

@@ -199,6 +199,7 @@ std::string content_hash(const Tensor& tensor) {
 std::string print_tensor(const Tensor& tensor, int64_t inline_elements) {
   std::string text = std::string(name(tensor.dtype())) + to_string(tensor.dims());
   if (tensor.is_splat()) return text + " splat " + print_element(tensor.dtype(), tensor.splat_element());
+  if (tensor.is_absent()) return text + " absent";
   if (tensor.size() > inline_elements) return text + " #" + content_hash(tensor);
   text += " {";
   for (int64_t i = 0; i < tensor.size(); ++i) {

@@ -396,6 +396,7 @@ class Parser {
       element(held.dtype, held.dtype == DType::String ? static_cast<void*>(&text) : number);
       return Tensor::splat(held.dtype, dims, held.dtype == DType::String ? static_cast<const void*>(&text) : number);
     }
+    if (accept_word("absent")) return Tensor::absent(held.dtype, dims);
     if (accept("#")) return find_constant(held.dtype, dims);
     expect("{");
     if (count > static_cast<int64_t>(text_.size())) refuse_at(begin, str("a constant must list ", count, " elements"));

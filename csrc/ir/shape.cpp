@@ -55,6 +55,12 @@ Dims Shape::to_dims() const {
   return sizes;
 }
 
+Dims Shape::hint_dims() const {
+  Dims sizes;
+  for (const Dim& d : dims()) sizes.push_back(std::max<int64_t>(1, d.hint()));
+  return sizes;
+}
+
 Dim Shape::element_count() const {
   Dim count = 1;
   for (const Dim& d : dims()) count = count * d;

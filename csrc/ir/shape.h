@@ -31,6 +31,7 @@ class Shape {
   const Dim& operator[](int axis) const { return dims()[static_cast<size_t>(axis)]; }
   bool is_static() const;  // ranked and every dim constant
   Dims to_dims() const;    // asserts is_static()
+  Dims hint_dims() const;  // sizes that costs are taken at: the hints, at least 1
   Dim element_count() const;
   friend bool operator==(const Shape&, const Shape&) = default;
 

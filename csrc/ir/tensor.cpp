@@ -46,9 +46,9 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
 }  // namespace
 
 struct Tensor::Splat {
-  std::string text;      // a string's element
-  char number[16] = {};  // any other dtype's
-  const void* element = nullptr;
+  std::string text;               // a string's element
+  char number[16] = {};           // any other dtype's
+  const void* element = nullptr;  // null: absent
   std::once_flag written;
   std::shared_ptr<void> memory;
 };
@@ -82,8 +82,22 @@ Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
   return t;
 }
 
+Tensor Tensor::absent(DType dtype, Dims dims) {
+  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  Tensor t;
+  t.dtype_ = dtype;
+  t.dims_ = std::move(dims);
+  t.size_ = neo::element_count(t.dims_);
+  t.splat_ = std::make_shared<Splat>();
+  return t;
+}
+
+bool Tensor::is_absent() const {
+  return splat_ != nullptr && splat_->element == nullptr;
+}
+
 bool Tensor::is_splat() const {
-  return splat_ != nullptr;
+  return splat_ != nullptr && splat_->element != nullptr;
 }
 
 const void* Tensor::splat_element() const {
@@ -93,6 +107,8 @@ const void* Tensor::splat_element() const {
 
 void* Tensor::data() const {
   if (!splat_) return data_;
+  NEO_CHECK(splat_->element, Model, "load", "the contents of a constant that is read must be saved. Got only ",
+            name(dtype_), neo::to_string(dims_));
   std::call_once(splat_->written, [&] {
     std::shared_ptr<void> memory = allocate(dtype_, size_);
     if (dtype_ == DType::String) {

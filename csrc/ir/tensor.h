@@ -22,6 +22,9 @@ class Tensor {
   // Memory of someone else, kept alive by `owner`.
   Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner);
   static Tensor splat(DType dtype, Dims dims, const void* element);
+  // A constant of which only dtype and dims are at hand: reading it is a Model error.
+  static Tensor absent(DType dtype, Dims dims);
+  bool is_absent() const;
   template <class T>
   static Tensor from(DType dtype, Dims dims, std::span<const T> elements) {
     Tensor t(dtype, std::move(dims));

@@ -10,6 +10,34 @@
 namespace neo {
 namespace {
 
+Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
+  Recipe recipe;
+  recipe.routine = candidate.routine->name();
+  recipe.workload = candidate.workload->text();
+  recipe.inputs = candidate.inputs;
+  recipe.outputs = candidate.outputs;
+  recipe.schedule = candidate.schedule;
+  recipe.in_place = candidate.in_place;
+  recipe.packed = packed.blobs();
+  int inputs = 0;
+  for (const Value* v : candidate.workload->inputs) {
+    if (!v->constant) {
+      const std::string name = str("i", inputs++);
+      if (v->contents) recipe.contents[name] = *v->contents;
+      continue;
+    }
+    const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);
+    recipe.constants.push_back(apart ? *v->constant : Tensor());
+  }
+  for (const Node* node : candidate.workload->nodes) {
+    for (const auto& [key, attr] : node->attrs) {
+      const auto* tensor = std::get_if<Tensor>(&attr);
+      if (tensor && tensor->size() > kWrittenElements) recipe.attributes.emplace(content_hash(*tensor), *tensor);
+    }
+  }
+  return recipe;
+}
+
 class BlockBuilder {
  public:
   BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
@@ -94,14 +122,16 @@ class BlockBuilder {
     std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
       return a->cost.packed_bytes > b->cost.packed_bytes;
     });
-    std::vector<std::unique_ptr<Step>> made(chosen.size());
+    std::vector<StepItem> made(chosen.size());
     std::vector<std::exception_ptr> errors(chosen.size());
     std::atomic<size_t> next{0};
     team_.parallel_for(team_.size(), [&](int64_t begin, int64_t end, int) {
       if (begin == end) return;
       for (size_t i = next++; i < chosen.size(); i = next++) {
         try {
-          made[i] = chosen[i]->routine->make(*chosen[i], target_, ops_);
+          PackedStore packed;
+          made[i].step = chosen[i]->routine->make(*chosen[i], target_, ops_, packed);
+          made[i].recipe = std::make_shared<Recipe>(recipe_of(*chosen[i], packed));
         } catch (...) {
           errors[i] = std::current_exception();
         }
@@ -211,7 +241,7 @@ class BlockBuilder {
     held_[key] = index;
     written_in_[index] = block_->regions.size();
     Item item;
-    item.what = StepItem{make_adapt(value.type, from, schema, target_), {source}, {index}};
+    item.what = conversion_step(value.type, from, schema, source, index);
     item.node = value.producer ? value.producer->name : value.name;
     item.op = "neo.Adapt";
     item.routine = str("cpu:adapt/", from.to_string(), "->", schema.to_string());
@@ -220,6 +250,14 @@ class BlockBuilder {
     item.bytes = value.shape().element_count() * Dim(2 * item_bytes(value.dtype()));
     emit_item(std::move(item));
     return index;
+  }
+
+  StepItem conversion_step(const Type& type, const Schema& from, const Schema& to, int source, int place) {
+    Recipe recipe;
+    recipe.workload = type.to_string();
+    recipe.inputs = {from};
+    recipe.outputs = {to};
+    return {make_adapt(type, from, to, target_), std::make_shared<Recipe>(std::move(recipe)), {source}, {place}};
   }
 
   void emit(const Node& node) {
@@ -257,7 +295,6 @@ class BlockBuilder {
   }
 
   void emit_step(const Node& node, const Candidate& candidate) {
-    std::shared_ptr<const Step> step = std::move(steps_.at(&candidate));
     const bool host = candidate.kind == Candidate::Kind::Host;
     const Workload& workload = *candidate.workload;
     if (!host) {
@@ -266,7 +303,7 @@ class BlockBuilder {
       }
       for (const Value* v : workload.outputs) need_known(v->type, node);
     }
-    StepItem call;
+    StepItem call = std::move(steps_.at(&candidate));
     for (size_t i = 0; i < workload.inputs.size(); ++i) {
       if (candidate.inputs[i]) call.inputs.push_back(slot_of(*workload.inputs[i], *candidate.inputs[i]));
     }
@@ -275,7 +312,6 @@ class BlockBuilder {
       call.outputs.push_back(reused >= 0 ? view_output(*workload.outputs[i], candidate.outputs[i], reused, 0)
                                          : add_output(*workload.outputs[i], candidate.outputs[i], host));
     }
-    call.step = std::move(step);
     Item item;
     item.what = std::move(call);
     describe(item, node, candidate.text(), candidate.cost.time_us, workload.work(ops_));
@@ -354,8 +390,7 @@ class BlockBuilder {
       slot(place).base = whole;
       slot(place).offset = candidate.offsets[p];
       Item item;
-      item.what =
-          StepItem{make_adapt(value->type, *candidate.inputs[i], *candidate.inputs[i], target_), {pieces[i]}, {place}};
+      item.what = conversion_step(value->type, *candidate.inputs[i], *candidate.inputs[i], pieces[i], place);
       describe(item, node, str("cpu:adapt/copy ", candidate.inputs[i]->to_string()), 0, {});
       item.bytes = value->shape().element_count() * Dim(2 * item_bytes(value->dtype()));
       emit_item(std::move(item));
@@ -458,7 +493,7 @@ class BlockBuilder {
   std::set<std::string> known_;
   std::shared_ptr<Block> block_ = std::make_shared<Block>();
   std::set<const Node*> live_;
-  std::map<const Candidate*, std::unique_ptr<Step>> steps_;
+  std::map<const Candidate*, StepItem> steps_;  // slots are not filled in
   std::map<const Value*, int> reads_;
   std::map<Key, int> held_;
   std::map<const Value*, std::pair<int, Schema>> made_;  // as its producer gave it

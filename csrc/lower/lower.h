@@ -15,7 +15,4 @@ namespace neo {
 std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
                                   double total_us, const OpRegistry& ops, const Target& target, Team& team);
 
-// Fills in `planned` and `may_share` of every region of a block.
-void plan_memory(Block& block);
-
 }  // namespace neo

@@ -141,14 +141,11 @@ class Measurer::Caches {
     read(all ? private_bytes_ : bytes_);
   }
 
-  void evict() { read(bytes_); }
-
   // Constants for all contenders of a race, none of which finds there what another left.
-  std::shared_ptr<const Tensor> made_up(int64_t bytes) {
-    if (!constants_ || constants_->bytes() < bytes) {
-      const auto tensor = std::make_shared<Tensor>(DType::Float32, Dims{(bytes + 3) / 4});
-      std::fill_n(tensor->as<float>(), tensor->size(), 0x1.8p-6f);
-      constants_ = tensor;
+  Tensor made_up(int64_t bytes) {
+    if (!constants_.defined() || constants_.bytes() < bytes) {
+      constants_ = Tensor(DType::Float32, {(bytes + 3) / 4});
+      std::fill_n(constants_.as<float>(), constants_.size(), 0x1.8p-6f);
     }
     return constants_;
   }
@@ -188,7 +185,7 @@ class Measurer::Caches {
   static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
   Arena buffer_;
-  std::shared_ptr<const Tensor> constants_;
+  Tensor constants_;
   bool is_memory_ = false;
   int64_t private_bytes_ = 0;  // that evict the cores' own caches
   int64_t bytes_ = 0;          // that evict as the residence asks
@@ -202,6 +199,7 @@ struct Stage {
   std::map<std::pair<const Value*, std::string>, Tensor> inputs;
   Arena outputs;
   Arena scratch;
+  PackedStore packed;  // what every contender begins with
 };
 
 class Contender {
@@ -220,15 +218,11 @@ class Contender {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
       for (size_t i = 0; i < c.outputs.size(); ++i) add_output(*c.workload->outputs[i], c.outputs[i]);
-      const auto& made_up = target.made_up_constants;
-      const long holders = made_up ? made_up->owner().use_count() : 0;
-      step_ = c.routine->make(c, target, ops);
-      const bool takes_made_up = made_up && made_up->owner().use_count() > holders;
-      if (takes_made_up) {
-        const auto* data = static_cast<const std::byte*>(made_up->data());
-        constants_.emplace_back(data, static_cast<size_t>(std::min(made_up->bytes(), trial.packed_bytes)));
+      PackedStore packed = stage_.packed;
+      step_ = c.routine->make(c, target, ops, packed);
+      for (const Tensor& blob : packed.blobs()) {
+        constants_.emplace_back(static_cast<const std::byte*>(blob.data()), static_cast<size_t>(blob.bytes()));
       }
-      knows_constants_ = takes_made_up || trial.packed_bytes == 0;
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
@@ -253,11 +247,7 @@ class Contender {
   }
 
   int64_t time_ns(Measurer::Caches& caches, Team& team) {
-    if (knows_constants_) {
-      caches.evict(constants_);
-    } else {
-      caches.evict();
-    }
+    caches.evict(constants_);
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
     for (size_t i = inputs_.size(); i-- > 0;) {
@@ -298,8 +288,7 @@ class Contender {
   std::unique_ptr<Step> step_;
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
-  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them, as far as that is known
-  bool knows_constants_ = true;                        // it is all
+  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them
   std::vector<Arg> args_;
   std::vector<std::byte*> pointers_;
   std::vector<HostValue> host_inputs_;
@@ -387,10 +376,9 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
                                              Team& team, const RaceOptions& options) {
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
-  Target timed = target;
   int64_t packed = 0;
   for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
-  if (packed <= kMostBytes) timed.made_up_constants = caches_->made_up(packed);
+  if (packed <= kMostBytes) stage.packed = PackedStore::made_up(caches_->made_up(packed));
   std::vector<std::unique_ptr<Contender>> contenders;
   std::vector<size_t> entered;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -401,7 +389,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
     try {
       check_size(problem, *trials[i]);
-      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, timed, stage));
+      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
       entered.push_back(i);
     } catch (const Error& error) {
       results[i].failure = error.what();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "ir/graph.h"
 #include "ir/schema.h"
 #include "ops/op.h"
+#include "routines/packed_store.h"
 #include "routines/target.h"
 
 namespace neo {
@@ -37,11 +39,22 @@ struct Workload {
 // How a value is held at a block's boundary and by every reference: on the host, row-major.
 Schema plain_schema(const Type& type);
 
+// Constants of so few elements are facts that a routine may turn into immediates; the text has them in full.
+inline constexpr int64_t kWrittenElements = 4;
+
 struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
   Workload workload;
 };
-ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops);
+// What a workload's text does not hold.
+struct WorkloadFacts {
+  // Tensors: a constant by its name ("k0"; none: its contents are absent), one in an attribute by its hash.
+  std::function<std::optional<Tensor>(std::string_view)> constants;
+  // Elements of integer inputs that are known expressions, by name ("i1").
+  std::map<std::string, std::vector<Dim>> contents;
+};
+// Without facts constants are zero.
+ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops, const WorkloadFacts* facts = nullptr);
 
 // One point of a routine's space: {ic_bn=16 oc_bn=32 reg_n=14}.
 using Schedule = std::map<std::string, int64_t, std::less<>>;
@@ -105,8 +118,10 @@ class Routine {
                               const Schedule& schedule) const;
   // What a schedule makes of the workload, for a cost model.
   virtual LoopNest loops(const Candidate& candidate, const Target& target) const;
-  // Packs constants and binds the kernel. Not called for views.
-  virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops) const = 0;
+  // Packs constants through the store and binds the kernel; the same calls of the store for the same candidate. Not
+  // called for views.
+  virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                     PackedStore& packed) const = 0;
 };
 
 // The one table. Selection, tests, benchmarks, the command line and docs enumerate it.

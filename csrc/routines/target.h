@@ -1,12 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/isa.h"
 #include "ir/schema.h"
-#include "ir/tensor.h"
 
 namespace neo {
 
@@ -23,8 +21,6 @@ struct Target {
   int64_t l2_bytes = 1 << 20;
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
-  // For steps of which only the time counts: stands for what they would pack.
-  std::shared_ptr<const Tensor> made_up_constants;
 
   int lanes() const;  // float32 lanes of one vector
 

@@ -12,9 +12,6 @@
 namespace neo {
 namespace {
 
-// Constants of so few elements are facts that a routine may turn into immediates; they are written in full.
-constexpr int64_t kWrittenElements = 4;
-
 class Printer {
  public:
   explicit Printer(const Workload& workload) : workload_(workload) {
@@ -42,7 +39,7 @@ class Printer {
                      symbol.range.hi, "]");
       if (symbol.hint > 0) symbols += str(" hint ", symbol.hint);
     }
-    return text + operands + symbols;
+    return text + (operands.empty() ? " <-" : operands) + symbols;
   }
 
  private:
@@ -141,6 +138,7 @@ class ShortForm {
 // "i0: type, k0: tensor" cut at its commas outside brackets, braces and quotes.
 std::vector<std::pair<std::string, std::string>> split_operands(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> operands;
+  if (text.empty()) return operands;
   int depth = 0;
   bool quoted = false;
   size_t start = 0;
@@ -171,10 +169,11 @@ std::string Workload::text() const {
   return Printer(*this).run();
 }
 
-ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
+ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops, const WorkloadFacts* facts) {
   std::string text(given);
   if (const ShortForm form(given.find('=') == std::string_view::npos ? given : std::string_view()); form.known())
     text = form.expand();
+  if (text.ends_with(" <-")) text += " ";  // nothing is read
   const size_t arrow = text.rfind(" <- ");
   NEO_CHECK(arrow != std::string::npos, Model, "workload", "a workload must name its operands. Got \"",
             given.substr(0, 60), "\", expected \"... <- i0: float32[1,64]\"");
@@ -189,7 +188,8 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
   for (const auto& [name, type] : split_operands(operands)) {
     if (name.starts_with("k")) {
       const bool whole = type.find('{') != std::string::npos || type.find("splat") != std::string::npos;
-      constants += str("constant ", name, " =", type, whole ? "" : " splat 0", "\n");
+      const std::string contents = whole ? "" : !facts ? " splat 0" : facts->constants(name) ? " #" + name : " absent";
+      constants += str("constant ", name, " =", type, contents, "\n");
     } else {
       inputs += str(inputs.empty() ? "" : ", ", name, ":", type);
     }
@@ -197,7 +197,19 @@ ParsedWorkload parse_workload(std::string_view given, const OpRegistry& ops) {
   const std::string body = text.substr(0, arrow);
   // The root's outputs are those of the last assignment.
   ParsedWorkload parsed;
-  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"));
+  parsed.graph = parse_graph(str(symbols, "graph \"workload\" (", inputs, ") -> () {\n", constants, body, "\n}"),
+                             facts ? facts->constants : nullptr);
+  if (facts) {
+    for (Value* v : parsed.graph->inputs) {
+      const auto contents = facts->contents.find(v->name);
+      if (contents == facts->contents.end()) continue;
+      const bool fits = v->type.is_tensor() && is_integer(v->dtype()) && v->shape().is_static() &&
+                        v->shape().rank() <= 1 && v->shape().element_count().is(std::ssize(contents->second));
+      NEO_CHECK(fits, Model, "workload", "known elements must be those of an integer vector. Got ",
+                contents->second.size(), " for ", v->type.to_string());
+      v->contents = contents->second;
+    }
+  }
   NEO_CHECK(!parsed.graph->nodes().empty(), Model, "workload", "a workload must have a node. Got none");
   for (Value* v : parsed.graph->nodes().back()->outputs) {
     if (v) parsed.graph->outputs.push_back(v);

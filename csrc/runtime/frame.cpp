@@ -33,6 +33,22 @@ void check_dims(const Slot& slot, const Dims& dims) {
             ", expected ", slot.type.shape.to_string(), " - at \"", slot.name, "\"");
 }
 
+// A plan trusts kinds and dtypes: those of tensors are as declared.
+void check_kind(const Slot& slot, const HostValue& value) {
+  if (!slot.type.is_tensor()) return;
+  const bool fits = value.kind == HostValue::Kind::Tensor &&
+                    (slot.type.dtype == DType::Undefined || value.tensor.dtype() == slot.type.dtype);
+  NEO_CHECK(fits, Type, "run", "a value must have the type that its readers need. Got ",
+            value.kind == HostValue::Kind::Tensor ? name(value.tensor.dtype()) : "no tensor", ", expected ",
+            slot.type.to_string(), " - at \"", slot.name, "\"");
+}
+
+// So it does sizes, once they are known.
+void check_bound(const Slot& slot, const Dims& dims, const Dims& bound) {
+  NEO_CHECK(dims == bound, Shape, "run", "a value must have the shape that its readers need. Got ", to_string(dims),
+            ", expected ", slot.type.shape.to_string(), "=", to_string(bound), " - at \"", slot.name, "\"");
+}
+
 }  // namespace
 
 Frame::Frame(const Block& block, RunState& run)
@@ -74,6 +90,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   symbols_ = outer;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto slot = static_cast<size_t>(block_.arguments[i]);
+    check_kind(block_.slots[slot], arguments[i]);
     host_[slot] = arguments[i];
     data_[slot] = nullptr;
     if (arguments[i].kind != HostValue::Kind::Tensor) continue;
@@ -110,6 +127,11 @@ void Frame::enter_region(size_t index) {
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
   region_ = index;
+  for (int handed_in : binding_->handed_in) {
+    const auto slot = static_cast<size_t>(handed_in);
+    if (host_[slot].kind == HostValue::Kind::Tensor)
+      check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
+  }
 
   arenas_[index].reserve(binding_->arena_bytes);
   std::byte* arena = arenas_[index].data();
@@ -135,10 +157,27 @@ HostValue Frame::read(int index) const {
   if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
   if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
   if (slot.storage == Slot::Storage::Owned || slot.storage == Slot::Storage::Argument) return {};
+  NEO_ASSERT(binding_->sized[i], "a step reads \"", slot.name, "\" whose size is not known");
+  check_late(index, memory_of(i));
   std::byte* p = slot.storage == Slot::Storage::View
                      ? static_cast<std::byte*>(read(slot.base).tensor.data()) + binding_->view_bytes[i]
                      : data_[i];
   return Tensor(slot.type.dtype, binding_->dims[i], p, nullptr);
+}
+
+size_t Frame::memory_of(size_t slot) const {
+  while (block_.slots[slot].storage == Slot::Storage::View) slot = static_cast<size_t>(block_.slots[slot].base);
+  return slot;
+}
+
+void Frame::check_late(int view, size_t memory) const {
+  if (binding_->late_bytes.empty()) return;
+  const int64_t wanted = binding_->late_bytes[static_cast<size_t>(view)];
+  if (wanted == 0) return;
+  const HostValue& value = host_[memory];
+  const int64_t held = value.kind == HostValue::Kind::Tensor ? value.tensor.bytes() : 0;
+  NEO_CHECK(wanted <= held, Shape, "run", "a part must lie in its whole. Got ", wanted, " bytes of ", held, " - at \"",
+            block_.slots[static_cast<size_t>(view)].name, "\"");
 }
 
 void Frame::poll() {
@@ -166,6 +205,7 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
+  if (run_.observer && run_.observed == &block_) observe(item);
   if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
 }
 
@@ -180,6 +220,7 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
         bytes += binding_->view_bytes[i];
         i = static_cast<size_t>(block_.slots[i].base);
       }
+      check_late(index, i);
       return data_[i] + bytes;
     };
     for (int slot : call.inputs) pointers_.push_back(address(slot));
@@ -208,11 +249,11 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
 void Frame::store_owned(int index, HostValue value) {
   const auto i = static_cast<size_t>(index);
   const Slot& slot = block_.slots[i];
+  check_kind(slot, value);
   if (value.kind == HostValue::Kind::Tensor) {
     const Tensor& t = value.tensor;
-    NEO_ASSERT(slot.type.is_tensor() ? t.dtype() == slot.type.dtype : true, "\"", slot.name,
-               "\" has another dtype than inferred");
     check_dims(slot, t.dims());
+    if (binding_->sized[i]) check_bound(slot, t.dims(), binding_->dims[i]);
     data_[i] = static_cast<std::byte*>(t.data());
   }
   host_[i] = std::move(value);

@@ -16,6 +16,8 @@ struct RunState {
   std::shared_ptr<BindingCache> bindings;
   std::atomic<bool> cancelled{false};
   std::vector<TraceEvent>* trace = nullptr;
+  const ValueObserver* observer = nullptr;
+  const Block* observed = nullptr;  // the block whose values it is told of
   Team* team = nullptr;
   int iteration = -1;
   const std::function<void()>* poll = nullptr;  // called now and then between items; may throw to end the call
@@ -36,12 +38,16 @@ class Frame {
   void enter_region(size_t index);
   void execute(const Item& item, const Prepared& prepared);
   void poll();
+  void observe(const Item& item) const;
   void run_step(const StepItem& call, const Prepared& prepared);
   void run_dims(const DimsItem& item);
   void run_if(const IfItem& item);
   void run_loop(const LoopItem& item);
   void store_owned(int slot, HostValue value);
   HostValue read(int slot) const;
+  size_t memory_of(size_t slot) const;
+  // That handed-in memory holds a view of it, where binding could not tell.
+  void check_late(int view, size_t memory) const;
   Frame& child(const Block& block);
   Tensor result_memory(size_t result, DType dtype, const Dims& dims);
 

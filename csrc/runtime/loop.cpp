@@ -33,6 +33,13 @@ void copy_elements(DType dtype, const std::byte* from, std::byte* to, int64_t co
   }
 }
 
+// An axis of a value from outside the plan's types, counted from the front.
+int checked_axis(int axis, int rank) {
+  NEO_CHECK(-rank <= axis && axis < rank, Shape, "Scan", "an axis must lie in its tensor. Got ", axis,
+            ", expected one of ", rank);
+  return axis + (axis < 0 ? rank : 0);
+}
+
 // Slice `i` of a tensor along an axis: base + i x stride where the slice is contiguous, a copy where it is not.
 Tensor slice(const Tensor& tensor, int axis, int64_t i) {
   Dims dims = tensor.dims();
@@ -55,9 +62,10 @@ class Collector {
   explicit Collector(LoopItem::Axis axis) : axis_(axis) {}
   void add(Tensor element) {
     // The body's memory is used again by the next iteration unless the element owns its own.
+    NEO_CHECK(element.defined(), Type, "Loop", "collected outputs must be tensors. Got none");
     if (!elements_.empty()) {
-      NEO_CHECK(element.dims() == elements_.front().dims(), Shape, "Loop",
-                "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
+      NEO_CHECK(element.dims() == elements_.front().dims() && element.dtype() == elements_.front().dtype(), Shape,
+                "Loop", "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
                 to_string(elements_.front().dims()));
     }
     elements_.push_back(std::move(element));
@@ -71,14 +79,14 @@ class Collector {
       if (declared.shape.has_rank()) {
         for (const Dim& d : declared.shape.dims()) dims.push_back(d.is_constant() ? d.value() : 0);
       }
-      const int axis = axis_.axis < 0 ? axis_.axis + static_cast<int>(dims.size()) : axis_.axis;
       if (dims.empty()) dims = {0};
+      const int axis = checked_axis(axis_.axis, static_cast<int>(dims.size()));
       dims[static_cast<size_t>(axis)] = 0;
       return Tensor(declared.dtype, dims);
     }
     const Tensor& first = elements_.front();
     const int rank = first.rank() + 1;
-    const int axis = axis_.axis < 0 ? axis_.axis + rank : axis_.axis;
+    const int axis = checked_axis(axis_.axis, rank);
     Dims dims = first.dims();
     dims.insert(dims.begin() + axis, count);
     Tensor out(first.dtype(), dims);
@@ -128,7 +136,7 @@ void Frame::run_loop(const LoopItem& item) {
   if (is_scan) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       const Dims& dims = scanned[i].tensor.dims();
-      const int axis = item.scanned_axes[i].axis + (item.scanned_axes[i].axis < 0 ? static_cast<int>(dims.size()) : 0);
+      const int axis = checked_axis(item.scanned_axes[i].axis, static_cast<int>(dims.size()));
       const int64_t length = dims[static_cast<size_t>(axis)];
       NEO_CHECK(i == 0 || length == trips, Shape, "Scan", "scanned inputs must have one length. Got ", length,
                 ", expected ", trips);
@@ -137,6 +145,8 @@ void Frame::run_loop(const LoopItem& item) {
   } else {
     if (item.trip_count >= 0) {
       const Tensor count = read(item.trip_count).tensor;
+      NEO_CHECK(!count.defined() || count.size() == 1, Shape, "Loop", "the trip count must hold one element. Got ",
+                to_string(count.dims()));
       trips = count.defined() ? load_int64(count.dtype(), count.data()) : trips;
     }
     ends = item.condition >= 0;
@@ -166,7 +176,7 @@ void Frame::run_loop(const LoopItem& item) {
     for (HostValue& v : carried) arguments.push_back(std::move(v));
     for (size_t s = 0; s < scanned.size(); ++s) {
       const LoopItem::Axis& axis = item.scanned_axes[s];
-      const int at = axis.axis + (axis.axis < 0 ? scanned[s].tensor.rank() : 0);
+      const int at = checked_axis(axis.axis, scanned[s].tensor.rank());
       arguments.emplace_back(slice(scanned[s].tensor, at, axis.reverse ? trips - 1 - i : i));
     }
     for (const HostValue& v : captured) arguments.push_back(v);

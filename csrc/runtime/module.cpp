@@ -62,6 +62,7 @@ std::shared_ptr<Run> Module::take_run() {
 
 void Module::give_back(std::shared_ptr<Run> run) {
   run->set_trace(nullptr);
+  run->set_observer(nullptr);
   std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleRuns) idle_.push_back(std::move(run));
 }
@@ -77,11 +78,19 @@ std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const Cal
   // A run that was cancelled or threw is not used again.
   std::shared_ptr<Run> run = take_run();
   run->set_trace(options.trace);
+  run->set_observer(options.observer);
   const auto running = std::make_shared<RunningCall>(run.get());
   const RunningCall::End end{*running};
   if (options.started) options.started([running] { running->cancel(); });
   const auto team = process_thread_pool().lease(threads_, oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No);
-  std::vector<HostValue> results = run->call(inputs, *team, options.poll);
+  std::vector<HostValue> results;
+  if (options.spans) {
+    RecordingTeam recording(*team);
+    results = run->call(inputs, recording, options.poll);
+    *options.spans = recording.take_spans();
+  } else {
+    results = run->call(inputs, *team, options.poll);
+  }
   running->finish();
   if (!run->is_cancelled()) give_back(std::move(run));
   return results;

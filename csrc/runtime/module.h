@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/run.h"
+#include "runtime/recording_team.h"
 
 namespace neo {
 
@@ -21,6 +22,8 @@ class Module {
 
   struct CallOptions {
     std::vector<TraceEvent>* trace = nullptr;
+    std::vector<TeamSpan>* spans = nullptr;  // when each thread works
+    const ValueObserver* observer = nullptr;
     const std::function<void()>* poll = nullptr;
     std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
   };

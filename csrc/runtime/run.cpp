@@ -68,6 +68,10 @@ class PlanRun final : public Run {
   void cancel() override { state_.cancelled.store(true, std::memory_order_relaxed); }
   bool is_cancelled() const override { return state_.cancelled.load(std::memory_order_relaxed); }
   void set_trace(std::vector<TraceEvent>* trace) override { state_.trace = trace; }
+  void set_observer(const ValueObserver* observer) override {
+    state_.observer = observer;
+    state_.observed = plan_->root.get();
+  }
   int64_t arena_bytes() const override { return frame_->arena_bytes(); }
 
  private:

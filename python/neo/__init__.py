@@ -21,11 +21,12 @@ from neo.errors import (
     UnsupportedError,
 )
 from neo.module import Module, Tensor
+from neo.saved import load
+from neo.version import __version__
 
 if TYPE_CHECKING:
     from neo import testing
-
-__version__ = "0.1.0"
+    from neo.accuracy import check_accuracy
 
 __all__ = [
     "CancelledError",
@@ -40,14 +41,18 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "__version__",
+    "check_accuracy",
     "compile",
+    "load",
     "testing",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``neo.testing`` when it is first used."""
-    if name == "testing":
-        return import_module("neo.testing")
+    """Import ``neo.testing`` and ``neo.accuracy`` when they are first used."""
+    if name in ("testing", "accuracy"):
+        return import_module(f"neo.{name}")
+    if name == "check_accuracy":
+        return import_module("neo.accuracy").check_accuracy
     msg = f"module 'neo' has no attribute {name!r}"
     raise AttributeError(msg)

@@ -26,6 +26,7 @@ class StepEntry(TypedDict):
     depth: int
 
 class TraceEntry(TypedDict):
+    item: int
     node: str
     op: str
     routine: str
@@ -35,6 +36,58 @@ class TraceEntry(TypedDict):
     estimate_us: float
     flops: int
     bytes: int
+
+class RegionEntry(TypedDict):
+    block: int
+    region: int
+    arena_bytes: int
+    scratch_bytes: int
+    offsets: dict[int, int]
+    sizes: dict[int, int]
+
+class SlotEntry(TypedDict):
+    name: str
+    type: str
+    storage: str
+    base: int
+    layout: str
+    bytes: int | None
+
+class BlockEntry(TypedDict):
+    slots: list[SlotEntry]
+    arguments: list[int]
+    results: list[int]
+
+class ItemEntry(TypedDict):
+    node: str
+    op: str
+    routine: str
+    estimate_us: float
+    flops: int
+    bytes: int
+    block: int
+    region: int
+    reads: list[int]
+    writes: list[int]
+    bodies: dict[str, int]
+
+class PlanEntry(TypedDict):
+    blocks: list[BlockEntry]
+    items: list[ItemEntry]
+
+class GraphNodeEntry(TypedDict):
+    variable: int
+    inputs: list[str | None]
+    outputs: list[str | None]
+    bodies: dict[str, GraphEntry]
+    attrs: dict[str, Any]
+
+class GraphEntry(TypedDict):
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    values: dict[str, tuple[str, int | None, str]]
+    nodes: list[GraphNodeEntry]
 
 class NodeEntry(TypedDict):
     name: str
@@ -90,6 +143,7 @@ class Node:
     def attrs(self) -> dict[str, Any]: ...
     @property
     def bodies(self) -> dict[str, Graph]: ...
+    def evaluate(self, inputs: Sequence[object]) -> list[Any]: ...
 
 class Graph:
     def __init__(self) -> None: ...
@@ -155,10 +209,25 @@ class Module:
     @property
     def steps(self) -> list[StepEntry]: ...
     def call(self, inputs: list[Any], token: CancelToken | None = None) -> list[Any]: ...
-    def trace(self, inputs: list[Any]) -> tuple[list[Any], list[TraceEntry]]: ...
+    @property
+    def plan(self) -> PlanEntry: ...
+    def regions_at_hints(self) -> list[RegionEntry]: ...
+    def trace(
+        self, inputs: list[Any]
+    ) -> tuple[list[Any], list[TraceEntry], list[tuple[int, int, int]], list[RegionEntry]]: ...
+    def observe(self, inputs: list[Any]) -> tuple[list[Any], list[tuple[str, str, str, str, Any]]]: ...
     def with_threads(self, threads: int, oversubscribe: bool = True) -> Module: ...
 
+class Machine:
+    @property
+    def name(self) -> str: ...
+
+def save_module(module: Module, machine: Machine, path: str, notes: Mapping[str, str]) -> None: ...
+def load_module(source: str | bytes, threads: int) -> tuple[Module, Machine, dict[str, str]]: ...
+
 class Problem:
+    @property
+    def machine(self) -> Machine: ...
     @property
     def costs(self) -> list[NDArray[np.float64]]: ...
     @property
@@ -167,6 +236,8 @@ class Problem:
     def resources(self) -> dict[str, list[NDArray[np.float64]]]: ...
     @property
     def nodes(self) -> list[NodeEntry]: ...
+    @property
+    def graph(self) -> GraphEntry: ...
     def lower(self, choices: Sequence[int], total_us: float, threads: int, oversubscribe: bool = False) -> Module: ...
 
 class Bench:
@@ -204,6 +275,7 @@ def knobs() -> list[KnobEntry]: ...
 def loop_feature_names() -> list[str]: ...
 def machine() -> dict[str, int]: ...
 def make_bench(problem: Problem, threads: int) -> Bench: ...
+def measure_limits(target: str, threads: int) -> tuple[float, float]: ...
 def op_names() -> list[str]: ...
 def parse_graph(text: str) -> Graph: ...
 def parse_workload(text: str) -> tuple[str, Graph]: ...

@@ -17,6 +17,7 @@ from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
 from neo.report.table import render_table
+from neo.saved import load
 from neo.tune.database import Database, default_path
 from neo.tune.machine import kernels_fingerprint
 from neo.tune.report import ratio_table
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         return int(options.run(options) or 0)
-    except Error as error:
+    except (Error, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     def add_model(command: argparse.ArgumentParser) -> None:
-        command.add_argument("model", help="an ONNX file")
+        command.add_argument("model", help="an ONNX file, or a module that neo compile wrote (.neo)")
         command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
         command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
         command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
@@ -77,6 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     command = add("run", _run, "run a model on arrays from .npy files, or on random ones")
     add_model(command)
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
+    command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
+    add_model(command)
+    command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
     command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
@@ -89,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--top", type=int, default=25, help="rows of the table")
     command.add_argument("--json", metavar="FILE", help="write the profile as JSON")
     command.add_argument("--timeline", metavar="FILE", help="draw a timeline (needs matplotlib)")
+    command.add_argument("--html", metavar="FILE", help="write a page of graph, timeline, roofline, memory and choices")
+    command.add_argument("--trace", metavar="FILE", help="write a trace for Perfetto or chrome://tracing")
     command = add("explain", _explain, "which routine runs each node, and why")
     add_model(command)
     command.add_argument("node", nargs="?", help="one node or value: all its options")
@@ -97,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         action=argparse.BooleanOptionalAction,
         help="measure the module beside the selection's total (default: with all nodes)",
     )
+    command.add_argument("--html", metavar="FILE", help="write a page of graph, memory and choices")
     command = add("tune", _tune, "measure what models' nodes may be run by, and keep the times")
     command.add_argument("models", nargs="*", metavar="model", help="ONNX files")
     command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
@@ -111,8 +118,29 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("action", choices=("summary", "list", "clear"), help="per routine, every row, delete")
     command.add_argument("--stale", action="store_true", help="clear: only what was measured with other kernels")
     add_database(command)
-    command = add("check", _check, "what of a model neo cannot run")
+    command = add("check", _check, "what of a model neo cannot run; with --accuracy, which node is wrong")
     command.add_argument("model", help="an ONNX file")
+    command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")
+    command.add_argument(
+        "--against",
+        default="float64",
+        metavar="ENGINE|FILE",
+        help="float64 (default), onnxruntime, or a trusted model with the same names of values",
+    )
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="inputs from an .npz file, or NAME=FILE.npy; else random",
+    )
+    command.add_argument("--samples", type=int, default=1, help="how many sets of random inputs (default: %(default)s)")
+    command.add_argument("--measure", action="store_true", help="time what the pin that avoids an error costs")
+    command.add_argument("--top", type=int, metavar="ROWS", help="only the nodes nearest to their bound")
+    command.add_argument("--json", metavar="FILE", help="write everything as JSON")
+    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("info", _info, "a model's inputs, outputs and operators")
     command.add_argument("model", help="an ONNX file")
     command = add("routines", _routines, "every routine, or those that take a workload with how many schedules")
@@ -143,6 +171,11 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _compile(options: argparse.Namespace) -> Module:
+    if Path(options.model).suffix == ".neo":
+        if options.tune or options.database or options.target != "cpu":
+            msg = f"[cli] a compiled module cannot be compiled again. Got {options.model!r} with options of compiling"
+            raise ModelError(msg)
+        return load(options.model, threads=options.threads)
     return compile_model(
         options.model,
         target=options.target,
@@ -221,9 +254,23 @@ def _run(options: argparse.Namespace) -> None:
         part.replace(target)
 
 
+def _compile_to(options: argparse.Namespace) -> None:
+    source = Path(options.model)
+    if source.suffix == ".neo":
+        msg = f"[cli] compile must be given an ONNX file. Got {options.model!r}"
+        raise ModelError(msg)
+    target = Path(options.output) if options.output else source.with_suffix(".neo")
+    module = _compile(options)
+    module.save(target)
+    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {len(module.steps)} steps for {module.target}")
+
+
 def _bench_beside(options: argparse.Namespace, module: Module) -> None:
     from neo.bench.beside import measure_beside, print_beside
 
+    if Path(options.model).suffix == ".neo":
+        msg = f"[cli] --peers must be given an ONNX file. Got {options.model!r}"
+        raise ModelError(msg)
     if options.rounds < 1:
         msg = f"[cli] --rounds must be positive. Got {options.rounds}, expected 1 or more"
         raise ModelError(msg)
@@ -270,21 +317,28 @@ def _profile(options: argparse.Namespace) -> None:
         profile.to_json(options.json)
     if options.timeline:
         profile.timeline().savefig(options.timeline, dpi=120)
+    if options.html:
+        profile.html(options.html, title=Path(options.model).stem)
+    if options.trace:
+        profile.trace(options.trace)
 
 
 def _explain(options: argparse.Namespace) -> None:
     module = _compile(options)
     measure = options.node is None if options.measure is None else options.measure
-    if not measure:
-        print(module.explain(options.node))
-        return
+    refusal = ""
     try:
-        print(module.explain(options.node, _inputs(options, module)))
+        explanation = module.explain(options.node, _inputs(options, module) if measure else None)
     except Error as error:
-        if options.measure:
+        if options.measure or not measure:
             raise
-        print(module.explain(options.node))
-        print(f"not measured: {error}")
+        explanation = module.explain(options.node)
+        refusal = f"not measured: {error}"
+    print(explanation)
+    if refusal:
+        print(refusal)
+    if options.html:
+        explanation.html(options.html, title=Path(options.model).stem)
 
 
 def _tune(options: argparse.Namespace) -> None:
@@ -337,6 +391,8 @@ def _db(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> int:
     from neo.frontend.onnx import check_model
 
+    if options.accuracy:
+        return _check_accuracy(options)
     refusals = check_model(options.model)
     if not refusals:
         print("neo runs every node of this model")
@@ -349,12 +405,56 @@ def _check(options: argparse.Namespace) -> int:
     return 1
 
 
+def _check_accuracy(options: argparse.Namespace) -> int:
+    from neo.accuracy import check_accuracy
+
+    if options.top is not None and options.top < 1:
+        msg = f"[cli] --top must be positive. Got {options.top}, expected 1 or more"
+        raise ModelError(msg)
+    inputs: dict[str, Any] = {}
+    for item in [i for i in options.input if "=" not in i]:
+        inputs.update(_stored_inputs(item))
+    options.input = [i for i in options.input if "=" in i]
+    inputs.update(_given_inputs(options))
+    report = check_accuracy(
+        options.model,
+        against=options.against,
+        inputs=inputs or None,
+        samples=options.samples,
+        measure=options.measure,
+        target=options.target,
+        threads=options.threads,
+        shapes=_sizes(options),
+    )
+    print(report.table(options.top))
+    print(report.summary())
+    if options.json:
+        report.to_json(options.json)
+    return 0 if report.passed else 1
+
+
+def _stored_inputs(path: str) -> dict[str, Any]:
+    """The arrays of an .npz file by name."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        if not isinstance(stored, np.lib.npyio.NpzFile):
+            msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} (one array without a name)"
+            raise ModelError(msg)
+        with stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        if isinstance(error, Error):
+            raise
+        msg = f"[cli] --input must be NAME=FILE.npy or an .npz file. Got {path!r} ({error})"
+        raise ModelError(msg) from error
+
+
 def _info(options: argparse.Namespace) -> None:
     import onnx
 
     from neo.frontend.onnx.load import load_model
 
-    proto, _ = load_model(options.model)
+    proto = load_model(options.model).proto
     opsets = ", ".join(f"{o.domain or 'ai.onnx'} {o.version}" for o in proto.opset_import)
     print(f"{proto.graph.name or options.model}: opset {opsets}; made by {proto.producer_name or 'unknown'}")
     for title, values in (("input", proto.graph.input), ("output", proto.graph.output)):

@@ -13,6 +13,7 @@ import numpy as np
 from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.module import Module, Tensor
+from neo.provenance import Provenance
 from neo.select import Problem, Resource, solve
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
 
@@ -148,7 +149,8 @@ def compile(  # noqa: A001  (the name users expect)
                 context=context,
             )
     depth = int(graph.reduction_length)
-    return Module(chosen.native, inputs, outputs, problem, chosen.choice, target, depth, kinds, chosen.tuning)
+    made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
+    return Module(*made, provenance=Provenance.of(model, graph.name))
 
 
 def _check_runs_here(target: str) -> None:

@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
+from neo.provenance import Provenance
+from neo.report.alternatives import total_changes
 from neo.report.explain import Explanation, Step
-from neo.report.profile import Profile
+from neo.report.profile import Profile, Record
+from neo.report.subject import Machine, Subject
+from neo.signature import Signature, Tensor
 from neo.tune.measure import Tuning
 
 __all__ = ["Module", "Tensor"]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An input or output of a model.
-
-    Attributes
-    ----------
-    name : str
-        The model's own name.
-    dtype : str
-        NumPy's name of the element type; for sequences and optionals the whole type, ``seq(float32[*])``.
-    shape : tuple of (int or str), or None
-        A size or a symbol per axis; None where even the rank is open.
-    hints : tuple of int, or None
-        The sizes that selection assumes: those of the shape, 1 for a symbol of the first axis, 512 for other symbols,
-        each within its range.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
-    hints: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
-
-    def __str__(self) -> str:
-        dims = "*" if self.shape is None else ", ".join(str(d) for d in self.shape)
-        return f"{self.name}: {self.dtype}[{dims}]"
 
 
 class Module:
@@ -54,12 +32,13 @@ class Module:
         native: _native.Module,
         inputs: Sequence[Tensor],
         outputs: Sequence[Tensor],
-        problem: _native.Problem,
+        problem: _native.Problem | None,
         choices: Sequence[int],
-        target: str,
+        machine: _native.Machine,
         depth: int,
         kinds: Mapping[str, str],
         tuning: Tuning | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         self._native = native
         self._inputs = tuple(inputs)
@@ -77,7 +56,8 @@ class Module:
         self._kinds_by_name = dict(kinds)
         self._problem = problem
         self._choices = list(choices)
-        self._target = target
+        self._machine = machine
+        self._provenance = provenance or Provenance()
         self._depth = depth
         self._tuning = tuning
         self._executor: ThreadPoolExecutor | None = None
@@ -101,7 +81,12 @@ class Module:
     @property
     def target(self) -> str:
         """What the module was compiled for."""
-        return self._target
+        return self._machine.name
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """Where the module comes from: the release of neo that compiled it; name and SHA-256 of the model."""
+        return dict(self._provenance.told())
 
     @property
     def tuning(self) -> Tuning | None:
@@ -241,14 +226,27 @@ class Module:
             self._outputs,
             self._problem,
             self._choices,
-            self._target,
+            self._machine,
             self._depth,
             self._kinds_by_name,
             self._tuning,
+            self._provenance,
         )
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the module to one file, for :func:`neo.load`.
+
+        The file is written beside `path` and renamed: what was there stays until the new one is whole.
+        """
+        if not isinstance(path, str | os.PathLike):
+            msg = f"[save] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
+            raise DTypeError(msg)
+        signature = Signature(self._inputs, self._outputs, self._kinds_by_name, self._depth)
+        notes = {"neo.signature": signature.to_json(), **{f"neo.{k}": v for k, v in self._provenance.told().items()}}
+        _native.save_module(self._native, self._machine, os.fspath(path), notes)
+
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
-        """Time every step.
+        """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).
 
         Parameters
         ----------
@@ -259,17 +257,37 @@ class Module:
         """
         arranged = self._arrange(inputs)
         self._native.trace(arranged)
-        traces = [self._native.trace(arranged)[1] for _ in range(max(1, repeat))]
+        records = [Record(*self._native.trace(arranged)[1:]) for _ in range(max(1, repeat))]
         return Profile.of(
-            traces,
-            threads=self.threads,
+            records,
+            subject=self._subject(),
+            machine=_machine(self.target, self.threads),
             estimate_us=float(self._native.estimate_us),
             estimate_sizes=self._hints(),
             measured_sizes=self._sizes(inputs),
+            tuning="" if self._tuning is None else str(self._tuning),
+        )
+
+    def _subject(self) -> Subject:
+        problem = self._problem
+        if problem is None:
+            return Subject.of_plan("", self.target, self.threads, self._native.plan, self._native.regions_at_hints())
+        nodes, graph = problem.nodes, problem.graph
+        changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
+        return Subject(
+            graph["name"],
+            self.target,
+            self.threads,
+            graph,
+            nodes,
+            self._choices,
+            [c.tolist() for c in changes],
+            self._native.plan,
+            self._native.regions_at_hints(),
         )
 
     def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
-        """Every routine for a node: chosen, slower by how much, rejected why.
+        """Every routine for a node: chosen, slower by how much, rejected why. A loaded module knows the chosen ones.
 
         Parameters
         ----------
@@ -285,18 +303,17 @@ class Module:
         hints = self._hints()
 
         def schedules(workload: str) -> dict[str, int]:
-            return _native.space_sizes(workload, self._target, self.threads)
+            return _native.space_sizes(workload, self.target, self.threads)
 
         return Explanation.of(
-            self._problem.nodes,
-            self._choices,
+            self._subject(),
             node,
             estimate_us,
             measured_us,
             hints,
             sizes,
             tuning=tuning,
-            sizes=None if node is None else schedules,
+            schedules=None if node is None else schedules,
         )
 
     def _hints(self) -> dict[str, int]:
@@ -316,7 +333,7 @@ class Module:
     def __reduce__(self) -> Any:
         msg = (
             "[module] a module belongs to its process. Got pickle or copy, expected a call\n"
-            "Hint: send the model, and compile it there."
+            "Hint: save it, and load the file there."
         )
         raise DTypeError(msg)
 
@@ -327,7 +344,7 @@ class Module:
     def __repr__(self) -> str:
         ins = ", ".join(map(str, self._inputs))
         outs = ", ".join(map(str, self._outputs))
-        return f"neo.Module({ins} -> {outs}; target {self._target}, {self.threads} threads)"
+        return f"neo.Module({ins} -> {outs}; target {self.target}, {self.threads} threads)"
 
 
 class _CallFuture(Future[dict[str, Any]]):
@@ -352,6 +369,12 @@ _NUMPY = frozenset(
     for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
     for bits in sizes
 ) | {"bool", "complex64", "complex128"}
+
+
+@functools.lru_cache(maxsize=16)
+def _machine(target: str, threads: int) -> Machine:
+    """Measured once per process: a fifth of a second."""
+    return Machine(threads, *_native.measure_limits(target, threads))
 
 
 def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:

@@ -162,6 +162,24 @@ def test_demo_recognises_the_digits(neo_command):
     assert "Where the time goes" in out
 
 
+def test_profile_and_explain_write_pages_and_traces(neo_command, digits_file, tmp_path):
+    status, _, err = neo_command("profile", digits_file, "--html", tmp_path / "p.html", "--trace", tmp_path / "t.json")
+    assert (status, err) == (0, "")
+    assert "<title>digits · neo</title>" in (tmp_path / "p.html").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+    status, out, err = neo_command("explain", digits_file, "block.conv", "--html", tmp_path / "e.html")
+    assert (status, err) == (0, "")
+    assert out.startswith("block.conv: Conv")
+    assert "<title>digits · neo</title>" in (tmp_path / "e.html").read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_one_line(neo_command, digits_file, tmp_path):
+    status, _, err = neo_command("profile", digits_file, "--html", tmp_path / "missing" / "p.html")
+    assert status == 1
+    assert err.count("\n") == 1
+    assert "No such file or directory" in err
+
+
 @pytest.mark.parametrize("command", ["run", "bench", "profile", "explain", "check", "info"])
 def test_a_file_that_is_not_there_is_one_line_on_the_error_stream(neo_command, command, tmp_path):
     status, out, err = neo_command(command, tmp_path / "absent.onnx")

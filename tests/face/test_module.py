@@ -217,7 +217,7 @@ def test_steps_of_a_body_lie_deeper(loop):
 
 @pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_a_module_says_that_it_cannot_be_copied_or_sent(digits, send):
-    with pytest.raises(neo.DTypeError, match=r"a module belongs to its process.*\nHint: send the model"):
+    with pytest.raises(neo.DTypeError, match=r"a module belongs to its process.*\nHint: save it"):
         send(digits)
 
 

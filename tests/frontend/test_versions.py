@@ -9,7 +9,7 @@ import pytest
 from neo import _native
 from neo.frontend.onnx import control
 from neo.frontend.onnx.registry import find_converter
-from neo.frontend.onnx.versions import KNOWN_DOMAINS, NEVER, VERSIONS
+from neo.frontend.onnx.versions import KNOWN_DOMAINS, NEVER, VERSIONS, newest_opset
 
 # Attributes that newer versions added to operators whose older versions are taken over: their defaults are what the older
 # versions did.
@@ -73,7 +73,7 @@ OPERATORS = sorted(HISTORY)
 def spans(key: tuple[str, str]) -> list[tuple[int, int, onnx.defs.OpSchema]]:
     """Give each version of an operator with the opsets in which it holds: from, up to and including."""
     schemas = HISTORY[key]
-    ends = [s.since_version - 1 for s in schemas[1:]] + [KNOWN_DOMAINS[key[0]]]
+    ends = [s.since_version - 1 for s in schemas[1:]] + [newest_opset(key[0])]
     return [(s.since_version, end, s) for s, end in zip(schemas, ends, strict=True)]
 
 

@@ -152,6 +152,24 @@ def test_direct_nchw_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims", "attrs"),
+    [
+        ([2, 3, 9, 260], [20, 3, 3, 3], {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ([1, 3, 9, 131], [9, 3, 3, 3], {"strides": [1, 2], "pads": [0, 0, 1, 0]}),
+        ([1, 2, 7, 150], [33, 2, 5, 7], {"pads": [2, 9, 2, 20]}),
+        ([1, 2, 9, 400], [16, 2, 3, 3], {"strides": [2, 3], "dilations": [2, 5], "pads": [1, 4, 1, 6]}),
+        ([1, 1, 300], [5, 1, 8], {"strides": [2], "pads": [3, 4]}),
+        ([1, 1, 2], [5, 1, 3], {"pads": [90, 90]}),
+    ],
+)
+def test_direct_nchw_takes_wide_rows(tier, x_dims, w_dims, attrs):
+    """Register blocks between the sides read the image itself."""
+    case = Case(8)
+    case.build(x_dims, w_dims, attrs, "relu").check(tier, FIRST)
+
+
+@by_tier
 @pytest.mark.parametrize("seed", range(CASES))
 def test_direct_rows_agrees_with_the_reference(tier, seed):
     case = Case(600 + seed)
@@ -386,6 +404,7 @@ def test_an_add_is_not_taken_where_the_sum_is_not_its_own(reason):
     ("routine", "x_dims", "w_dims", "group"),
     [
         (DIRECT, [2, 32, 28, 28], [48, 32, 3, 3], 1),
+        (DIRECT, [1, 64, 1, 1], [264, 64, 3, 3], 1),
         (FIRST, [1, 3, 64, 64], [32, 3, 3, 3], 1),
         (FIRST, [1, 3, 34, 34], [40, 3, 3, 3], 1),
         (DEPTHWISE, [1, 64, 56, 56], [64, 1, 3, 3], 64),

@@ -147,6 +147,45 @@ def test_rows_of_a_batch(op, batch, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("batch", [2, 3, 4, 6, 7, 12, 13, 31, 97])
+def test_batches_with_inputs_of_every_size(batch, tier):
+    """LSTMs that multiply their inputs within the step, and beside them the batches that do not."""
+    for seed in range(4):
+        random = np.random.default_rng(100 * batch + seed)
+        Layer(
+            random,
+            "LSTM",
+            int(random.integers(1, 5)),
+            batch,
+            pick(random, [1, 2, 15, 16, 33, 70]),
+            pick(random, [1, 15, 16, 17, 48, 66]),
+            direction=pick(random, ["forward", "reverse", "bidirectional"]),
+            attrs={"layout": seed % 2},
+            states=bool(random.integers(2)),
+            bias=bool(random.integers(2)),
+            symbols=bool(random.integers(2)),
+        ).check(tier)
+
+
+@by_tier
+@by_op
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_one_sequence_shared_by_a_team(op, direction, tier):
+    """Sizes at which members share the steps or have a direction each; inputs larger and smaller than the state."""
+    for inputs, hidden in [(300, 130), (16, 256), (257, 177)]:
+        random = np.random.default_rng(inputs)
+        attrs = {"linear_before_reset": 1} if op == "GRU" else None
+        Layer(random, op, 21, 1, inputs, hidden, direction=direction, attrs=attrs).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize(("steps", "batch"), [(20, 1), (2, 7)])
+def test_weights_larger_than_the_caches(steps, batch, tier):
+    """All inputs are multiplied first."""
+    Layer(np.random.default_rng(10), "LSTM", steps, batch, 40000, 40).check(tier)
+
+
+@by_tier
 def test_gates_far_from_zero(tier):
     """Saturated gates, at and beyond the limits of their exponentials."""
     for op in GATES:

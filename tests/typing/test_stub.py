@@ -118,7 +118,7 @@ def test_entries_have_the_keys_of_their_stub():
     assert all(set(entry) == TYPED_DICTS["TrialEntry"] for entry in _native.make_bench(problem, 1).trials)
     module = problem.lower([0] * len(problem.costs), 0.0, 1)
     assert all(set(entry) == TYPED_DICTS["StepEntry"] for entry in module.steps)
-    _, events = module.trace([np.ones(4, np.float32)])
+    _, events, _, _ = module.trace([np.ones(4, np.float32)])
     assert events
     assert all(set(entry) == TYPED_DICTS["TraceEntry"] for entry in events)
 

@@ -11,11 +11,6 @@ NEO_DECLARE_TIERS(void apply_step(const EltwiseStep& step, float* values, int64_
 namespace neo {
 namespace {
 
-bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph) {
-  const auto it = users.find(value);
-  return it != users.end() && it->second.size() == 1 && !graph.is_output(value);
-}
-
 bool has_clamp(const Node& node) {
   return node.has_attr("clamp_min") || node.has_attr("clamp_max");
 }
@@ -26,19 +21,6 @@ std::optional<float> bound(const Node& clip, size_t input, float fallback) {
   if (!v) return fallback;
   if (!v->constant || v->constant->size() != 1) return std::nullopt;
   return static_cast<float>(load_double(v->dtype(), v->constant->data()));
-}
-
-struct Bounds {
-  float lo, hi;
-};
-
-std::optional<Bounds> read_bounds(const Node& node) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (node.op == "Relu") return Bounds{0.0f, kInfinity};
-  if (node.op != "Clip") return std::nullopt;
-  const auto lo = bound(node, 1, -kInfinity), hi = bound(node, 2, kInfinity);
-  if (!lo || !hi || !(*lo <= *hi)) return std::nullopt;
-  return Bounds{*lo, *hi};
 }
 
 constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish",    "HardSwish",   "Sigmoid", "Tanh",
@@ -57,6 +39,20 @@ EltwiseStep step_of(const Node& activation) {
 }
 
 }  // namespace
+
+bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph) {
+  const auto it = users.find(value);
+  return it != users.end() && it->second.size() == 1 && !graph.is_output(value);
+}
+
+std::optional<Bounds> read_bounds(const Node& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (node.op == "Relu") return Bounds{0.0f, kInfinity};
+  if (node.op != "Clip") return std::nullopt;
+  const auto lo = bound(node, 1, -kInfinity), hi = bound(node, 2, kInfinity);
+  if (!lo || !hi || !(*lo <= *hi)) return std::nullopt;
+  return Bounds{*lo, *hi};
+}
 
 std::span<const std::string_view> epilogue_ops() {
   return kEpilogueOps;
@@ -149,7 +145,7 @@ bool keeps_zero(const Epilogue& epilogue) {
 double activation_us(const Epilogue& epilogue, const Value& result, const Target& target) {
   if (!epilogue.activation) return 0;
   double elements = 1;
-  for (const Dim& d : result.shape().dims()) elements *= static_cast<double>(std::max<int64_t>(1, d.hint()));
+  for (int64_t size : result.shape().hint_dims()) elements *= static_cast<double>(size);
   return activation_flops(step_of(*epilogue.activation)) * elements / (target.gflops_per_thread * target.threads * 1e3);
 }
 

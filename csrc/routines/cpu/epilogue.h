@@ -20,6 +20,15 @@ struct Epilogue {
   float hi = std::numeric_limits<float>::infinity();
 };
 
+// Whether one node alone reads a value, once.
+bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph);
+
+// What a Relu, or a Clip of known bounds, clamps to; none of any other node.
+struct Bounds {
+  float lo, hi;
+};
+std::optional<Bounds> read_bounds(const Node& node);
+
 // The operators that match_epilogues() may end in beside those that a group begins with.
 std::span<const std::string_view> epilogue_ops();
 

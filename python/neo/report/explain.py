@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 from neo.errors import ModelError
+from neo.report.page import plain, render_page
+from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
+from neo.report.write import write_whole
 
-__all__ = ["Explanation", "NodeExplanation", "Option", "Step"]
+__all__ = ["Explanation", "NodeExplanation", "Option", "Step", "explained_data"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,13 @@ class Option:
         Whether `time_us` was measured on this machine.
     estimate_us : float or None
         What the routine itself expects.
+    change_us : float or None
+        What the selection's total would gain with this routine here, conversions chosen anew and the other nodes as
+        they are; None where rejected, and where the others would have to change too.
+    packed_bytes, workspace_bytes : float
+        Packed constants, and scratch memory of a step.
+    nodes : tuple of str
+        The nodes that one step of the routine runs, this one last; empty where another node's step does.
     """
 
     routine: str
@@ -50,6 +62,10 @@ class Option:
     reason: str
     measured: bool = False
     estimate_us: float | None = None
+    change_us: float | None = None
+    packed_bytes: float = 0.0
+    workspace_bytes: float = 0.0
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +81,7 @@ class NodeExplanation:
         rows = []
         for o in self.options:
             time = _time_text(o)
-            if o.time_us is not None and o.status == "slower" and chosen_us:
+            if o.time_us is not None and o.status == "slower" and chosen_us and o.nodes == self.options[0].nodes:
                 time += f" ({o.time_us / chosen_us:.2f}x)"
             rows.append((o.status, o.routine, time, o.reason))
         title = f"{self.node or '(unnamed)'}: {self.op}"
@@ -95,12 +111,13 @@ class Explanation:
     estimate_sizes: Mapping[str, int]
     measured_sizes: Mapping[str, int]
     tuning: str = ""
+    _subject: Subject | None = field(default=None, repr=False, compare=False)
+    _wanted: str | None = field(default=None, repr=False)
 
     @classmethod
     def of(
         cls,
-        nodes: Sequence[Mapping[str, Any]],
-        choices: Sequence[int],
+        subject: Subject,
         wanted: str | None,
         estimate_us: float,
         measured_us: float | None,
@@ -108,23 +125,33 @@ class Explanation:
         measured_sizes: Mapping[str, int],
         *,
         tuning: str = "",
-        sizes: Callable[[str], Mapping[str, int]] | None = None,
+        schedules: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Explanation:
-        """From a problem's nodes and the choice of each variable.
+        """Of all nodes, or of the wanted one.
 
-        `sizes` gives, for the text of a workload, how many schedules each routine has for it.
+        `schedules` gives, for the text of a workload, how many schedules each routine has for it.
         """
+        nodes = subject.nodes
         explained = []
-        for node, choice in zip(nodes, choices, strict=False):
-            if wanted is not None and wanted != node["name"] and wanted not in node["outputs"]:
-                continue
-            explained.append(_explain(node, choice, sizes))
+        for node, choice, changes in zip(nodes, subject.choices, subject.changes, strict=False):
+            if _is_wanted(node, wanted):
+                explained.append(_explain(node, choice, changes, schedules))
         if wanted is not None and not explained:
-            names = [repr(n["name"]) for n in nodes if n["name"]]
-            listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-            msg = f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}"
-            raise ModelError(msg)
-        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning)
+            raise _unknown_node(wanted, [n["name"] for n in nodes])
+        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, subject, wanted)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All of it as dicts, lists, numbers and text: what the page shows (docs/profiling.md)."""
+        data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self.tuning, self._wanted)
+        return dict(plain(data | {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes)}))
+
+    def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
+
+        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        """
+        write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def __str__(self) -> str:
         text = f"{self._nodes_text()}\n{self._totals()}"
@@ -138,9 +165,15 @@ class Explanation:
         rows = []
         for n in self.nodes:
             first = n.options[0]
-            # The same routine again differs by its layouts only, which a row has no room for.
+            # The same routine again differs by its layouts only, which a row has no room for; one that runs fewer
+            # nodes has a time that says nothing here.
             others = [
-                o for o in n.options if o.status == "slower" and o.time_us is not None and o.routine != first.routine
+                o
+                for o in n.options
+                if o.status == "slower"
+                and o.time_us is not None
+                and o.routine != first.routine
+                and o.nodes == first.nodes
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {_time_text(best)}" if best else ""
@@ -158,16 +191,80 @@ class Explanation:
         return f"{total}{render_sizes(self.estimate_sizes)}; {measured}{render_sizes(self.measured_sizes)}"
 
 
+def _unknown_node(wanted: str, known: Sequence[str]) -> ModelError:
+    names = [repr(name) for name in known if name]
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return ModelError(f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}")
+
+
 def _time_text(option: Option) -> str:
     if option.time_us is None:
         return ""
     return f"{option.time_us:.2f}{'*' if option.measured else ''}"
 
 
-def _explain(node: Mapping[str, Any], choice: int, sizes: Callable[[str], Mapping[str, int]] | None) -> NodeExplanation:
+def explained_data(
+    subject: Subject | None,
+    estimate_us: float,
+    estimate_sizes: Mapping[str, int],
+    tuning: str,
+    wanted: str | None = None,
+) -> dict[str, Any]:
+    """What a page shows of a module that nobody has called; docs/profiling.md says what each key is."""
+    if subject is None:
+        msg = (
+            "[report] a page must be of a module. Got a report made by hand, expected Module.profile or Module.explain"
+        )
+        raise ModelError(msg)
+    drawing = subject.drawing()
+    drawn = {v: n["id"] for n in drawing["nodes"] for v in n["variables"]}
+    choices = []
+    for i, (node, choice, changes) in enumerate(zip(subject.nodes, subject.choices, subject.changes, strict=False)):
+        explained = _explain(node, choice, changes)
+        options = [{name: getattr(o, name) for name in _OPTION_KEYS} for o in explained.options]
+        entry = {"id": i, "node": explained.node, "op": explained.op, "drawn": drawn.get(i, -1)}
+        choices.append(entry | {"wanted": _is_wanted(node, wanted), "options": options})
+    return {
+        "format": 1,
+        "model": subject.model,
+        "target": subject.target,
+        "threads": subject.threads,
+        "tuning": tuning,
+        "estimate_us": estimate_us,
+        "total_us": None,
+        "estimate_sizes": dict(estimate_sizes),
+        "measured_sizes": {},
+        "machine": None,
+        "wanted": wanted,
+        "steps": [s | {"time_us": None, "calls": 0, "gflops": None, "gbps": None} for s in subject.steps()],
+        "events": [],
+        "spans": [],
+        "graph": drawing,
+        "memory": subject.memory(),
+        "choices": choices,
+    }
+
+
+_OPTION_KEYS = (
+    *("routine", "status", "time_us", "measured", "estimate_us", "change_us"),
+    *("packed_bytes", "workspace_bytes", "nodes", "reason"),
+)
+
+
+def _is_wanted(node: Mapping[str, Any], wanted: str | None) -> bool:
+    return wanted is None or wanted == node["name"] or wanted in node["outputs"]
+
+
+def _explain(
+    node: Mapping[str, Any],
+    choice: int,
+    changes: Sequence[float],
+    sizes: Callable[[str], Mapping[str, int]] | None = None,
+) -> NodeExplanation:
     options = []
     known: dict[str, Mapping[str, int]] = {}
     for i, c in enumerate(node["choices"]):
+        change = changes[i] if math.isfinite(changes[i]) else None
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
@@ -186,6 +283,10 @@ def _explain(node: Mapping[str, Any], choice: int, sizes: Callable[[str], Mappin
                     f"{takes} -> {', '.join(c['outputs'])}{together}{schedules}",
                     c["measured"],
                     c["estimate_us"],
+                    change,
+                    c["packed_bytes"],
+                    c["workspace_bytes"],
+                    tuple(c["nodes"]),
                 )
             )
         elif c["absorbed_by"] is None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import bisect
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neo.report.explain import explained_data
+from neo.report.page import plain, render_page
+from neo.report.subject import Machine, Subject
 from neo.report.table import render_sizes, render_table
+from neo.report.trace import trace_events
+from neo.report.write import write_whole
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from matplotlib.figure import Figure
 
-__all__ = ["Profile", "StepTime"]
+__all__ = ["Event", "Profile", "Record", "Span", "StepTime"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,10 @@ class StepTime:
         10^9 bytes per second, counting each operand once.
     estimate_us : float
         What selection expected of one execution.
+    flops, bytes : float
+        Work of one execution.
+    item : int
+        The step's number in :attr:`Module.steps`.
     """
 
     node: str
@@ -47,20 +56,46 @@ class StepTime:
     gflops: float
     gbps: float
     estimate_us: float
+    flops: float = 0.0
+    bytes: float = 0.0
+    item: int = -1
 
 
 @dataclass(frozen=True)
 class Event:
-    """One execution of a step: its index in `Profile.steps`; begin and end in microseconds from the call's start."""
+    """One execution of a step: its index in `Profile.steps`; begin and end in microseconds from the call's start.
 
+    `iteration` is that of the innermost loop, -1 outside of loops.
+    """
+
+    step: int
+    start_us: float
+    end_us: float
+    iteration: int = -1
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of one thread's work on a step; microseconds from the call's start. Thread 0 is the caller's."""
+
+    thread: int
     step: int
     start_us: float
     end_us: float
 
 
 @dataclass(frozen=True)
+class Record:
+    """One call: its events in order of their end, (thread, start, end) where threads worked, sizes of its regions."""
+
+    events: Sequence[Mapping[str, Any]]
+    spans: Sequence[tuple[int, int, int]]
+    regions: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
 class Profile:
-    """Step times of a module: a table when printed, data by :meth:`to_json`, a picture by :meth:`timeline`.
+    """Step times of a module: a table when printed, plain data, one HTML file, a trace for Perfetto, a timeline.
 
     Attributes
     ----------
@@ -76,6 +111,10 @@ class Profile:
         Threads a call could use.
     estimate_sizes, measured_sizes : mapping of str to int
         The symbols of the inputs' shapes: what selection took them for, and what they were in the calls.
+    spans : tuple of Span
+        When each thread worked in the call of `events`.
+    machine : Machine or None
+        What this machine can do at most with these threads.
     """
 
     steps: tuple[StepTime, ...]
@@ -85,45 +124,128 @@ class Profile:
     threads: int
     estimate_sizes: Mapping[str, int] = field(default_factory=dict)
     measured_sizes: Mapping[str, int] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    machine: Machine | None = None
+    _controls: tuple[Event, ...] = field(default=(), repr=False)
+    _subject: Subject | None = field(default=None, repr=False, compare=False)
+    _regions: Sequence[Mapping[str, Any]] = field(default=(), repr=False, compare=False)
+    _tuning: str = field(default="", repr=False)
 
     @classmethod
     def of(
         cls,
-        traces: Sequence[Sequence[Mapping[str, Any]]],
+        records: Sequence[Record],
         *,
-        threads: int,
+        subject: Subject,
+        machine: Machine | None,
         estimate_us: float,
         estimate_sizes: Mapping[str, int] | None = None,
         measured_sizes: Mapping[str, int] | None = None,
+        tuning: str = "",
     ) -> Profile:
-        """From traces of the same plan, at least one; items of control flow count by the steps of their bodies."""
-        calls = sorted(([e for e in trace if not _is_control(e)] for trace in traces), key=_duration_ns)
-        median = sorted(calls[len(calls) // 2], key=_start_ns)
-        begin = min(map(_start_ns, median), default=0)
-        index: dict[tuple[str, str, str], int] = {}
+        """From records of calls of the same plan, at least one; control flow counts by the steps of its bodies."""
+        control = {number for number, item in enumerate(subject.plan["items"]) if item["bodies"]}
+        calls = sorted(([e for e in r.events if e["item"] not in control] for r in records), key=_duration_ns)
+        chosen = calls[len(calls) // 2]
+        record = next(r for r in records if chosen == [e for e in r.events if e["item"] not in control])
+        median = sorted(chosen, key=_start_ns)
+        begin = min(map(_start_ns, record.events), default=0)
+        index: dict[int, int] = {}
         for e in (*median, *(e for call in calls for e in call)):
-            index.setdefault(_key(e), len(index))
+            index.setdefault(e["item"], len(index))
+        executions: dict[int, list[list[Mapping[str, Any]]]] = {item: [] for item in index}
+        for call in calls:
+            of_call: dict[int, list[Mapping[str, Any]]] = {}
+            for e in call:
+                of_call.setdefault(e["item"], []).append(e)
+            for item, found in of_call.items():
+                executions[item].append(found)
         steps = []
-        for key in index:
-            executions = [[e for e in call if _key(e) == key] for call in calls]
-            present = [x for x in executions if x]
+        for item, present in executions.items():
             us = statistics.median(sum(e["end_ns"] - e["start_ns"] for e in x) / 1e3 for x in present)
             count = statistics.median_high(len(x) for x in present)
             e = present[0][0]
             work = count / max(us, 1e-3) / 1e3
-            steps.append(StepTime(*key, us, count, e["flops"] * work, e["bytes"] * work, e["estimate_us"]))
-        events = tuple(
-            Event(index[_key(e)], (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3) for e in median
-        )
+            steps.append(
+                StepTime(
+                    e["node"],
+                    e["op"],
+                    e["routine"],
+                    us,
+                    count,
+                    e["flops"] * work,
+                    e["bytes"] * work,
+                    e["estimate_us"],
+                    e["flops"],
+                    e["bytes"],
+                    item,
+                )
+            )
+
+        def event(step: int, e: Mapping[str, Any]) -> Event:
+            return Event(step, (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3, e["iteration"])
+
+        events = tuple(event(index[e["item"]], e) for e in median)
         return cls(
             tuple(steps),
             events,
             _duration_ns(median) / 1e3,
             estimate_us,
-            threads,
+            subject.threads,
             estimate_sizes or {},
             measured_sizes or {},
+            _spans(events, [(t, (a - begin) / 1e3, (b - begin) / 1e3) for t, a, b in record.spans]),
+            machine,
+            tuple(event(e["item"], e) for e in sorted(record.events, key=_start_ns) if e["item"] in control),
+            subject,
+            record.regions,
+            tuning,
         )
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All of it as dicts, lists, numbers and text: what the page shows, and JSON holds (docs/profiling.md)."""
+        item_of = [s.item for s in self.steps]
+        measured = {s.item: s for s in self.steps}
+        data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self._tuning)
+        for control in self._controls:
+            step = data["steps"][control.step]
+            step["time_us"] = (step["time_us"] or 0.0) + control.end_us - control.start_us
+            step["calls"] += 1
+        for step in data["steps"]:
+            if (found := measured.get(step["id"])) is not None:
+                step |= {"time_us": found.time_us, "calls": found.calls, "flops": found.flops, "bytes": found.bytes}
+                step |= {"gflops": found.gflops, "gbps": found.gbps}
+        events = [(item_of[e.step], e) for e in self.events] + [(e.step, e) for e in self._controls]
+        events.sort(key=lambda pair: (pair[1].start_us, -pair[1].end_us))
+        if self._subject is not None:
+            data["memory"] = self._subject.memory(self._regions)
+        machine = self.machine
+        data |= {
+            "total_us": self.total_us,
+            "measured_sizes": dict(self.measured_sizes),
+            "machine": None if machine is None else {"gflops": machine.gflops, "gbps": machine.gbps},
+            "events": [
+                {"step": item, "start_us": e.start_us, "end_us": e.end_us, "iteration": e.iteration}
+                for item, e in events
+            ],
+            "spans": [
+                {"thread": s.thread, "step": item_of[s.step], "start_us": s.start_us, "end_us": s.end_us}
+                for s in self.spans
+            ],
+        }
+        return dict(plain(data))
+
+    def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice.
+
+        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        """
+        write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
+
+    def trace(self, path: str | PathLike[str]) -> None:
+        """Write one call as a trace for Perfetto or chrome://tracing."""
+        write_whole(path, json.dumps(plain(trace_events(self.data)), indent=1, allow_nan=False))
 
     def by_op(self) -> list[tuple[str, int, float]]:
         """Operator, steps, microseconds; the slowest first."""
@@ -159,13 +281,10 @@ class Profile:
         return self.table()
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """The profile as JSON; written to `path` when one is given."""
-        text = json.dumps(asdict(self), indent=1)
+        """:attr:`data` as JSON; written to `path` when one is given."""
+        text = json.dumps(self.data, indent=1, allow_nan=False)
         if path is not None:
-            target = Path(path)
-            part = target.with_name(target.name + ".part")
-            part.write_text(text)
-            part.replace(target)
+            write_whole(path, text)
         return text
 
     def timeline(self) -> Figure:
@@ -195,10 +314,6 @@ class Profile:
         return figure
 
 
-def _key(event: Mapping[str, Any]) -> tuple[str, str, str]:
-    return event["node"], event["op"], event["routine"]
-
-
 def _start_ns(event: Mapping[str, Any]) -> int:
     return int(event["start_ns"])
 
@@ -207,5 +322,18 @@ def _duration_ns(call: Sequence[Mapping[str, Any]]) -> int:
     return max((e["end_ns"] for e in call), default=0) - min(map(_start_ns, call), default=0)
 
 
-def _is_control(event: Mapping[str, Any]) -> bool:
-    return event["op"] in ("If", "Loop", "Scan")
+def _spans(events: Sequence[Event], work: Sequence[tuple[int, float, float]]) -> tuple[Span, ...]:
+    """The work of the threads, cut where steps end; a step that asked no other thread is the caller's own work."""
+    starts = [e.start_us for e in events]
+    spans = []
+    shared = set()
+    for thread, start, end in work:
+        i = max(bisect.bisect_right(starts, start) - 1, 0)
+        while i < len(events) and starts[i] < end:
+            lo, hi = max(start, starts[i]), min(end, events[i].end_us)
+            if lo < hi:
+                spans.append(Span(thread, events[i].step, lo, hi))
+                shared.add(i)
+            i += 1
+    spans += [Span(0, e.step, e.start_us, e.end_us) for i, e in enumerate(events) if i not in shared]
+    return tuple(sorted(spans, key=lambda s: (s.thread, s.start_us)))

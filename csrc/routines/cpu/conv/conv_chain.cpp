@@ -10,13 +10,19 @@ namespace neo {
 namespace {
 
 IndexRange panel_vectors(const PanelSplit& split, int64_t panel) {
-  return even_part(split.vectors, split.panels, panel);
+  const int64_t panels = split.panels / split.shares;
+  const IndexRange share = even_part(split.vectors, split.shares, panel / panels);
+  const IndexRange part = even_part(share.size(), panels, panel % panels);
+  return {share.begin + part.begin, share.begin + part.end};
 }
 
-PanelSplit split_panels(int64_t channels, int64_t lanes) {
+// Shares that leave register blocks narrow are given up for wider ones.
+PanelSplit split_panels(int64_t channels, int64_t lanes, int64_t shares) {
+  constexpr int64_t kNarrow = 3;
   PanelSplit split;
   split.vectors = ceil_div(channels, lanes);
-  split.panels = ceil_div(split.vectors, kTileVectors);
+  split.shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, split.vectors / kNarrow));
+  split.panels = split.shares * ceil_div(ceil_div(split.vectors, split.shares), kTileVectors);
   return split;
 }
 
@@ -229,8 +235,8 @@ ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_
   ChainPlan plan;
   plan.shape = shape;
   plan.lanes = kernels.lanes;
-  plan.inner = split_panels(s.ic, plan.lanes);
-  plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes);
+  plan.inner = split_panels(s.ic, plan.lanes, shape.project ? 1 : wanted);
+  plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes, 1);
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);

@@ -19,10 +19,12 @@ struct ChainShape {
   int64_t oc = 0;
 };
 
-// One pointwise convolution in register blocks: panels of vectors of output channels, as even as can be.
+// One pointwise convolution in register blocks: panels of vectors of output channels, as even as can be; of tasks that
+// share the panels, each gets as many vectors.
 struct PanelSplit {
   int64_t vectors = 0;
   int64_t panels = 0;
+  int64_t shares = 1;  // neighbouring panels, as many in each
 };
 
 // What the shape decides. Plain bytes, made by plan_chain.

@@ -51,9 +51,7 @@ class Walk {
 
   // The producer of a value that nobody else reads, or null.
   const Node* inner(const Value* value) const {
-    const auto it = users_.find(value);
-    const bool alone = it != users_.end() && it->second.size() == 1 && !graph_.is_output(value);
-    return alone ? value->producer : nullptr;
+    return read_only_by_one(value, users_, graph_) ? value->producer : nullptr;
   }
 
  private:
@@ -81,6 +79,10 @@ std::optional<ChainLink> read_link(const Node& conv, const Node* activation, std
 }
 
 }  // namespace
+
+bool is_pointwise(const Node& node) {
+  return kind_of(node) == ConvKind::Pointwise;
+}
 
 std::vector<Workload> match_chains(const Node& root, ChainForm form, const Graph::Users& users, const Graph& graph) {
   const Walk walk(users, graph);

@@ -9,6 +9,9 @@
 
 namespace neo {
 
+// A convolution with constant weights of one tap that reads the pixel it writes, in one group.
+bool is_pointwise(const Node& node);
+
 // Which convolutions a chain has; one of them is always there: the depthwise one.
 struct ChainForm {
   bool expand = false, project = false;

@@ -15,12 +15,6 @@ ChainKernels kernels_of(const Target& target) {
   return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
 }
 
-Dims hint_of(const Value& value) {
-  Dims dims;
-  for (const Dim& d : value.shape().dims()) dims.push_back(std::max<int64_t>(1, d.hint()));
-  return dims;
-}
-
 int64_t flops_of(const ChainShape& s) {
   const ConvShape& d = s.depthwise;
   const int64_t expansion = s.expand ? 2 * d.n * d.ih * d.iw * d.ic * s.ic : 0;
@@ -94,7 +88,7 @@ struct ChainCall {
 
 class ChainStep final : public KernelStep {
  public:
-  ChainStep(const ChainProblem& problem, const Candidate& candidate, const Target& target)
+  ChainStep(const ChainProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : problem_(problem),
         kernels_(kernels_of(target)),
         wanted_(candidate.schedule.at("tasks")),
@@ -103,21 +97,22 @@ class ChainStep final : public KernelStep {
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, 1, cache_bytes_);
+    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, wanted_, cache_bytes_);
     const int64_t lanes = plan.lanes;
     if (problem.expand) {
-      pack_pointwise(*problem.expand, plan.inner, lanes, expand_);
+      pack_pointwise(*problem.expand, plan.inner, lanes, expand_, packed);
       expand_.activation = activation_of(problem.expand->activation, target);
     }
     if (problem.project) {
-      pack_pointwise(*problem.project, plan.outer, lanes, project_);
+      pack_pointwise(*problem.project, plan.outer, lanes, project_, packed);
       project_.activation = activation_of(problem.project->activation, target);
     }
     const ConvProblem& conv = problem.depthwise.conv;
     const DepthwisePlan depthwise = plan_depthwise(plan.shape.depthwise, lanes);
-    depthwise_.weight = Tensor(DType::Float32, {depthwise_weight_size(depthwise)});
-    pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), depthwise_.weight.as<float>());
-    depthwise_.bias = padded_bias(conv, lanes);
+    depthwise_.weight = packed.floats(depthwise_weight_size(depthwise), {conv.weight}, [&](float* to) {
+      pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), to);
+    });
+    depthwise_.bias = padded_bias(conv, lanes, packed);
     depthwise_.activation = activation_of(problem.depthwise.activation, target);
   }
 
@@ -165,11 +160,13 @@ class ChainStep final : public KernelStep {
     Activation activation;
   };
 
-  static void pack_pointwise(const ChainLink& link, const PanelSplit& split, int64_t lanes, Packed& packed) {
+  static void pack_pointwise(const ChainLink& link, const PanelSplit& split, int64_t lanes, Packed& to,
+                             PackedStore& packed) {
     const ConvGeometry& g = link.conv.geometry;
-    packed.weight = Tensor(DType::Float32, {pointwise_weight_size(split, g.ic, lanes)});
-    pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), packed.weight.as<float>());
-    packed.bias = padded_bias(link.conv, lanes);
+    to.weight = packed.floats(pointwise_weight_size(split, g.ic, lanes), {link.conv.weight}, [&](float* weight) {
+      pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), weight);
+    });
+    to.bias = padded_bias(link.conv, lanes, packed);
   }
 
   static ChainStage stage_of(const ChainLink& link, const Packed& packed) {
@@ -216,7 +213,7 @@ class ChainRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ChainProblem problem = *read_chain(workload, nullptr);
     const ChainKernels kernels = kernels_of(target);
-    const ChainShape shape = problem.shape(hint_of(*problem.x), hint_of(*problem.y));
+    const ChainShape shape = problem.shape(problem.x->shape().hint_dims(), problem.y->shape().hint_dims());
     std::vector<Candidate> all;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       const ChainPlan plan = plan_chain(shape, *kernels.tiles, wanted, target.l2_bytes / 2);
@@ -230,8 +227,9 @@ class ChainRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
-    return std::make_unique<ChainStep>(*read_chain(*candidate.workload, nullptr), candidate, target);
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
+    return std::make_unique<ChainStep>(*read_chain(*candidate.workload, nullptr), candidate, target, packed);
   }
 
  private:

@@ -19,6 +19,8 @@ struct ConvOperands {
   int64_t dst_batch = 0, dst_channel = 0;
   float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
   Activation activation;
+  const float* ahead = nullptr;  // as many pixels that the caller reads next, fetched meanwhile; or null
+  int64_t ahead_channel = 0;
   float* workspace = nullptr;  // workspace_size floats of the plan for every member of the team
 };
 

@@ -12,12 +12,6 @@ bool is_float_tensor(const Value* v) {
   return v->type.is_tensor() && v->dtype() == DType::Float32 && v->shape().has_rank();
 }
 
-Dims hint_of(const Shape& shape) {
-  Dims dims;
-  for (const Dim& d : shape.dims()) dims.push_back(std::max<int64_t>(1, d.hint()));
-  return dims;
-}
-
 bool read_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
   g.transposed = node.op == "ConvTranspose";
   g.axes = weight.rank() - 2;
@@ -101,11 +95,11 @@ PanelConvShape ConvGeometry::panel_shape(const Dims& x, const Dims& y) const {
 }
 
 Dims ConvProblem::x_hint() const {
-  return hint_of(x->shape());
+  return x->shape().hint_dims();
 }
 
 Dims ConvProblem::y_hint() const {
-  return hint_of(y->shape());
+  return y->shape().hint_dims();
 }
 
 double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {

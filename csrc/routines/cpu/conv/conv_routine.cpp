@@ -97,13 +97,13 @@ ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args, std::
   return bound;
 }
 
-Tensor padded_bias(const ConvProblem& problem, int64_t lanes) {
+Tensor padded_bias(const ConvProblem& problem, int64_t lanes, PackedStore& packed) {
   if (!problem.bias) return {};
-  const int64_t oc = problem.geometry.oc;
-  Tensor padded(DType::Float32, {ceil_div(oc, lanes) * lanes});
-  std::fill_n(padded.as<float>(), padded.size(), 0.0f);
-  std::copy_n(problem.bias->constant->as<float>(), oc, padded.as<float>());
-  return padded;
+  const int64_t oc = problem.geometry.oc, padded = ceil_div(oc, lanes) * lanes;
+  return packed.floats(padded, {problem.bias}, [&](float* to) {
+    std::copy_n(problem.bias->constant->as<float>(), oc, to);
+    std::fill_n(to + oc, padded - oc, 0.0f);
+  });
 }
 
 ConvStrides ConvStrides::of(const Arg& arg) {
@@ -126,8 +126,10 @@ void add_conv_routines(RoutineTable& table) {
   table.add(make_depthwise_pointwise_routine());
   table.add(make_pointwise_depthwise_routine());
   table.add(make_inverted_residual_routine());
+  table.add(make_affine_pointwise_routine());
   table.add(make_panel_conv_routine());
   table.add(make_winograd_routine());
+  table.add(make_winograd_widened_routine());
 }
 
 }  // namespace neo

@@ -17,8 +17,10 @@ std::unique_ptr<Routine> make_depthwise_routine();
 std::unique_ptr<Routine> make_depthwise_pointwise_routine();
 std::unique_ptr<Routine> make_pointwise_depthwise_routine();
 std::unique_ptr<Routine> make_inverted_residual_routine();
+std::unique_ptr<Routine> make_affine_pointwise_routine();
 std::unique_ptr<Routine> make_panel_conv_routine();
 std::unique_ptr<Routine> make_winograd_routine();
+std::unique_ptr<Routine> make_winograd_widened_routine();
 
 // What they share: groups that begin with a convolution and end in a residual and a clamp.
 class ConvRoutine : public Routine {
@@ -39,7 +41,7 @@ class ConvRoutine : public Routine {
 Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block);
 
 // The bias of a convolution padded with zeros to whole vectors; undefined where it has none.
-Tensor padded_bias(const ConvProblem& problem, int64_t lanes);
+Tensor padded_bias(const ConvProblem& problem, int64_t lanes, PackedStore& packed);
 
 // Where a step finds its operands, and the epilogue.
 struct ConvArguments {

@@ -22,13 +22,13 @@ TaskSplit split_of(const DepthwisePlan& plan) {
 class DepthwiseStep final : public KernelStep {
  public:
   DepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t lines,
-                const DepthwiseKernels& kernels)
+                const DepthwiseKernels& kernels, PackedStore& packed)
       : geometry_(problem.geometry), arguments_(arguments), lines_(lines), kernels_(kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
-    weight_ = Tensor(DType::Float32, {depthwise_weight_size(plan)});
-    pack_depthwise_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
-    bias_ = padded_bias(problem, kernels_.lanes);
+    weight_ = packed.floats(depthwise_weight_size(plan), {problem.weight},
+                            [&](float* to) { pack_depthwise_weight(plan, problem.weight->constant->as<float>(), to); });
+    bias_ = padded_bias(problem, kernels_.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -115,11 +115,12 @@ class DepthwiseRoutine final : public ConvRoutine {
     return c;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DepthwiseStep>(problem, ConvArguments::of(candidate, problem, target),
                                            value_of(candidate.schedule, "lines"),
-                                           NEO_PICK_TIER(target.isa, depthwise_kernels)());
+                                           NEO_PICK_TIER(target.isa, depthwise_kernels)(), packed);
   }
 
  protected:

@@ -15,6 +15,35 @@ IndexRange panel_vectors(const FirstLayerPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
 }
 
+void set_sides(FirstLayerPlan& plan) {
+  const ConvShape& s = plan.shape;
+  const int64_t last = s.iw - 1 + s.pad_left - (s.kw - 1) * s.dilation_w;  // where a window inside may begin
+  const int64_t begin = std::min(ceil_div(s.pad_left, s.stride_w), s.ow);
+  const int64_t end = last < 0 ? begin : std::clamp(last / s.stride_w + 1, begin, s.ow);
+  plan.left_end = begin > 0 ? std::min(begin + kTileRows, s.ow) : 0;
+  plan.right_begin = end < s.ow ? std::max(end - kTileRows, plan.left_end) : s.ow;
+  if ((plan.right_begin - plan.left_end) * 2 < s.ow) {
+    plan.left_end = plan.right_begin = s.ow;
+    return;
+  }
+  plan.inside_begin = begin;
+  plan.inside_end = end;
+}
+
+// The input rows of a task into its buffer, as far as register blocks that read padding need them.
+void fill_sides(const FirstLayerPlan& plan, const RowKernels& kernels, const float* plane, int64_t line, int64_t lines,
+                float* dst) {
+  const ConvShape& s = plan.shape;
+  const auto fill = [&](int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    RowBuffer part = plan.buffer;
+    part.width = (end - begin - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1;
+    part.fill(plan.padded, kernels, plane, line, lines, begin * s.stride_w, dst + begin * s.stride_w);
+  };
+  fill(0, plan.left_end);
+  fill(plan.right_begin, s.ow);
+}
+
 }  // namespace
 
 const char* reject_first_layer(const ConvShape& s, const FirstLayerSchedule& schedule, int64_t lanes) {
@@ -32,12 +61,17 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   plan.lanes = kernels.lanes;
   plan.vectors = ceil_div(s.oc, schedule.oc_bn) * schedule.oc_bn / plan.lanes;
   plan.panels = ceil_div(plan.vectors, schedule.oc_vectors);
-  const int64_t row_size = s.ic * RowBuffer::of(s, 1, s.ow).row;
+  plan.padded = s;
+  plan.padded.stride_w = 1;
+  plan.padded.ow = (s.ow - 1) * s.stride_w + 1;
+  plan.run = s.dilation_w == 1 ? s.kw : 1;
+  set_sides(plan);
+  const int64_t row_size = s.ic * RowBuffer::of(plan.padded, 1, plan.padded.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
   plan.rows = std::max<int64_t>(1, schedule.lines > 0 ? std::min(schedule.lines, s.oh) : ceil_div(s.oh, wanted));
   while (plan.rows > 1 && input_rows(s, plan.rows) * row_size > kWorkspaceGoal) --plan.rows;
   plan.chunks = ceil_div(s.oh, plan.rows);
-  plan.buffer = RowBuffer::of(s, plan.rows, s.ow);
+  plan.buffer = RowBuffer::of(plan.padded, plan.rows, plan.padded.ow);
   plan.workspace_size = plan.buffer.rows * row_size;
   plan.tasks = s.n * plan.chunks;
   return plan;
@@ -63,15 +97,16 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   float* buffer = args.workspace + member * plan.workspace_size;
-  const int64_t channel = plan.buffer.rows * plan.buffer.row;
-  TileTap taps[kMaxProducts];
+  const int64_t channel = plan.buffer.rows * plan.buffer.row, runs = s.kw / plan.run;
+  const bool reads_image = plan.inside_begin < plan.inside_end;
+  TileTap padded[kMaxProducts], inside[kMaxProducts];
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.chunks, first_line = task % plan.chunks * plan.rows;
     const int64_t lines = std::min(plan.rows, s.oh - first_line);
     const int64_t top = first_line * s.stride_h - s.pad_top;
+    const float* src = args.src + image * args.src_batch;
     for (int64_t c = 0; c < s.ic; ++c) {
-      const float* plane = args.src + image * args.src_batch + c * args.src_channel;
-      plan.buffer.fill(s, row_kernels, plane, first_line, lines, 0, buffer + c * channel);
+      fill_sides(plan, row_kernels, src + c * args.src_channel, first_line, lines, buffer + c * channel);
     }
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
@@ -88,10 +123,11 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         for (int64_t i = 0; i < s.kh; ++i) {
           const int64_t b = line * s.stride_h + i * s.dilation_h;
           if (top + b < 0 || top + b >= s.ih) continue;
-          for (int64_t j = 0; j < s.kw; ++j) {
-            const int64_t column = j * s.dilation_w;
-            taps[count].offset = c * channel + b * plan.buffer.row + plan.buffer.offset(s, column);
-            taps[count].index = (c * s.kh + i) * s.kw + j;
+          for (int64_t j = 0; j < runs; ++j) {
+            const int64_t index = (c * s.kh + i) * runs + j, column = j * s.dilation_w;
+            padded[count] = {c * channel + b * plan.buffer.row + column, nullptr, index};
+            if (reads_image)
+              inside[count] = {c * args.src_channel + (top + b) * s.iw + column - s.pad_left, nullptr, index};
             ++count;
           }
         }
@@ -102,8 +138,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         const OutputPanel panel =
             make_output_panel(output, oc, vectors.size(), plan.lanes, std::min(vectors.size() * plan.lanes, s.oc - oc));
         Tile tile;
-        tile.block_size = tile.last_size = 1;
-        tile.taps = taps;
+        tile.step = s.stride_w;
+        tile.block_size = tile.last_size = plan.run;
         tile.tap_count = count;
         tile.weight = args.weight + oc * s.ic * s.taps();
         tile.weight_step = vectors.size() * plan.lanes;
@@ -113,8 +149,10 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         const int64_t tiles = ceil_div(s.ow, most);
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange part = even_part(s.ow, tiles, i);
-          tile.src = buffer + part.begin;
-          run_output_tile(kernels.columns[vectors.size()][part.size()], kernels, tile, panel,
+          const bool is_inside = part.begin >= plan.inside_begin && part.end <= plan.inside_end;
+          tile.taps = is_inside ? inside : padded;
+          tile.src = (is_inside ? src : buffer) + part.begin * s.stride_w;
+          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel,
                           (first_line + line) * s.ow + part.begin, part.size());
         }
         activate_output(panel, (first_line + line) * s.ow, s.ow);

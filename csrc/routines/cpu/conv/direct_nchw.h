@@ -1,7 +1,7 @@
 #pragma once
 
 // Direct convolution that reads plain NCHW and writes NCHW[oc_bn]c: the first layer of a network, with few input
-// channels. A task spreads the input rows of a few output rows into a row buffer.
+// channels. A task copies what needs padding at the sides, of the input rows of a few output rows, into a row buffer.
 
 #include <stdint.h>
 
@@ -27,8 +27,14 @@ struct FirstLayerPlan {
   int64_t panels = 0;
   int64_t rows = 0;  // output rows per task
   int64_t chunks = 0;
+  ConvShape padded;  // the shape as the row buffer sees it: a stride of one, so that rows stay whole
   RowBuffer buffer;
-  int64_t workspace_size = 0;  // floats per member of the team
+  int64_t run = 0;  // taps that lie side by side in a row
+  // Output columns that read no padding at the sides: register blocks there read the image itself. None where the row
+  // buffer would hold most of a row anyway.
+  int64_t inside_begin = 0, inside_end = 0;
+  int64_t left_end = 0, right_begin = 0;  // output columns whose input the row buffer holds: before, from there on
+  int64_t workspace_size = 0;             // floats per member of the team
   int64_t tasks = 0;
 };
 

@@ -82,7 +82,7 @@ struct FirstLayerCall {
 class FirstLayerStep final : public KernelStep {
  public:
   FirstLayerStep(const ConvProblem& problem, const ConvArguments& arguments, const FirstLayerSchedule& schedule,
-                 const TileKernels& kernels, const RowKernels& row_kernels)
+                 const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
       : geometry_(problem.geometry),
         arguments_(arguments),
         schedule_(schedule),
@@ -90,9 +90,10 @@ class FirstLayerStep final : public KernelStep {
         row_kernels_(row_kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const FirstLayerPlan plan = plan_first_layer(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = Tensor(DType::Float32, {first_layer_weight_size(plan)});
-    pack_first_layer_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
-    bias_ = padded_bias(problem, kernels_.lanes);
+    weight_ = packed.floats(first_layer_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_first_layer_weight(plan, problem.weight->constant->as<float>(), to);
+    });
+    bias_ = padded_bias(problem, kernels_.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -159,11 +160,12 @@ class FirstLayerRoutine final : public ConvRoutine {
     return first_layer_loops(problem, plan_of(problem, candidate.schedule, target));
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
     return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                            tiles_of(target), NEO_PICK_TIER(target.isa, row_kernels)());
+                                            tiles_of(target), NEO_PICK_TIER(target.isa, row_kernels)(), packed);
   }
 
  protected:

@@ -97,11 +97,21 @@ struct WeightsAhead {
 
   void next(Tile& t) {
     if (!weight) return;
+    t.ahead_block = 0;
     t.ahead = weight;
     t.ahead_step = step;
     weight += tile;
   }
 };
+
+// While a panel works on some pixels, its share of the same pixels of what is read
+// next is fetched.
+void fetch_input(const DirectPlan& plan, const ConvOperands& args, IndexRange pixels, int64_t panel, Tile& t) {
+  const int64_t floats = ceil_div(pixels.size() * plan.lanes, plan.panels);
+  t.ahead_step = ceil_div(floats, plan.lanes);
+  t.ahead_block = args.ahead_channel - t.ahead_step * plan.lanes;
+  t.ahead = args.ahead + pixels.begin * plan.lanes + panel * floats;
+}
 
 // The part of a tile that depends only on image, group, panel and pass.
 Tile make_tile(const DirectPlan& plan, const ConvOperands& args, int64_t image, int64_t group, IndexRange vectors,
@@ -165,6 +175,11 @@ const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, in
   return nullptr;
 }
 
+int64_t direct_work(const ConvShape& s) {
+  constexpr int64_t kPerWeight = 28;  // from memory
+  return std::max(s.flops(), kPerWeight * s.oc * s.group_ic() * s.taps());
+}
+
 DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const TileKernels& kernels) {
   DirectPlan plan;
   plan.shape = s;
@@ -185,7 +200,7 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   // About a million operations per task or more, at most 48 tasks, four tiles at least where there are as many.
   const int64_t tiles = plan.flat ? flat_tiles : row_tiles;
   const int64_t images = std::max<int64_t>(1, s.n * s.groups);
-  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), images);
+  const int64_t wanted = ceil_div(worthwhile_tasks(direct_work(s)), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
   const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
   const int64_t part = std::max<int64_t>(1, ceil_div(units, splits));
@@ -201,6 +216,14 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   plan.pass = schedule.ic > 0 ? std::min(ceil_div(schedule.ic, schedule.ic_bn), blocks) : blocks;
   plan.passes = ceil_div(blocks, plan.pass);
   plan.tasks = s.n * s.groups * plan.chunks * plan.panel_chunks;
+  return plan;
+}
+
+DirectPlan direct_run(DirectPlan plan, int64_t pixels) {
+  plan.shape.n = plan.shape.ih = plan.shape.oh = 1;
+  plan.shape.iw = plan.shape.ow = plan.chunk = pixels;
+  plan.panel_chunk = plan.panels;
+  plan.chunks = plan.panel_chunks = plan.tasks = 1;
   return plan;
 }
 
@@ -282,7 +305,11 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           const IndexRange part_of_line = even_part(pixels, tiles, i);
           taps.build(plan, first + part_of_line.begin, part_of_line.size());
           tile.tap_count = taps.count;
-          ahead.next(tile);
+          if (args.ahead) {
+            if (plan.passes == 1) fetch_input(plan, args, part_of_line, p, tile);
+          } else {
+            ahead.next(tile);
+          }
           run_output_tile(kernels.rows[vectors.size()][part_of_line.size()], kernels, tile, panel,
                           first + part_of_line.begin, part_of_line.size());
           if (i + 1 == tiles || (i + 1) % kTilesToActivate == 0) {

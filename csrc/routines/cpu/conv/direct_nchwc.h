@@ -49,7 +49,14 @@ struct DirectPlan {
 // Null where the routine takes the problem; else why not.
 const char* reject_direct(const ConvShape& shape, const DirectSchedule& schedule, int64_t lanes);
 
+// Operations that take as long as the convolution, at least as long as its weights take to arrive: what is worth
+// sharing among a team.
+int64_t direct_work(const ConvShape& shape);
+
 DirectPlan plan_direct(const ConvShape& shape, const DirectSchedule& schedule, const TileKernels& kernels);
+
+// The plan of a contiguous problem for another number of pixels, in one row of one image and one task.
+DirectPlan direct_run(DirectPlan plan, int64_t pixels);
 
 // Packed weights: KCRS[ic_bn]c[panel]k, [group][panel][block of ic][tap][ic][oc of the panel]; only output channels are
 // padded. `weight` is OIHW.

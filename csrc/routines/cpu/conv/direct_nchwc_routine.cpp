@@ -7,7 +7,6 @@
 #include "routines/cpu/conv/direct_nchwc_space.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
-#include "routines/pack_constants.h"
 
 namespace neo {
 namespace {
@@ -30,7 +29,7 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
                             (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
-  const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
+  const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
   return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
                   target, weights * 4);
 }
@@ -44,17 +43,16 @@ struct DirectCall {
 class DirectStep final : public KernelStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
-             const Target& target)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(tiles_of(target)) {
+             const TileKernels& kernels, PackedStore& packed)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = pack_constants(target, direct_weight_size(plan), [&](float* packed) {
-      pack_direct_weight(plan, problem.weight->constant->as<float>(), packed);
-    });
+    weight_ = packed.floats(direct_weight_size(plan), {problem.weight},
+                            [&](float* to) { pack_direct_weight(plan, problem.weight->constant->as<float>(), to); });
     if (problem.bias) {
-      bias_ = Tensor(DType::Float32, {direct_bias_size(plan)});
-      pack_direct_bias(plan, problem.bias->constant->as<float>(), bias_.as<float>());
+      bias_ = packed.floats(direct_bias_size(plan), {problem.bias},
+                            [&](float* to) { pack_direct_bias(plan, problem.bias->constant->as<float>(), to); });
     }
   }
 
@@ -67,7 +65,7 @@ class DirectStep final : public KernelStep {
               to_string(x.dims), ": ", why);
     DirectCall call;
     call.plan = plan_direct(shape, schedule_, kernels_);
-    call.split = TaskSplit::of(call.plan.tasks, shape.flops());
+    call.split = TaskSplit::of(call.plan.tasks, direct_work(shape));
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
@@ -131,10 +129,11 @@ class DirectRoutine final : public ConvRoutine {
         problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
-                                        direct_schedule(candidate.schedule, target.lanes()), target);
+                                        direct_schedule(candidate.schedule, target.lanes()), tiles_of(target), packed);
   }
 
  protected:

@@ -119,7 +119,7 @@ struct DirectRowsCall {
 class DirectRowsStep final : public KernelStep {
  public:
   DirectRowsStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectRowsSchedule& schedule,
-                 const TileKernels& kernels, const RowKernels& row_kernels)
+                 const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
       : geometry_(problem.geometry),
         arguments_(arguments),
         schedule_(schedule),
@@ -129,9 +129,9 @@ class DirectRowsStep final : public KernelStep {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectRowsPlan plan = plan_direct_rows(geometry_.shape(ones, ones), schedule_, kernels_);
     const Tensor& weight = *problem.weight->constant;
-    weight_ = Tensor(DType::Float32, {weight.size()});
-    pack_direct_rows_weight(plan, weight.as<float>(), weight_.as<float>());
-    if (problem.bias) bias_ = *problem.bias->constant;
+    weight_ = packed.floats(weight.size(), {problem.weight},
+                            [&](float* to) { pack_direct_rows_weight(plan, weight.as<float>(), to); });
+    if (problem.bias) bias_ = packed.constant(*problem.bias);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -199,12 +199,13 @@ class DirectRowsRoutine final : public ConvRoutine {
     return rows_loops(problem, plan_of(problem, candidate.schedule, target), NEO_PICK_TIER(target.isa, tile_kernels)());
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectRowsSchedule schedule = rows_schedule(candidate.schedule, target.lanes());
     return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                             NEO_PICK_TIER(target.isa, tile_kernels)(),
-                                            NEO_PICK_TIER(target.isa, row_kernels)());
+                                            NEO_PICK_TIER(target.isa, row_kernels)(), packed);
   }
 
  protected:

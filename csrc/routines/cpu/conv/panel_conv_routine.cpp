@@ -102,7 +102,8 @@ struct PanelConvCall {
 class PanelConvStep final : public KernelStep {
  public:
   PanelConvStep(const ConvProblem& problem, const ConvArguments& arguments, const PanelConvSchedule& schedule,
-                const TileKernels& kernels, const PackKernels& pack_kernels, const RowKernels& row_kernels)
+                const TileKernels& kernels, const PackKernels& pack_kernels, const RowKernels& row_kernels,
+                PackedStore& packed)
       : geometry_(problem.geometry),
         arguments_(arguments),
         schedule_(schedule),
@@ -113,8 +114,9 @@ class PanelConvStep final : public KernelStep {
     // Packing depends on the padding, and that on the sizes only where they are known.
     const PanelConvPlan plan =
         plan_panel_conv(geometry_.panel_shape(problem.x_hint(), problem.y_hint()), schedule_, kernels_);
-    weight_ = Tensor(DType::Float32, {panel_conv_weight_size(plan)});
-    pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), weight_.as<float>());
+    weight_ = packed.floats(panel_conv_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), to);
+    });
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -189,12 +191,13 @@ class PanelConvRoutine final : public ConvRoutine {
     return c;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<PanelConvStep>(
         problem, ConvArguments::of(candidate, problem, target), panel_schedule(candidate.schedule, target.lanes()),
         NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
-        NEO_PICK_TIER(target.isa, row_kernels)());
+        NEO_PICK_TIER(target.isa, row_kernels)(), packed);
   }
 
  protected:

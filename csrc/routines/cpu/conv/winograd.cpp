@@ -49,30 +49,6 @@ std::vector<double> weight_transform(const WinogradAxis& axis) {
   return g;
 }
 
-template <int kTaps, class T>
-void combine_taps(const double* g, const double* from, int64_t step, int64_t width, T* to) {
-  for (int64_t o = 0; o < width; ++o) {
-    double sum = g[0] * from[o];
-    for (int k = 1; k < kTaps; ++k) sum += g[k] * from[k * step + o];
-    to[o] = static_cast<T>(sum);
-  }
-}
-
-// to = the sum of g[k] times the row at from + k * step.
-template <class T>
-void combine(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, T* to) {
-  switch (taps) {
-    case 1:
-      return combine_taps<1>(g, from, step, width, to);
-    case 3:
-      return combine_taps<3>(g, from, step, width, to);
-    case 5:
-      return combine_taps<5>(g, from, step, width, to);
-    default:
-      return combine_taps<7>(g, from, step, width, to);
-  }
-}
-
 // Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
 struct TileRun {
   int64_t begin, end;
@@ -340,7 +316,8 @@ int64_t winograd_weight_size(const WinogradPlan& plan) {
   return plan.points * plan.shape.ic * plan.oc_vectors * plan.lanes;
 }
 
-void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* packed) {
+void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight,
+                          float* packed) {
   const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
   const std::vector<double> along_h = weight_transform(plan.h), along_w = weight_transform(plan.w);
   const auto most = static_cast<size_t>(plan.product_row);
@@ -358,11 +335,11 @@ void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* 
       }
       for (int64_t i = 0; i < plan.h.points(); ++i) {
         for (int64_t j = 0; j < kw; ++j) {
-          combine(kh, &along_h[static_cast<size_t>(i * kh)], at(taps, j), kw * width, width, at(half, j));
+          kernels.weight_half(kh, &along_h[static_cast<size_t>(i * kh)], at(taps, j), kw * width, width, at(half, j));
         }
         for (int64_t j = 0; j < plan.w.points(); ++j) {
           float* to = panel + ((i * plan.w.points() + j) * ic + c) * width;
-          combine(kw, &along_w[static_cast<size_t>(j * kw)], half.data(), width, width, to);
+          kernels.weight_whole(kw, &along_w[static_cast<size_t>(j * kw)], half.data(), width, width, to);
         }
       }
     }

@@ -68,6 +68,10 @@ struct WinogradKernels {
   int lanes;
   void (*input[kWinogradMaxStride + 1][kWinogradMaxPairs + 1])(const WinogradPass&);
   void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile / 2 + 1])(const WinogradPass&);
+  // Of the weights, along one axis and then the other: to = the sum over `taps` of g[k] times the row of `width` at
+  // from + k * step.
+  void (*weight_half)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, double* to);
+  void (*weight_whole)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, float* to);
 };
 
 namespace scalar {
@@ -134,7 +138,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
 // Packed weights: [panel][point][ic][oc of the panel], output channels padded with zeros; computed in double, rounded
 // once. `weight` is OIHW.
 int64_t winograd_weight_size(const WinogradPlan& plan);
-void pack_winograd_weight(const WinogradPlan& plan, const float* weight, float* packed);
+void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight, float* packed);
 
 // Root of the mean square error against float64 on normal data, in units of the direct method's. The errors of the two
 // axes multiply, since each method's grow with the root of the number of its terms. Measured on this routine over 4 to

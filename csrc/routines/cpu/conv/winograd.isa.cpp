@@ -158,6 +158,29 @@ void run_output(const WinogradPass& t) {
   }
 }
 
+template <int kTaps, class T>
+void combine_taps(const double* g, const double* __restrict from, int64_t step, int64_t width, T* __restrict to) {
+  for (int64_t o = 0; o < width; ++o) {
+    double sum = g[0] * from[o];
+    for (int k = 1; k < kTaps; ++k) sum += g[k] * from[k * step + o];
+    to[o] = static_cast<T>(sum);
+  }
+}
+
+template <class T>
+void combine(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, T* to) {
+  switch (taps) {
+    case 1:
+      return combine_taps<1>(g, from, step, width, to);
+    case 3:
+      return combine_taps<3>(g, from, step, width, to);
+    case 5:
+      return combine_taps<5>(g, from, step, width, to);
+    default:
+      return combine_taps<7>(g, from, step, width, to);
+  }
+}
+
 template <int N, int M>
 constexpr void fill_output(WinogradKernels& table) {
   if constexpr (M <= 2 * N && M <= kWinogradMaxTile) {
@@ -182,6 +205,8 @@ constexpr void fill(WinogradKernels& table) {
 constexpr WinogradKernels make_table() {
   WinogradKernels table = {};
   table.lanes = kLanes;
+  table.weight_half = combine<double>;
+  table.weight_whole = combine<float>;
   fill<1>(table);
   return table;
 }

@@ -8,7 +8,6 @@
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
-#include "routines/pack_constants.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -262,19 +261,15 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Target& target)
-      : geometry_(problem.geometry),
-        arguments_(arguments),
-        schedule_(schedule),
-        kernels_(Kernels::of(target)),
-        threads_(target.threads) {
+               const Kernels& kernels, int threads, PackedStore& packed)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
-    weight_ = pack_constants(target, winograd_weight_size(plan), [&](float* packed) {
-      pack_winograd_weight(plan, problem.weight->constant->as<float>(), packed);
+    weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
     });
-    bias_ = padded_bias(problem, plan.lanes);
+    bias_ = padded_bias(problem, plan.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -347,10 +342,12 @@ class WinogradRoutine final : public ConvRoutine {
     return winograd_loops(problem, plan, Kernels::of(target).tiles);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
-                                          winograd_schedule(candidate.schedule), target);
+                                          winograd_schedule(candidate.schedule), Kernels::of(target), target.threads,
+                                          packed);
   }
 
  protected:

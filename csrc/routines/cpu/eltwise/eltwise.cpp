@@ -327,7 +327,8 @@ class EltwiseRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
                                             NEO_PICK_TIER(target.isa, eltwise_tasks), target.lanes());
   }
@@ -380,7 +381,8 @@ class IntegerRoutine final : public Routine {
     return {plain_candidate(workload, *compile_eltwise(workload, nullptr), target)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
                                             NEO_PICK_TIER(target.isa, integer_tasks), 0);
   }

@@ -42,12 +42,6 @@ bool is_float_tensor(const Value* v) {
   return v->type.is_tensor() && v->dtype() == DType::Float32 && v->shape().has_rank();
 }
 
-Dims hint_of(const Value* v) {
-  Dims dims;
-  for (const Dim& d : v->shape().dims()) dims.push_back(std::max<int64_t>(1, d.hint()));
-  return dims;
-}
-
 // A constant that one packed vector of the columns can hold: one element, or one per column.
 bool fits_columns(const Value& v, const Dim& columns) {
   if (!v.is_constant() || !columns.is_constant()) return false;
@@ -126,13 +120,13 @@ GemmShape GemmGeometry::bind(const MatrixView& a, const MatrixView& b, const Mat
 }
 
 int64_t GemmProblem::columns() const {
-  return b_matrix(geometry, MatrixView::dense(hint_of(b))).n;
+  return b_matrix(geometry, MatrixView::dense(b->shape().hint_dims())).n;
 }
 
 GemmShape GemmProblem::hint() const {
   GemmArgs ignored;
-  return geometry.bind(MatrixView::dense(hint_of(a)), MatrixView::dense(hint_of(b)), MatrixView::dense(hint_of(c)),
-                       nullptr, ignored);
+  return geometry.bind(MatrixView::dense(a->shape().hint_dims()), MatrixView::dense(b->shape().hint_dims()),
+                       MatrixView::dense(c->shape().hint_dims()), nullptr, ignored);
 }
 
 std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why) {

@@ -7,7 +7,6 @@
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/loop_nest.h"
-#include "routines/pack_constants.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -43,8 +42,7 @@ struct PackedB {
   MatrixView view;  // batch strides in packed elements
 };
 
-PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels,
-             const Target& target) {
+PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const GemmKernels& kernels, PackedStore& store) {
   PackedB packed;
   packed.view = MatrixView::dense(problem.b->constant->dims());
   const BMatrix b = b_matrix(problem.geometry, packed.view);
@@ -56,10 +54,10 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   const int64_t size = gemm_packed_size(plan);
   const int64_t elements = b.k * b.n;
   const int64_t matrices = elements == 0 ? 0 : problem.b->constant->size() / elements;
-  packed.weight = pack_constants(target, matrices * size, [&](float* to) {
+  packed.weight = store.floats(matrices * size, {problem.b}, [&](float* to) {
+    const float* from = problem.b->constant->as<float>();
     for (int64_t i = 0; i < matrices; ++i) {
-      pack_gemm_b(plan, kernels.pack, problem.b->constant->as<float>() + i * elements, b.row, b.column,
-                  problem.geometry.alpha, to + i * size);
+      pack_gemm_b(plan, kernels.pack, from + i * elements, b.row, b.column, problem.geometry.alpha, to + i * size);
     }
   });
   if (elements > 0) {
@@ -70,15 +68,13 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   return packed;
 }
 
-Tensor pack_bias(const GemmProblem& problem, int64_t lanes) {
-  const int64_t columns = problem.columns();
-  Tensor packed(DType::Float32, {ceil_div(columns, lanes) * lanes});
-  std::fill_n(packed.as<float>(), packed.size(), 0.0f);
-  const Tensor& bias = *problem.bias->constant;
-  for (int64_t i = 0; i < columns; ++i) {
-    packed.as<float>()[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
-  }
-  return packed;
+Tensor pack_bias(const GemmProblem& problem, int64_t lanes, PackedStore& store) {
+  const int64_t columns = problem.columns(), padded = ceil_div(columns, lanes) * lanes;
+  return store.floats(padded, {problem.bias}, [&](float* to) {
+    const Tensor& bias = *problem.bias->constant;
+    for (int64_t i = 0; i < columns; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
+    std::fill_n(to + columns, padded - columns, 0.0f);
+  });
 }
 
 struct GemmCall {
@@ -89,7 +85,8 @@ struct GemmCall {
 
 class GemmStep final : public KernelStep {
  public:
-  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target)
+  GemmStep(const Candidate& candidate, const GemmProblem& problem, const GemmSchedule& schedule, const Target& target,
+           PackedStore& packed)
       : geometry_(problem.geometry),
         schedule_(schedule),
         kernels_(GemmKernels::of(target)),
@@ -100,8 +97,8 @@ class GemmStep final : public KernelStep {
     b_ = argument_of(candidate, problem.b);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) c_ += schema.has_value();
-    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, target);
-    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes);
+    if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, packed);
+    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -296,10 +293,11 @@ class GemmRoutine final : public Routine {
     return gemm_loops(plan_of(problem, candidate.schedule, target), problem.packs_b(), GemmKernels::of(target).tiles);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     const GemmSchedule schedule = gemm_schedule(candidate.schedule, target.lanes(), problem.packs_b());
-    return std::make_unique<GemmStep>(candidate, problem, schedule, target);
+    return std::make_unique<GemmStep>(candidate, problem, schedule, target, packed);
   }
 
  private:

@@ -40,9 +40,11 @@ struct Tile {
   int64_t weight_step = 0;
   int64_t weight_taps = 1;
 
-  // What a later tile reads, fetched into the second-level cache beside the sums: ahead_step floats per k.
+  // What a later tile reads, fetched into the second-level cache beside the sums: ahead_step floats per k, and
+  // ahead_block floats are skipped after each block.
   const float* ahead = nullptr;  // or null
   int64_t ahead_step = 0;
+  int64_t ahead_block = 0;
 
   const float* bias = nullptr;      // dense vectors, or null
   const float* row_bias = nullptr;  // one per row, or null

@@ -162,6 +162,7 @@ void run_tile(const Tile& t) {
     }
     src += t.block_stride;
     weight += t.weight_taps * size * t.weight_step;
+    ahead.at += t.ahead_block * (int64_t)sizeof(float);
   }
 
   const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);

@@ -94,7 +94,8 @@ class GatherElementsRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<GatherElementsStep>(node, argument_of(candidate, node.inputs[0]),
                                                 argument_of(candidate, node.inputs[1]));

@@ -228,7 +228,8 @@ class ScatterNdRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     const int data = argument_of(candidate, node.inputs[0]);
     const int updates = argument_of(candidate, node.inputs[2]);

@@ -193,7 +193,8 @@ class TopKRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     switch (node.inputs.front()->dtype()) {
       case DType::Int32:

@@ -103,7 +103,8 @@ class LrnRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     return std::make_unique<LrnStep>(
         candidate.workload->root(), blocked_,
         blocked_ ? NEO_PICK_TIER(target.isa, lrn_blocked_tasks) : NEO_PICK_TIER(target.isa, lrn_tasks));

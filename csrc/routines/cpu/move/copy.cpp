@@ -242,7 +242,8 @@ class CopyRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Workload& workload = *candidate.workload;
     const Node& node = workload.root();
     if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));

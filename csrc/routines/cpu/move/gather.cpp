@@ -113,7 +113,8 @@ class GatherRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<GatherStep>(normalized_axis(node, node.inputs.front()->shape().rank()), *indices_of(node));
   }

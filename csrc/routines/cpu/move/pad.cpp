@@ -232,7 +232,8 @@ class PadRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     const Value* element = node.input(2);
     return std::make_unique<PadStep>(*pad_mode(node), *pads_begin(node),

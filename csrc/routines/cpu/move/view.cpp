@@ -95,7 +95,7 @@ class ViewRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&, PackedStore&) const override {
     NEO_ASSERT(false, "a view has no step");
     return nullptr;
   }
@@ -157,7 +157,7 @@ class AssembleRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&, PackedStore&) const override {
     NEO_ASSERT(false, "an assembled concatenation has no step");
     return nullptr;
   }

@@ -133,7 +133,8 @@ class PoolRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<PoolStep>(
         read_window(node, node.inputs.front()->shape().rank() - 2), node.op == "AveragePool",
@@ -261,7 +262,8 @@ class GlobalPoolRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const std::string& op = candidate.workload->root().op;
     return std::make_unique<GlobalPoolStep>(op == "GlobalAveragePool" || op == "ReduceMean",
                                             NEO_PICK_TIER(target.isa, global_pool_tasks));

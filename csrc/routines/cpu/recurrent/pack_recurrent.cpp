@@ -98,30 +98,39 @@ std::optional<std::string> read(const Node& node, RecurrentForm& form) {
 }
 
 // Copies gates [first, first + count) of R, which has `gates` of them.
-Tensor pack_cells(const RecurrentForm& form, const Tensor& r, int64_t lanes, int64_t first, int64_t count) {
+Tensor pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes, int64_t first, int64_t count,
+                  PackedStore& store) {
   const int64_t hidden = form.hidden, blocks = ceil_div(hidden, lanes);
-  Tensor packed(DType::Float32, {form.directions, blocks, hidden, count, lanes});
-  float* to = packed.as<float>();
-  for (int64_t d = 0; d < form.directions; ++d) {
-    const float* from = r.as<float>() + d * form.gates * hidden * hidden;
-    for (int64_t block = 0; block < blocks; ++block) {
-      for (int64_t k = 0; k < hidden; ++k) {
-        for (int64_t gate = first; gate < first + count; ++gate) {
-          for (int64_t lane = 0; lane < lanes; ++lane) {
-            const int64_t unit = block * lanes + lane;
-            *to++ = unit < hidden ? from[(gate * hidden + unit) * hidden + k] : 0.0f;
+  return store.floats(form.directions * blocks * hidden * count * lanes, {&r}, [&](float* to) {
+    for (int64_t d = 0; d < form.directions; ++d) {
+      const float* from = r.constant->as<float>() + d * form.gates * hidden * hidden;
+      for (int64_t block = 0; block < blocks; ++block) {
+        for (int64_t k = 0; k < hidden; ++k) {
+          for (int64_t gate = first; gate < first + count; ++gate) {
+            for (int64_t lane = 0; lane < lanes; ++lane) {
+              const int64_t unit = block * lanes + lane;
+              *to++ = unit < hidden ? from[(gate * hidden + unit) * hidden + k] : 0.0f;
+            }
           }
         }
       }
     }
-  }
-  return packed;
+  });
 }
 
-// Panels of whole blocks.
-GemmSchedule projection_schedule(const RecurrentForm& form, const TileKernels& tiles) {
-  const int64_t vectors = form.gates > 1 ? form.gates : kTileVectors;
-  return {vectors, tiles.max_rows[vectors], true};
+// Calls f(direction, gate, row of the gates or -1 in a padding lane) for the columns of the projection in their order:
+// [direction][block][gate][lane].
+template <class F>
+void for_each_column(const RecurrentForm& form, int64_t lanes, F f) {
+  for (int64_t d = 0; d < form.directions; ++d) {
+    for (int64_t block = 0; block < ceil_div(form.hidden, lanes); ++block) {
+      for (int64_t gate = 0; gate < form.gates; ++gate) {
+        for (int64_t unit = block * lanes; unit < (block + 1) * lanes; ++unit) {
+          f(d, gate, unit < form.hidden ? gate * form.hidden + unit : -1);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -135,63 +144,57 @@ std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) 
   return form;
 }
 
-GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles) {
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_vectors, const TileKernels& tiles) {
+  const int64_t vectors = panel_vectors > 0 ? panel_vectors : form.gates > 1 ? form.gates : kTileVectors;
   GemmShape shape;
   shape.m = rows;
   shape.n = form.directions * ceil_div(form.hidden, tiles.lanes) * form.gates * tiles.lanes;
   shape.k = form.input;
-  return plan_gemm(shape, projection_schedule(form, tiles), tiles);
+  return plan_gemm(shape, {vectors, tiles.max_rows[vectors], true}, tiles);
 }
 
-PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
-                               const PackKernels& pack) {
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
+                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store) {
   PackedRecurrent packed;
-  const int64_t lanes = tiles.lanes, hidden = form.hidden;
+  const int64_t lanes = tiles.lanes, rows = form.gates * form.hidden;
   packed.lanes = lanes;
-  packed.blocks = ceil_div(hidden, lanes);
+  packed.blocks = ceil_div(form.hidden, lanes);
   packed.width = packed.blocks * form.gates * lanes;
-  const Tensor& w = *node.input(1)->constant;
-  const Tensor& r = *node.input(2)->constant;
-  const Tensor* b = node.input(3) ? &*node.input(3)->constant : nullptr;
+  const Value &w = *node.input(1), &r = *node.input(2), *b = node.input(3);
 
-  // Columns of the projection: [direction][block][gate][lane].
-  Tensor columns(DType::Float32, {form.directions * packed.width, form.input});
-  packed.bias = Tensor(DType::Float32, {form.directions * packed.width});
-  packed.candidate_bias = Tensor(DType::Float32, {form.directions, packed.blocks, lanes});
-  float* to = columns.as<float>();
-  float* bias = packed.bias.as<float>();
-  float* candidate_bias = packed.candidate_bias.as<float>();
-  for (int64_t d = 0; d < form.directions; ++d) {
-    const float* of_w = w.as<float>() + d * form.gates * hidden * form.input;
-    const float* biases = b ? b->as<float>() + d * 2 * form.gates * hidden : nullptr;
-    for (int64_t block = 0; block < packed.blocks; ++block) {
-      for (int64_t gate = 0; gate < form.gates; ++gate) {
-        const bool apart = form.kind == CellKind::GruLinear && gate == 2;
-        for (int64_t lane = 0; lane < lanes; ++lane, to += form.input, ++bias) {
-          const int64_t unit = block * lanes + lane;
-          const int64_t row = gate * hidden + unit;
-          const bool exists = unit < hidden;
-          if (exists)
-            std::copy_n(of_w + row * form.input, form.input, to);
-          else
-            std::fill_n(to, form.input, 0.0f);
-          const float w_bias = exists && biases ? biases[row] : 0.0f;
-          const float r_bias = exists && biases ? biases[form.gates * hidden + row] : 0.0f;
-          *bias = apart ? w_bias : w_bias + r_bias;
-          if (gate + 1 == form.gates) *candidate_bias++ = r_bias;
-        }
-      }
-    }
-  }
-  const GemmPlan plan = projection_plan(form, 1, tiles);
-  packed.projection = Tensor(DType::Float32, {gemm_packed_size(plan)});
-  pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, packed.projection.as<float>());
-
+  const GemmPlan plan = projection_plan(form, 1, panel_vectors, tiles);
+  packed.projection = store.floats(gemm_packed_size(plan), {&w}, [&](float* to) {
+    Tensor columns(DType::Float32, {form.directions * packed.width, form.input});
+    float* column = columns.as<float>();
+    for_each_column(form, lanes, [&](int64_t d, int64_t, int64_t row) {
+      if (row >= 0)
+        std::copy_n(w.constant->as<float>() + (d * rows + row) * form.input, form.input, column);
+      else
+        std::fill_n(column, form.input, 0.0f);
+      column += form.input;
+    });
+    pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, to);
+  });
+  // Of direction d, B holds the biases of W, then those of R.
+  const auto bias_of = [&](int64_t d, int64_t half, int64_t row) {
+    return b && row >= 0 ? b->constant->as<float>()[(2 * d + half) * rows + row] : 0.0f;
+  };
+  packed.bias = store.floats(form.directions * packed.width, {b}, [&](float* to) {
+    for_each_column(form, lanes, [&](int64_t d, int64_t gate, int64_t row) {
+      const bool apart = form.kind == CellKind::GruLinear && gate == 2;
+      *to++ = apart ? bias_of(d, 0, row) : bias_of(d, 0, row) + bias_of(d, 1, row);
+    });
+  });
+  packed.candidate_bias = store.floats(form.directions * packed.blocks * lanes, {b}, [&](float* to) {
+    for_each_column(form, lanes, [&](int64_t d, int64_t gate, int64_t row) {
+      if (gate + 1 == form.gates) *to++ = bias_of(d, 1, row);
+    });
+  });
   if (form.kind == CellKind::GruGates) {
-    packed.recurrent = pack_cells(form, r, lanes, 0, 2);
-    packed.candidate = pack_cells(form, r, lanes, 2, 1);
+    packed.recurrent = pack_cells(form, r, lanes, 0, 2, store);
+    packed.candidate = pack_cells(form, r, lanes, 2, 1, store);
   } else {
-    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates);
+    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates, store);
   }
   return packed;
 }

@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 #include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/recurrent/recurrent.h"
+#include "routines/packed_store.h"
 
 namespace neo {
 
@@ -28,18 +29,18 @@ struct PackedRecurrent {
   int64_t lanes = 0;
   int64_t blocks = 0;     // of hidden units
   int64_t width = 0;      // gates of one direction, in whole vectors
-  Tensor projection;      // W of all directions, packed for projection_plan(); of several gates also
-                          // [direction][block][input][gates][lanes]
+  Tensor projection;      // W of all directions, packed for projection_plan()
   Tensor bias;            // of the projection's columns
   Tensor recurrent;       // R: [direction][block][hidden][gates][lanes]; GruGates: gates z and r
   Tensor candidate;       // GruGates: gate h of R, alike
   Tensor candidate_bias;  // GruLinear: [direction][blocks][lanes]
 };
 
-PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const TileKernels& tiles,
-                               const PackKernels& pack);
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
+                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store);
 
-// The product of `rows` rows of X with W of all directions.
-GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, const TileKernels& tiles);
+// The product of `rows` rows of X with W of all directions. Its panels have `panel_vectors` vectors of a block's gates,
+// or as many as there are gates where it is 0.
+GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_vectors, const TileKernels& tiles);
 
 }  // namespace neo

@@ -14,18 +14,21 @@
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
 NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
-NEO_DECLARE_TIERS(int recurrent_tile_vectors(int64_t))
+NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
+NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
+NEO_DECLARE_TIERS(bool recurrent_takes_input(CellKind))
 NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
-NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t, int64_t))
+NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
 NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
 namespace neo {
 namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
-// Weights that stay in the last cache from step to step when those of the input are read in between.
+// Weights of both products, per thread, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
 constexpr int64_t kLeastRows = 6;
+constexpr int64_t kCachedBytes = 24 << 20;
 constexpr int64_t kMostRowTasks = 16;
 
 struct RecurrentKernels {
@@ -33,16 +36,19 @@ struct RecurrentKernels {
   const PackKernels& pack;
   decltype(&scalar::recurrent_cells) cells;
   decltype(&scalar::recurrent_tiles) tiles_of;
-  decltype(&scalar::recurrent_tile_vectors) tile_vectors;
+  decltype(&scalar::recurrent_tile_groups) tile_groups;
+  decltype(&scalar::recurrent_panel_vectors) panel_vectors;
+  decltype(&scalar::recurrent_takes_input) takes_input;
   decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(),         NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells),        NEO_PICK_TIER(target.isa, recurrent_tiles),
-            NEO_PICK_TIER(target.isa, recurrent_tile_vectors), NEO_PICK_TIER(target.isa, recurrent_pack_input),
-            NEO_PICK_TIER(target.isa, recurrent_input),        NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+    return {NEO_PICK_TIER(target.isa, tile_kernels)(),        NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells),       NEO_PICK_TIER(target.isa, recurrent_tiles),
+            NEO_PICK_TIER(target.isa, recurrent_tile_groups), NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
+            NEO_PICK_TIER(target.isa, recurrent_takes_input), NEO_PICK_TIER(target.isa, recurrent_pack_input),
+            NEO_PICK_TIER(target.isa, recurrent_input),       NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -53,6 +59,24 @@ struct CellSplit {
   bool serial = false;
   int64_t chunk = 1;   // rows or blocks of a task
   int64_t chunks = 1;  // of one direction
+
+  // By step, with no more tasks than members: what a task does side by side is read in one stream.
+  CellSplit for_members(int64_t members, int64_t directions, int64_t blocks) const {
+    CellSplit split = *this;
+    split.chunk = std::max(chunk, ceil_div(blocks, ceil_div(members, directions)));
+    split.chunks = ceil_div(blocks, split.chunk);
+    return split;
+  }
+
+  // All rows together.
+  CellSplit by_rows(int64_t batch) const {
+    CellSplit split = *this;
+    if (by_step) {
+      split.chunk = batch;
+      split.chunks = 1;
+    }
+    return split;
+  }
 };
 
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
@@ -97,12 +121,25 @@ struct InputChunk {
 };
 
 // The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
-// directions.
+// directions, `threads` of the target: the choice must not depend on the team.
 InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
-                       int64_t batch) {
-  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside) return {};
+                       int64_t batch, int64_t threads) {
+  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside * threads) return {};
   const InputTiles tiles = kernels.tiles_of(form.kind);
   return steps < tiles.small ? InputTiles{} : tiles;
+}
+
+// Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
+// weights that the caches hold.
+bool takes_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t batch) {
+  return batch >= kLeastRows && width * (form.input + form.hidden) * 4 <= kCachedBytes &&
+         kernels.takes_input(form.kind);
+}
+
+// Whether these kernels ever multiply inputs, and not the matrix product alone, for which wider panels are better.
+bool multiplies_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads) {
+  const int64_t width = form.directions * ceil_div(form.hidden, kernels.tiles.lanes) * kernels.tiles.lanes * form.gates;
+  return width * (form.input + form.hidden) * 4 <= std::max(kBytesBeside * threads, kCachedBytes);
 }
 
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
@@ -111,7 +148,6 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
   constexpr double kCellUs = 0.03;           // the gates of one vector of units
   constexpr double kMeetUs = 0.3;            // the end of a phase
-  constexpr double kMemoryBytes = 24e6;      // weights that the caches do not hold
   constexpr int64_t kRowsTogether = 6;
   const int64_t blocks = ceil_div(form.hidden, target.lanes());
   const int64_t width = form.directions * blocks * target.lanes() * form.gates;
@@ -124,7 +160,7 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   const double bytes = static_cast<double>(width * form.hidden * 4);
   double bandwidth = target.l2_gbps * 1e3 * speedup;
   if (bytes > static_cast<double>(target.l2_bytes) * speedup) bandwidth *= kLastCacheShare;
-  if (bytes > kMemoryBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
+  if (bytes > kCachedBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
   const double reads = static_cast<double>(ceil_div(batch, kRowsTogether)) * bytes / bandwidth;
   const double efficiency = batch > 3 ? 0.95 : 0.8;
   const double sums = 2 * rows * static_cast<double>(width * form.hidden) / (peak * efficiency * speedup);
@@ -133,11 +169,13 @@ double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, cons
   if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
 
   const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
-  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
+  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
     input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
+  } else if (takes_input(form, RecurrentKernels::of(target), width, batch)) {
+    input_us = input_flops / (peak * efficiency * speedup);
   } else {
     const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
     input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
@@ -158,19 +196,23 @@ struct RecurrentCall {
   int64_t state = 0;      // floats of one state of one direction
   // Offsets in scratch, floats.
   int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0;
-  int64_t x_size = 0;  // floats of one direction, where it is packed
-  bool two_h = true;   // h of the step before and of this one are held apart
+  int64_t x_size = 0;        // floats of one direction, where it is packed
+  bool takes_input = false;  // every step multiplies its inputs itself
+  bool two_h = true;         // h of the step before and of this one are held apart
 
   bool is_beside() const { return tiles.small > 0; }
 };
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels)
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads,
+                PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(form),
         kernels_(kernels),
-        packed_(pack_recurrent(candidate.workload->root(), form, kernels.tiles, kernels.pack)) {
+        threads_(threads),
+        panel_vectors_(multiplies_input(form, kernels, threads) ? kernels.panel_vectors(form.kind) : 0),
+        packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack, packed)) {
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
@@ -194,12 +236,13 @@ class RecurrentStep final : public KernelStep {
       NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
                 to_string(given));
     }
-    call.projection = projection_plan(form_, call.steps * call.batch, kernels_.tiles);
+    call.projection = projection_plan(form_, call.steps * call.batch, panel_vectors_, kernels_.tiles);
     call.projection_split = TaskSplit::of(
         call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch);
-    if (call.is_beside()) call.projection_split.workspaces = 0;
+    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch, threads_);
+    call.takes_input = takes_input(form_, kernels_, form_.directions * packed_.width, call.batch);
+    if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
     call.two_h = form_.kind != CellKind::GruGates;
@@ -209,7 +252,7 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    const int64_t rows = call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
+    const int64_t rows = call.takes_input ? 0 : call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
     call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
@@ -227,11 +270,14 @@ class RecurrentStep final : public KernelStep {
     auto* memory = reinterpret_cast<float*>(scratch);
     if (call.is_beside())
       pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
-    else
+    else if (!call.takes_input)
       project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
-    const CellSplit& split = call.cells;
+    // A batch of one needs no meeting where each member has directions of its own.
+    const bool by_step = call.cells.by_step && (call.batch != 1 || team.size() > form_.directions);
+    const CellSplit split = by_step ? call.cells.for_members(team.size(), form_.directions, packed_.blocks)
+                                    : call.cells.by_rows(call.batch);
     const int64_t tasks = form_.directions * split.chunks;
     const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
       // Every other step goes backwards, through the weights that the one before left in the caches.
@@ -255,9 +301,9 @@ class RecurrentStep final : public KernelStep {
         }
       }
     };
-    if (!split.by_step && split.serial)
+    if (!by_step && split.serial)
       run_rows(0, tasks, 0);
-    else if (!split.by_step)
+    else if (!by_step)
       team.parallel_for(tasks, run_rows);
     else if (split.serial)
       SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
@@ -297,12 +343,13 @@ class RecurrentStep final : public KernelStep {
     }
     const int64_t step = phase;
     const InputChunk now = InputChunk::of_step(step, call.tiles, call.steps);
-    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1), begin, end);
+    if (step == 0) kernels_.input(form_.kind, input_args(call, memory, direction, now, 0, 1, end - begin), begin);
     if (now.is_last(call.steps)) {
       kernels_.cells(cells, 0, 1, begin, end);
     } else {
       const InputChunk next = InputChunk::at(now.index + 1, call.tiles, call.steps);
-      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps), begin, end);
+      kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps, end - begin),
+                            begin, end);
     }
   }
 
@@ -319,11 +366,10 @@ class RecurrentStep final : public KernelStep {
     }
   }
 
-  // Part `part` of `parts` of the input's product for the steps of a chunk.
+  // Part `part` of `parts` of the input's product of `blocks` blocks, for the steps of a chunk.
   InputArgs input_args(const RecurrentCall& call, float* memory, int64_t direction, const InputChunk& chunk,
-                       int64_t part, int64_t parts) const {
-    const int64_t gates_row = form_.directions * packed_.width;
-    const int64_t count = form_.input * (form_.gates / kernels_.tile_vectors(chunk.tile));
+                       int64_t part, int64_t parts, int64_t blocks) const {
+    const int64_t count = blocks * kernels_.tile_groups(form_.kind, chunk.tile) * form_.input;
     InputArgs a;
     a.tile = chunk.tile;
     a.x = memory + call.x + direction * call.x_size + chunk.first * form_.input;
@@ -332,9 +378,13 @@ class RecurrentStep final : public KernelStep {
     a.end = count * (part + 1) / parts;
     a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
     a.bias = packed_.bias.as<float>() + direction * packed_.width;
-    a.out = memory + call.gates + chunk.index % 2 * call.tiles.large * gates_row + direction * packed_.width;
-    a.out_row = gates_row;
+    a.out = memory + gates_of_chunk(call, direction, chunk);
     return a;
+  }
+
+  // Where the input's product for a chunk lies: [block][tile][gates][lanes].
+  int64_t gates_of_chunk(const RecurrentCall& call, int64_t direction, const InputChunk& chunk) const {
+    return call.gates + (chunk.index % 2 * form_.directions + direction) * call.tiles.large * packed_.width;
   }
 
   CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction,
@@ -351,14 +401,22 @@ class RecurrentStep final : public KernelStep {
     c.hidden = form_.hidden;
     const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
-    int64_t gates_at = form_.batch_first ? at : at * call.batch;
     if (call.is_beside()) {
       const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
-      gates_at = chunk.index % 2 * call.tiles.large + step - chunk.first;
+      c.gates_x_block = chunk.tile * form_.gates * packed_.lanes;
+      c.gates_x = memory + gates_of_chunk(call, direction, chunk) + (step - chunk.first) * form_.gates * packed_.lanes;
+    } else if (call.takes_input) {
+      c.x = reinterpret_cast<const float*>(args[x_]) + (form_.batch_first ? at : at * call.batch) * form_.input;
+      c.x_row = row_step * form_.input;
+      c.input = form_.input;
+      c.input_weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
+      c.bias = packed_.bias.as<float>() + direction * packed_.width;
+    } else {
+      c.gates_x =
+          memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
+      c.gates_x_row = row_step * gates_row;
+      c.gates_x_block = form_.gates * packed_.lanes;
     }
-    c.gates_x = memory + call.gates + gates_at * gates_row + direction * packed_.width;
-    c.gates_x_row = row_step * gates_row;
-    c.gates_x_block = form_.gates * packed_.lanes;
     c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
     c.state_row = call.state_row;
     c.cell = memory + call.cell + direction * call.state;
@@ -412,6 +470,8 @@ class RecurrentStep final : public KernelStep {
   std::string op_;
   RecurrentForm form_;
   RecurrentKernels kernels_;
+  int64_t threads_ = 1;  // of the target
+  int64_t panel_vectors_ = 0;
   PackedRecurrent packed_;
   int x_ = 0, initial_h_ = -1, initial_c_ = -1;
   int outputs_[3] = {-1, -1, -1};
@@ -444,14 +504,16 @@ class RecurrentRoutine final : public Routine {
     const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
     c.cost.time_us = estimate_us(form, steps, batch, target);
     c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch);
-    c.cost.workspace_bytes = (tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
+    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
+    const bool fused = takes_input(form, RecurrentKernels::of(target), width, batch);
+    c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore& packed) const override {
     return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
-                                           RecurrentKernels::of(target));
+                                           RecurrentKernels::of(target), target.threads, packed);
   }
 };
 

@@ -21,9 +21,15 @@ struct CellArgs {
   CellKind kind = CellKind::Lstm;
   int64_t hidden = 0;
   const float* weights = nullptr;  // [block][hidden][gates][lanes]
-  const float* gates_x = nullptr;  // products of the input and all biases but candidate_bias
+  const float* gates_x = nullptr;  // products of the input and all biases but candidate_bias; null where x is given
   int64_t gates_x_row = 0;
-  int64_t gates_x_block = 0;              // from one block's gates to the next
+  int64_t gates_x_block = 0;  // from one block's gates to the next
+  // The step's input, where the kernel multiplies it itself: kinds of which recurrent_takes_input().
+  const float* x = nullptr;  // or null
+  int64_t x_row = 0;
+  int64_t input = 0;
+  const float* input_weights = nullptr;   // as of InputArgs
+  const float* bias = nullptr;            // [block][gates][lanes]
   const float* candidate_bias = nullptr;  // GruLinear: [blocks][lanes]
   const float* h_in = nullptr;            // GruCandidate: r * h
   const float* h_last = nullptr;          // GruCandidate: h before the step
@@ -35,18 +41,18 @@ struct CellArgs {
   bool backwards = false;  // the last block first: what the step before read last is still in the cache
 };
 
-// A part of the product of some steps' inputs with W, for a batch of one. The kernels take the gates of a block in
-// groups of recurrent_tile_vectors(tile), and of each group k = 0 ... input - 1; the part is [begin, end) of these. It
-// adds to `out`, which the beginning of a group sets.
+// A part of the product of some steps' inputs with W, for a batch of one. The kernels take blocks one after another, of
+// a block its recurrent_tile_groups() groups of gates, and of a group k = 0 ... input - 1: these are the positions,
+// from 0 at the first block that a kernel is given. It does [begin, end), adding to `out`, which the beginning of a
+// group sets.
 struct InputArgs {
   int64_t tile = 0;          // rows that are computed at once, of recurrent_tiles()
   const float* x = nullptr;  // [input][tile], of recurrent_pack_input()
   int64_t input = 0;
   int64_t begin = 0, end = 0;
-  const float* weights = nullptr;  // [block][input][gates][lanes]
+  const float* weights = nullptr;  // [panel][input][vectors][lanes], recurrent_panel_vectors() of a block's gates
   const float* bias = nullptr;     // [block][gates][lanes]
-  float* out = nullptr;            // [tile][block][gates][lanes]
-  int64_t out_row = 0;
+  float* out = nullptr;            // [block][tile][gates][lanes]
 };
 
 // The tiles that a kind of cell has: the first steps' inputs are multiplied in the small one, while nothing else is to

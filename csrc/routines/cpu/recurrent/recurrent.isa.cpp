@@ -25,9 +25,21 @@ constexpr int rows_together(int gates) {
   return gates > 3 ? 2 : gates > 2 ? 3 : 4;
 }
 
+constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
+
+// Vectors of gates that lie side by side in the weights of the input.
+constexpr int panel_vectors(CellKind kind) {
+  return kind == CellKind::Lstm ? 2 : gates_of(kind);
+}
+
+constexpr bool takes_input(CellKind kind) {
+  return kHasInputTiles && kind == CellKind::Lstm;
+}
+
 // Where the sums of a gate begin. The candidate of GruLinear adds the input's part after the reset gate.
 template <CellKind kind>
 NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, int64_t block) {
+  if (takes_input(kind) && args.x) return load(args.bias + (block * gates_of(kind) + gate) * kLanes);
   if (kind == CellKind::GruLinear && gate == 2) return load(args.candidate_bias + block * kLanes);
   const int at = kind == CellKind::GruCandidate ? 2 : gate;
   return load(gates_x + at * kLanes);
@@ -109,15 +121,17 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
 }
 
 // Adds the products of n values with the weights of all gates; in two halves where the registers do not hold the
-// weights of all gates beside the sums.
-template <int n, int gates>
-NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w) {
+// weights of all gates beside the sums. The gates lie in panels of `panel`.
+template <int panel, int n, int gates>
+NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w, int64_t w_panel) {
   constexpr bool in_halves = gates % 2 == 0 && n * gates + gates + 1 > kVectorRegisters - 4;
   constexpr int count = in_halves ? gates / 2 : gates;
 #pragma GCC unroll 2
   for (int first = 0; first < gates; first += count) {
     F32 weight[count];
-    for (int g = 0; g < count; ++g) weight[g] = load(w + (first + g) * kLanes);
+    for (int g = 0; g < count; ++g) {
+      weight[g] = load(w + (first + g) / panel * w_panel + (first + g) % panel * kLanes);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < n; ++r) {
       const F32 value = broadcast(*x[r]);
@@ -135,17 +149,28 @@ template <CellKind kind, int n>
 __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
   constexpr int gates = gates_of(kind);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
   const float* x[n];
   F32 sum[n][gates];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
-    x[r] = args.h_in + (row + r) * args.state_row;
 #pragma GCC unroll 4
     for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
   }
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    const float* w = args.input_weights + block * (gates / panel) * w_panel;
+    for (int r = 0; r < n; ++r) x[r] = args.x + (row + r) * args.x_row;
+    for (int64_t k = 0; k < args.input; ++k) {
+      add_products<panel>(sum, x, w, w_panel);
+      for (int r = 0; r < n; ++r) ++x[r];
+      w += panel * kLanes;
+    }
+  }
+  const float* w = args.weights + block * args.hidden * gates * kLanes;
+  for (int r = 0; r < n; ++r) x[r] = args.h_in + (row + r) * args.state_row;
   for (int64_t k = 0; k < args.hidden; ++k) {
-    add_products<n, gates>(sum, x, w);
+    add_products<gates>(sum, x, w, 0);
     for (int r = 0; r < n; ++r) ++x[r];
     w += gates * kLanes;
   }
@@ -169,6 +194,17 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
     even[g] = start_of<kind>(args, gates_x, g, block);
     odd[g] = zero();
   }
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    const float* of_input = args.input_weights + block * (gates / panel) * w_panel;
+    const float* x = args.x + row * args.x_row;
+    for (int64_t k = 0; k < args.input; ++k, of_input += panel * kLanes) {
+      for (int g = 0; g < gates; ++g) {
+        even[g] = fma(broadcast(x[k]), load(of_input + g / panel * w_panel + g % panel * kLanes), even[g]);
+      }
+    }
+  }
   int64_t k = 0;
   for (; k + 2 <= args.hidden; k += 2, w += 2 * gates * kLanes) {
     const F32 first = broadcast(h[k]), second = broadcast(h[k + 1]);
@@ -186,10 +222,7 @@ template <CellKind kind, int n>
 NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
   constexpr int gates = gates_of(kind);
   float sums[n * gates * kLanes];
-  if constexpr (n == 1)
-    sum_gates_of_one<kind>(args, row, block, sums);
-  else
-    sum_gates<kind, n>(args, row, block, sums);
+  sum_gates<kind, n>(args, row, block, sums);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   for (int r = 0; r < n; ++r) {
     F32 sum[gates];
@@ -200,12 +233,40 @@ NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
 
 template <CellKind kind, int n>
 NEO_INLINE void up_to_rows(const CellArgs& args, int64_t count, int64_t row, int64_t block) {
-  if constexpr (n == 1) {
-    cell_rows<kind, 1>(args, row, block);
-  } else if (count == n) {
+  if (n == 2 || count == n) {
     cell_rows<kind, n>(args, row, block);
-  } else {
+  } else if constexpr (n > 2) {
     up_to_rows<kind, n - 1>(args, count, row, block);
+  }
+}
+
+// Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
+constexpr int64_t kBlocksTogether = 8;
+
+template <CellKind kind>
+__attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, int64_t block, int64_t step,
+                                             int64_t count, const float* sums) {
+  constexpr int gates = gates_of(kind);
+  for (int64_t i = 0; i < count; ++i, block += step, sums += gates * kLanes) {
+    F32 sum[gates];
+    for (int g = 0; g < gates; ++g) sum[g] = load(sums + g * kLanes);
+    finish_cell<kind>(args, sum, args.gates_x + row * args.gates_x_row + block * args.gates_x_block, row, block);
+  }
+}
+
+// One row. sum_block(i, block, to) gives the arguments of the gates of the i-th block.
+template <CellKind kind, class F>
+NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_begin, int64_t block_end, F&& sum_block) {
+  constexpr int gates = gates_of(kind);
+  float sums[kBlocksTogether * gates * kLanes];
+  const int64_t blocks = block_end - block_begin, step = args.backwards ? -1 : 1;
+  const int64_t first = args.backwards ? block_end - 1 : block_begin;
+  for (int64_t begin = 0; begin < blocks; begin += kBlocksTogether) {
+    const int64_t count = blocks - begin < kBlocksTogether ? blocks - begin : kBlocksTogether;
+    for (int64_t i = 0; i < count; ++i) {
+      sum_block(begin + i, first + (begin + i) * step, sums + i * gates * kLanes);
+    }
+    finish_blocks<kind>(args, row, first + begin * step, step, count, sums);
   }
 }
 
@@ -213,11 +274,20 @@ template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
   constexpr int most = rows_together(gates_of(kind));
   const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
+  const auto one_row = [&](int64_t row, int64_t begin, int64_t end) NEO_LAMBDA {
+    cells_of_row<kind>(args, row, begin, end, [&](int64_t, int64_t block, float* to) NEO_LAMBDA {
+      sum_gates_of_one<kind>(args, row, block, to);
+    });
+  };
+  if (rows == 1) return one_row(row_begin, block_begin, block_end);
   for (int64_t i = block_begin; i < block_end; ++i) {
     const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
     for (int64_t group = 0; group < groups; ++group) {
-      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
-      up_to_rows<kind, most>(args, end - begin, row_begin + begin, block);
+      const int64_t begin = row_begin + rows * group / groups, end = row_begin + rows * (group + 1) / groups;
+      if (end - begin == 1)
+        one_row(begin, block, block + 1);
+      else
+        up_to_rows<kind, most>(args, end - begin, begin, block);
     }
   }
 }
@@ -225,28 +295,31 @@ void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t blo
 // The input's product is summed beside the recurrent one of one row, which waits for its weights half of the time,
 // where the registers hold both: so many sums.
 constexpr int kInputSums = 24;
-constexpr bool kHasInputTiles = kVectorRegisters >= 32 && kLanes >= 16;
 
 // `n` rows of a group of gates.
 template <CellKind kind, int n>
 struct InputSums {
   static constexpr int gates = gates_of(kind), vectors = kInputSums / n, groups = gates / vectors;
-  static_assert(vectors * groups == gates);
+  static constexpr int panel = panel_vectors(kind);
+  static_assert(vectors * groups == gates && (vectors % panel == 0 || panel % vectors == 0));
 
   F32 sum[n][vectors];
   const float* x;
   const float* w;
   float* out;
+  int64_t w_panel;  // from one panel to the next
 
   NEO_INLINE InputSums(const InputArgs& args, int64_t block, int64_t group, int64_t k) {
-    out = args.out + (block * gates + group * vectors) * kLanes;
-    w = args.weights + ((block * args.input + k) * gates + group * vectors) * kLanes;
+    const int64_t first = group * vectors;
+    out = args.out + (block * n * gates + first) * kLanes;
+    w_panel = args.input * panel * kLanes;
+    w = args.weights + (block * gates + first) / panel * w_panel + (k * panel + first % panel) * kLanes;
     x = args.x + k * n;
-    const float* bias = args.bias + (block * gates + group * vectors) * kLanes;
+    const float* bias = args.bias + (block * gates + first) * kLanes;
 #pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * args.out_row) + v * kLanes);
+      for (int v = 0; v < vectors; ++v) sum[r][v] = load((k == 0 ? bias : out + r * gates * kLanes) + v * kLanes);
     }
   }
 
@@ -256,7 +329,10 @@ struct InputSums {
 #pragma GCC unroll 2
     for (int first = 0; first < vectors; first += count) {
       F32 weight[count];
-      for (int v = 0; v < count; ++v) weight[v] = load(w + (first + v) * kLanes);
+      for (int v = 0; v < count; ++v) {
+        const int at = first + v;
+        weight[v] = load(w + at / panel * w_panel + at % panel * kLanes);
+      }
 #pragma GCC unroll 24
       for (int r = 0; r < n; ++r) {
         const F32 value = broadcast(x[r]);
@@ -266,47 +342,48 @@ struct InputSums {
       if (count < vectors) __asm__("" : "+r"(x));
     }
     x += n;
-    w += gates * kLanes;
+    w += panel * kLanes;
   }
 
-  NEO_INLINE void put(const InputArgs& args) const {
+  NEO_INLINE void put() const {
 #pragma GCC unroll 24
     for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) store(out + r * args.out_row + v * kLanes, sum[r][v]);
+      for (int v = 0; v < vectors; ++v) store(out + (r * gates + v) * kLanes, sum[r][v]);
     }
   }
 };
 
-// between() follows every k.
+// The positions [begin, end) of the blocks from `first_block` on. between() follows every one.
 template <CellKind kind, int n, class F>
-NEO_INLINE void add_input(const InputArgs& args, int64_t block, F&& between) {
-  for (int64_t i = args.begin; i < args.end;) {
-    const int64_t group = i / args.input, group_end = (group + 1) * args.input;
-    const int64_t end = group_end < args.end ? group_end : args.end;
-    InputSums<kind, n> sums(args, block, group, i - group * args.input);
-    for (; i < end; ++i) {
+NEO_INLINE void add_input(const InputArgs& args, int64_t first_block, int64_t begin, int64_t end, F&& between) {
+  constexpr int groups = InputSums<kind, n>::groups;
+  while (begin < end) {
+    const int64_t group = begin / args.input, k = begin - group * args.input;
+    const int64_t left = args.input - k, count = left < end - begin ? left : end - begin;
+    InputSums<kind, n> sums(args, first_block + group / groups, group % groups, k);
+    for (int64_t i = 0; i < count; ++i) {
       sums.add();
       between();
     }
-    sums.put(args);
+    sums.put();
+    begin += count;
   }
 }
 
 template <CellKind kind, int n>
-void input_of(const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  for (int64_t block = block_begin; block < block_end; ++block) add_input<kind, n>(args, block, []() NEO_LAMBDA {});
+void input_of(const InputArgs& args, int64_t first_block) {
+  add_input<kind, n>(args, first_block, args.begin, args.end, []() NEO_LAMBDA {});
 }
 
 template <CellKind kind, int n>
 void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
   constexpr int gates = gates_of(kind);
-  const int64_t each = args.hidden / (input.end > input.begin ? input.end - input.begin : 1);
-  for (int64_t i = block_begin; i < block_end; ++i) {
-    const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
-    const float* gates_x = args.gates_x + block * args.gates_x_block;
+  const int64_t blocks = block_end - block_begin, positions = input.end - input.begin;
+  cells_of_row<kind>(args, 0, block_begin, block_end, [&](int64_t i, int64_t block, float* to) NEO_LAMBDA {
+    const int64_t begin = input.begin + positions * i / blocks, end = input.begin + positions * (i + 1) / blocks;
     F32 sum[gates];
-    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, gates_x, g, block);
+    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, args.gates_x + block * args.gates_x_block, g, block);
     const float* w = args.weights + block * args.hidden * gates * kLanes;
     const float* h = args.h_in;
     const float* const h_end = h + args.hidden;
@@ -316,12 +393,14 @@ void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_be
       ++h;
       w += gates * kLanes;
     };
-    add_input<kind, n>(input, block, [&]() NEO_LAMBDA {
-      for (int64_t k = 0; k < each; ++k) add();
+    const int64_t count = end > begin ? end - begin : 1, each = args.hidden / count;
+    int64_t longer = args.hidden - each * count;
+    add_input<kind, n>(input, block_begin, begin, end, [&]() NEO_LAMBDA {
+      for (int64_t k = each + (--longer >= 0); k > 0; --k) add();
     });
     while (h < h_end) add();
-    finish_cell<kind>(args, sum, gates_x, 0, block);
-  }
+    for (int g = 0; g < gates; ++g) store(to + g * kLanes, sum[g]);
+  });
 }
 
 // f<kind, rows>() for a tile.
@@ -346,8 +425,16 @@ InputTiles recurrent_tiles(CellKind kind) {
   return {};
 }
 
-int recurrent_tile_vectors(int64_t tile) {
-  return static_cast<int>(kInputSums / tile);
+int recurrent_tile_groups(CellKind kind, int64_t tile) {
+  return static_cast<int>(gates_of(kind) * tile / kInputSums);
+}
+
+int recurrent_panel_vectors(CellKind kind) {
+  return kHasInputTiles && recurrent_tiles(kind).small > 0 ? panel_vectors(kind) : 0;
+}
+
+bool recurrent_takes_input(CellKind kind) {
+  return takes_input(kind);
 }
 
 void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
@@ -365,8 +452,8 @@ void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t i
   }
 }
 
-void recurrent_input(CellKind kind, const InputArgs& args, int64_t block_begin, int64_t block_end) {
-  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, block_begin, block_end); });
+void recurrent_input(CellKind kind, const InputArgs& args, int64_t first_block) {
+  with_tile(kind, args.tile, [&]<CellKind k, int n>() { input_of<k, n>(args, first_block); });
 }
 
 void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {

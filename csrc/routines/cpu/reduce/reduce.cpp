@@ -180,7 +180,8 @@ class ReduceRoutine final : public Routine {
     return step_us(load, target);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<ReduceStep>(*kind_of(node.op), *run_of(node), node.int_attr("select_last_index", 0) != 0,
                                         NEO_PICK_TIER(target.isa, reduce_tasks));
@@ -230,7 +231,8 @@ class SoftmaxRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax",
                                          NEO_PICK_TIER(target.isa, softmax_tasks));
@@ -334,7 +336,8 @@ class NormRoutine final : public Routine {
     return {plain_candidate(workload, target, ops, 0.1)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     NormForm form;
     form.first_axis = node.int_attr("axis", -1);

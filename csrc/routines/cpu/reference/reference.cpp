@@ -80,7 +80,8 @@ class ReferenceRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry& ops) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry& ops,
+                             PackedStore&) const override {
     const Workload& workload = *candidate.workload;
     auto [graph, node] = isolate(workload.root());
     std::vector<int> arguments;

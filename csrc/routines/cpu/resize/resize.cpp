@@ -241,7 +241,8 @@ class ResizeRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     return std::make_unique<ResizeStep>(
         candidate.workload->root(), blocked_,
         blocked_ ? NEO_PICK_TIER(target.isa, resize_blocked_tasks) : NEO_PICK_TIER(target.isa, resize_tasks));

@@ -91,7 +91,8 @@ class GridSampleRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
     const Node& node = candidate.workload->root();
     return std::make_unique<GridSampleStep>(node, argument_of(candidate, node.inputs[0]),
                                             argument_of(candidate, node.inputs[1]),

@@ -59,7 +59,7 @@ def read_model(
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    importer = Importer(*load_model(model), {} if shapes is None else shapes)
+    importer = Importer(load_model(model), {} if shapes is None else shapes)
     graph = importer.run()
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)
@@ -70,6 +70,6 @@ def read_model(
 
 def check_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[Refusal]:
     """Every node neo cannot run, in the model's order; empty when it can run the model."""
-    importer = Importer(*load_model(model), {})
+    importer = Importer(load_model(model), {})
     importer.run()
     return importer.refusals

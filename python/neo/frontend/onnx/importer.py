@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from neo import _native
@@ -16,12 +16,13 @@ from neo.frontend.onnx import control
 from neo.frontend.onnx.attributes import attribute_value, dense_array, tensor_array
 from neo.frontend.onnx.call import Call
 from neo.frontend.onnx.functions import schema_function, without_inputs
+from neo.frontend.onnx.load import Loaded
 from neo.frontend.onnx.order import body_graphs, names_read, node_order
 from neo.frontend.onnx.registry import find_converter
 from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
 from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
-from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version
+from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version, newest_opset
 
 __all__ = ["Context", "Importer", "Refusal"]
 
@@ -57,13 +58,12 @@ class Context:
 class Importer:
     """Builds one graph; collects what it refuses instead of stopping at the first."""
 
-    def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, shapes: Mapping[str, int | tuple[int, int]]
-    ) -> None:
-        self._model = model
-        self._folder = folder
+    def __init__(self, loaded: Loaded, shapes: Mapping[str, int | tuple[int, int]]) -> None:
+        self._model = loaded.proto
+        self._folder = loaded.folder
+        self._tensors = loaded.tensors
         self._shapes = _checked_shapes(shapes)
-        self._functions = {(_domain(f.domain), f.name, f.overload): f for f in model.functions}
+        self._functions = {(_domain(f.domain), f.name, f.overload): f for f in loaded.proto.functions}
         self._ops = frozenset(_native.op_names())
         self._symbols: dict[str, str] = {}
         self._count = 0
@@ -93,7 +93,7 @@ class Importer:
         graph.name = proto.name
         scope = Scope(graph)
         context = Context(self._opsets())
-        self._add_initializers(scope, proto)
+        self._add_initializers(scope, proto, self._tensors)
         seen = set()
         for value in proto.input:
             check_names(value.name)
@@ -115,7 +115,7 @@ class Importer:
     def _opsets(self) -> dict[str, int]:
         opsets = {_domain(o.domain): o.version for o in self._model.opset_import} or {"": 1}
         for domain, version in opsets.items():
-            newest = KNOWN_DOMAINS.get(domain)
+            newest = newest_opset(domain)
             if version < 1 or (newest is not None and version > newest):
                 msg = (
                     "[import] opset must be known. "
@@ -194,13 +194,17 @@ class Importer:
                 raise ModelError(msg)
         return values
 
-    def _add_initializers(self, scope: Scope, proto: onnx.GraphProto) -> None:
-        for tensor in proto.initializer:
+    def _add_initializers(
+        self, scope: Scope, proto: onnx.GraphProto, large: Mapping[int, np.ndarray[Any, Any]]
+    ) -> None:
+        for index, tensor in enumerate(proto.initializer):
             check_names(tensor.name)
             if not tensor.name:
                 msg = "[import] an initializer must have a name. Got none"
                 raise ModelError(msg)
-            array = tensor_array(tensor, self._folder, f"initializer {tensor.name!r}")
+            array = large.get(index)
+            if array is None:
+                array = tensor_array(tensor, self._folder, f"initializer {tensor.name!r}")
             scope.define(tensor.name, scope.graph.add_constant(tensor.name, array), "initializers")
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
@@ -211,7 +215,7 @@ class Importer:
     def fill_body(self, body: Scope, proto: onnx.GraphProto, context: Context) -> bool:
         """Convert the graph of a control flow node; False where some of it was refused."""
         refused = len(self.refusals)
-        self._add_initializers(body, proto)
+        self._add_initializers(body, proto, {})
         self.convert_nodes(body, proto.node, context)
         results = self._results(body, proto)
         if len(self.refusals) > refused or len(results) < len(proto.output):

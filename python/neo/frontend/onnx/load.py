@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
 from neo.errors import DTypeError, ModelError, ResourceError
+from neo.frontend.onnx.wire import split_file
 
-__all__ = ["load_model"]
+__all__ = ["Loaded", "load_model"]
 
 # What other frameworks save; docs/formats.md says how to convert each.
 _OTHER_FORMATS = frozenset(
@@ -19,8 +23,19 @@ _OTHER_FORMATS = frozenset(
 )
 
 
-def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> tuple[onnx.ModelProto, Path | None]:
-    """The model and the folder its external data lies in (None when it is not a file).
+class Loaded(NamedTuple):
+    """A model, the folder its external data lies in (None when it is not a file), and large tensors.
+
+    These stand for the data of the main graph's initializers, by their place among them.
+    """
+
+    proto: onnx.ModelProto
+    folder: Path | None
+    tensors: Mapping[int, np.ndarray[Any, Any]]
+
+
+def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False) -> Loaded:
+    """Read a model, without running or checking its nodes; a whole one keeps large tensors in the message.
 
     Raises
     ------
@@ -30,23 +45,30 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> tuple[on
         It is not an ONNX model, or a truncated one.
     """
     if isinstance(model, onnx.ModelProto):
-        return _checked(model, "the model given"), None
+        return Loaded(_checked(model, "the model given"), None, {})
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _parse(bytes(model), "the bytes given"), None
+        return Loaded(_parse(bytes(model), "the bytes given"), None, {})
     if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
         if path.suffix.lower() in _OTHER_FORMATS:
             msg = f"[import] the model must be ONNX. Got {path.name}\nHint: convert it first; docs/formats.md says how."
             raise ModelError(msg)
         try:
-            raw = path.read_bytes()
+            with path.open("rb") as file:
+                split = None if whole else split_file(file)
+                raw = split.message if split else _read(file)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
-        return _parse(raw, str(path)), path.parent
+        return Loaded(_parse(raw, str(path)), path.parent, split.tensors if split else {})
     msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
     raise DTypeError(msg)
+
+
+def _read(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _parse(raw: bytes, place: str) -> onnx.ModelProto:

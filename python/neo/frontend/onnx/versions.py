@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import onnx
 
-__all__ = ["KNOWN_DOMAINS", "NEVER", "VERSIONS", "WITHOUT_SCHEMA", "Version", "find_version"]
+__all__ = ["KNOWN_DOMAINS", "NEVER", "VERSIONS", "WITHOUT_SCHEMA", "Version", "find_version", "newest_opset"]
 
 NEVER = 1 << 30
 
@@ -23,12 +23,18 @@ class Version(NamedTuple):
     newest: int
 
 
-def _newest(domain: str) -> int:
-    return max(s.since_version for s in onnx.defs.get_all_schemas() if s.domain == domain)
+# Domains whose operators ONNX describes.
+KNOWN_DOMAINS = frozenset({"", "ai.onnx.ml"})
 
 
-# The newest opset of each domain whose operators ONNX describes.
-KNOWN_DOMAINS = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": _newest("ai.onnx.ml")}
+def newest_opset(domain: str) -> int | None:
+    """The newest opset of a domain that the onnx package describes; None for any other domain."""
+    if domain == "":
+        return onnx.defs.onnx_opset_version()
+    if domain in KNOWN_DOMAINS:
+        return max(s.since_version for s in onnx.defs.get_all_schemas() if s.domain == domain)
+    return None
+
 
 # Operators that ONNX Runtime's optimizer writes into ONNX's own domain.
 WITHOUT_SCHEMA = frozenset({"SimplifiedLayerNormalization"})

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "lower/lower.h"
+#include "exec/plan.h"
 
 namespace neo {
 namespace {

@@ -1,0 +1,224 @@
+#include "bindings/plan.h"
+
+#include <functional>
+
+#include "base/check.h"
+
+namespace neo::python {
+namespace {
+
+const char* text_of(Slot::Storage storage) {
+  switch (storage) {
+    case Slot::Storage::Argument:
+      return "argument";
+    case Slot::Storage::Constant:
+      return "constant";
+    case Slot::Storage::Arena:
+      return "arena";
+    case Slot::Storage::Result:
+      return "result";
+    case Slot::Storage::View:
+      return "view";
+    case Slot::Storage::Owned:
+      break;
+  }
+  return "owned";
+}
+
+// The bodies of an item by the name of the attribute that holds them.
+std::vector<std::pair<const char*, const Block*>> bodies_of(const Item& item) {
+  if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+    return {{"then_branch", branch->then_block.get()}, {"else_branch", branch->else_block.get()}};
+  }
+  if (const auto* loop = std::get_if<LoopItem>(&item.what)) return {{"body", loop->body.get()}};
+  return {};
+}
+
+void append(std::vector<int>& to, const std::vector<int>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+std::vector<int> reads_of(const Item& item) {
+  std::vector<int> reads;
+  if (const auto* step = std::get_if<StepItem>(&item.what)) {
+    reads = step->inputs;
+  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+    reads = {branch->predicate};
+    append(reads, branch->arguments);
+  } else if (const auto* loop = std::get_if<LoopItem>(&item.what)) {
+    reads = {loop->trip_count, loop->condition};
+    append(reads, loop->carried);
+    append(reads, loop->scanned);
+    append(reads, loop->captured);
+  }
+  std::erase_if(reads, [](int slot) { return slot < 0; });
+  return reads;
+}
+
+std::vector<int> writes_of(const Item& item) {
+  std::vector<int> writes;
+  if (const auto* step = std::get_if<StepItem>(&item.what)) {
+    writes = step->outputs;
+  } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
+    writes = {dims->output};
+  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
+    writes = branch->results;
+  } else {
+    writes = std::get<LoopItem>(item.what).results;
+  }
+  std::erase_if(writes, [](int slot) { return slot < 0; });
+  return writes;
+}
+
+using Visit = std::function<void(const Item& item, const Block& block, const ItemPlace& place)>;
+
+// Depth first; `enter` is told every block with its number.
+struct Walk {
+  std::function<void(const Block& block, int number)> enter;
+  Visit visit;
+  int items = 0;
+  int blocks = 0;
+
+  void block(const Block& b) {
+    const int number = blocks++;
+    if (enter) enter(b, number);
+    for (size_t r = 0; r < b.regions.size(); ++r) {
+      for (const Item& item : b.regions[r].items) {
+        if (visit) visit(item, b, {items, number, static_cast<int>(r)});
+        ++items;
+        for (const auto& body : bodies_of(item)) block(*body.second);
+      }
+    }
+  }
+};
+
+int64_t bytes_of(const Slot& slot, const Dims& dims) {
+  return element_count(slot.layout.physical_dims(dims)) * item_bytes(slot.type.dtype);
+}
+
+std::optional<Dims> dims_at_hints(const Type& type) {
+  if (!type.is_tensor() || !type.shape.has_rank()) return std::nullopt;
+  Dims dims;
+  for (const Dim& d : type.shape.dims()) dims.push_back(d.hint());
+  return dims;
+}
+
+py::list describe_slots(const Block& block) {
+  py::list slots;
+  for (const Slot& slot : block.slots) {
+    py::dict entry;
+    entry["name"] = slot.name;
+    entry["type"] = slot.type.to_string();
+    entry["storage"] = text_of(slot.storage);
+    entry["base"] = slot.base;
+    entry["layout"] = slot.layout.to_string();
+    const auto dims = slot.storage == Slot::Storage::Constant ? std::nullopt : dims_at_hints(slot.type);
+    entry["bytes"] = slot.storage == Slot::Storage::Constant ? py::object(py::int_(slot.constant.bytes()))
+                     : dims                                  ? py::object(py::int_(bytes_of(slot, *dims)))
+                                                             : py::object(py::none());
+    slots.append(entry);
+  }
+  return slots;
+}
+
+}  // namespace
+
+std::map<const Item*, ItemPlace> places_of(const Plan& plan) {
+  std::map<const Item*, ItemPlace> places;
+  Walk walk;
+  walk.visit = [&](const Item& item, const Block&, const ItemPlace& place) { places[&item] = place; };
+  walk.block(*plan.root);
+  return places;
+}
+
+std::vector<const Block*> blocks_of(const Plan& plan) {
+  std::vector<const Block*> blocks;
+  Walk walk;
+  walk.enter = [&](const Block& block, int) { blocks.push_back(&block); };
+  walk.block(*plan.root);
+  return blocks;
+}
+
+py::dict describe_plan(const Plan& plan) {
+  py::list blocks, items;
+  std::map<const Block*, int> numbers;
+  std::vector<std::pair<py::dict, const Item*>> holders;
+  Walk walk;
+  walk.enter = [&](const Block& block, int number) {
+    numbers[&block] = number;
+    py::dict entry;
+    entry["slots"] = describe_slots(block);
+    entry["arguments"] = block.arguments;
+    entry["results"] = block.results;
+    blocks.append(entry);
+  };
+  walk.visit = [&](const Item& item, const Block&, const ItemPlace& place) {
+    py::dict entry;
+    entry["node"] = item.node;
+    entry["op"] = item.op;
+    entry["routine"] = item.routine;
+    entry["estimate_us"] = item.estimate_us;
+    entry["flops"] = item.flops.hint();
+    entry["bytes"] = item.bytes.hint();
+    entry["block"] = place.block;
+    entry["region"] = place.region;
+    entry["reads"] = reads_of(item);
+    entry["writes"] = writes_of(item);
+    items.append(entry);
+    holders.emplace_back(entry, &item);
+  };
+  walk.block(*plan.root);
+  for (auto& [entry, item] : holders) {
+    py::dict bodies;
+    for (const auto& [name, body] : bodies_of(*item)) bodies[name] = numbers.at(body);
+    entry["bodies"] = bodies;
+  }
+  py::dict out;
+  out["blocks"] = blocks;
+  out["items"] = items;
+  return out;
+}
+
+py::dict describe_region(const Block& block, int block_number, int region_number, const Binding& binding) {
+  const Region& region = block.regions[static_cast<size_t>(region_number)];
+  py::dict offsets, sizes;
+  for (const int slot : region.planned) offsets[py::int_(slot)] = binding.offset[static_cast<size_t>(slot)];
+  for (size_t i = 0; i < block.slots.size(); ++i) {
+    const Slot& slot = block.slots[i];
+    if (binding.sized[i] && slot.storage != Slot::Storage::Constant)
+      sizes[py::int_(i)] = bytes_of(slot, binding.dims[i]);
+  }
+  py::dict entry;
+  entry["block"] = block_number;
+  entry["region"] = region_number;
+  entry["arena_bytes"] = binding.arena_bytes;
+  entry["scratch_bytes"] = binding.scratch_bytes;
+  entry["offsets"] = offsets;
+  entry["sizes"] = sizes;
+  return entry;
+}
+
+py::list describe_regions_at_hints(const Plan& plan) {
+  py::list regions;
+  SymbolValues symbols;
+  Walk walk;
+  walk.enter = [&](const Block& block, int number) {
+    for (size_t r = 0; r < block.regions.size(); ++r) {
+      const Region& region = block.regions[r];
+      for (const SymbolSource& source : region.sources) {
+        symbols.emplace(source.symbol.name,
+                        Dim::symbol(source.symbol.name, source.symbol.range, source.symbol.hint).hint());
+      }
+      try {
+        const auto binding = bind_region(block, region, symbols);
+        regions.append(describe_region(block, number, static_cast<int>(r), *binding));
+      } catch (const std::exception&) {
+        // The hints of two sizes may break a guard between them; then there is no size to show.
+      }
+    }
+  };
+  walk.block(*plan.root);
+  return regions;
+}
+
+}  // namespace neo::python

@@ -1,0 +1,72 @@
+#include "routines/cpu/conv/affine_pointwise.h"
+
+#include <algorithm>
+
+#include "routines/cpu/gemm/split.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kMaxTiles = 8;  // of a run
+
+}  // namespace
+
+AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSchedule& schedule,
+                                          const TileKernels& kernels, int64_t wanted, int64_t cache_bytes) {
+  AffinePointwisePlan plan;
+  plan.shape = shape;
+  plan.lanes = kernels.lanes;
+  plan.blocks = ceil_div(shape.ic, plan.lanes);
+  const int64_t pixels = shape.oh * shape.ow, rows = std::max<int64_t>(1, schedule.reg_n);
+  plan.product = plan_direct(shape, schedule, kernels);
+  if (pixels == 0 || shape.n == 0) return plan;
+  plan.parts = std::clamp<int64_t>(ceil_div(wanted, shape.n), 1, ceil_div(pixels, rows));
+  plan.tasks = shape.n * plan.parts;
+  const int64_t fits = cache_bytes / (plan.blocks * plan.lanes * static_cast<int64_t>(sizeof(float)));
+  plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
+  // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
+  plan.block_stride = (plan.run | 1) * plan.lanes;
+  plan.workspace_size = plan.blocks * plan.block_stride;
+  return plan;
+}
+
+void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
+                          const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
+                          int workspace) {
+  float* prepared = args.workspace + workspace * plan.workspace_size;
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    const int64_t image = task / plan.parts;
+    const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, task % plan.parts);
+    const int64_t runs = ceil_div(part.size(), plan.run);
+    AffineRows rows;
+    rows.src_block = args.src_channel;
+    rows.dst = prepared;
+    rows.dst_block = plan.block_stride;
+    rows.blocks = plan.blocks;
+    if (affine.scale) rows.scale = affine.scale + image * affine.scale_batch;
+    rows.shift = affine.shift;
+    rows.lo = affine.lo;
+    rows.hi = affine.hi;
+    for (int64_t i = 0; i < runs; ++i) {
+      const IndexRange run = even_part(part.size(), runs, i);
+      const int64_t first = (part.begin + run.begin) * plan.lanes;
+      rows.src = args.src + image * args.src_batch + first;
+      rows.pixels = run.size();
+      prepare(rows);
+      for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
+        affine.activation(prepared + b * plan.block_stride, rows.pixels * plan.lanes);
+      }
+      ConvOperands product = args;
+      product.src = prepared;
+      product.src_batch = 0;
+      product.src_channel = plan.block_stride;
+      product.dst = args.dst + image * args.dst_batch + first;
+      if (args.residual) product.residual = args.residual + image * args.residual_batch + first;
+      if (i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
+      product.ahead_channel = args.src_channel;
+      run_direct(direct_run(plan.product, run.size()), kernels, product, 0, 1);
+    }
+  }
+}
+
+}  // namespace neo

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "base/isa.h"
+#include "exec/team.h"
+
+namespace neo {
+
+// What a team can do at most with the kernels of an instruction set.
+struct Limits {
+  double gflops = 0;  // float32 multiply-adds on registers, two operations each
+  double gbps = 0;    // reading from memory far larger than the caches
+};
+
+// Measured in about a tenth of a second: the best of a few rounds, so that other programs lower it little.
+Limits measure_limits(Isa isa, Team& team);
+
+}  // namespace neo

@@ -1,0 +1,56 @@
+#include "routines/packed_store.h"
+
+#include "base/check.h"
+
+namespace neo {
+
+PackedStore PackedStore::made_up(Tensor values) {
+  PackedStore store;
+  store.made_up_ = std::move(values);
+  return store;
+}
+
+const Tensor& PackedStore::take(DType dtype, int64_t count) {
+  NEO_CHECK(next_ < blobs_.size(), Model, "load", "a step must have a blob for every constant that it packs. Got ",
+            blobs_.size(), ", expected more");
+  const Tensor& blob = blobs_[next_++];
+  NEO_CHECK(blob.dtype() == dtype && blob.size() == count, Model, "load",
+            "a packed blob must have the size that its routine wants. Got ", blob.size(), " elements of ",
+            name(blob.dtype()), ", expected ", count, " of ", name(dtype));
+  return blob;
+}
+
+Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of,
+                           const std::function<void(float*)>& fill) {
+  for (const Value* v : of) {
+    if (v) held_.insert(v);
+  }
+  if (is_saved_) return take(DType::Float32, count);
+  Tensor blob;
+  if (made_up_.defined() && made_up_.size() >= count) {
+    blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
+  } else {
+    blob = Tensor(DType::Float32, {count});
+    fill(blob.as<float>());
+  }
+  blobs_.push_back(blob);
+  return blob;
+}
+
+Tensor PackedStore::constant(const Value& value) {
+  held_.insert(&value);
+  if (is_saved_) return take(value.dtype(), value.constant->size()).reshaped(value.constant->dims());
+  blobs_.push_back(*value.constant);
+  return *value.constant;
+}
+
+void PackedStore::check_all_taken() const {
+  NEO_CHECK(!is_saved_ || next_ == blobs_.size(), Model, "load",
+            "a step must take every packed blob that it names. Got ", blobs_.size(), ", expected ", next_);
+}
+
+void PackedStore::stands_for(const Value* made, const Value* constant) {
+  if (held_.erase(made) > 0) held_.insert(constant);
+}
+
+}  // namespace neo

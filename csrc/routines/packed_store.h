@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace neo {
+
+// The packed constants of one step, in the order in which Routine::make asks for them. While compiling it allocates
+// and lets the routine fill; over the blobs of a saved module it hands those out, and nothing is filled.
+class PackedStore {
+ public:
+  PackedStore() = default;
+  explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
+  // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
+  // many.
+  static PackedStore made_up(Tensor values);
+
+  // The next blob: `count` floats that hold what make() needs of the constants `of` (null entries do not count). Only
+  // `fill` may read the contents of those: a saved module does not keep them.
+  Tensor floats(int64_t count, std::initializer_list<const Value*> of, const std::function<void(float*)>& fill);
+  // The next blob: a constant as it is.
+  Tensor constant(const Value& value);
+
+  // After make(): what it took, and the constants that are held by that. Of a saved module every blob must be taken.
+  const std::vector<Tensor>& blobs() const { return blobs_; }
+  bool holds(const Value* value) const { return held_.count(value) > 0; }
+  void check_all_taken() const;
+  // A value that make() made of a constant was packed in its place.
+  void stands_for(const Value* made, const Value* constant);
+
+ private:
+  const Tensor& take(DType dtype, int64_t count);
+
+  std::vector<Tensor> blobs_;
+  Tensor made_up_;
+  std::set<const Value*> held_;
+  size_t next_ = 0;
+  bool is_saved_ = false;
+};
+
+}  // namespace neo

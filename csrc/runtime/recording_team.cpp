@@ -1,0 +1,73 @@
+#include "runtime/recording_team.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace neo {
+namespace {
+
+constexpr int64_t kPauseNs = 1000;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+struct RecordingTeam::Call {
+  RecordingTeam* self;
+  Task task;
+  PhaseTask phase_task;
+  void* context;
+};
+
+RecordingTeam::RecordingTeam(Team& team) : team_(team), members_(static_cast<size_t>(team.size())) {}
+
+void RecordingTeam::record(Member& member, int index, int64_t start_ns, int64_t end_ns) {
+  auto& spans = member.spans;
+  if (!spans.empty() && start_ns - spans.back().end_ns < kPauseNs) {
+    spans.back().end_ns = end_ns;
+  } else {
+    spans.push_back({index, start_ns, end_ns});
+  }
+}
+
+void RecordingTeam::run(int64_t count, Task task, void* context) {
+  Call call{this, task, nullptr, context};
+  team_.run(
+      count,
+      [](void* of, int64_t begin, int64_t end, int member) {
+        const Call& c = *static_cast<const Call*>(of);
+        const int64_t start = now_ns();
+        c.task(c.context, begin, end, member);
+        record(c.self->members_[static_cast<size_t>(member)], member, start, now_ns());
+      },
+      &call);
+}
+
+void RecordingTeam::run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) {
+  Call call{this, nullptr, task, context};
+  team_.run_phases(
+      phases, count,
+      [](void* of, int64_t phase, int64_t begin, int64_t end, int member) {
+        const Call& c = *static_cast<const Call*>(of);
+        const int64_t start = now_ns();
+        c.phase_task(c.context, phase, begin, end, member);
+        record(c.self->members_[static_cast<size_t>(member)], member, start, now_ns());
+      },
+      &call);
+}
+
+std::vector<TeamSpan> RecordingTeam::take_spans() {
+  std::vector<TeamSpan> all;
+  for (Member& m : members_) {
+    all.insert(all.end(), m.spans.begin(), m.spans.end());
+    m.spans.clear();
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const TeamSpan& a, const TeamSpan& b) { return a.start_ns < b.start_ns; });
+  return all;
+}
+
+}  // namespace neo

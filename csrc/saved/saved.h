@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "exec/plan.h"
+#include "routines/routine.h"
+#include "saved/file_bytes.h"
+
+namespace neo {
+
+// What a saved module holds (docs/saved_modules.md).
+struct SavedModule {
+  std::shared_ptr<const Plan> plan;
+  Target target;
+  std::map<std::string, std::string> notes;  // what the saver wrote beside the plan: provenance
+};
+
+// Writes a module to a temporary file and renames it to `path`.
+void save_module(const std::string& path, const Plan& plan, const Target& target,
+                 const std::map<std::string, std::string>& notes);
+
+// Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in
+// `place`. The plan's constants point into the file, which it keeps alive.
+SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
+                        const RoutineTable& routines);
+
+}  // namespace neo

@@ -1,0 +1,176 @@
+#include "saved/steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kMaxBlock = 64;
+
+void check_schema(const Schema& schema) {
+  for (const Layout::Block& b : schema.layout.blocks()) {
+    NEO_CHECK(b.size <= kMaxBlock, Model, "load", "the block of a layout must be at most ", kMaxBlock, ". Got ",
+              schema.layout.to_string());
+  }
+}
+
+Schema read_schema(const Json& text) {
+  Schema schema = Schema::parse(text.as_string());
+  check_schema(schema);
+  return schema;
+}
+
+}  // namespace
+
+Dim read_dim(const Json& json, const SymbolLookup& symbols) {
+  if (json.is_string()) return Dim::parse(json.as_string(), symbols);
+  return json.as_int(-kMaxExtent, kMaxExtent);
+}
+
+namespace {
+
+const Json::Array& list_at(const Json& object, std::string_view key) {
+  static const Json::Array kNone;
+  const Json* found = object.find(key);
+  return found ? found->as_array() : kNone;
+}
+
+Recipe read_recipe(const Json& json, const SavedBlobs& blobs, const SymbolLookup& symbols) {
+  Recipe recipe;
+  recipe.routine = json.at("routine").as_string();
+  recipe.workload = json.at("workload").as_string();
+  for (const Json& s : json.at("inputs").as_array())
+    recipe.inputs.push_back(s.is_null() ? std::nullopt : std::optional(read_schema(s)));
+  for (const Json& s : json.at("outputs").as_array()) recipe.outputs.push_back(read_schema(s));
+  if (const Json* schedule = json.find("schedule")) {
+    for (const auto& [key, value] : schedule->as_object())
+      recipe.schedule.emplace(key, value.as_int(INT64_MIN, INT64_MAX));
+  }
+  if (const Json* in_place = json.find("in_place"))
+    recipe.in_place = static_cast<int>(in_place->as_int(0, static_cast<int64_t>(recipe.inputs.size()) - 1));
+  for (const Json& t : list_at(json, "packed")) recipe.packed.push_back(blobs.get(t));
+  for (const Json& t : list_at(json, "constants")) recipe.constants.push_back(t.is_null() ? Tensor() : blobs.get(t));
+  if (const Json* contents = json.find("contents")) {
+    for (const auto& [input, elements] : contents->as_object()) {
+      for (const Json& e : elements.as_array()) recipe.contents[input].push_back(read_dim(e, symbols));
+    }
+  }
+  if (const Json* attributes = json.find("attributes")) {
+    for (const auto& [hash, value] : attributes->as_object()) recipe.attributes.emplace(hash, blobs.get(value));
+  }
+  return recipe;
+}
+
+// The constant "k7" of a workload is entry 7; anything else is an attribute by its hash.
+std::optional<Tensor> find_constant(const Recipe& recipe, std::string_view name) {
+  if (const auto it = recipe.attributes.find(std::string(name)); it != recipe.attributes.end()) return it->second;
+  size_t number = 0;
+  if (!name.starts_with("k") || name.size() > 9) return std::nullopt;
+  for (const char c : name.substr(1)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    number = number * 10 + static_cast<size_t>(c - '0');
+  }
+  if (number >= recipe.constants.size() || !recipe.constants[number].defined()) return std::nullopt;
+  return recipe.constants[number];
+}
+
+bool is_same(const Candidate& offered, const Recipe& recipe) {
+  return (offered.kind == Candidate::Kind::Step || offered.kind == Candidate::Kind::Host) &&
+         offered.inputs == recipe.inputs && offered.outputs == recipe.outputs && offered.schedule == recipe.schedule &&
+         offered.in_place == recipe.in_place;
+}
+
+void collect(const Type& type, std::map<std::string, Symbol>& symbols) {
+  if (!type.is_tensor() || !type.shape.has_rank()) return;
+  for (const Dim& d : type.shape.dims()) d.collect_symbols(symbols);
+}
+
+}  // namespace
+
+SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols) const {
+  const Type type = Type::parse(recipe.workload, symbols);
+  NEO_CHECK(recipe.inputs.size() == 1 && recipe.inputs[0] && recipe.outputs.size() == 1, Model, "load",
+            "a conversion must have one schema on each side. Got ", recipe.inputs.size(), " and ",
+            recipe.outputs.size());
+  const Schema &from = *recipe.inputs[0], &to = recipe.outputs[0];
+  NEO_CHECK(type.is_tensor() && type.shape.has_rank() && from.dtype == type.dtype &&
+                from.layout.rank() == type.shape.rank() && std::isfinite(adapt_time_us(type, from, to, target_)),
+            Model, "load", "a conversion must be one that neo has. Got ", type.to_string(), " from ", from.to_string(),
+            " to ", to.to_string());
+  SavedStep made;
+  made.item.step = make_adapt(type, from, to, target_);
+  made.reads.push_back({type, from});
+  made.writes.push_back({type, to});
+  collect(type, made.symbols);
+  made.item.recipe = std::make_shared<Recipe>(std::move(recipe));
+  return made;
+}
+
+SavedStep StepMaker::make(const Json& json, const std::string& node, const SymbolLookup& symbols) const {
+  Recipe recipe = read_recipe(json, blobs_, symbols);
+  if (recipe.routine.empty()) return make_conversion(std::move(recipe), symbols);
+  const Routine* routine = routines_.find(recipe.routine);
+  NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", recipe.routine,
+            "\"\nHint: compile the model again.");
+  WorkloadFacts facts;
+  facts.constants = [&](std::string_view name) { return find_constant(recipe, name); };
+  facts.contents = recipe.contents;
+  ParsedWorkload parsed = parse_workload(recipe.workload, ops_, &facts);
+  const Node& root = parsed.workload.root();
+  parsed.graph->nodes().back()->name = node;
+
+  const auto refuse = [&](std::string_view why) {
+    fail(ErrorKind::Unsupported, "load",
+         str("a routine must take what it is saved with. Got ", recipe.routine, " for ", recipe.workload.substr(0, 200),
+             ": ", why, "\nHint: a module that another release of neo saved must be compiled again."));
+  };
+  for (const Node* member : parsed.workload.nodes) {
+    if (!member->bodies.empty() || !ops_.find(member->op)) refuse("a step has no bodies");
+  }
+  const std::vector<const Routine*> offered = routines_.for_root(root.op);
+  if (std::find(offered.begin(), offered.end(), routine) == offered.end()) refuse("it does not end in that operator");
+  const std::vector<Workload> groups = routine->matches(root, parsed.graph->users(), *parsed.graph);
+  const auto group =
+      std::find_if(groups.begin(), groups.end(), [&](const Workload& w) { return w.nodes == parsed.workload.nodes; });
+  if (group == groups.end()) refuse("it does not take that group");
+  if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
+  const auto workload = std::make_shared<const Workload>(*group);
+  std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);
+  const auto candidate =
+      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return is_same(c, recipe); });
+  if (candidate == candidates.end()) refuse("it does not offer that candidate");
+  candidate->routine = routine;
+  candidate->workload = workload;
+
+  PackedStore packed(recipe.packed);
+  SavedStep made;
+  made.item.step = routine->make(*candidate, target_, ops_, packed);
+  packed.check_all_taken();
+  const bool is_host = made.item.step->kind() == Step::Kind::Host;
+  if (is_host != (candidate->kind == Candidate::Kind::Host)) refuse("its step is of another kind");
+
+  NEO_CHECK(recipe.inputs.size() == workload->inputs.size() && recipe.outputs.size() == workload->outputs.size(), Model,
+            "load", "a candidate must have a schema for every operand. Got ", recipe.inputs.size(), " and ",
+            recipe.outputs.size());
+  for (size_t i = 0; i < recipe.inputs.size(); ++i) {
+    const Value& value = *workload->inputs[i];
+    collect(value.type, made.symbols);
+    if (static_cast<int>(i) == recipe.in_place) made.in_place = static_cast<int>(made.reads.size());
+    if (!recipe.inputs[i]) continue;
+    const bool has_contents = value.constant && !value.constant->is_absent();
+    made.reads.push_back(
+        {value.type, *recipe.inputs[i], has_contents ? &*value.constant : nullptr, value.is_constant()});
+  }
+  for (size_t i = 0; i < recipe.outputs.size(); ++i)
+    made.writes.push_back({workload->outputs[i]->type, recipe.outputs[i]});
+  for (const Node* member : workload->nodes)
+    made.guards.insert(made.guards.end(), member->guards.begin(), member->guards.end());
+  made.graph = std::move(parsed.graph);
+  made.item.recipe = std::make_shared<Recipe>(std::move(recipe));
+  return made;
+}
+
+}  // namespace neo

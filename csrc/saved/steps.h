@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "exec/plan.h"
+#include "routines/routine.h"
+#include "saved/blobs.h"
+
+namespace neo {
+
+// A step that was made again, and what its plan must agree with.
+struct SavedStep {
+  struct Operand {
+    Type type;
+    Schema schema;
+    const Tensor* constant = nullptr;  // the operand is this constant, where its contents are saved with the workload
+    bool is_constant = false;
+  };
+  StepItem item;  // without slots
+  std::vector<Operand> reads;
+  std::vector<Operand> writes;
+  std::vector<Guard> guards;  // that the workload needs
+  std::map<std::string, Symbol> symbols;
+  std::shared_ptr<const Graph> graph;
+  int in_place = -1;  // read whose memory the first write may be
+};
+
+// A number, or the text of an expression.
+Dim read_dim(const Json& json, const SymbolLookup& symbols);
+
+// Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does
+// not reject the workload, and offers the candidate on the target.
+class StepMaker {
+ public:
+  StepMaker(const Target& target, const OpRegistry& ops, const RoutineTable& routines, const SavedBlobs& blobs)
+      : target_(target), ops_(ops), routines_(routines), blobs_(blobs) {}
+
+  SavedStep make(const Json& recipe, const std::string& node, const SymbolLookup& symbols) const;
+
+ private:
+  SavedStep make_conversion(Recipe recipe, const SymbolLookup& symbols) const;
+
+  const Target& target_;
+  const OpRegistry& ops_;
+  const RoutineTable& routines_;
+  const SavedBlobs& blobs_;
+};
+
+}  // namespace neo

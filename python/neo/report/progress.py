@@ -1,0 +1,54 @@
+"""A bar for work that takes long."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+__all__ = ["LateProgress"]
+
+_SECONDS = 2.0
+
+
+class LateProgress(AbstractContextManager["LateProgress"]):
+    """A bar on the standard error stream, where that is a terminal, that appears after two seconds.
+
+    Parameters
+    ----------
+    text : str
+        What is done.
+    total : int
+        How much of it there is.
+    """
+
+    def __init__(self, text: str, total: int) -> None:
+        self._text = text
+        self._total = total
+        self._start = time.monotonic()
+        self._done = 0
+        self._bar: Any = None
+        self._task: Any = None
+
+    def advance(self, count: int) -> None:
+        """Tell of so much done."""
+        self._done += count
+        if self._bar is None:
+            if time.monotonic() - self._start < _SECONDS:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            console = Console(stderr=True)
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+            self._bar.start()
+            self._task = self._bar.add_task(self._text, total=self._total)
+        self._bar.update(self._task, completed=self._done, total=max(self._total, self._done))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,77 @@
+"""Saved modules: compile once, load anywhere."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any
+
+from neo import _native
+from neo.errors import DTypeError, ModelError
+from neo.module import Module
+from neo.provenance import Provenance
+from neo.signature import Signature
+
+__all__ = ["load"]
+
+
+def load(
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes], *, threads: int | None = None
+) -> Module:
+    """Load a module that :meth:`Module.save` wrote.
+
+    Parameters
+    ----------
+    source : path, bytes or binary file
+        A path is mapped, and weights are read when they are first used; the file must not be changed in place while a
+        module of it lives. Saving over it is safe.
+    threads : int, optional
+        Threads a call may use. The default is the cores this process may really use.
+
+    Returns
+    -------
+    Module
+        It gives the same bits as the saved one. Nothing in the file is trusted.
+
+    Raises
+    ------
+    neo.ModelError
+        The file is not a whole saved module.
+    neo.UnsupportedError
+        It is of another format, of routines that this neo lacks, or for an instruction set that does not run here.
+    neo.ResourceError
+        The file cannot be read.
+    """
+    if threads is None:
+        threads = _native.default_threads()
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        msg = f"[load] threads must be a positive int. Got {threads!r}, expected 1 or more"
+        raise ModelError(msg)
+    native, machine, notes = _native.load_module(_given(source), threads)
+    signature = Signature.from_json(notes.pop("neo.signature", ""), native.input_names, native.output_names)
+    facts = {key.removeprefix("neo."): text for key, text in notes.items()}
+    facts.pop("format", None)
+    return Module(
+        native,
+        signature.inputs,
+        signature.outputs,
+        None,
+        (),
+        machine,
+        signature.depth,
+        signature.kinds,
+        provenance=Provenance(facts),
+    )
+
+
+def _given(source: Any) -> str | bytes:
+    """The path, or the bytes."""
+    if isinstance(source, str | os.PathLike):
+        return os.fsdecode(source)
+    found = source.read() if hasattr(source, "read") else source
+    if not isinstance(found, bytes | bytearray | memoryview):
+        msg = (
+            "[load] a saved module must be a path, bytes or a binary file. "
+            f"Got {type(source).__name__}{' of text' if isinstance(found, str) else ''}"
+        )
+        raise DTypeError(msg)
+    return bytes(found)

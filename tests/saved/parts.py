@@ -1,0 +1,134 @@
+"""A saved module taken apart and put together again, and small models that have every part."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+__all__ = ["MODELS", "Parts", "feeds_of"]
+
+
+@dataclass
+class Parts:
+    """The header of a safetensors file as objects, and the bytes of its blobs."""
+
+    header: dict[str, Any]
+    plan: dict[str, Any]
+    data: bytes
+
+    @classmethod
+    def of(cls, file: bytes) -> Parts:
+        (length,) = struct.unpack("<Q", file[:8])
+        header = json.loads(file[8 : 8 + length])
+        return cls(header, json.loads(header["__metadata__"]["neo.plan"]), file[8 + length :])
+
+    def join(self) -> bytes:
+        metadata = {**self.header["__metadata__"], "neo.plan": json.dumps(self.plan)}
+        return join({**self.header, "__metadata__": metadata}, self.data)
+
+
+def join(header: dict[str, Any], data: bytes) -> bytes:
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def _network() -> onnx.ModelProto:
+    """Convolutions of several routines with a skip, over a batch of any size."""
+    random = np.random.default_rng(1)
+    weights = {
+        "w0": random.standard_normal((16, 3, 3, 3)),
+        "w1": random.standard_normal((16, 1, 3, 3)),
+        "w2": random.standard_normal((16, 16, 3, 3)),
+        "b2": random.standard_normal(16),
+        "fc": random.standard_normal((16, 10)),
+        "scale": random.standard_normal((1, 16, 1, 1)),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1], name="first"),
+        helper.make_node("Relu", ["a"], ["ra"]),
+        helper.make_node("Conv", ["ra", "w1"], ["d"], pads=[1, 1, 1, 1], group=16, name="depthwise"),
+        helper.make_node("Mul", ["d", "scale"], ["m"], name="scale"),
+        helper.make_node("Conv", ["m", "w2", "b2"], ["c"], pads=[1, 1, 1, 1], name="plain"),
+        helper.make_node("Add", ["c", "ra"], ["s"], name="skip"),
+        helper.make_node("Concat", ["s", "d"], ["cat"], axis=1),
+        helper.make_node("Split", ["cat"], ["left", "right"], axis=1, num_outputs=2),
+        helper.make_node("Sub", ["left", "right"], ["t"]),
+        helper.make_node("GlobalAveragePool", ["t"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("MatMul", ["f", "fc"], ["logits"]),
+        helper.make_node("Softmax", ["logits"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 12, 12])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 10])],
+        [numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()],
+    )
+    return _model(graph)
+
+
+_CONTROL = """
+<ir_version: 8, opset_import: ["" : 18]>
+control (float[N, 4] x, int64[M] index, bool flag) => (y, found, last, all)
+<int64[6] order = {5, 0, 3, 1, 4, 2}, int64 trips = {3}, bool go = {1}, int64[1] k = {2}, float[4] row = {1, 2, 3, 4}>
+{
+  picked = Gather <axis = 0> (x, index)
+  best, places = TopK <axis = 1> (picked, k)
+  at = NonZero (picked)
+  found = Transpose (at)
+  branch = If (flag) <
+    then_branch = positive () => (float[N, 4] p) { p = Add (x, row) },
+    else_branch = negative () => (float[N, 4] q) { q = Sub (x, row) }
+  >
+  last, all = Loop (trips, go, branch) <
+    body = step (int64 i, bool c, float[N, 4] v) => (bool d, float[N, 4] w, float[N, 4] each) {
+      d = Identity (c)
+      w = Add (v, row)
+      each = Mul (w, row)
+    }
+  >
+  sums = ReduceSum <keepdims = 0> (best)
+  y = Add (picked, sums)
+}
+"""
+
+_WORDS = """
+<ir_version: 8, opset_import: ["" : 18]>
+words (string[N] s, seq(float[K]) q) => (t, n, first)
+<string[6] more = {"a", "bb", "", "ccc", "d", "e"}, int64 zero = {0}>
+{
+  t = Concat <axis = 0> (s, more)
+  n = SequenceLength (q)
+  first = SequenceAt (q, zero)
+}
+"""
+
+
+def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+MODELS = {
+    "network": _network(),
+    "control": onnx.parser.parse_model(_CONTROL),
+    "words": onnx.parser.parse_model(_WORDS),
+}
+
+
+def feeds_of(name: str) -> dict[str, Any]:
+    """Inputs of one of the models."""
+    random = np.random.default_rng(2)
+    if name == "network":
+        return {"x": random.standard_normal((2, 3, 12, 12)).astype(np.float32)}
+    if name == "control":
+        x = random.standard_normal((3, 4)).astype(np.float32)
+        return {"x": x, "index": np.array([2, 0, 1, 1]), "flag": np.array(True)}
+    return {"s": np.array(["x", "yy"], object), "q": [np.arange(3, dtype=np.float32), np.ones(3, np.float32)]}
