@@ -269,7 +269,8 @@ def _explain(
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
             schedules = ""
-            if sizes is not None:
+            # A loaded module keeps no workloads.
+            if sizes is not None and "workload" in c:
                 if c["workload"] not in known:
                     known[c["workload"]] = sizes(c["workload"])
                 count = known[c["workload"]].get(c["routine"].split("{")[0], 1)
