@@ -204,8 +204,9 @@ struct Stage {
 
 class Contender {
  public:
+  // `made_up`: what stands for packed constants, of which only the time counts; or null.
   Contender(const SelectionProblem& problem, const Trial& trial, const OpRegistry& ops, const Target& target,
-            Stage& stage)
+            const std::shared_ptr<const Tensor>& made_up, Stage& stage)
       : stage_(stage) {
     if (trial.conversion >= 0) {
       const auto& c = problem.conversions[static_cast<size_t>(trial.conversion)];
@@ -218,11 +219,13 @@ class Contender {
         if (c.inputs[i]) add_input(*c.workload->inputs[i], *c.inputs[i]);
       }
       for (size_t i = 0; i < c.outputs.size(); ++i) add_output(*c.workload->outputs[i], c.outputs[i]);
-      PackedStore packed = stage_.packed;
+      PackedStore packed(made_up);
       step_ = c.routine->make(c, target, ops, packed);
-      for (const Tensor& blob : packed.blobs()) {
-        constants_.emplace_back(static_cast<const std::byte*>(blob.data()), static_cast<size_t>(blob.bytes()));
+      if (packed.handed_out_made_up()) {
+        const auto* data = static_cast<const std::byte*>(made_up->data());
+        constants_.emplace_back(data, static_cast<size_t>(std::min(made_up->bytes(), trial.packed_bytes)));
       }
+      knows_constants_ = packed.handed_out_made_up() || trial.packed_bytes == 0;
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
@@ -378,7 +381,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
   Stage stage;
   int64_t packed = 0;
   for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
-  if (packed <= kMostBytes) stage.packed = PackedStore::made_up(caches_->made_up(packed));
+  const auto made_up = packed <= kMostBytes ? caches_->made_up(packed) : nullptr;
   std::vector<std::unique_ptr<Contender>> contenders;
   std::vector<size_t> entered;
   for (size_t i = 0; i < trials.size(); ++i) {
@@ -389,7 +392,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
     try {
       check_size(problem, *trials[i]);
-      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
+      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, made_up, stage));
       entered.push_back(i);
     } catch (const Error& error) {
       results[i].failure = error.what();

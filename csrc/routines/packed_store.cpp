@@ -26,13 +26,12 @@ Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of
     if (v) held_.insert(v);
   }
   if (is_saved_) return take(DType::Float32, count);
-  Tensor blob;
-  if (made_up_.defined() && made_up_.size() >= count) {
-    blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
-  } else {
-    blob = Tensor(DType::Float32, {count});
-    fill(blob.as<float>());
+  if (made_up_ && made_up_->size() >= count) {
+    handed_out_made_up_ = true;
+    return {DType::Float32, {count}, made_up_->data(), made_up_->owner()};
   }
+  Tensor blob(DType::Float32, {count});
+  fill(blob.as<float>());
   blobs_.push_back(blob);
   return blob;
 }

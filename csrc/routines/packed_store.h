@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -15,9 +16,8 @@ class PackedStore {
  public:
   PackedStore() = default;
   explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
-  // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
-  // many.
-  static PackedStore made_up(Tensor values);
+  // For a step of which only the time counts: floats that stand for what it would pack, as far as they reach.
+  explicit PackedStore(std::shared_ptr<const Tensor> made_up) : made_up_(std::move(made_up)) {}
 
   // The next blob: `count` floats that hold what make() needs of the constants `of` (null entries do not count). Only
   // `fill` may read the contents of those: a saved module does not keep them.
@@ -29,6 +29,7 @@ class PackedStore {
   const std::vector<Tensor>& blobs() const { return blobs_; }
   bool holds(const Value* value) const { return held_.count(value) > 0; }
   void check_all_taken() const;
+  bool handed_out_made_up() const { return handed_out_made_up_; }
   // A value that make() made of a constant was packed in its place.
   void stands_for(const Value* made, const Value* constant);
 
@@ -40,6 +41,8 @@ class PackedStore {
   std::set<const Value*> held_;
   size_t next_ = 0;
   bool is_saved_ = false;
+  std::shared_ptr<const Tensor> made_up_;
+  bool handed_out_made_up_ = false;
 };
 
 }  // namespace neo

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
@@ -138,7 +139,11 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   if (group == groups.end()) refuse("it does not take that group");
   if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
   const auto workload = std::make_shared<const Workload>(*group);
+  // What it chooses by estimate, or the point of its space that tuning found.
   std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);
+  if (routine->space(*workload, target_).find(recipe.schedule)) {
+    candidates.push_back(routine->candidate(*workload, target_, ops_, recipe.schedule));
+  }
   const auto candidate =
       std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return is_same(c, recipe); });
   if (candidate == candidates.end()) refuse("it does not offer that candidate");

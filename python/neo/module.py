@@ -261,7 +261,7 @@ class Module:
         return Profile.of(
             records,
             subject=self._subject(),
-            machine=_machine(self.target, self.threads),
+            machine=_limits(self.target, self.threads),
             estimate_us=float(self._native.estimate_us),
             estimate_sizes=self._hints(),
             measured_sizes=self._sizes(inputs),
@@ -270,12 +270,13 @@ class Module:
 
     def _subject(self) -> Subject:
         problem = self._problem
+        name = self._provenance.facts.get("model", "")
         if problem is None:
-            return Subject.of_plan("", self.target, self.threads, self._native.plan, self._native.regions_at_hints())
+            return Subject.of_plan(name, self.target, self.threads, self._native.plan, self._native.regions_at_hints())
         nodes, graph = problem.nodes, problem.graph
         changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
         return Subject(
-            graph["name"],
+            name or graph["name"],
             self.target,
             self.threads,
             graph,
@@ -313,7 +314,7 @@ class Module:
             hints,
             sizes,
             tuning=tuning,
-            schedules=None if node is None else schedules,
+            schedules=None if node is None or self._problem is None else schedules,
         )
 
     def _hints(self) -> dict[str, int]:
@@ -372,7 +373,7 @@ _NUMPY = frozenset(
 
 
 @functools.lru_cache(maxsize=16)
-def _machine(target: str, threads: int) -> Machine:
+def _limits(target: str, threads: int) -> Machine:
     """Measured once per process: a fifth of a second."""
     return Machine(threads, *_native.measure_limits(target, threads))
 

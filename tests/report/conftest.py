@@ -133,10 +133,11 @@ def thousand_profile():
 
 
 @pytest.fixture(scope="session")
-def planned_profile():
-    """Of a module that has its plan only, as one that was loaded."""
-    module = neo.compile(branches(), threads=2)
-    module._problem = None
+def planned_profile(tmp_path_factory):
+    """Of a module that was loaded, which has its plan only."""
+    path = tmp_path_factory.mktemp("saved") / "branches.neo"
+    neo.compile(branches(), threads=2).save(path)
+    module = neo.load(path, threads=2)
     return module, module.profile({"go": np.array(True), "x": weights(6, 4)}, repeat=2)
 
 

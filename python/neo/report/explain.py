@@ -149,7 +149,7 @@ class Explanation:
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
 
-        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
@@ -259,7 +259,7 @@ def _explain(
     node: Mapping[str, Any],
     choice: int,
     changes: Sequence[float],
-    sizes: Callable[[str], Mapping[str, int]] | None = None,
+    schedules: Callable[[str], Mapping[str, int]] | None = None,
 ) -> NodeExplanation:
     options = []
     known: dict[str, Mapping[str, int]] = {}
@@ -268,20 +268,19 @@ def _explain(
         status = "chosen" if i == choice else "slower"
         if "routine" in c:
             takes = ", ".join(s for s in c["inputs"] if s)
-            schedules = ""
-            # A loaded module keeps no workloads.
-            if sizes is not None and "workload" in c:
+            note = f"; {c['note']}" if "note" in c else ""
+            if schedules is not None:
                 if c["workload"] not in known:
-                    known[c["workload"]] = sizes(c["workload"])
+                    known[c["workload"]] = schedules(c["workload"])
                 count = known[c["workload"]].get(c["routine"].split("{")[0], 1)
-                schedules = f"; one of {count} schedules" if count > 1 else ""
+                note += f"; one of {count} schedules" if count > 1 else ""
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
                     c["routine"],
                     status,
                     c["time_us"],
-                    f"{takes} -> {', '.join(c['outputs'])}{together}{schedules}",
+                    f"{takes} -> {', '.join(c['outputs'])}{together}{note}",
                     c["measured"],
                     c["estimate_us"],
                     change,

@@ -32,6 +32,7 @@ def planned_nodes(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
             "nodes": [item["node"]],
             "inputs": [_schema(slots[s]) for s in item["reads"]],
             "outputs": [_schema(slots[s]) for s in item["writes"]],
+            "note": "saved without the others",
         }
         names = [slots[s]["name"] for s in item["writes"]]
         nodes.append({"name": item["node"], "op": item["op"], "outputs": names, "choices": [choice], "rejections": []})

@@ -239,7 +239,7 @@ class Profile:
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice.
 
-        The default title is the graph's own name. The file needs no network and runs no script but its own.
+        The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 

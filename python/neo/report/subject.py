@@ -38,7 +38,7 @@ class Subject:
     Attributes
     ----------
     model, target : str
-        The graph's name; what it was compiled for.
+        The model's file or the graph's name; what it was compiled for.
     threads : int
     graph : mapping or None
         The compiled graph by values and variables; None where only the plan is left.

@@ -306,7 +306,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           taps.build(plan, first + part_of_line.begin, part_of_line.size());
           tile.tap_count = taps.count;
           if (args.ahead) {
-            if (plan.passes == 1) fetch_input(plan, args, part_of_line, p, tile);
+            fetch_input(plan, args, part_of_line, p, tile);
           } else {
             ahead.next(tile);
           }

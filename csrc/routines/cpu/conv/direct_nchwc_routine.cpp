@@ -43,8 +43,8 @@ struct DirectCall {
 class DirectStep final : public KernelStep {
  public:
   DirectStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectSchedule& schedule,
-             const TileKernels& kernels, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels) {
+             const Target& target, PackedStore& packed)
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(tiles_of(target)) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
@@ -133,7 +133,7 @@ class DirectRoutine final : public ConvRoutine {
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
-                                        direct_schedule(candidate.schedule, target.lanes()), tiles_of(target), packed);
+                                        direct_schedule(candidate.schedule, target.lanes()), target, packed);
   }
 
  protected:

@@ -261,8 +261,12 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Kernels& kernels, int threads, PackedStore& packed)
-      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
+               const Target& target, PackedStore& packed)
+      : geometry_(problem.geometry),
+        arguments_(arguments),
+        schedule_(schedule),
+        kernels_(Kernels::of(target)),
+        threads_(target.threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
@@ -346,8 +350,7 @@ class WinogradRoutine final : public ConvRoutine {
                              PackedStore& packed) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
-                                          winograd_schedule(candidate.schedule), Kernels::of(target), target.threads,
-                                          packed);
+                                          winograd_schedule(candidate.schedule), target, packed);
   }
 
  protected:
