@@ -141,11 +141,14 @@ class Measurer::Caches {
     read(all ? private_bytes_ : bytes_);
   }
 
+  void evict() { read(bytes_); }
+
   // Constants for all contenders of a race, none of which finds there what another left.
-  Tensor made_up(int64_t bytes) {
-    if (!constants_.defined() || constants_.bytes() < bytes) {
-      constants_ = Tensor(DType::Float32, {(bytes + 3) / 4});
-      std::fill_n(constants_.as<float>(), constants_.size(), 0x1.8p-6f);
+  std::shared_ptr<const Tensor> made_up(int64_t bytes) {
+    if (!constants_ || constants_->bytes() < bytes) {
+      const auto tensor = std::make_shared<Tensor>(DType::Float32, Dims{(bytes + 3) / 4});
+      std::fill_n(tensor->as<float>(), tensor->size(), 0x1.8p-6f);
+      constants_ = tensor;
     }
     return constants_;
   }
@@ -185,7 +188,7 @@ class Measurer::Caches {
   static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
   Arena buffer_;
-  Tensor constants_;
+  std::shared_ptr<const Tensor> constants_;
   bool is_memory_ = false;
   int64_t private_bytes_ = 0;  // that evict the cores' own caches
   int64_t bytes_ = 0;          // that evict as the residence asks
@@ -199,7 +202,6 @@ struct Stage {
   std::map<std::pair<const Value*, std::string>, Tensor> inputs;
   Arena outputs;
   Arena scratch;
-  PackedStore packed;  // what every contender begins with
 };
 
 class Contender {
@@ -250,7 +252,11 @@ class Contender {
   }
 
   int64_t time_ns(Measurer::Caches& caches, Team& team) {
-    caches.evict(constants_);
+    if (knows_constants_) {
+      caches.evict(constants_);
+    } else {
+      caches.evict();
+    }
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
     for (size_t i = inputs_.size(); i-- > 0;) {
@@ -291,7 +297,8 @@ class Contender {
   std::unique_ptr<Step> step_;
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
-  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them
+  std::vector<std::span<const std::byte>> constants_;  // what the step reads of them, as far as that is known
+  bool knows_constants_ = true;                        // it is all
   std::vector<Arg> args_;
   std::vector<std::byte*> pointers_;
   std::vector<HostValue> host_inputs_;

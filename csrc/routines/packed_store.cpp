@@ -4,12 +4,6 @@
 
 namespace neo {
 
-PackedStore PackedStore::made_up(Tensor values) {
-  PackedStore store;
-  store.made_up_ = std::move(values);
-  return store;
-}
-
 const Tensor& PackedStore::take(DType dtype, int64_t count) {
   NEO_CHECK(next_ < blobs_.size(), Model, "load", "a step must have a blob for every constant that it packs. Got ",
             blobs_.size(), ", expected more");

@@ -37,7 +37,6 @@ class PackedStore {
   const Tensor& take(DType dtype, int64_t count);
 
   std::vector<Tensor> blobs_;
-  Tensor made_up_;
   std::set<const Value*> held_;
   size_t next_ = 0;
   bool is_saved_ = false;

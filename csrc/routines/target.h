@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/isa.h"
 #include "ir/schema.h"
+#include "ir/tensor.h"
 
 namespace neo {
 
