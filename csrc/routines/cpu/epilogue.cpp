@@ -27,7 +27,7 @@ constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish
                                              "Gelu", "LeakyRelu", "Mish", "Softplus", "HardSigmoid", "Elu"};
 
 bool is_activation(const Node& node) {
-  if (read_bounds(node) || node.op == "Add") return false;
+  if (read_clamp(node) || node.op == "Add") return false;
   return std::find(std::begin(kEpilogueOps), std::end(kEpilogueOps), node.op) != std::end(kEpilogueOps) &&
          is_eltwise(node);
 }
@@ -45,13 +45,13 @@ bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph
   return it != users.end() && it->second.size() == 1 && !graph.is_output(value);
 }
 
-std::optional<Bounds> read_bounds(const Node& node) {
+std::optional<ClampRange> read_clamp(const Node& node) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  if (node.op == "Relu") return Bounds{0.0f, kInfinity};
+  if (node.op == "Relu") return ClampRange{0.0f, kInfinity};
   if (node.op != "Clip") return std::nullopt;
   const auto lo = bound(node, 1, -kInfinity), hi = bound(node, 2, kInfinity);
   if (!lo || !hi || !(*lo <= *hi)) return std::nullopt;
-  return Bounds{*lo, *hi};
+  return ClampRange{*lo, *hi};
 }
 
 std::span<const std::string_view> epilogue_ops() {
@@ -66,7 +66,7 @@ std::vector<Workload> match_epilogues(const Node& root, std::span<const std::str
   if (is_first(&root)) return {Workload::of(root)};
   const Node* add = &root;
   if (root.op != "Add") {
-    if (!read_bounds(root) && !is_activation(root)) return {};
+    if (!read_clamp(root) && !is_activation(root)) return {};
     const Value* input = root.inputs.front();
     add = input->producer;
     if (!add || !read_only_by_one(input, users, graph)) return {};
@@ -100,7 +100,7 @@ Epilogue read_epilogue(const Workload& workload) {
   if (&add == epilogue.activation) return epilogue;
   epilogue.residual = add.inputs[add.inputs[0] == first.outputs.front() ? 1 : 0];
   if (workload.nodes.size() == 3 && !epilogue.activation) {
-    const auto bounds = read_bounds(workload.root());
+    const auto bounds = read_clamp(workload.root());
     NEO_ASSERT(bounds, "a group of another form ends in ", workload.root().place());
     epilogue.lo = bounds->lo;
     epilogue.hi = bounds->hi;

@@ -24,10 +24,10 @@ struct Epilogue {
 bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph);
 
 // What a Relu, or a Clip of known bounds, clamps to; none of any other node.
-struct Bounds {
+struct ClampRange {
   float lo, hi;
 };
-std::optional<Bounds> read_bounds(const Node& node);
+std::optional<ClampRange> read_clamp(const Node& node);
 
 // The operators that match_epilogues() may end in beside those that a group begins with.
 std::span<const std::string_view> epilogue_ops();

@@ -53,7 +53,7 @@ struct AffinePrologue {
   const Value* x = nullptr;
   const Value* scale = nullptr;  // or null
   const Value* shift = nullptr;  // a constant, or null
-  Bounds bounds{-kInfinity, kInfinity};
+  ClampRange bounds{-kInfinity, kInfinity};
   std::optional<EltwiseStep> activation;
   std::vector<const Node*> nodes;  // last first
 
@@ -68,7 +68,7 @@ struct AffinePrologue {
     };
     const Node* at = next(p.x);
     if (at && at->input(0)) {
-      const auto bounds = read_bounds(*at);
+      const auto bounds = read_clamp(*at);
       if (bounds) p.bounds = *bounds;
       if (!bounds) p.activation = find_activation_step(*at);
       if (bounds || p.activation) take(at, at->inputs[0]);
