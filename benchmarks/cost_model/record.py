@@ -80,7 +80,7 @@ def measure(
             if index not in done:
                 done[index] = (space, point)
                 indices.append(index)
-        for index, (time_us, rounds, _) in zip(
+        for index, (time_us, rounds, _, _) in zip(
             indices, native.measure(indices, residence, None, 9 if held_out else ROUNDS), strict=True
         ):
             if time_us is not None:

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import neo.tune
 import numpy as np
-from neo.tune import xgboost_library
+from neo.tune import cost_model, xgboost_library
 from neo.tune.features import feature_names, point_features
 from neo.tune.trees import Trees
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.cost_model.record import HELD_OUT, TRAINING, Point, read
 from benchmarks.cost_model.workloads import Workload, fingerprint, fingerprints
 
-MODEL = Path(neo.tune.__file__).with_name("cost_model.npz")
+MODEL = Path(cost_model.__file__).with_name("cost_model.npz")
 MOST_BYTES = 1 << 20
 ROUNDS = 400
 PARAMETERS = {

@@ -182,7 +182,7 @@ class Bench {
       results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team, options);
     }
     py::list out;
-    for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure));
+    for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure, r.spread_us));
     return out;
   }
 
@@ -266,9 +266,8 @@ void bind_tune(py::module_& m) {
       .def_property_readonly("trials", &Bench::trials)
       .def("measure", &Bench::measure, py::arg("indices"), py::arg("residence"), py::arg("seconds") = py::none(),
            py::arg("rounds") = 0,
-           "(microseconds or None, rounds, why there is no time) of trials of one workload; rounds: at most, 0: as "
-           "many as a "
-           "time that is kept takes")
+           "(microseconds or None, rounds, why there is no time, spread in microseconds) of trials of one workload; "
+           "rounds: at most, 0: as many as a time that is kept takes")
       .def("trial", &Bench::trial, py::arg("index"))
       .def_property_readonly("spaces", &Bench::spaces)
       .def("parameters", &Bench::parameters, py::arg("space"), "the names of a space's parameters, with their values")

@@ -413,6 +413,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     result.rounds = times[k].rounds;
     if (result.rounds > 0) {
       result.time_us = times[k].time_us;
+      result.spread_us = times[k].spread_us;
     } else {
       result.failure = "the time was up";
     }

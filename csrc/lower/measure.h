@@ -48,7 +48,8 @@ Residence residence_of(int64_t footprint_bytes, int threads);
 struct MeasureResult {
   std::optional<double> time_us;
   int rounds = 0;
-  std::string failure;  // why there is no time
+  double spread_us = 0;  // as in RaceTime
+  std::string failure;   // why there is no time
 };
 
 // Times trials. Keeps the memory that it evicts caches with from one use to the next.

@@ -9,6 +9,9 @@ namespace {
 
 // So far behind after its first run, which finds code and memory cold, that a second one would not bring it back.
 constexpr double kHopeless = 8;
+// So many rounds that differ by no more than this share of the time are enough.
+constexpr int kEnoughRounds = 5;
+constexpr double kSettled = 0.01;
 // What takes so long does so by itself.
 constexpr int64_t kSurelyNs = 500'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -19,10 +22,15 @@ double allowed_lag(int rounds) {
   return rounds < 5 ? 1.5 : 1.15;
 }
 
-double lower_quartile(std::vector<int64_t> times) {
-  const auto at = static_cast<std::ptrdiff_t>((times.size() - 1) / 4);
-  std::nth_element(times.begin(), times.begin() + at, times.end());
-  return static_cast<double>(times[static_cast<size_t>(at)]) * 1e-3;
+RaceTime summary(std::vector<int64_t> times) {
+  std::sort(times.begin(), times.end());
+  const double low = static_cast<double>(times[(times.size() - 1) / 4]) * 1e-3;
+  const double high = static_cast<double>(times[times.size() - 1 - (times.size() - 1) / 4]) * 1e-3;
+  return {low, static_cast<int>(times.size()), high - low};
+}
+
+bool is_settled(const RaceTime& time) {
+  return time.rounds >= kEnoughRounds && time.spread_us <= kSettled * time.time_us;
 }
 
 }  // namespace
@@ -44,7 +52,7 @@ std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t
     if (options.poll) options.poll();
     if (is_over()) return false;
     first[i] = results[i].rounds == 0 ? time_ns(i) : std::min(first[i], time_ns(i));
-    results[i] = {static_cast<double>(first[i]) * 1e-3, 1};
+    results[i] = {static_cast<double>(first[i]) * 1e-3, 1, 0};
     return true;
   };
   // The first run is no measurement, except of who is hopeless; and that takes two, for one may have been disturbed.
@@ -61,15 +69,16 @@ std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t
   drop(kHopeless);
   for (int round = 0; round < options.rounds && !running.empty(); ++round) {
     if (round >= 3 && now_ns() - start >= options.enough_ns) break;
+    if (std::all_of(running.begin(), running.end(), [&](size_t i) { return is_settled(results[i]); })) break;
     for (size_t k = 0; k < running.size(); ++k) {
       const size_t i = running[(k + static_cast<size_t>(round)) % running.size()];
       if (options.poll) options.poll();
       if (is_over()) return results;
       times[i].push_back(time_ns(i));
-      const auto rounds = static_cast<int>(times[i].size());
+      results[i] = summary(times[i]);
       // Of few rounds one may have been disturbed.
-      const double limit_us = rounds < 3 ? static_cast<double>(first[i]) * 1e-3 : kNoLimit;
-      results[i] = {std::min(lower_quartile(times[i]), limit_us), rounds};
+      const double limit_us = results[i].rounds < 3 ? static_cast<double>(first[i]) * 1e-3 : kNoLimit;
+      results[i].time_us = std::min(results[i].time_us, limit_us);
     }
     drop(allowed_lag(round + 1));
   }

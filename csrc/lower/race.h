@@ -14,12 +14,14 @@ struct RaceOptions {
 };
 
 struct RaceTime {
-  double time_us = 0;  // the lower quartile of its rounds; meaningless without rounds
-  int rounds = 0;      // 0: never ran
+  double time_us = 0;    // the lower quartile of its rounds; meaningless without rounds
+  int rounds = 0;        // 0: never ran
+  double spread_us = 0;  // from the lower to the upper quartile of its rounds
 };
 
 // Times contenders against each other: each runs once per round, in turn, so that a disturbance hits all alike. One
 // that falls far behind the best drops out (successive elimination): the more rounds, the smaller the lead that counts.
+// When the rounds of all that are left agree within a percent, more would tell nothing, and none are begun.
 // `time_ns(i)` runs contender i once.
 std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t)>& time_ns,
                            const std::function<int64_t()>& now_ns, const RaceOptions& options);

@@ -19,6 +19,7 @@ from neo.report.explain import Explanation, Step
 from neo.report.profile import Profile, Record
 from neo.report.subject import Machine, Subject
 from neo.signature import Signature, Tensor
+from neo.tune.hints import mark_hints
 from neo.tune.measure import Tuning
 
 __all__ = ["Module", "Tensor"]
@@ -274,6 +275,8 @@ class Module:
         if problem is None:
             return Subject.of_plan(name, self.target, self.threads, self._native.plan, self._native.regions_at_hints())
         nodes, graph = problem.nodes, problem.graph
+        if self._tuning is not None and self._tuning.hints:
+            mark_hints(nodes, self._tuning.hints)
         changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
         return Subject(
             name or graph["name"],

@@ -43,7 +43,7 @@ class FakeBench:
         for i in indices:
             self.now += self.seconds_each
             time_us = self.times[self.trials[i]["candidate"]]
-            out.append((time_us, 9 if time_us else 0, "" if time_us else "it failed"))
+            out.append((time_us, 9 if time_us else 0, "" if time_us else "it failed", 0.0))
         return out
 
     def price(self, times_us, measured):

@@ -103,7 +103,7 @@ def test_a_database_of_another_version_is_refused(path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(neo.ResourceError, match=r"must be of this version\. Got 99, expected 1"):
+    with pytest.raises(neo.ResourceError, match=r"must be of this version\. Got 99, expected 2"):
         Database(path)
 
 

@@ -77,7 +77,7 @@ class SpaceBench(FakeBench):
         self.calls.append((list(indices), residence, seconds))
         self.now += self.seconds_each * len(indices)
         where = {i: (self.workloads[s], p) for (s, p), i in self.index.items()}
-        return [(self.costs[where[i][0]](where[i][1]), 9, "") for i in indices]
+        return [(self.costs[where[i][0]](where[i][1]), 9, "", 0.0) for i in indices]
 
     def price(self, times_us, measured):
         self.priced = list(times_us)
@@ -210,7 +210,7 @@ def test_a_disturbed_race_is_set_right_by_the_best_so_far():
     class Disturbed(SpaceBench):
         def measure(self, indices, residence, seconds=None):
             slow = 1.0 if len(self.calls) == 0 else 3.0
-            return [(us * slow, n, why) for us, n, why in super().measure(indices, residence, seconds)]
+            return [(us * slow, n, why, spread) for us, n, why, spread in super().measure(indices, residence, seconds)]
 
     bench = Disturbed({"v": valley(431)})
     tune(bench)

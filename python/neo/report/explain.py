@@ -54,6 +54,9 @@ class Option:
         Packed constants, and scratch memory of a step.
     nodes : tuple of str
         The nodes that one step of the routine runs, this one last; empty where another node's step does.
+    source : {"measured", "hinted", "estimated", ""}
+        Where `time_us` comes from: it was measured on this machine; it is an estimate, and another machine or build
+        measured the same (`reason` says what); it is an estimate that nobody checked; empty where there is none.
     """
 
     routine: str
@@ -66,6 +69,7 @@ class Option:
     packed_bytes: float = 0.0
     workspace_bytes: float = 0.0
     nodes: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,13 @@ class Explanation:
 
     def __str__(self) -> str:
         text = f"{self._nodes_text()}\n{self._totals()}"
-        if any(o.measured for n in self.nodes for o in n.options):
+        sources = [o.source for n in self.nodes for o in n.options if o.source]
+        if "measured" in sources:
             text += "\n* a measured time; the others are estimates"
+        if "hinted" in sources:
+            text += "\n~ an estimate; another machine or build measured the same"
+        if set(sources) & {"measured", "hinted"}:
+            text += f"\n{self._sources()}"
         return text + (f"\ntuning: {self.tuning}" if self.tuning else "")
 
     def _nodes_text(self) -> str:
@@ -180,6 +189,13 @@ class Explanation:
             rows.append((n.node or "-", n.op, first.routine, _time_text(first), against))
         return render_table(("node", "op", "chosen", "us", "best other, us"), rows, right=(3,))
 
+    def _sources(self) -> str:
+        """Where the times of the chosen options come from."""
+        chosen = [o.source for n in self.nodes for o in n.options if o.status == "chosen" and o.source]
+        words = {"measured": "measured here", "hinted": "measured elsewhere only", "estimated": "estimated only"}
+        told = ", ".join(f"{chosen.count(source)} {word}" for source, word in words.items() if source in chosen)
+        return f"times of the chosen: {told}"
+
     def _totals(self) -> str:
         total = f"selection's total {self.estimate_us:.1f} us"
         if self.measured_us is None:
@@ -197,10 +213,14 @@ def _unknown_node(wanted: str, known: Sequence[str]) -> ModelError:
     return ModelError(f"[explain] node must be in the compiled graph. Got {wanted!r}, expected one of {listed}")
 
 
+# Behind a time, by where it comes from.
+_MARKS = {"measured": "*", "hinted": "~"}
+
+
 def _time_text(option: Option) -> str:
     if option.time_us is None:
         return ""
-    return f"{option.time_us:.2f}{'*' if option.measured else ''}"
+    return f"{option.time_us:.2f}{_MARKS.get(option.source, '')}"
 
 
 def explained_data(
@@ -247,7 +267,7 @@ def explained_data(
 
 _OPTION_KEYS = (
     *("routine", "status", "time_us", "measured", "estimate_us", "change_us"),
-    *("packed_bytes", "workspace_bytes", "nodes", "reason"),
+    *("packed_bytes", "workspace_bytes", "nodes", "reason", "source"),
 )
 
 
@@ -274,6 +294,9 @@ def _explain(
                     known[c["workload"]] = schedules(c["workload"])
                 count = known[c["workload"]].get(c["routine"].split("{")[0], 1)
                 note += f"; one of {count} schedules" if count > 1 else ""
+            hint = c.get("hint")
+            if hint is not None:
+                note += f"; {hint.time_us:.2f} us on {hint.context}"
             together = f"; with {', '.join(c['nodes'][:-1])}" if len(c["nodes"]) > 1 else ""
             options.append(
                 Option(
@@ -287,6 +310,7 @@ def _explain(
                     c["packed_bytes"],
                     c["workspace_bytes"],
                     tuple(c["nodes"]),
+                    "measured" if c["measured"] else "estimated" if hint is None else "hinted",
                 )
             )
         elif c["absorbed_by"] is None:

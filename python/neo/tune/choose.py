@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from neo import _native
+from neo.errors import ResourceError
 from neo.select import Problem, solve
+from neo.tune.alone import alone
 from neo.tune.compare import compare_modules
 from neo.tune.database import Database, Verdict
 from neo.tune.machine import Context
@@ -65,19 +68,25 @@ def choose(
     def lowered(choice: Sequence[int]) -> _native.Module:
         return lower(choice, float(priced.evaluate(choice)))
 
+    def keep(verdict: Verdict) -> None:
+        # Where it cannot be kept, they are compared again next time.
+        with contextlib.suppress(ResourceError):
+            database.store_verdict(context, digest, verdict)
+
     verdict = database.verdict(context, digest)
     if verdict is None:
         if database.read_only:
             return Chosen(lowered(tuned), tuned, tuning)
         default = list(solve(estimated).choice)
         if default == tuned:
-            database.store_verdict(context, digest, _SAME)
+            keep(_SAME)
             return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
         modules = (lowered(default), lowered(tuned))
-        found = compare_modules(*modules, inputs)
+        with alone():
+            found = compare_modules(*modules, inputs)
         if isinstance(found, str):
             return Chosen(modules[0], default, replace(tuning, chosen="default", reason=found))
-        database.store_verdict(context, digest, found)
+        keep(found)
         if found.tuned_us <= found.default_us:
             return Chosen(modules[1], tuned, replace(tuning, chosen="tuned", verdict=found))
         return Chosen(modules[0], default, replace(tuning, chosen="default", verdict=found))

@@ -14,12 +14,13 @@ from typing import Any
 
 from neo.errors import ResourceError
 from neo.tune.machine import Context
+from neo.version import __version__
 
-__all__ = ["Database", "Row", "Verdict", "default_path"]
+__all__ = ["Database", "Hint", "Record", "Row", "Verdict", "default_path"]
 
-# "neot": marks the file as ours; a schema of another version is not read.
+# "neot": marks the file as ours. A schema of an older version is migrated, one of a newer version is not read.
 _APPLICATION_ID = 0x6E656F74
-_VERSION = 1
+_VERSION = 2
 _BUSY_SECONDS = 30.0
 
 _SCHEMA = """
@@ -40,8 +41,11 @@ CREATE TABLE measurements (
   rounds INTEGER NOT NULL,
   failure TEXT NOT NULL,
   made REAL NOT NULL,
+  spread_us REAL,
+  version TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (context, workload, residence, candidate)
 ) WITHOUT ROWID;
+CREATE INDEX measurements_by_workload ON measurements (workload);
 CREATE TABLE verdicts (
   context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
   digest TEXT NOT NULL,
@@ -51,11 +55,36 @@ CREATE TABLE verdicts (
   PRIMARY KEY (context, digest)
 ) WITHOUT ROWID;
 """
+# From each older version to the next.
+_MIGRATIONS = {
+    1: """
+ALTER TABLE measurements ADD COLUMN spread_us REAL;
+ALTER TABLE measurements ADD COLUMN version TEXT NOT NULL DEFAULT '';
+CREATE INDEX measurements_by_workload ON measurements (workload);
+"""
+}
+# What makes a file of an older version, which may not be written, look like one of this version.
+_VIEWS = {
+    1: "CREATE TEMP VIEW measurements AS SELECT *, NULL AS spread_us, '' AS version FROM main.measurements",
+}
+
+_ROW = "candidate, routine, time_us, estimate_us, rounds, failure, spread_us"
+_INSERT = (
+    "INSERT INTO measurements (context, workload, residence, candidate, routine, time_us, estimate_us, rounds, "
+    "failure, made, spread_us, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (context, workload, residence, candidate) DO UPDATE SET "
+    "routine = excluded.routine, time_us = excluded.time_us, estimate_us = excluded.estimate_us, "
+    "rounds = excluded.rounds, failure = excluded.failure, made = excluded.made, spread_us = excluded.spread_us, "
+    "version = excluded.version"
+)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measured time; `time_us` is None where the candidate could not be measured, `failure` says why."""
+    """One measured time; `time_us` is None where the candidate could not be measured, `failure` says why.
+
+    `spread_us` is from the lower to the upper quartile of its rounds; None where that is not known.
+    """
 
     candidate: str
     routine: str
@@ -63,6 +92,27 @@ class Row:
     estimate_us: float
     rounds: int
     failure: str = ""
+    spread_us: float | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row with all that it is found by; `made` in seconds since 1970, `version` neo's."""
+
+    context: Context
+    workload: str
+    residence: str
+    row: Row
+    made: float
+    version: str
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a candidate took in another context: on another machine, or by another build."""
+
+    time_us: float
+    context: Context
 
 
 @dataclass(frozen=True)
@@ -82,6 +132,8 @@ def default_path() -> Path:
 
 class Database:
     """An open database; several processes may use one file. Every write is committed at once.
+
+    The journal is a write-ahead log where the file system has shared memory, else a rollback journal.
 
     Parameters
     ----------
@@ -106,15 +158,26 @@ class Database:
         with self._errors():
             if not read_only:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            mode = "ro" if read_only else "rwc"
-            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
-            connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
+            self._connection = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            return self._connect("mode=ro" if self.read_only else "mode=rwc")
+        except sqlite3.OperationalError:
+            # A reader of a write-ahead log makes files beside it, which a folder that is read only does not let it.
+            if not self.read_only or self.path.with_name(self.path.name + "-wal").exists():
                 raise
-            self._connection = connection
+            return self._connect("mode=ro&immutable=1")
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?{mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         def numbers() -> tuple[int, int]:
@@ -123,33 +186,47 @@ class Database:
                 connection.execute("PRAGMA user_version").fetchone()[0],
             )
 
+        def run(script: str) -> None:
+            for statement in script.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+
         tables = "SELECT count(*) FROM sqlite_master"
         if not self.read_only and numbers() == (0, 0) and connection.execute(tables).fetchone()[0] == 0:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            # Another process may have been first.
-            if connection.execute(tables).fetchone()[0] == 0:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-            connection.execute("COMMIT")
-        found = numbers()
-        if found[0] != _APPLICATION_ID:
+            _use_write_ahead_log(connection)
+            with _transaction(connection):
+                # Another process may have been first.
+                if connection.execute(tables).fetchone()[0] == 0:
+                    run(_SCHEMA)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        application, version = numbers()
+        if application != _APPLICATION_ID:
             msg = (
                 "[database] the file must be a tuning database of neo. "
                 f"Got another application's SQLite file - at {self.path}"
             )
             raise ResourceError(msg)
-        if found[1] != _VERSION:
+        if version != _VERSION and version not in _MIGRATIONS:
             msg = (
-                f"[database] the database must be of this version. Got {found[1]}, expected {_VERSION} "
+                f"[database] the database must be of this version. Got {version}, expected {_VERSION} "
                 f"- at {self.path}\nHint: give another path, or delete the file: it only holds measurements."
             )
             raise ResourceError(msg)
-        if not self.read_only:
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA foreign_keys = ON")
+        if self.read_only:
+            if version != _VERSION:
+                connection.execute(_VIEWS[version])
+            return
+        # What is damaged is left as it is: it may be repaired.
+        (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            msg = f"[database] the tuning database must be whole. Got {state} - at {self.path}"
+            raise ResourceError(msg)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        if version != _VERSION:
+            with _transaction(connection):
+                while (version := numbers()[1]) != _VERSION:
+                    run(_MIGRATIONS[version])
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -201,7 +278,7 @@ class Database:
             if number is None:
                 return found
             query = (
-                "SELECT candidate, routine, time_us, estimate_us, rounds, failure FROM measurements "
+                f"SELECT {_ROW} FROM measurements "
                 "WHERE context = ? AND workload = (SELECT id FROM workloads WHERE text = ?) AND residence = ?"
             )
             for (workload, residence), rows in found.items():
@@ -209,28 +286,91 @@ class Database:
                     rows[row[0]] = Row(*row)
         return found
 
+    def hints(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Hint]]:
+        """What is stored for each (workload, residence) in other contexts, by candidate.
+
+        Of several, that of the nearest: this machine's earlier builds, then machines that run the same instruction
+        set on as many threads, then those where constants lay in the same place; of equals, the latest.
+        """
+        found: dict[tuple[str, str], dict[str, Hint]] = {}
+        if self._connection is None:
+            return found
+        query = (
+            "SELECT candidate, time_us, residence = ?, made, machine, kernels, target, threads "
+            "FROM measurements JOIN contexts ON contexts.id = context "
+            "WHERE workload = (SELECT id FROM workloads WHERE text = ?) AND time_us IS NOT NULL"
+        )
+        with self._errors():
+            for workload, residence in keys:
+                nearest: dict[str, tuple[tuple[object, ...], Hint]] = {}
+                for candidate, us, same_place, made, *other in self._connection.execute(query, (residence, workload)):
+                    where = Context(*other)
+                    if where == context:
+                        continue
+                    near = (
+                        where.machine == context.machine,
+                        (where.target, where.threads) == (context.target, context.threads),
+                        same_place,
+                        made,
+                    )
+                    if candidate not in nearest or near > nearest[candidate][0]:
+                        nearest[candidate] = near, Hint(us, where)
+                if nearest:
+                    found[workload, residence] = {candidate: hint for candidate, (_, hint) in nearest.items()}
+        return found
+
     def store(self, context: Context, workload: str, residence: str, rows: Sequence[Row]) -> None:
         """Keep the times of one workload's candidates, in place of earlier ones."""
-        assert self._connection is not None
+        now = time.time()
+        self._put((Record(context, workload, residence, row, now, __version__) for row in rows), "")
+
+    def add(self, records: Iterable[Record]) -> int:
+        """Keep records of another database or machine, all or none; returns how many were new, or newer than ours."""
+        return self._put(records, " WHERE excluded.made > measurements.made")
+
+    def _put(self, records: Iterable[Record], where: str) -> int:
+        connection = self._connection
+        assert connection is not None
+        workloads: dict[str, int] = {}
+
+        def number(text: str) -> int:
+            if text not in workloads:
+                connection.execute("INSERT OR IGNORE INTO workloads (text) VALUES (?)", (text,))
+                (row,) = connection.execute("SELECT id FROM workloads WHERE text = ?", (text,))
+                workloads[text] = int(row[0])
+            return workloads[text]
+
+        count = 0
         with self._errors():
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                number = self._context(context, make=True)
-                self._connection.execute("INSERT OR IGNORE INTO workloads (text) VALUES (?)", (workload,))
-                select = "SELECT id FROM workloads WHERE text = ?"
-                key = (number, self._connection.execute(select, (workload,)).fetchone()[0], residence)
-                self._connection.executemany(
-                    "INSERT OR REPLACE INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (*key, r.candidate, r.routine, r.time_us, r.estimate_us, r.rounds, r.failure, time.time())
-                        for r in rows
-                    ],
-                )
+                with _transaction(connection):
+                    for r in records:
+                        row = r.row
+                        values = (self._context(r.context, make=True), number(r.workload), r.residence)
+                        values += (row.candidate, row.routine, row.time_us, row.estimate_us, row.rounds, row.failure)
+                        count += connection.execute(
+                            _INSERT + where, (*values, r.made, row.spread_us, r.version)
+                        ).rowcount
             except BaseException:
-                self._connection.execute("ROLLBACK")
                 self._contexts.clear()
                 raise
-            self._connection.execute("COMMIT")
+        return count
+
+    def merge(self, other: Database) -> int:
+        """Keep what another database holds, of two measurements the later; returns how many were new or newer."""
+        count = self.add(other.records())
+        query = "SELECT machine, kernels, target, threads, digest, default_us, tuned_us, verdicts.made FROM verdicts "
+        rows = other._rows(query + "JOIN contexts ON contexts.id = context")
+        assert self._connection is not None
+        with self._errors(), _transaction(self._connection):
+            for *context, digest, default_us, tuned_us, made in rows:
+                self._connection.execute(
+                    "INSERT INTO verdicts VALUES (?, ?, ?, ?, ?) ON CONFLICT (context, digest) DO UPDATE SET default_us = "
+                    "excluded.default_us, tuned_us = excluded.tuned_us, made = excluded.made "
+                    "WHERE excluded.made > verdicts.made",
+                    (self._context(Context(*context), make=True), digest, default_us, tuned_us, made),
+                )
+        return count
 
     def verdict(self, context: Context, digest: str) -> Verdict | None:
         """How the default and the tuned selection of a problem compared, where they were."""
@@ -260,13 +400,21 @@ class Database:
 
     def rows(self) -> Iterator[tuple[Context, str, str, Row]]:
         """Everything measured: context, workload, residence, row."""
+        for record in self.records():
+            yield record.context, record.workload, record.residence, record.row
+
+    def records(self) -> Iterator[Record]:
+        """Everything measured, with when and by which version."""
+        if self._connection is None:
+            return
         query = (
-            "SELECT machine, kernels, target, threads, text, residence, candidate, routine, time_us, estimate_us, "
-            "rounds, failure FROM measurements JOIN contexts ON contexts.id = context "
+            f"SELECT machine, kernels, target, threads, text, residence, made, version, {_ROW} "
+            "FROM measurements JOIN contexts ON contexts.id = context "
             "JOIN workloads ON workloads.id = workload ORDER BY contexts.id, text, residence, time_us"
         )
-        for row in self._rows(query):
-            yield Context(*row[:4]), row[4], row[5], Row(*row[6:])
+        with self._errors():
+            for row in self._connection.execute(query):
+                yield Record(Context(*row[:4]), row[4], row[5], Row(*row[8:]), row[6], row[7])
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
         if self._connection is None:
@@ -287,13 +435,62 @@ class Database:
         int
             How many were deleted.
         """
-        assert self._connection is not None
+        where = " OR ".join(f"{column} != ?" for column in keep) if keep else "1"
+        return self._delete([(f"DELETE FROM contexts WHERE {where}", tuple((keep or {}).values()))])
+
+    def prune(self, *, before: float | None = None, best: int | None = None) -> int:
+        """Delete measurements that are old, or behind, and give back their space; returns how many.
+
+        Parameters
+        ----------
+        before : float, optional
+            Seconds since 1970: older ones go, and older comparisons of modules.
+        best : int, optional
+            Of each workload, context and place, only so many of the fastest stay.
+        """
+        statements: list[tuple[str, tuple[object, ...]]] = []
+        if before is not None:
+            statements += [(f"DELETE FROM {table} WHERE made < ?", (before,)) for table in ("measurements", "verdicts")]
+        if best is not None:
+            ranked = (
+                "SELECT context, workload, residence, candidate, row_number() OVER (PARTITION BY context, workload, "
+                "residence ORDER BY time_us IS NULL, time_us, candidate) AS place FROM measurements"
+            )
+            keys = "(context, workload, residence, candidate)"
+            behind = f"SELECT context, workload, residence, candidate FROM ({ranked}) WHERE place > ?"
+            statements.append((f"DELETE FROM measurements WHERE {keys} IN ({behind})", (best,)))
+        unused = "SELECT context FROM measurements UNION SELECT context FROM verdicts"
+        return self._delete([*statements, (f"DELETE FROM contexts WHERE id NOT IN ({unused})", ())])
+
+    def _delete(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> int:
+        connection = self._connection
+        assert connection is not None
         with self._errors():
-            before = self._connection.execute("SELECT count(*) FROM measurements").fetchone()[0]
-            where = " OR ".join(f"{column} != ?" for column in keep) if keep else "1"
-            self._connection.execute(f"DELETE FROM contexts WHERE {where}", tuple((keep or {}).values()))
-            self._connection.execute("DELETE FROM workloads WHERE id NOT IN (SELECT workload FROM measurements)")
-            after = self._connection.execute("SELECT count(*) FROM measurements").fetchone()[0]
-            self._connection.execute("VACUUM")
+            with _transaction(connection):
+                before = connection.execute("SELECT count(*) FROM measurements").fetchone()[0]
+                for statement, values in statements:
+                    connection.execute(statement, values)
+                connection.execute("DELETE FROM workloads WHERE id NOT IN (SELECT workload FROM measurements)")
+                after = connection.execute("SELECT count(*) FROM measurements").fetchone()[0]
+            connection.execute("VACUUM")
         self._contexts.clear()
         return int(before - after)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        # A full disk has rolled back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Where that is impossible (no shared memory, as on network file systems), the rollback journal stays."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")

@@ -34,10 +34,11 @@ class Context:
 
 @functools.cache
 def machine_fingerprint() -> str:
-    """CPU model, logical CPUs and cache sizes, readable."""
+    """CPU model, logical CPUs, cache sizes and the tiers of instructions that run, readable."""
     host = _native.machine()
     caches = "/".join(str(host[key] >> 10) for key in ("l1d_bytes", "l2_bytes", "l3_bytes"))
-    return f"{_cpu_model()}, {host['cpus']} cpus ({host['usable_cpus']} usable), caches {caches} KiB"
+    cpus = f"{host['cpus']} cpus ({host['usable_cpus']} usable)"
+    return f"{_cpu_model()}, {cpus}, caches {caches} KiB, {'/'.join(_native.host_tiers())}"
 
 
 def _cpu_model() -> str:

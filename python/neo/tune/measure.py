@@ -8,18 +8,22 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
 
+from neo.errors import ResourceError
+from neo.report.progress import LateProgress
+from neo.tune.alone import alone
 from neo.tune.budget import Budget
 from neo.tune.cost_model import CostModel
-from neo.tune.database import Database, Row, Verdict
+from neo.tune.database import Database, Hint, Row, Verdict
+from neo.tune.disturbance import Disturbance
+from neo.tune.hints import Hints, by_hint, hinted_trials
 from neo.tune.machine import Context
 from neo.tune.search import Race, Search, SearchBench
+from neo.tune.timing import Timing
 
 __all__ = ["Tuning", "routine_ratios", "tune_problem"]
 
@@ -31,8 +35,6 @@ _RACE_BYTES = 512 << 20
 # Fetching constants from memory at this rate, in bytes per microsecond, must make this share of a step's time to count.
 _MEMORY_RATE = 2e4
 _COUNTS = 0.03
-# Work that takes longer shows its progress.
-_PROGRESS_SECONDS = 2.0
 
 
 class Bench(SearchBench, Protocol):
@@ -46,7 +48,7 @@ class Bench(SearchBench, Protocol):
     def trials(self) -> Sequence[Mapping[str, Any]]: ...
     def measure(
         self, indices: Sequence[int], residence: str, seconds: float | None = None
-    ) -> list[tuple[float | None, int, str]]: ...
+    ) -> Sequence[tuple[float | None, int, str, float]]: ...
     def chosen(self, choices: Sequence[int]) -> list[int]: ...
     def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None: ...
 
@@ -76,7 +78,10 @@ class Tuning:
     reason : str
         Why they were not timed against each other, where they should have been.
     note : str
-        What the cost model could not do; empty where it could.
+        What the cost model could not do, whether other programs disturbed the measuring, and what could not be kept;
+        empty where there is nothing to say.
+    hints : mapping
+        By (workload, candidate): what other machines or builds measured of what has no time here.
     """
 
     measured: int
@@ -89,6 +94,7 @@ class Tuning:
     chosen: str = "unchecked"
     reason: str = ""
     note: str = ""
+    hints: Mapping[tuple[str, str], Hint] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return self._text() + (f"; {self.note}" if self.note else "")
@@ -152,9 +158,11 @@ def tune_problem(
     trials = list(bench.trials)
     groups = _groups(trials, bench.residence)
     residences = {g.workload: g.residence for g in groups}
+    declared = len(trials)
     times: list[float | None] = [None] * len(trials)
     rows = _lookup(groups, context, database)
     stored = _take_stored(groups, trials, rows, times)
+    hints = _hints(groups, context, database)
     search = None
     if selected is not None:
         # The same draws each time: what was found does not depend on luck.
@@ -162,10 +170,13 @@ def tune_problem(
         stored += search.take_stored(rows, times)
     run = _Run(bench, context, database, budget, clock)
     missing = [g for g in groups if g.indices] if budget is not None else []
-    note = ""
-    with _Progress(name, sum(len(g.indices) for g in missing), clock) as progress:
+    if missing and hints:
+        missing = _with_hints(bench, missing, hints, rows, trials, times, is_searched=search is not None)
+    with LateProgress(f"tuning {name}".rstrip(), sum(len(g.indices) for g in missing), clock) as progress:
         run.candidates(missing, trials, times, progress)
         if search is not None:
+            if made := _made_up_rows(missing, declared, trials, times):
+                search.take_stored(made, times)
             if budget is not None and selected is not None and not run.out_of_time:
 
                 def chosen() -> Sequence[int]:
@@ -174,12 +185,15 @@ def tune_problem(
                     return selected()
 
                 search.run(chosen, run.race(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
-                note = search.note
+                run.notes.append(search.note)
             search.offer(times)
     ratios = _price(bench, times)
-    estimated = sum(us is None for us in times[: len(trials)])
+    run.finish()
+    estimated = sum(us is None for us in times[:declared])
     seconds = clock() - run.start if run.measured else 0.0
-    return Tuning(run.measured, stored, estimated, seconds, run.out_of_time, ratios, note=note)
+    note = "; ".join(note for note in (*run.notes, run.disturbance.note) if note)
+    elsewhere = {(workload, c): hint for (workload, _), found in hints.items() for c, hint in found.items()}
+    return Tuning(run.measured, stored, estimated, seconds, run.out_of_time, ratios, note=note, hints=elsewhere)
 
 
 class _Run:
@@ -202,7 +216,10 @@ class _Run:
         self.measured = 0
         self._tried = 0
         self.out_of_time = False
+        self.notes: list[str] = []
+        self.disturbance = Disturbance()
         self._cut = False
+        self._unkept: list[tuple[str, str, Sequence[Row]]] = []
 
     def seconds_left(self) -> float:
         """Until the budget is spent."""
@@ -224,7 +241,7 @@ class _Run:
         groups: Sequence[_Group],
         trials: Sequence[Mapping[str, Any]],
         times: list[float | None],
-        progress: _Progress,
+        progress: LateProgress,
     ) -> None:
         """Measure the problem's own candidates, those that weigh most first."""
         for group in sorted(groups, key=lambda g: -g.importance):
@@ -235,30 +252,52 @@ class _Run:
                 part = batch[: int(min(left, len(batch)))]
                 self.out_of_time = len(part) < len(batch)
                 found = self.race(progress)(part, group.residence)
-                for i, (time_us, _, _) in zip(part, found, strict=True):
-                    times[i] = time_us
+                for i, timing in zip(part, found, strict=True):
+                    times[i] = timing.time_us
                 self.store(group.workload, group.residence, list(_rows(part, found, trials)))
 
-    def race(self, progress: _Progress) -> Race:
+    def race(self, progress: LateProgress) -> Race:
         """Measures trials of one workload against each other."""
 
-        def measure(indices: Sequence[int], residence: str, known: int = 0) -> list[tuple[float | None, int, str]]:
-            left = self.seconds_left()
-            found = self._bench.measure(indices, residence, None if math.isinf(left) else max(left, 0.0))
+        def measure(indices: Sequence[int], residence: str, known: int = 0) -> list[Timing]:
+            with alone():
+                left = self.seconds_left()
+                limit = None if math.isinf(left) else max(left, 0.0)
+                found = [Timing(*one) for one in self._bench.measure(indices, residence, limit)]
             # What the deadline cut short is good enough for now, not for later.
             self._cut = self.seconds_left() <= 0
             self.out_of_time = self.out_of_time or self._cut
-            self.measured += sum(time_us is not None for time_us, _, _ in found[known:])
+            self.measured += sum(timing.time_us is not None for timing in found[known:])
             self._tried += len(found) - known
+            self.disturbance.add(found)
             progress.advance(len(found) - known)
             return found
 
         return measure
 
     def store(self, workload: str, residence: str, rows: Sequence[Row]) -> None:
-        """Keep what was measured last."""
-        if self._database is not None and not self._cut:
+        """Keep what was measured last; where that fails, until the end."""
+        if self._database is None or self._cut:
+            return
+        if self._unkept:
+            self._unkept.append((workload, residence, rows))
+            return
+        try:
             self._database.store(self._context, workload, residence, rows)
+        except ResourceError:
+            self._unkept.append((workload, residence, rows))
+
+    def finish(self) -> None:
+        """Try again to keep what could not be kept, and say so where it still cannot."""
+        if self._database is None or not self._unkept:
+            return
+        try:
+            while self._unkept:
+                self._database.store(self._context, *self._unkept[0])
+                self._unkept.pop(0)
+        except ResourceError as error:
+            count = sum(len(rows) for _, _, rows in self._unkept)
+            self.notes.append(f"{count} times could not be kept: {str(error).partition(chr(10))[0]}")
 
 
 def _price(bench: Bench, times: Sequence[float | None]) -> dict[str, tuple[int, float]]:
@@ -317,6 +356,56 @@ def _lookup(
     return {} if database is None else database.lookup(context, [(g.workload, g.residence) for g in groups])
 
 
+def _hints(groups: Sequence[_Group], context: Context, database: Database | None) -> Hints:
+    """What other machines and builds stored of the workloads that lack times."""
+    return {} if database is None else database.hints(context, [(g.workload, g.residence) for g in groups if g.indices])
+
+
+def _with_hints(
+    bench: Bench,
+    groups: Sequence[_Group],
+    hints: Hints,
+    rows: Mapping[tuple[str, str], Mapping[str, Row]],
+    trials: list[Mapping[str, Any]],
+    times: list[float | None],
+    *,
+    is_searched: bool,
+) -> list[_Group]:
+    """Put first what was fast elsewhere, and beside a workload's candidates the points that were fastest there."""
+    hinted = []
+    spaces = bench.spaces if is_searched else []
+    by_workload: dict[str, set[str]] = {}
+    for trial in trials:
+        by_workload.setdefault(trial["workload"], set()).add(trial["candidate"])
+    for group in groups:
+        found = hints.get((group.workload, group.residence), {})
+        known = by_workload[group.workload] | set(rows.get((group.workload, group.residence), ()))
+        for index in hinted_trials(bench, spaces, group.workload, found, known) if spaces else []:
+            trials.append(bench.trial(index))
+            times.append(None)
+            assert index == len(trials) - 1
+            group = replace(group, indices=(*group.indices, index))
+        hinted.append(replace(group, indices=by_hint(group.indices, trials, found)))
+    return hinted
+
+
+def _made_up_rows(
+    groups: Sequence[_Group],
+    declared: int,
+    trials: Sequence[Mapping[str, Any]],
+    times: Sequence[float | None],
+) -> dict[tuple[str, str], dict[str, Row]]:
+    """The measured times of trials that the problem did not have, for the search to know them."""
+    made: dict[tuple[str, str], dict[str, Row]] = {}
+    for group in groups:
+        for i in group.indices:
+            if i >= declared and times[i] is not None:
+                t = trials[i]
+                row = Row(t["candidate"], t["routine"], times[i], t["estimate_us"], 0)
+                made.setdefault((group.workload, group.residence), {})[row.candidate] = row
+    return made
+
+
 def _take_stored(
     groups: list[_Group],
     trials: Sequence[Mapping[str, Any]],
@@ -348,43 +437,8 @@ def _batches(indices: Sequence[int], trials: Sequence[Mapping[str, Any]]) -> Ite
         yield batch
 
 
-def _rows(
-    batch: Sequence[int], found: Sequence[tuple[float | None, int, str]], trials: Sequence[Mapping[str, Any]]
-) -> Iterator[Row]:
-    for i, (time_us, rounds, failure) in zip(batch, found, strict=True):
+def _rows(batch: Sequence[int], found: Sequence[Timing], trials: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    for i, timing in zip(batch, found, strict=True):
         t = trials[i]
-        yield Row(t["candidate"], t["routine"], time_us, t["estimate_us"], rounds, failure)
-
-
-class _Progress(AbstractContextManager["_Progress"]):
-    """A bar that appears after two seconds, and is drawn only between measurements."""
-
-    def __init__(self, name: str, total: int, clock: Callable[[], float]) -> None:
-        self._name = name
-        self._total = total
-        self._clock = clock
-        self._start = clock()
-        self._done = 0
-        self._bar: Any = None
-        self._task: Any = None
-
-    def advance(self, count: int) -> None:
-        self._done += count
-        if self._bar is None:
-            if self._clock() - self._start < _PROGRESS_SECONDS:
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            # No thread of its own: it would run beside what is measured.
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._bar.start()
-            self._task = self._bar.add_task(f"tuning {self._name}".rstrip(), total=self._total)
-        self._bar.update(self._task, completed=self._done, refresh=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        known = (timing.time_us, t["estimate_us"], timing.rounds, timing.failure)
+        yield Row(t["candidate"], t["routine"], *known, timing.spread_us if timing.rounds else None)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from neo.tune.anneal import Point, anneal, pick_batch
 from neo.tune.database import Row
 from neo.tune.features import SpaceBench, point_features
+from neo.tune.timing import Timing
 
 __all__ = ["Search", "SearchBench"]
 
@@ -76,14 +77,12 @@ class Ranker(Protocol):
 
 
 class Race(Protocol):
-    """Measures trials of one workload: (microseconds or None, rounds, why there is no time) of each.
+    """Measures trials of one workload.
 
     The first `known` have a time already, and are there as a yardstick.
     """
 
-    def __call__(
-        self, indices: Sequence[int], residence: str, known: int = 0
-    ) -> Sequence[tuple[float | None, int, str]]: ...
+    def __call__(self, indices: Sequence[int], residence: str, known: int = 0) -> Sequence[Timing]: ...
 
 
 Store = Callable[[str, str, Sequence[Row]], None]
@@ -275,14 +274,15 @@ class Search:
         indices = [self._bench.extend(space, [point])[0] for space, point in points]
         results = race([subject.trial[best[0]], *indices], subject.residence, 1)
         # What disturbed the machine disturbed the best so far as well.
-        again = results[0][0]
+        again = results[0].time_us
         scale = best[1] / again if again else 1.0
         rows = []
-        for point, index, (time_us, rounds, failure) in zip(points, indices, results[1:], strict=True):
-            scaled = None if time_us is None else time_us * scale
+        for point, index, timing in zip(points, indices, results[1:], strict=True):
+            scaled = None if timing.time_us is None else timing.time_us * scale
             self._know(subject, point, scaled, times)
             entry = self._bench.trial(index)
-            rows.append(Row(entry["candidate"], entry["routine"], scaled, entry["estimate_us"], rounds, failure))
+            known = (scaled, entry["estimate_us"], timing.rounds, timing.failure)
+            rows.append(Row(entry["candidate"], entry["routine"], *known, timing.spread_us * scale))
         self.measured += len(points)
         store(subject.workload, subject.residence, rows)
         now = subject.best(subject.spaces)
