@@ -14,11 +14,17 @@ Space::Space(std::vector<Parameter> parameters, const Constraint& allows) : para
     NEO_ASSERT(!p.values.empty(), "parameter ", p.name, " has no values");
     grid *= static_cast<int64_t>(p.values.size());
   }
-  std::vector<int64_t> values(parameters_.size());
+  std::vector<int64_t> values;
+  for (const Parameter& p : parameters_) values.push_back(p.values.front());
+  std::vector<size_t> at(parameters_.size());
   for (int64_t code = 0; code < grid; ++code) {
-    const std::vector<size_t> at = positions(code);
-    for (size_t i = 0; i < at.size(); ++i) values[i] = parameters_[i].values[at[i]];
     if (!allows || allows(values)) codes_.push_back(code);
+    // Counts as positions() reads: the last parameter first.
+    for (size_t i = parameters_.size(); i-- > 0;) {
+      at[i] = at[i] + 1 < parameters_[i].values.size() ? at[i] + 1 : 0;
+      values[i] = parameters_[i].values[at[i]];
+      if (at[i] > 0) break;
+    }
   }
 }
 

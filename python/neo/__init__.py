@@ -22,6 +22,7 @@ from neo.errors import (
 )
 from neo.module import Module, Tensor
 from neo.saved import load
+from neo.tune.sweep import tune
 from neo.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "compile",
     "load",
     "testing",
+    "tune",
 ]
 
 

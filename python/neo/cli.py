@@ -18,9 +18,7 @@ from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
 from neo.report.table import render_table
 from neo.saved import load
-from neo.tune.database import Database, default_path
-from neo.tune.machine import kernels_fingerprint
-from neo.tune.report import ratio_table
+from neo.tune.commands import add_commands, add_database, budget_of
 
 __all__ = ["main"]
 
@@ -72,9 +70,6 @@ def _parser() -> argparse.ArgumentParser:
         )
         add_database(command)
 
-    def add_database(command: argparse.ArgumentParser) -> None:
-        command.add_argument("--database", metavar="FILE", help="where measured times are kept (docs/tuning.md)")
-
     command = add("run", _run, "run a model on arrays from .npy files, or on random ones")
     add_model(command)
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
@@ -104,20 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         help="measure the module beside the selection's total (default: with all nodes)",
     )
     command.add_argument("--html", metavar="FILE", help="write a page of graph, memory and choices")
-    command = add("tune", _tune, "measure what models' nodes may be run by, and keep the times")
-    command.add_argument("models", nargs="*", metavar="model", help="ONNX files")
-    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
-    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
-    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
-    command.add_argument(
-        "--budget", metavar="BUDGET", help="measure each model for at most a time such as 60s, or so many trials"
-    )
-    command.add_argument("--report", action="store_true", help="print how far the models' times are from the estimates")
-    add_database(command)
-    command = add("db", _db, "what the tuning database holds")
-    command.add_argument("action", choices=("summary", "list", "clear"), help="per routine, every row, delete")
-    command.add_argument("--stale", action="store_true", help="clear: only what was measured with other kernels")
-    add_database(command)
+    add_commands(add, _sizes)
     command = add("check", _check, "what of a model neo cannot run; with --accuracy, which node is wrong")
     command.add_argument("model", help="an ONNX file")
     command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")
@@ -154,11 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _budget(text: bool | str) -> bool | int | str:
-    """A time, or a number of trials."""
-    return int(text) if isinstance(text, str) and text.isdigit() else text
-
-
 def _sizes(options: argparse.Namespace) -> dict[str, int]:
     sizes = {}
     for item in options.shape:
@@ -181,7 +158,7 @@ def _compile(options: argparse.Namespace) -> Module:
         target=options.target,
         threads=options.threads,
         shapes=_sizes(options),
-        tune=_budget(options.tune),
+        tune=budget_of(options.tune),
         database=options.database,
     )
 
@@ -339,53 +316,6 @@ def _explain(options: argparse.Namespace) -> None:
         print(refusal)
     if options.html:
         explanation.html(options.html, title=Path(options.model).stem)
-
-
-def _tune(options: argparse.Namespace) -> None:
-    if not options.models:
-        msg = "[cli] tune must be given models. Got none, expected ONNX files"
-        raise ModelError(msg)
-    ratios: dict[str, list[tuple[int, float]]] = {}
-    for model in options.models:
-        module = compile_model(
-            model,
-            target=options.target,
-            threads=options.threads,
-            shapes=_sizes(options),
-            tune=True if options.budget is None else _budget(options.budget),
-            database=options.database,
-        )
-        print(f"{Path(model).name}: {module.tuning}")
-        for routine, ratio in (module.tuning.ratios if module.tuning else {}).items():
-            ratios.setdefault(routine, []).append(ratio)
-    if options.report:
-        rows = [(r, sum(n for n, _ in of), f"{np.median([x for _, x in of]):.2f}") for r, of in sorted(ratios.items())]
-        print(render_table(("routine", "times", "measured / estimated"), rows, right=(1, 2)))
-
-
-def _db(options: argparse.Namespace) -> None:
-    path = Path(options.database) if options.database else default_path()
-    clears = options.action == "clear"
-    if clears and not path.exists():
-        print(f"{path}: no database")
-        return
-    with Database(path, read_only=not clears) as database:
-        if clears:
-            keep = {"kernels": kernels_fingerprint()} if options.stale else None
-            print(f"{path}: {database.clear(keep=keep)} measurements deleted")
-        elif options.action == "summary":
-            print(path)
-            for context, workloads, rows in database.contexts():
-                print(f"  {context}: {rows} measurements of {workloads} workloads")
-            print(ratio_table(database.rows()))
-        else:
-            header = ("context", "constants", "us", "estimate", "rounds", "candidate", "workload")
-            listed = []
-            for c, workload, where, r in database.rows():
-                took = r.failure or f"{r.time_us:.2f}"
-                kind = f"{c.target} x{c.threads} {c.kernels}"
-                listed.append((kind, where, took, f"{r.estimate_us:.2f}", r.rounds, r.candidate, workload))
-            print(render_table(header, listed, right=(2, 3, 4)))
 
 
 def _check(options: argparse.Namespace) -> int:

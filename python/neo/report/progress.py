@@ -26,12 +26,17 @@ class LateProgress(AbstractContextManager["LateProgress"]):
         How much of it there is.
     clock : callable
         Seconds; a test gives its own.
+    is_shown : bool
+        False: there is no bar, wherever the stream leads.
     """
 
-    def __init__(self, text: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, text: str, total: int, clock: Callable[[], float] = time.monotonic, *, is_shown: bool = True
+    ) -> None:
         self._text = text
         self._total = total
         self._clock = clock
+        self._is_shown = is_shown
         self._start = clock()
         self._done = 0
         self._bar: Any = None
@@ -41,7 +46,7 @@ class LateProgress(AbstractContextManager["LateProgress"]):
         """Tell of so much done."""
         self._done += count
         if self._bar is None:
-            if self._clock() - self._start < _SECONDS:
+            if not self._is_shown or self._clock() - self._start < _SECONDS:
                 return
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -346,10 +346,10 @@ class Database:
                 with _transaction(connection):
                     for r in records:
                         row = r.row
-                        values = (self._context(r.context, make=True), number(r.workload), r.residence)
-                        values += (row.candidate, row.routine, row.time_us, row.estimate_us, row.rounds, row.failure)
+                        key = (self._context(r.context, make=True), number(r.workload), r.residence)
+                        told = (row.candidate, row.routine, row.time_us, row.estimate_us, row.rounds, row.failure)
                         count += connection.execute(
-                            _INSERT + where, (*values, r.made, row.spread_us, r.version)
+                            _INSERT + where, (*key, *told, r.made, row.spread_us, r.version)
                         ).rowcount
             except BaseException:
                 self._contexts.clear()

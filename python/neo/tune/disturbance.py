@@ -12,8 +12,9 @@ __all__ = ["Disturbance"]
 # The spread of so many rounds says something; more of it than this share of the time is no property of what runs.
 _ROUNDS = 5
 _SPREAD = 0.25
-# What happens in fewer races than this share passes.
+# What happens in fewer races than this share, or this number, passes.
 _OFTEN = 0.1
+_SOME = 3
 
 
 class Disturbance:
@@ -36,7 +37,7 @@ class Disturbance:
     @property
     def note(self) -> str:
         """What to say of it; empty where there is nothing to say."""
-        if self.disturbed <= _OFTEN * self.races:
+        if self.disturbed < _SOME or self.disturbed <= _OFTEN * self.races:
             return ""
         return (
             f"the machine was disturbed in {self.disturbed} of {self.races} races, so the times are uncertain: "

@@ -58,7 +58,7 @@ def hinted_trials(
     return found
 
 
-def mark_hints(nodes: Sequence[dict[str, Any]], hints: Mapping[tuple[str, str], Hint]) -> None:
+def mark_hints(nodes: Iterable[Any], hints: Mapping[tuple[str, str], Hint]) -> None:
     """Give the choices of a selection's nodes what other machines measured, by (workload, candidate)."""
     for node in nodes:
         for choice in node["choices"]:

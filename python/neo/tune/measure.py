@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -131,6 +131,8 @@ def tune_problem(
     selected: Callable[[], Sequence[int]] | None = None,
     model: CostModel | None = None,
     name: str = "",
+    only: Container[str] | None = None,
+    is_shown: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> Tuning:
     """Put measured times into a problem: those stored, and for the rest those measured now.
@@ -152,11 +154,15 @@ def tune_problem(
         Which schedules to try first; the default is the one that comes with neo.
     name : str
         For the progress bar.
+    only : container of str, optional
+        The workloads that are measured; the default is all.
+    is_shown : bool
+        Whether there is a progress bar.
     clock : callable
         Seconds; a test gives its own.
     """
     trials = list(bench.trials)
-    groups = _groups(trials, bench.residence)
+    groups = [g for g in _groups(trials, bench.residence) if only is None or g.workload in only]
     residences = {g.workload: g.residence for g in groups}
     declared = len(trials)
     times: list[float | None] = [None] * len(trials)
@@ -172,7 +178,9 @@ def tune_problem(
     missing = [g for g in groups if g.indices] if budget is not None else []
     if missing and hints:
         missing = _with_hints(bench, missing, hints, rows, trials, times, is_searched=search is not None)
-    with LateProgress(f"tuning {name}".rstrip(), sum(len(g.indices) for g in missing), clock) as progress:
+    with LateProgress(
+        f"tuning {name}".rstrip(), sum(len(g.indices) for g in missing), clock, is_shown=is_shown
+    ) as progress:
         run.candidates(missing, trials, times, progress)
         if search is not None:
             if made := _made_up_rows(missing, declared, trials, times):
