@@ -281,19 +281,29 @@ class _Sweeping:
         return found[0] if found else None
 
     def _first_tasks(self, context: Context) -> list[Task]:
-        """Every distinct workload once, in the model where it weighs most."""
-        owners: dict[str, int] = {}
-        for k, work in enumerate(self._works):
-            for workload, weight in work.importance.items():
-                if workload not in owners or weight > self._works[owners[workload]].importance[workload]:
-                    owners[workload] = k
+        """Every candidate of every workload once, in the model where the workload weighs most of those that have it."""
+        owners: dict[tuple[str, str], int] = {}
+        weigh = sorted(
+            (
+                (weight, k, workload)
+                for k, work in enumerate(self._works)
+                for workload, weight in work.importance.items()
+            ),
+            key=lambda entry: -entry[0],
+        )
+        for _, k, workload in weigh:
+            for candidate in self._works[k].candidates[workload]:
+                owners.setdefault((workload, candidate), k)
         tasks: list[tuple[float, int, Task]] = []
         for k, work in enumerate(self._works):
-            own = sorted((w for w in work.importance if owners[w] == k), key=lambda w: -work.importance[w])
+            mine = {workload for (workload, _), owner in owners.items() if owner == k and workload in work.importance}
+            own = sorted(mine, key=lambda w: (-work.importance[w], w))
             size = max(1, math.ceil(len(own) / _TASKS))
             for first in range(0, len(own), size):
                 part = own[first : first + size]
-                tasks.append((work.importance[part[0]], len(tasks), self._task(work, part, context)))
+                others = frozenset((w, c) for w in part for c in work.candidates[w] if owners[w, c] != k)
+                task = replace(self._task(work, part, context), others=others)
+                tasks.append((work.importance[part[0]], len(tasks), task))
         return [task for _, _, task in sorted(tasks, key=lambda entry: (-entry[0], entry[1]))]
 
     def _searches(self, context: Context, searched: set[str]) -> list[Task]:

@@ -29,9 +29,11 @@ from neo.tune.measure import tune_problem
 __all__ = ["Result", "Task", "close_child", "graph_text", "measure_task", "read_graph", "serve"]
 
 # Constants up to so many elements travel with a graph: shapes, axes, scales. Larger ones are made up when measured.
-_INLINE = 4096
+_INLINE = 1024
 # Of a child that says nothing for longer, the race hangs.
 _SILENT_SECONDS = 120.0
+# One that has not begun yet imports what it needs, and writes down the problem.
+_STARTING_SECONDS = 600.0
 # A child whose connection closed ends by itself in less, unless it is in the middle of a race.
 _ENDING_SECONDS = 0.5
 
@@ -69,6 +71,8 @@ class Task:
         For all of it.
     known : tuple of (Context, Rows)
         What was measured of the workloads, and in which context; elsewhere it is a hint.
+    others : frozenset of (str, str)
+        Workloads and candidates that another task measures.
     suspects : frozenset of (str, str)
         Workloads and candidates that race with nobody: the process ended while they were measured.
     """
@@ -80,6 +84,7 @@ class Task:
     trials: int = 0
     seconds: float = math.inf
     known: tuple[tuple[Context, Rows], ...] = ()
+    others: frozenset[tuple[str, str]] = frozenset()
     suspects: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -110,6 +115,9 @@ class _Kept:
         for where, (workload, residence, rows) in self._task.known:
             if where == context and (workload, residence) in found:
                 found[workload, residence].update({row.candidate: row for row in rows})
+        for (workload, _), known in found.items():
+            for candidate in (c for w, c in self._task.others if w == workload):
+                known.setdefault(candidate, Row(candidate, "", None, 0.0, 0, "another task measures it"))
         return found
 
     def hints(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Hint]]:
@@ -301,7 +309,7 @@ def _supervise(task: Task) -> Result:
         try:
             connection.send(replace(task, seconds=end - time.monotonic()))
             while True:
-                if not connection.poll(_SILENT_SECONDS):
+                if not connection.poll(_STARTING_SECONDS if racing is None else _SILENT_SECONDS):
                     reason = f"hung for {_SILENT_SECONDS:.0f} s"
                     break
                 kind, *message = connection.recv()
