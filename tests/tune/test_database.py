@@ -4,10 +4,11 @@ import dataclasses
 import sqlite3
 import subprocess
 import sys
+import time
 
 import neo
 import pytest
-from neo.tune import Database, Row, Verdict, default_path
+from neo.tune import Database, Record, Row, Verdict, default_path
 from neo.tune.machine import Context, kernels_fingerprint, machine_fingerprint
 
 from .conftest import HERE
@@ -170,3 +171,179 @@ def test_kernels_go_by_their_content(monkeypatch, tmp_path):
         seen.add(kernels_fingerprint())
     kernels_fingerprint.cache_clear()
     assert len(seen) == 2
+
+
+OLD = """
+CREATE TABLE contexts (
+  id INTEGER PRIMARY KEY,
+  machine TEXT NOT NULL, kernels TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL,
+  UNIQUE (machine, kernels, target, threads)
+);
+CREATE TABLE workloads (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE measurements (
+  context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
+  workload INTEGER NOT NULL REFERENCES workloads(id) ON DELETE CASCADE,
+  residence TEXT NOT NULL, candidate TEXT NOT NULL, routine TEXT NOT NULL, time_us REAL, estimate_us REAL NOT NULL,
+  rounds INTEGER NOT NULL, failure TEXT NOT NULL, made REAL NOT NULL,
+  PRIMARY KEY (context, workload, residence, candidate)
+) WITHOUT ROWID;
+CREATE TABLE verdicts (
+  context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
+  digest TEXT NOT NULL, default_us REAL NOT NULL, tuned_us REAL NOT NULL, made REAL NOT NULL,
+  PRIMARY KEY (context, digest)
+) WITHOUT ROWID;
+INSERT INTO contexts VALUES (1, 'a machine', 'some kernels', 'avx2', 2);
+INSERT INTO workloads VALUES (1, 'w');
+INSERT INTO measurements VALUES (1, 1, 'shared', 'cpu:float32/fast{a=1} X -> Y', 'cpu:float32/fast', 2.5, 3.0, 9, '', 5.0);
+PRAGMA application_id = 1852141428;
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def old(path):
+    """A file as the first version made it."""
+    connection = sqlite3.connect(path)
+    connection.executescript(OLD)
+    connection.close()
+    return path
+
+
+def test_a_file_of_the_first_version_is_migrated_when_it_is_written(old):
+    with Database(old) as database:
+        assert look(database) == {ROW.candidate: ROW}
+        database.store(HERE, "v", "shared", [ROW])
+        assert [r.version for r in database.records()] == [neo.__version__, ""]
+    with Database(old) as database:
+        assert len(list(database.rows())) == 2
+
+
+def test_a_file_of_the_first_version_is_read_as_it_is(old):
+    before = old.read_bytes()
+    with Database(old, read_only=True) as database:
+        assert look(database) == {ROW.candidate: ROW}
+        assert [(r.made, r.version) for r in database.records()] == [(5.0, "")]
+        assert database.hints(dataclasses.replace(HERE, threads=1), [("w", "shared")])
+    assert old.read_bytes() == before
+
+
+def test_a_damaged_file_is_refused_before_anything_is_written(path):
+    with Database(path) as database:
+        for i in range(200):
+            database.store(HERE, f"workload {i}", "shared", [ROW])
+    damaged = bytearray(path.read_bytes())
+    damaged[-8192:-4096] = b"\xa5" * 4096
+    path.write_bytes(damaged)
+    with pytest.raises(neo.ResourceError, match=r"^\[database\] the tuning database must be"):
+        Database(path)
+    assert path.read_bytes() == damaged
+
+
+def test_a_row_says_when_which_version_and_how_far_its_rounds_spread(database):
+    spread = dataclasses.replace(ROW, spread_us=0.25)
+    before = time.time()
+    database.store(HERE, "w", "shared", [spread])
+    (record,) = database.records()
+    assert (record.row, record.version) == (spread, neo.__version__)
+    assert before - 1 <= record.made <= time.time() + 1
+
+
+def test_hints_are_what_other_contexts_measured_and_the_nearest_counts(database):
+    def at(us, **context):
+        database.store(dataclasses.replace(HERE, **context), "w", "shared", [dataclasses.replace(ROW, time_us=us)])
+
+    def hint():
+        found = database.hints(HERE, [("w", "shared"), ("v", "shared")])
+        return found["w", "shared"][ROW.candidate].time_us if found else None
+
+    at(1.0)
+    assert hint() is None, "this context's times are no hints"
+    at(9.0, machine="far", threads=8)
+    assert hint() == 9.0
+    at(7.0, machine="alike")
+    assert hint() == 7.0
+    at(5.0, kernels="an earlier build", threads=1)
+    assert hint() == 5.0
+    at(4.0, kernels="an earlier build")
+    assert hint() == 4.0
+    at(8.0, machine="alike too")
+    assert hint() == 4.0
+    at(None, kernels="another build")
+    assert hint() == 4.0, "a failure is no hint"
+
+
+def test_merging_keeps_the_later_of_two_measurements_and_leaves_the_sources(tmp_path):
+    late, early = dataclasses.replace(ROW, time_us=1.0), dataclasses.replace(ROW, time_us=2.0)
+    stored = [("a", early, 10.0, 1.0), ("b", late, 20.0, 2.0)]
+    for name, row, made, tuned_us in stored:
+        with Database(tmp_path / name) as database:
+            database.add([Record(HERE, "w", "shared", row, made, "1.0")])
+            database.add([Record(HERE, name, "shared", row, made, "1.0")])
+            database.store_verdict(HERE, name, Verdict(3.0, tuned_us))
+    for order in ("ab", "ba"):
+        with Database(tmp_path / order) as merged:
+            for name in order:
+                with Database(tmp_path / name, read_only=True) as source:
+                    merged.merge(source)
+                    assert merged.merge(source) == 0, "a second time there is nothing new"
+            assert look(merged) == {ROW.candidate: late}
+            assert len(list(merged.rows())) == 3
+            assert [merged.verdict(HERE, name).tuned_us for name in "ab"] == [1.0, 2.0]
+    with Database(tmp_path / "a", read_only=True) as source:
+        assert len(list(source.rows())) == 2
+
+
+def test_adding_is_all_or_nothing(database):
+    def records():
+        yield Record(HERE, "w", "shared", ROW, 1.0, "")
+        raise ValueError("the file ends here")
+
+    with pytest.raises(ValueError, match="the file ends here"):
+        database.add(records())
+    assert list(database.rows()) == []
+    database.store(HERE, "w", "shared", [ROW])
+
+
+def test_pruning_deletes_what_is_old_or_behind(database):
+    rows = [dataclasses.replace(ROW, candidate=f"c{i}", time_us=us) for i, us in enumerate([3.0, 1.0, None, 2.0])]
+    for workload in "wv":
+        database.add(Record(HERE, workload, "shared", row, 100.0 + i, "") for i, row in enumerate(rows))
+    assert database.prune(before=102.0) == 4
+    assert set(look(database)) == {"c2", "c3"}
+    assert database.prune(best=1) == 2
+    assert set(look(database)) == {"c3"}
+    assert database.prune(before=1e9) == 2
+    assert database.contexts() == []
+
+
+SLOW_FILE_SYSTEM = """
+import sqlite3
+whole = sqlite3.connect
+sqlite3.connect = lambda name, **options: whole(name + "&vfs=unix-dotfile", **options)
+"""
+
+
+def test_a_file_system_without_shared_memory_is_shared_all_the_same(path):
+    command = [sys.executable, "-c", SLOW_FILE_SYSTEM + STORE_MANY, str(path)]
+    processes = [subprocess.Popen([*command, str(n)]) for n in range(2)]
+    assert [p.wait() for p in processes] == [0, 0]
+    with Database(path, read_only=True) as database:
+        assert database.contexts() == [(HERE, 40, 40)]
+        assert database._rows("PRAGMA journal_mode") == [("delete",)]
+
+
+def test_a_folder_that_is_read_only_can_be_read(path, monkeypatch):
+    with Database(path) as database:
+        database.store(HERE, "w", "shared", [ROW])
+    whole = sqlite3.connect
+
+    def connect(name, **options):
+        if "immutable" not in name:
+            raise sqlite3.OperationalError("unable to open database file")
+        return whole(name, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with Database(path, read_only=True) as database:
+        assert look(database) == {ROW.candidate: ROW}
+    with pytest.raises(neo.ResourceError, match="unable to open"):
+        Database(path)

@@ -1,9 +1,11 @@
 """Which times are measured, kept and put where the estimates were."""
 
+import dataclasses
 import math
 
+import neo
 import pytest
-from neo.tune import Budget, Database, tune_problem
+from neo.tune import Budget, Database, Row, tune_problem
 
 from .conftest import HERE, FakeBench, trial
 
@@ -162,3 +164,96 @@ def test_a_long_run_shows_its_progress_between_measurements(monkeypatch, capsys)
     assert "tuning net" in shown.err
     assert "3/3" in shown.err
     assert shown.out == ""
+
+
+def test_nothing_is_shown_where_that_is_not_wanted_or_seen(monkeypatch, capsys):
+    import rich.console
+
+    for is_terminal, is_shown in ((True, False), (False, True)):
+        monkeypatch.setattr(rich.console.Console, "is_terminal", is_terminal)
+        bench = FakeBench([trial(w, w, 10) for w in "uvw"], dict.fromkeys("uvw", 1.0), seconds_each=1.5)
+        tune_problem(bench, HERE, None, budget=Budget(), is_shown=is_shown, clock=bench.clock)
+        assert capsys.readouterr() == ("", "")
+
+
+class Restless(FakeBench):
+    """Every race of `disturbed` spreads by half."""
+
+    disturbed = ()
+
+    def measure(self, indices, residence, seconds=None):
+        found = super().measure(indices, residence, seconds)
+        spread = 0.5 if self.trials[indices[0]]["workload"] in self.disturbed else 0.02
+        return [(us, rounds, why, spread * us) for us, rounds, why, _ in found]
+
+
+@pytest.mark.parametrize(("disturbed", "told"), [("", False), ("uv", False), ("uvw", True), ("uvwx", True)])
+def test_a_disturbed_machine_is_told(disturbed, told):
+    trials = [trial(w, f"{c}{w}", 10) for w in "stuvwx" for c in "ab"]
+    bench = Restless(trials, {t["candidate"]: 1.0 for t in trials})
+    bench.disturbed = disturbed
+    note = tune(bench).note
+    assert (f"disturbed in {len(disturbed)} of 6 races" in note) == told
+    assert told or note == ""
+
+
+def test_one_restless_contender_is_no_disturbance():
+    trials = [trial(w, f"{c}{w}", 10) for w in "uvwx" for c in "abc"]
+
+    class OneRestless(FakeBench):
+        def measure(self, indices, residence, seconds=None):
+            found = super().measure(indices, residence, seconds)
+            return [(us, n, why, 0.5 if k == 0 else 0.0) for k, (us, n, why, _) in enumerate(found)]
+
+    assert tune(OneRestless(trials, {t["candidate"]: 1.0 for t in trials})).note == ""
+
+
+def test_the_spread_is_kept(database):
+    bench = Restless([trial("u", "a", 10)], {"a": 2.0})
+    tune(bench, database)
+    assert [row.spread_us for _, _, _, row in database.rows()] == [pytest.approx(0.04)]
+
+
+def test_what_was_fast_elsewhere_is_tried_first_and_is_no_measurement(database):
+    elsewhere = dataclasses.replace(HERE, machine="elsewhere")
+    trials = [trial("u", c, 10) for c in "abc"]
+    times = {"a": 30.0, "b": 20.0, "c": 10.0}
+    database.store(elsewhere, "u", "shared", [Row("c", "c", 5.0, 10, 9), Row("b", "b", 7.0, 10, 9)])
+    bench = FakeBench(trials, times)
+    done = tune(bench, database, trials=1)
+    assert [c[0] for c in bench.calls] == [["c"]]
+    assert (done.measured, done.stored) == (1, 0)
+    assert {key: hint.time_us for key, hint in done.hints.items()} == {("u", "c"): 5.0, ("u", "b"): 7.0}
+    bench = FakeBench(trials, times)
+    tune(bench, database, seconds=None)
+    assert bench.priced == {"a": (10.0, False), "b": (10.0, False), "c": (10.0, True)}
+
+
+@pytest.mark.parametrize("is_well_again", [False, True])
+def test_a_database_that_fails_loses_nothing_that_can_be_kept_later(database, monkeypatch, is_well_again):
+    trials = [trial(w, w, 10 - k) for k, w in enumerate("uvw")]
+    bench = FakeBench(trials, dict.fromkeys("uvw", 1.0))
+    store = database.store
+    calls = []
+
+    def failing(*arguments):
+        calls.append(arguments[1])
+        if len(calls) == 1 or not is_well_again:
+            raise neo.ResourceError("[database] the disk is full\nHint: free some")
+        store(*arguments)
+
+    monkeypatch.setattr(database, "store", failing)
+    done = tune(bench, database)
+    assert (done.measured, bench.priced["w"]) == (3, (1.0, True)), "the times are used all the same"
+    assert ("3 times could not be kept: [database] the disk is full" in done.note) == (not is_well_again)
+    assert len(list(database.rows())) == (3 if is_well_again else 0)
+    assert len(calls) == (4 if is_well_again else 2), (
+        "a database that waits for a lock is not waited for again and again"
+    )
+
+
+def test_only_the_wanted_workloads_are_measured():
+    bench = FakeBench([trial("u", "a", 10), trial("v", "b", 10)], {"b": 10.0})
+    tune_problem(bench, HERE, None, budget=Budget(), only=("v",), clock=bench.clock)
+    assert [c[0] for c in bench.calls] == [["b"]]
+    assert bench.priced == {"a": (10.0, False), "b": (10.0, True)}
