@@ -25,7 +25,7 @@ from neo.tune.machine import Context
 from neo.tune.search import Race, Search, SearchBench
 from neo.tune.timing import Timing
 
-__all__ = ["Tuning", "routine_ratios", "tune_problem"]
+__all__ = ["Group", "Tuning", "list_groups", "routine_ratios", "tune_problem"]
 
 # A candidate that is expected to take so many times the best of its workload, and this much longer, is left alone.
 _HOPELESS = 10.0
@@ -113,7 +113,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """The trials of one workload, and where their constants lie when a model calls them."""
 
     workload: str
@@ -162,7 +162,7 @@ def tune_problem(
         Seconds; a test gives its own.
     """
     trials = list(bench.trials)
-    groups = [g for g in _groups(trials, bench.residence) if only is None or g.workload in only]
+    groups = [g for g in list_groups(trials, bench.residence) if only is None or g.workload in only]
     residences = {g.workload: g.residence for g in groups}
     declared = len(trials)
     times: list[float | None] = [None] * len(trials)
@@ -246,7 +246,7 @@ class _Run:
 
     def candidates(
         self,
-        groups: Sequence[_Group],
+        groups: Sequence[Group],
         trials: Sequence[Mapping[str, Any]],
         times: list[float | None],
         progress: LateProgress,
@@ -339,7 +339,7 @@ def problem_digest(bench: Bench, choices: Sequence[int], limits: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[_Group]:
+def list_groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[Group]:
     """By workload, those left out for which a measurement would change nothing."""
     by_workload: dict[str, list[int]] = {}
     for i, t in enumerate(trials):
@@ -353,32 +353,32 @@ def _groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[_Group]
         # Where fetching constants takes no time, it does not matter from where.
         counts = packed / _MEMORY_RATE > _COUNTS * best
         where = "shared" if residence == "memory" and not counts else residence
-        groups.append(_Group(workload, where, kept, best * max(trials[i]["weight"] for i in kept)))
+        groups.append(Group(workload, where, kept, best * max(trials[i]["weight"] for i in kept)))
     return groups
 
 
 def _lookup(
-    groups: Sequence[_Group], context: Context, database: Database | None
+    groups: Sequence[Group], context: Context, database: Database | None
 ) -> dict[tuple[str, str], dict[str, Row]]:
     """What is stored of the groups' workloads."""
     return {} if database is None else database.lookup(context, [(g.workload, g.residence) for g in groups])
 
 
-def _hints(groups: Sequence[_Group], context: Context, database: Database | None) -> Hints:
+def _hints(groups: Sequence[Group], context: Context, database: Database | None) -> Hints:
     """What other machines and builds stored of the workloads that lack times."""
     return {} if database is None else database.hints(context, [(g.workload, g.residence) for g in groups if g.indices])
 
 
 def _with_hints(
     bench: Bench,
-    groups: Sequence[_Group],
+    groups: Sequence[Group],
     hints: Hints,
     rows: Mapping[tuple[str, str], Mapping[str, Row]],
     trials: list[Mapping[str, Any]],
     times: list[float | None],
     *,
     is_searched: bool,
-) -> list[_Group]:
+) -> list[Group]:
     """Put first what was fast elsewhere, and beside a workload's candidates the points that were fastest there."""
     hinted = []
     spaces = bench.spaces if is_searched else []
@@ -398,7 +398,7 @@ def _with_hints(
 
 
 def _made_up_rows(
-    groups: Sequence[_Group],
+    groups: Sequence[Group],
     declared: int,
     trials: Sequence[Mapping[str, Any]],
     times: Sequence[float | None],
@@ -415,7 +415,7 @@ def _made_up_rows(
 
 
 def _take_stored(
-    groups: list[_Group],
+    groups: list[Group],
     trials: Sequence[Mapping[str, Any]],
     found: Mapping[tuple[str, str], Mapping[str, Row]],
     times: list[float | None],
