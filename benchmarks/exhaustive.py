@@ -104,6 +104,9 @@ class Network:
             if group is None:
                 continue
             size = self._bench.space_size(number)
+            # The only point of a space is a candidate.
+            if size < 2:
+                continue
             expected_us = min((trials[t]["estimate_us"] for t in entry["trials"]), default=0.0)
             seconds = size * 2 * (2 * expected_us + _BESIDE_US) * 1e-6
             self.spaces.append(Subspace(number, entry["workload"], group.residence, entry["routine"], size, seconds))

@@ -22,6 +22,7 @@ class HintBench(Protocol):
     @property
     def spaces(self) -> Sequence[Mapping[str, Any]]: ...
     def trial(self, index: int) -> Mapping[str, Any]: ...
+    def space_size(self, space: int) -> int: ...
     def find(self, space: int, candidate: str) -> int | None: ...
     def extend(self, space: int, points: Sequence[int]) -> list[int]: ...
 
@@ -46,6 +47,9 @@ def hinted_trials(
             continue
         for space, entry in enumerate(spaces):
             if entry["workload"] != workload or not candidate.startswith(entry["routine"]):
+                continue
+            # The only point of a space is a candidate.
+            if bench.space_size(space) < 2:
                 continue
             point = bench.find(space, candidate)
             if point is None:
