@@ -1,10 +1,11 @@
 """The search over spaces, on synthetic costs whose minimum is known."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
-from neo.tune import Budget, Database, tune_problem
+from neo.tune import Budget, Database, Row, tune_problem
 from neo.tune.features import ROUTINES
 
 from .conftest import HERE, FakeBench, trial
@@ -223,3 +224,21 @@ def test_the_model_learns_from_every_batch():
     done = tune(bench, model=model)
     assert sum(n for _, n, _ in model.added) == done.measured - 1
     assert {g for g, _, _ in model.added} == {"v shared"}
+
+
+def test_the_best_points_of_another_machine_are_measured_with_the_candidates(tmp_path):
+    elsewhere = dataclasses.replace(HERE, machine="elsewhere")
+    with Database(tmp_path / "tuning.db") as database:
+        for point, us in ((3, 50.0), (431, 2.0), (7, 40.0)):
+            database.store(elsewhere, "v", "shared", [Row(SpaceBench.text(point), ROUTINE, us, 10.0, 9)])
+        bench = SpaceBench({"v": valley(431)})
+        done = tune(bench, database, trials=3)
+        (first, _, _), *_ = bench.calls
+        assert {bench.trials[i]["candidate"] for i in first} == {SpaceBench.text(p) for p in (0, 431, 7)}
+        assert bench.trials[first[0]]["candidate"] == SpaceBench.text(431), "the fastest there comes first"
+        assert done.measured == 3
+        assert bench.best("v") == pytest.approx(60)
+        kept = {row.candidate for c, _, _, row in database.rows() if c == HERE}
+        assert len(kept) == 3
+        again = tune(SpaceBench({"v": valley(431)}), database, trials=1)
+        assert again.stored == 3

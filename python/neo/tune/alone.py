@@ -21,6 +21,15 @@ _here = threading.RLock()
 _depth = 0
 
 
+def _forget() -> None:
+    """After a fork nobody here measures."""
+    global _here, _depth
+    _here, _depth = threading.RLock(), 0
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def lock_path() -> Path:
     """The file whose lock a measurement holds: of this machine, not of a home folder that several share."""
     return Path(tempfile.gettempdir()) / "neo-measuring.lock"
