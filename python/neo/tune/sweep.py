@@ -255,10 +255,12 @@ class _Sweeping:
         return self._start + self._budget.seconds - time.monotonic()
 
     def _goes_on(self) -> bool:
-        self._out_of_time = self._out_of_time or self._seconds_left() <= 0 or self._measured >= self._budget.trials
+        self._out_of_time = self._out_of_time or self._seconds_left() <= 0
+        tried = self._measured + self._failed
+        self._out_of_time = self._out_of_time or tried >= self._budget.trials
         return not self._out_of_time and not self._is_cancelled()
 
-    def _task(self, work: _Work, workloads: Sequence[str], context: Context | None, trials: int = 0) -> Task:
+    def _task(self, work: _Work, workloads: Sequence[str], context: Context | None) -> Task:
         known: tuple[tuple[Context, Rows], ...] = ()
         if context is not None:
             keys = [(workload, residence) for workload in workloads for residence in _RESIDENCES]
@@ -270,7 +272,7 @@ class _Sweeping:
                 for key, candidates in hints.items()
                 for candidate, hint in candidates.items()
             )
-        return Task(work.text, tuple(workloads), self._target, self._threads, trials, math.inf, known)
+        return Task(work.text, tuple(workloads), self._target, self._threads, known=known)
 
     def _probe(self) -> Context | None:
         """What a worker is: what is stored for it need not be measured."""
@@ -302,7 +304,8 @@ class _Sweeping:
             for first in range(0, len(own), size):
                 part = own[first : first + size]
                 others = frozenset((w, c) for w in part for c in work.candidates[w] if owners[w, c] != k)
-                task = replace(self._task(work, part, context), others=others)
+                count = sum(len(work.candidates[w]) for w in part) - len(others)
+                task = replace(self._task(work, part, context), others=others, most=count)
                 tasks.append((work.importance[part[0]], len(tasks), task))
         return [task for _, _, task in sorted(tasks, key=lambda entry: (-entry[0], entry[1]))]
 
@@ -335,17 +338,19 @@ class _Sweeping:
             batches = math.ceil(math.log2(max(1.0, _PRIOR * share / _WORTHWHILE)) - known_points / _BATCH)
             if workload not in searched and batches > 0:
                 searched.add(workload)
-                tasks.append(self._task(work, (workload,), context, batches * _BATCH))
+                most = batches * _BATCH
+                tasks.append(replace(self._task(work, (workload,), context), trials=most, most=most))
         return tasks
 
     def _run(self, tasks: Sequence[Task], text: str, contexts: list[Context] | None = None) -> None:
         """Do tasks, and keep what comes back."""
         with LateProgress(text, len(tasks)) as progress:
-            waiting = list(tasks)
+            waiting = self._allot(tasks)
             if self._executor is not None:
                 waiting = self._submit(waiting, progress, contexts)
             for task in waiting:
-                if not self._goes_on():
+                if self._seconds_left() <= 0 or self._is_cancelled():
+                    self._goes_on()
                     return
                 self._take(self._local(task), contexts)
                 progress.advance(1)
@@ -357,10 +362,21 @@ class _Sweeping:
             return str(error)
 
     def _limited(self, task: Task) -> Task:
-        trials = task.trials
-        if not math.isinf(self._budget.trials):
-            trials = min(trials, max(0, int(self._budget.trials - self._measured)))
-        return replace(task, seconds=max(0.0, self._seconds_left()), trials=trials)
+        return replace(task, seconds=max(0.0, self._seconds_left()))
+
+    def _allot(self, tasks: Sequence[Task]) -> list[Task]:
+        """Share the trials that are left among tasks, the first ones first."""
+        if math.isinf(self._budget.trials):
+            return list(tasks)
+        left = self._budget.trials - self._measured - self._failed
+        allotted = []
+        for task in tasks:
+            most = min(task.most, left)
+            self._out_of_time = self._out_of_time or most < task.most
+            if most > 0 or not task.workloads:
+                allotted.append(replace(task, most=most))
+                left -= most
+        return allotted
 
     def _submit(self, tasks: Sequence[Task], progress: LateProgress, contexts: list[Context] | None) -> list[Task]:
         """Give tasks to the executor; those that are left when a pool of processes broke."""
@@ -385,7 +401,7 @@ class _Sweeping:
                         continue
                     self._take(future.result() if error is None else _reason(error), contexts)
                     progress.advance(1)
-                if not self._goes_on():
+                if self._seconds_left() <= 0 or self._is_cancelled():
                     # What has begun goes on to its end, which its own limit brings.
                     pending = {future for future in pending if not future.cancel()}
         except BaseException:

@@ -67,6 +67,8 @@ class Task:
         Of the team that measures.
     trials : int
         Points of each workload's spaces to measure at most; 0: only its candidates.
+    most : float
+        Times that may be measured, of all workloads together.
     seconds : float
         For all of it.
     known : tuple of (Context, Rows)
@@ -82,6 +84,7 @@ class Task:
     target: str
     threads: int
     trials: int = 0
+    most: float = math.inf
     seconds: float = math.inf
     known: tuple[tuple[Context, Rows], ...] = ()
     others: frozenset[tuple[str, str]] = frozenset()
@@ -109,6 +112,7 @@ class _Kept:
     def __init__(self, task: Task, send: Send) -> None:
         self._task = task
         self._send = send
+        self.count = 0
 
     def lookup(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Row]]:
         found: dict[tuple[str, str], dict[str, Row]] = {key: {} for key in keys}
@@ -129,6 +133,7 @@ class _Kept:
         return found
 
     def store(self, _context: Context, workload: str, residence: str, rows: Sequence[Row]) -> None:
+        self.count += len(rows)
         self._send(("rows", workload, residence, tuple(rows)))
 
 
@@ -180,7 +185,8 @@ def _measure(task: Task, send: Send) -> Result:
     context = Context.here(task.target, native.threads)
     send(("context", context))
     bench = _Watched(native, task, send)
-    kept: Any = _Kept(task, send)
+    store = _Kept(task, send)
+    kept: Any = store
     end = time.monotonic() + task.seconds
     measured = stored = 0
     notes: list[str] = []
@@ -188,14 +194,14 @@ def _measure(task: Task, send: Send) -> Result:
     for workload in task.workloads:
         with alone():
             left = end - time.monotonic()
-            if left <= 0:
+            if left <= 0 or store.count >= task.most:
                 out_of_time = True
                 break
             done = tune_problem(
                 bench,
                 context,
                 kept,
-                budget=Budget(seconds=left, trials=task.trials or math.inf),
+                budget=Budget(seconds=left, trials=min(task.trials or math.inf, task.most - store.count)),
                 selected=functools.partial(bench.fastest, workload) if task.trials else None,
                 only=(workload,),
                 is_shown=False,
@@ -307,7 +313,8 @@ def _supervise(task: Task) -> Result:
         connection = _child.started()
         racing: tuple[str, list[tuple[str, str, str, float]]] | None = None
         try:
-            connection.send(replace(task, seconds=end - time.monotonic()))
+            tried = sum(len(found) for _, _, found in rows)
+            connection.send(replace(task, seconds=end - time.monotonic(), most=task.most - tried))
             while True:
                 if not connection.poll(_STARTING_SECONDS if racing is None else _SILENT_SECONDS):
                     reason = f"hung for {_SILENT_SECONDS:.0f} s"
