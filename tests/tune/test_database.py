@@ -270,6 +270,9 @@ def test_hints_are_what_other_contexts_measured_and_the_nearest_counts(database)
     assert hint() == 4.0
     at(None, kernels="another build")
     assert hint() == 4.0, "a failure is no hint"
+    near = dataclasses.replace(HERE, kernels="an earlier build")
+    database.store(near, "w", "memory", [dataclasses.replace(ROW, time_us=1.5)])
+    assert hint() == 4.0, "constants lay elsewhere"
 
 
 def test_merging_keeps_the_later_of_two_measurements_and_leaves_the_sources(tmp_path):

@@ -22,6 +22,8 @@ __all__ = ["Database", "Hint", "Record", "Row", "Verdict", "default_path"]
 _APPLICATION_ID = 0x6E656F74
 _VERSION = 2
 _BUSY_SECONDS = 30.0
+# Contexts that are asked for hints: every build that was ever used has one.
+_ASKED = 4
 
 _SCHEMA = """
 CREATE TABLE contexts (
@@ -45,7 +47,6 @@ CREATE TABLE measurements (
   version TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (context, workload, residence, candidate)
 ) WITHOUT ROWID;
-CREATE INDEX measurements_by_workload ON measurements (workload);
 CREATE TABLE verdicts (
   context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
   digest TEXT NOT NULL,
@@ -60,7 +61,6 @@ _MIGRATIONS = {
     1: """
 ALTER TABLE measurements ADD COLUMN spread_us REAL;
 ALTER TABLE measurements ADD COLUMN version TEXT NOT NULL DEFAULT '';
-CREATE INDEX measurements_by_workload ON measurements (workload);
 """
 }
 # What makes a file of an older version, which may not be written, look like one of this version.
@@ -289,34 +289,34 @@ class Database:
     def hints(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Hint]]:
         """What is stored for each (workload, residence) in other contexts, by candidate.
 
-        Of several, that of the nearest: this machine's earlier builds, then machines that run the same instruction
-        set on as many threads, then those where constants lay in the same place; of equals, the latest.
+        The nearest few contexts are asked: this machine's earlier builds, then machines that run the same instruction
+        set on as many threads; of equals, the latest. The first that has a candidate counts, and of its times that
+        with constants in the same place.
         """
         found: dict[tuple[str, str], dict[str, Hint]] = {}
         if self._connection is None:
             return found
         query = (
-            "SELECT candidate, time_us, residence = ?, made, machine, kernels, target, threads "
-            "FROM measurements JOIN contexts ON contexts.id = context "
-            "WHERE workload = (SELECT id FROM workloads WHERE text = ?) AND time_us IS NOT NULL"
+            "SELECT candidate, time_us FROM measurements WHERE context = ? "
+            "AND workload = (SELECT id FROM workloads WHERE text = ?) AND time_us IS NOT NULL "
+            "ORDER BY residence != ?"
         )
         with self._errors():
+            others = [
+                (number, Context(*other))
+                for number, *other in self._connection.execute(
+                    "SELECT id, machine, kernels, target, threads FROM contexts"
+                )
+            ]
+            others = [(number, other) for number, other in others if other != context]
+            others.sort(key=lambda entry: (_nearness(context, entry[1]), entry[0]), reverse=True)
             for workload, residence in keys:
-                nearest: dict[str, tuple[tuple[object, ...], Hint]] = {}
-                for candidate, us, same_place, made, *other in self._connection.execute(query, (residence, workload)):
-                    where = Context(*other)
-                    if where == context:
-                        continue
-                    near = (
-                        where.machine == context.machine,
-                        (where.target, where.threads) == (context.target, context.threads),
-                        same_place,
-                        made,
-                    )
-                    if candidate not in nearest or near > nearest[candidate][0]:
-                        nearest[candidate] = near, Hint(us, where)
-                if nearest:
-                    found[workload, residence] = {candidate: hint for candidate, (_, hint) in nearest.items()}
+                hints: dict[str, Hint] = {}
+                for number, other in others[:_ASKED]:
+                    for candidate, us in self._connection.execute(query, (number, workload, residence)):
+                        hints.setdefault(candidate, Hint(us, other))
+                if hints:
+                    found[workload, residence] = hints
         return found
 
     def store(self, context: Context, workload: str, residence: str, rows: Sequence[Row]) -> None:
@@ -475,6 +475,11 @@ class Database:
             connection.execute("VACUUM")
         self._contexts.clear()
         return int(before - after)
+
+
+def _nearness(context: Context, other: Context) -> tuple[bool, bool]:
+    alike = (other.target, other.threads) == (context.target, context.threads)
+    return other.machine == context.machine, alike
 
 
 @contextlib.contextmanager
