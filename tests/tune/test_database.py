@@ -350,3 +350,30 @@ def test_a_folder_that_is_read_only_can_be_read(path, monkeypatch):
         assert look(database) == {ROW.candidate: ROW}
     with pytest.raises(neo.ResourceError, match="unable to open"):
         Database(path)
+
+
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(database, path):
+    database.store(HERE, "w", "shared", [ROW])
+    pages = database._connection.execute("PRAGMA page_count").fetchone()[0]
+    database._connection.execute(f"PRAGMA max_page_count = {pages}")
+    many = [dataclasses.replace(ROW, candidate=f"{i} {'long ' * 50}") for i in range(200)]
+    with pytest.raises(neo.ResourceError, match=r"^\[database\] .* disk is full - at "):
+        database.store(HERE, "v", "shared", many)
+    assert look(database) == {ROW.candidate: ROW}
+    database._connection.execute("PRAGMA max_page_count = 100000")
+    database.store(HERE, "v", "shared", many)
+    assert len(look(database, workload="v")) == 200
+
+
+def test_a_lock_that_stays_is_one_clear_error_and_one_that_goes_is_waited_for(path, monkeypatch):
+    monkeypatch.setattr(sys.modules["neo.tune.database"], "_BUSY_SECONDS", 0.2)
+    with Database(path) as database:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(neo.ResourceError, match=r"^\[database\] .* locked - at "):
+            database.store(HERE, "w", "shared", [ROW])
+        assert look(database) == {}, "reading goes on"
+        other.execute("COMMIT")
+        other.close()
+        database.store(HERE, "w", "shared", [ROW])
+        assert look(database) == {ROW.candidate: ROW}
