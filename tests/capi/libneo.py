@@ -17,7 +17,7 @@ from neo import _native
 
 from tests.capi.values import pack, unpack
 
-__all__ = ["ROOT", "answers_of", "c_compiler", "cmake", "compile_program", "prefix", "run", "sanitizers"]
+__all__ = ["ROOT", "answers_of", "c_compiler", "cmake", "compile_program", "prefix", "run", "sanitizers", "tool"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,19 +37,20 @@ def _build() -> Path:
     return pytest.skip("the build folder is absent (./test makes build/venv)")
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """Return the path of a program, or skip the test."""
     found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     return found or pytest.skip(f"{name} is not installed")
 
 
 def cmake() -> str:
     """Return the path of CMake."""
-    return _tool("cmake")
+    return tool("cmake")
 
 
 def c_compiler() -> str:
     """Return the path of the C compiler."""
-    return _tool(os.environ.get("CC", "cc"))
+    return tool(os.environ.get("CC", "cc"))
 
 
 @functools.cache
