@@ -89,7 +89,9 @@ def compile_program(source: Path, *flags: str) -> Path:
     return program
 
 
-def answers_of(modules: Sequence[tuple[Path, list[list[Any]]]], folder: Path, threads: int = 2) -> list[list[list[Any]]]:
+def answers_of(
+    modules: Sequence[tuple[Path, list[list[Any]]]], folder: Path, threads: int = 2
+) -> list[list[list[Any]]]:
     """Give the outputs that a C program has of each saved module, one list for each list of inputs."""
     given, answered = [], []
     for number, (_, cases) in enumerate(modules):
