@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ import neo
 import numpy as np
 import pytest
 
-from tests.capi.libneo import ROOT, c_compiler, cmake, prefix, run, sanitizers, tool
+from tests.capi.libneo import ROOT, c_compiler, cmake, prefix, run, sanitizers, scratch, tool
 
 DEMO = Path(neo.__file__).parent / "demo"
 
@@ -29,7 +30,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path], 
     return folder / "digits.neo", paths, np.concatenate([module(image[None]) for image in images])
 
 
-def build(example: str, folder: Path) -> Path:
+@functools.cache
+def build(example: str) -> Path:
+    folder = scratch() / example
     flags = " ".join(sanitizers())
     run(
         [
@@ -45,9 +48,9 @@ def top_five(scores: np.ndarray) -> list[str]:
     return [f"{i} {scores[i]:.6f}" for i in np.argsort(-scores, kind="stable")[:5]]
 
 
-def test_the_example_in_c(digits: tuple[Path, list[Path], np.ndarray], tmp_path: Path) -> None:
+def test_the_example_in_c(digits: tuple[Path, list[Path], np.ndarray]) -> None:
     module, images, answers = digits
-    built = build("c", tmp_path / "build")
+    built = build("c")
     for program in ("classify", "classify_static"):
         for image, scores in zip(images, answers, strict=True):
             assert run([built / program, module, image]).splitlines() == top_five(scores)
@@ -56,9 +59,9 @@ def test_the_example_in_c(digits: tuple[Path, list[Path], np.ndarray], tmp_path:
     assert "libneo" not in run([tool("readelf"), "-d", built / "classify_static"])
 
 
-def test_the_example_in_cpp(digits: tuple[Path, list[Path], np.ndarray], tmp_path: Path) -> None:
+def test_the_example_in_cpp(digits: tuple[Path, list[Path], np.ndarray]) -> None:
     module, images, answers = digits
-    program = build("cpp", tmp_path / "build") / "classify"
+    program = build("cpp") / "classify"
     lines = run([program, module, *images]).splitlines()
     assert lines == [
         f"{path}: {scores.argmax()} {scores.max():.6f}" for path, scores in zip(images, answers, strict=True)
@@ -66,7 +69,7 @@ def test_the_example_in_cpp(digits: tuple[Path, list[Path], np.ndarray], tmp_pat
 
 
 def test_an_example_says_what_is_wrong(digits: tuple[Path, list[Path], np.ndarray], tmp_path: Path) -> None:
-    program = build("cpp", tmp_path / "build") / "classify"
+    program = build("cpp") / "classify"
     (tmp_path / "short.raw").write_bytes(bytes(8))
     shown = run([program, digits[0], tmp_path / "short.raw"])
     assert "bytes must be those of the shape. Got 8, expected 256 for float32[1,1,8,8] - at input 'image'" in shown
