@@ -41,7 +41,51 @@ Isa detect_isa() {
 #endif
 }
 
+// The tiers that have kernels of their own, and whether this build has them.
+struct Kernels {
+  Isa isa;
+  bool is_built;
+};
+constexpr Kernels kKernels[] = {
+#ifdef NEO_HAVE_SCALAR
+    {kIsaScalar, true},
+#else
+    {kIsaScalar, false},
+#endif
+#ifdef NEO_HAVE_AVX2
+    {kIsaAvx2, true},
+#else
+    {kIsaAvx2, false},
+#endif
+#ifdef NEO_HAVE_AVX512
+    {kIsaAvx512, true},
+#else
+    {kIsaAvx512, false},
+#endif
+#ifdef NEO_HAVE_NEON
+    {kIsaNeon, true},
+#else
+    {kIsaNeon, false},
+#endif
+};
+
 }  // namespace
+
+bool has_kernels(Isa isa) {
+  bool is_built = false;
+  for (const Kernels& kernels : kKernels) {
+    if (kernels.isa.is_subset_of(isa)) is_built = kernels.is_built;
+  }
+  return is_built;
+}
+
+std::string built_isa_names() {
+  std::string names;
+  for (const Kernels& kernels : kKernels) {
+    if (kernels.is_built) names += str(names.empty() ? "" : " or ", isa_name(kernels.isa));
+  }
+  return names;
+}
 
 Span<const IsaTier> all_isa_tiers() {
   return {kTiers, std::ssize(kTiers)};
