@@ -323,16 +323,19 @@ class AffinePointwiseRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<AffinePointwiseStep>(*read_affine(*candidate.workload, nullptr), candidate, target, packed);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Routine> make_affine_pointwise_routine() {
-  return std::make_unique<AffinePointwiseRoutine>();
-}
+NEO_DEFINE_ROUTINE(affine_pointwise, AffinePointwiseRoutine)
 
 }  // namespace neo

@@ -227,8 +227,13 @@ class ChainRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<ChainStep>(*read_chain(*candidate.workload, nullptr), candidate, target, packed);
   }
 
@@ -269,13 +274,16 @@ class ChainRoutine final : public Routine {
 std::unique_ptr<Routine> make_depthwise_pointwise_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/depthwise_pointwise", ChainForm{false, true});
 }
+NEO_DEFINE_STEP(depthwise_pointwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_pointwise_depthwise_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/pointwise_depthwise", ChainForm{true, false});
 }
+NEO_DEFINE_STEP(pointwise_depthwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_inverted_residual_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/inverted_residual", ChainForm{true, true});
 }
+NEO_DEFINE_STEP(inverted_residual, ChainRoutine)
 
 }  // namespace neo

@@ -160,8 +160,13 @@ class FirstLayerRoutine final : public ConvRoutine {
     return first_layer_loops(problem, plan_of(problem, candidate.schedule, target));
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
     return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
@@ -212,8 +217,6 @@ class FirstLayerRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_nchw_routine() {
-  return std::make_unique<FirstLayerRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_nchw, FirstLayerRoutine)
 
 }  // namespace neo

@@ -129,8 +129,13 @@ class DirectRoutine final : public ConvRoutine {
         problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
                                         direct_schedule(candidate.schedule, target.lanes()), tiles_of(target), packed);
@@ -169,8 +174,6 @@ class DirectRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_nchwc_routine() {
-  return std::make_unique<DirectRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_nchwc, DirectRoutine)
 
 }  // namespace neo

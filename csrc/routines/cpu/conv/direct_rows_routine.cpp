@@ -199,8 +199,13 @@ class DirectRowsRoutine final : public ConvRoutine {
     return rows_loops(problem, plan_of(problem, candidate.schedule, target), NEO_PICK_TIER(target.isa, tile_kernels)());
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectRowsSchedule schedule = rows_schedule(candidate.schedule, target.lanes());
     return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
@@ -239,8 +244,6 @@ class DirectRowsRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_rows_routine() {
-  return std::make_unique<DirectRowsRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_rows, DirectRowsRoutine)
 
 }  // namespace neo

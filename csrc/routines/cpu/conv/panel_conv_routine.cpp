@@ -191,8 +191,13 @@ class PanelConvRoutine final : public ConvRoutine {
     return c;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<PanelConvStep>(
         problem, ConvArguments::of(candidate, problem, target), panel_schedule(candidate.schedule, target.lanes()),
@@ -258,8 +263,6 @@ class PanelConvRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_panel_conv_routine() {
-  return std::make_unique<PanelConvRoutine>();
-}
+NEO_DEFINE_ROUTINE(panel_conv, PanelConvRoutine)
 
 }  // namespace neo

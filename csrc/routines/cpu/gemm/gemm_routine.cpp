@@ -293,8 +293,13 @@ class GemmRoutine final : public Routine {
     return gemm_loops(plan_of(problem, candidate.schedule, target), problem.packs_b(), GemmKernels::of(target).tiles);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     const GemmSchedule schedule = gemm_schedule(candidate.schedule, target.lanes(), problem.packs_b());
     return std::make_unique<GemmStep>(candidate, problem, schedule, target, packed);
@@ -336,8 +341,6 @@ class GemmRoutine final : public Routine {
 
 }  // namespace
 
-void add_gemm_routines(RoutineTable& table) {
-  table.add(std::make_unique<GemmRoutine>());
-}
+NEO_DEFINE_ROUTINE(gemm, GemmRoutine)
 
 }  // namespace neo

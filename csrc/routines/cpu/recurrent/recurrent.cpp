@@ -510,8 +510,13 @@ class RecurrentRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
                                            RecurrentKernels::of(target), target.threads, packed);
   }
@@ -519,8 +524,6 @@ class RecurrentRoutine final : public Routine {
 
 }  // namespace
 
-void add_recurrent_routines(RoutineTable& table) {
-  table.add(std::make_unique<RecurrentRoutine>());
-}
+NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
 
 }  // namespace neo
