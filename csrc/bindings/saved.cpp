@@ -4,6 +4,7 @@
 #include "bindings/bindings.h"
 #include "ops/op.h"
 #include "runtime/module.h"
+#include "saved/compact.h"
 
 namespace neo::python {
 namespace {
@@ -41,6 +42,16 @@ void bind_saved(py::module_& m) {
         return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads), saved.target, saved.notes);
       },
       py::arg("source"), py::arg("threads"), "(module, machine, notes) of a path or of bytes");
+  m.def(
+      "compact_module",
+      [](const std::string& path) {
+        const FileBytes file = map_file(path);
+        const SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
+        const CompactModule compact = write_compact(saved, file);
+        const py::bytes plan(reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size());
+        return py::make_tuple(plan, compact.makers, compact.families, saved.target.name, isa_name(saved.target.isa));
+      },
+      py::arg("path"), "(plan, makers of its steps, families of its references, target, tier) of a saved module");
 }
 
 }  // namespace neo::python

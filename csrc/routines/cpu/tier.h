@@ -24,6 +24,10 @@
 #define NEO_TIER_NEON(isa, function)
 #endif
 
+#ifdef NEO_ONLY_TIER
+// A build of one tier: `isa` must contain it.
+#define NEO_PICK_TIER(isa, function) (static_cast<void>(isa), &::neo::NEO_ONLY_TIER::function)
+#else
 #define NEO_PICK_TIER(isa, function)                                 \
   ([](::neo::Isa wanted_isa) -> decltype(&::neo::scalar::function) { \
     NEO_TIER_AVX512(wanted_isa, function)                            \
@@ -31,6 +35,7 @@
     NEO_TIER_NEON(wanted_isa, function)                              \
     return &::neo::scalar::function;                                 \
   }(isa))
+#endif
 
 // Declares a kernel in the namespace of every tier: NEO_DECLARE_TIERS(void f(int)).
 #define NEO_DECLARE_TIERS(...) \
