@@ -119,7 +119,7 @@ class Writer {
     bytes_.insert(bytes_.end(), p, p + size);
   }
 
-  static void add_members(const Graph& graph, PartStep& part) {
+  void add_members(const Graph& graph, PartStep& part) {
     std::map<const Value*, int> numbers;
     const auto number_of = [&](const Value* value) {
       if (!value) return -1;
@@ -128,12 +128,20 @@ class Writer {
       return it->second;
     };
     for (const auto& node : graph.nodes()) {
+      if (node->op == "Conv") add_form(*node);
       PartNode& member = part.nodes.emplace_back();
       member.op = node->op;
       member.attrs.assign(node->attrs.begin(), node->attrs.end());
       for (const Value* v : node->inputs) member.inputs.push_back(number_of(v));
       for (const Value* v : node->outputs) member.outputs.push_back(number_of(v));
     }
+  }
+
+  void add_form(const Node& node) {
+    const Dim width = node.inputs[1]->shape().dims().back();
+    const std::vector<int64_t> strides = node.ints_attr("strides", {1});
+    if (width.is_constant() && width.value() < 8 && strides.back() <= 2)
+      out_.depthwise_forms |= 1u << (width.value() + 8 * (strides.back() - 1));
   }
 
   int maker_of(std::string_view routine) {

@@ -8,6 +8,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/step_cost.h"
 
@@ -143,7 +144,7 @@ Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed
 }
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 DirectSchedule schedule_of(const Target& target) {

@@ -6,13 +6,14 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/depthwise_cost.h"
 #include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
 namespace {
 
 ChainKernels kernels_of(const Target& target) {
-  return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
+  return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
 }
 
 int64_t flops_of(const ChainShape& s) {

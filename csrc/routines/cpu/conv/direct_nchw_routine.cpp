@@ -1,6 +1,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -11,7 +12,7 @@ namespace {
 constexpr int64_t kMostInputChannels = 16;
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes) {

@@ -6,13 +6,14 @@
 #include "routines/cpu/conv/direct_nchwc.h"
 #include "routines/cpu/conv/direct_nchwc_space.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
 namespace {
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {

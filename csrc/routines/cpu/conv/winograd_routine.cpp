@@ -6,6 +6,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/winograd.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -46,7 +47,7 @@ struct Kernels {
   const TileKernels& tiles;
 
   static Kernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, winograd_kernels)(), NEO_PICK_TIER(target.isa, tile_kernels)()};
+    return {NEO_PICK_TIER(target.isa, winograd_kernels)(), tile_kernels_of(target.isa)};
   }
 };
 

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "routines/cpu/gemm/gemm_problem.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -19,7 +20,7 @@ struct GemmKernels {
   const PackKernels& pack;
 
   static GemmKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)()};
+    return {tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)()};
   }
 };
 
