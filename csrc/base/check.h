@@ -1,12 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace neo {
 
@@ -31,35 +29,12 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// What operator<< of a stream writes.
-void append_text(std::string& out, int64_t x);
-void append_text(std::string& out, uint64_t x);
-void append_text(std::string& out, double x);
-template <class T>
-void append_text(std::string& out, const T& x) {
-  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    out += std::string_view(x);
-  } else if constexpr (std::is_integral_v<T> && sizeof(T) == 1 && !std::is_same_v<T, bool>) {
-    out += static_cast<char>(x);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    append_text(out, static_cast<double>(x));
-  } else if constexpr (std::is_unsigned_v<T>) {
-    append_text(out, static_cast<uint64_t>(x));
-  } else if constexpr (std::is_integral_v<T>) {
-    append_text(out, static_cast<int64_t>(x));
-  } else {
-    std::ostringstream stream;
-    stream << x;
-    out += stream.str();
-  }
-}
-
-// Concatenates its arguments as operator<< writes them.
+// Concatenates its arguments with operator<<.
 template <class... Args>
 std::string str(const Args&... args) {
-  std::string out;
-  (append_text(out, args), ...);
-  return out;
+  std::ostringstream out;
+  (out << ... << args);
+  return out.str();
 }
 
 // Throws neo::Error with the message "[where] text". The text follows docs/errors.md:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ def built(model: Path, folder: Path, *options: str) -> Export:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     cache = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     run([cmake(), "-S", folder, "-B", folder / "build", *generator, *cache, *options])
-    run([cmake(), "--build", folder / "build", "-j2"])
+    run([cmake(), "--build", folder / "build", "-j2"], env={**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"})
     return done
 
 

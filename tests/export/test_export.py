@@ -32,6 +32,13 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def library(digits: Path) -> Path:
+    """The demo's network, exported and built."""
+    built(digits, digits.parent / "out")
+    return digits.parent / "out"
+
+
 def same_from_c(module: neo.Module, folder: Path, cases: list[list[Any]], launcher: tuple[str, ...] = ()) -> None:
     names = [t.name for t in module.inputs]
     for case, got in zip(cases, answers(folder, cases, launcher), strict=True):
@@ -40,19 +47,14 @@ def same_from_c(module: neo.Module, folder: Path, cases: list[list[Any]], launch
             assert_same(value, expected[name], name)
 
 
-def test_the_demo_gives_the_same_bits_with_the_program_that_libneo_has(digits: Path, tmp_path: Path) -> None:
-    done = built(digits, tmp_path / "out")
-    assert done.target == neo.load(digits).target
+def test_the_demo_gives_the_same_bits_with_the_program_that_libneo_has(digits: Path, library: Path) -> None:
     images = demo.images()[0]
-    same_from_c(neo.load(digits), tmp_path / "out", [[images], [images[:1]], [images[:7]]])
-    printed = run([tmp_path / "out" / "build" / "example", digits])
-    assert "float32" in printed
+    same_from_c(neo.load(digits), library, [[images], [images[:1]], [images[:7]]])
+    assert "float32" in run([library / "build" / "example", digits])
 
 
-def test_the_model_is_in_the_library(digits: Path, tmp_path: Path) -> None:
-    built(digits, tmp_path / "out")
-    program = link(Path(__file__).parent / "embedded.c", tmp_path / "out")
-    (tmp_path / "out" / "model.neo").unlink()
+def test_the_model_is_in_the_library(digits: Path, library: Path, tmp_path: Path) -> None:
+    program = link(Path(__file__).parent / "embedded.c", library)
     images = demo.images()[0]
     (tmp_path / "given").write_bytes(images.tobytes())
     run([program, tmp_path / "given", tmp_path / "answered", str(len(images))])
@@ -60,8 +62,7 @@ def test_the_model_is_in_the_library(digits: Path, tmp_path: Path) -> None:
     assert got.tobytes() == neo.load(digits)(images).tobytes()
 
 
-def test_another_module_is_refused_in_one_line(digits: Path, tmp_path: Path) -> None:
-    built(digits, tmp_path / "out", "-DNEO_EMBED=OFF")
+def test_another_module_is_refused_in_one_line(digits: Path, library: Path, tmp_path: Path) -> None:
     whole = digits.read_bytes()
     other = tmp_path / "other.neo"
     neo.compile(MODELS["network"].SerializeToString()).save(other)
@@ -70,9 +71,10 @@ def test_another_module_is_refused_in_one_line(digits: Path, tmp_path: Path) -> 
     shorter.write_bytes(whole[:-64])
     for path in (other, changed, shorter):
         with pytest.raises(AssertionError, match=r"the module that it was exported from\. Got another - at .*\.neo"):
-            run([tmp_path / "out" / "build" / "example", path])
+            run([library / "build" / "example", path])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["control", "words"])
 def test_branches_loops_sequences_and_strings(name: str, tmp_path: Path) -> None:
     module = neo.compile(MODELS[name].SerializeToString(), threads=2)
@@ -81,6 +83,7 @@ def test_branches_loops_sequences_and_strings(name: str, tmp_path: Path) -> None
     same_from_c(module, tmp_path / "out", [list(feeds_of(name).values())])
 
 
+@pytest.mark.slow
 def test_recurrent_layers_of_any_length(tmp_path: Path) -> None:
     module = neo.compile(recurrent(), threads=2)
     module.save(tmp_path / "m.neo")
@@ -152,6 +155,7 @@ def test_command_line(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "the folder must be empty" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cross_compiled_for_arm(tmp_path: Path) -> None:
     compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64")
     if not compiler or not emulator:
