@@ -30,6 +30,7 @@ set_target_properties(neo PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSI
 # What a program names beside libneo.a.
 set(NEO_STATIC_LIBRARIES stdc++ m pthread ${CMAKE_DL_LIBS})
 file(RELATIVE_PATH prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" prefix "${prefix}")
 list(TRANSFORM NEO_STATIC_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE private_libraries)
 list(JOIN private_libraries " " private_libraries)
 configure_file("${PROJECT_SOURCE_DIR}/cmake/neo.pc.in" "${PROJECT_BINARY_DIR}/neo.pc" @ONLY)
@@ -48,3 +49,13 @@ install(FILES "${PROJECT_SOURCE_DIR}/csrc/capi/neo.h" "${PROJECT_SOURCE_DIR}/csr
 install(FILES "${PROJECT_BINARY_DIR}/neo.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT runtime)
 install(FILES "${PROJECT_BINARY_DIR}/neoConfig.cmake" "${PROJECT_BINARY_DIR}/neoConfigVersion.cmake"
   DESTINATION "${package}" COMPONENT runtime)
+
+# The wheel has the shared library and the headers inside the package, where python -m neo.config finds them. A wheel
+# holds no links, so the file has the name that programs look for.
+set(wheel neo)
+install(FILES $<TARGET_FILE:neo> DESTINATION "${wheel}/${CMAKE_INSTALL_LIBDIR}" RENAME libneo.so.${abi_version}
+  COMPONENT wheel)
+install(FILES "${PROJECT_SOURCE_DIR}/csrc/capi/neo.h" "${PROJECT_SOURCE_DIR}/csrc/capi/neo.hpp"
+  DESTINATION "${wheel}/${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT wheel)
+install(FILES "${PROJECT_BINARY_DIR}/neoConfig.cmake" "${PROJECT_BINARY_DIR}/neoConfigVersion.cmake"
+  DESTINATION "${wheel}/${package}" COMPONENT wheel)

@@ -41,22 +41,51 @@ Isa detect_isa() {
 #endif
 }
 
-// What a build without some tiers must not be asked for: it would take a weaker kernel where a stronger one was meant.
-constexpr Isa built_isa() {
-  uint32_t left_out = 0;
-#if defined(__x86_64__) && !defined(NEO_HAVE_AVX2)
-  left_out |= kIsaAvx2.features();
+// The tiers that have kernels of their own, and whether this build has them.
+struct Kernels {
+  Isa isa;
+  bool is_built;
+};
+constexpr Kernels kKernels[] = {
+#ifdef NEO_HAVE_SCALAR
+    {kIsaScalar, true},
+#else
+    {kIsaScalar, false},
 #endif
-#if defined(__x86_64__) && !defined(NEO_HAVE_AVX512)
-  left_out |= kIsaAvx512Vnni.features() & ~kIsaAvx2.features();
+#ifdef NEO_HAVE_AVX2
+    {kIsaAvx2, true},
+#else
+    {kIsaAvx2, false},
 #endif
-#if defined(__aarch64__) && !defined(NEO_HAVE_NEON)
-  left_out |= kIsaNeon.features();
+#ifdef NEO_HAVE_AVX512
+    {kIsaAvx512, true},
+#else
+    {kIsaAvx512, false},
 #endif
-  return Isa(~left_out);
-}
+#ifdef NEO_HAVE_NEON
+    {kIsaNeon, true},
+#else
+    {kIsaNeon, false},
+#endif
+};
 
 }  // namespace
+
+bool has_kernels(Isa isa) {
+  bool is_built = false;
+  for (const Kernels& kernels : kKernels) {
+    if (kernels.isa.is_subset_of(isa)) is_built = kernels.is_built;
+  }
+  return is_built;
+}
+
+std::string built_isa_names() {
+  std::string names;
+  for (const Kernels& kernels : kKernels) {
+    if (kernels.is_built) names += str(names.empty() ? "" : " or ", isa_name(kernels.isa));
+  }
+  return names;
+}
 
 Span<const IsaTier> all_isa_tiers() {
   return {kTiers, std::ssize(kTiers)};
@@ -96,8 +125,7 @@ Isa detected_isa() {
 
 Isa host_isa() {
   const std::string cap = knob_string(Knob::MaxIsa);
-  const Isa own = detected_isa() & built_isa();
-  return cap.empty() ? own : own & parse_isa(cap, get_knob_info(Knob::MaxIsa).name);
+  return cap.empty() ? detected_isa() : detected_isa() & parse_isa(cap, get_knob_info(Knob::MaxIsa).name);
 }
 
 Isa isa_from_cpuid(const CpuidBits& bits) {

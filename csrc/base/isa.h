@@ -70,9 +70,14 @@ Isa parse_isa(std::string_view name, std::string_view where = "isa");
 // What this CPU and its operating system support; found out once.
 Isa detected_isa();
 
-// detected_isa(), less the tiers that this build was made without (NEO_ISA of CMake) and what NEO_MAX_ISA does not
-// contain. A cap of another architecture leaves scalar.
+// detected_isa(), less what NEO_MAX_ISA does not contain. A cap of another architecture leaves scalar.
 Isa host_isa();
+
+// Whether this build has the kernels that a plan for `isa` was made with: those of the strongest tier in it. NEO_ISA of
+// CMake leaves tiers out.
+bool has_kernels(Isa isa);
+// "scalar or avx2 or avx512": the tiers whose kernels this build has.
+std::string built_isa_names();
 
 // The registers that say what an x86-64 CPU supports.
 struct CpuidBits {

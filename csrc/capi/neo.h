@@ -2,8 +2,9 @@
  * neo.h: load and run saved modules (.neo) from C. docs/deploy.md is the guide.
  *
  * Every function that can fail returns 0, or -1 and leaves a line for neo_last_error(); on -1 nothing is written to
- * where results go. No function throws, exits, prints, installs a signal handler or opens another file than the one
- * that it is given. Every function may be called from any thread at any time, also on the same handle.
+ * where results go. No function throws, exits, prints, installs a signal handler, or opens another file than the one
+ * that it is given (beside what /proc and /sys say of the processors). Every function may be called from any thread at
+ * any time, also on the same handle.
  *
  * A handle is given out by a function with a result `T** name` and taken back by the function named release. A handle
  * that was released or never given out, and NULL, are refused with -1; releasing NULL does nothing. What was running on

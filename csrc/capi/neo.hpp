@@ -17,6 +17,8 @@
 #include "neo.h"
 
 namespace neo {
+// In a program, neo::Module; to the linker, no class of libneo.a.
+inline namespace face {
 
 class Error : public std::runtime_error {
  public:
@@ -238,6 +240,7 @@ class Module {
   Handle handle_;
 };
 
+}  // namespace face
 }  // namespace neo
 
 #endif

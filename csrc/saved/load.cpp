@@ -37,6 +37,10 @@ Target read_target(const Json& json) {
   NEO_CHECK(target.isa.is_subset_of(host_isa()), Unsupported, "load",
             "a saved module must be for an instruction set that runs here. Got ", isa_name(target.isa), ", expected ",
             isa_name(host_isa()), " or weaker\nHint: compile the model for target \"cpu:", isa_name(host_isa()), "\".");
+  NEO_CHECK(has_kernels(target.isa), Unsupported, "load",
+            "a saved module must be for an instruction set that this library was built for. Got ", isa_name(target.isa),
+            ", expected ", built_isa_names(),
+            "\nHint: compile the model for that, or build the library with its tier (NEO_ISA of CMake).");
   constexpr int64_t kMaxBytes = int64_t{1} << 46;
   target.threads = static_cast<int>(json.at("threads").as_int(1, 4096));
   target.gflops_per_thread = positive(json.at("gflops_per_thread"));

@@ -1,7 +1,7 @@
 /*
- * answer THREADS (MODULE GIVEN ANSWERED)...: runs saved modules on the cases in the files GIVEN and writes what they give
- * to the files ANSWERED, both as tests/capi/values.py has them. Every case is run by neo_call; where all outputs are tensors
- * of numbers also by neo_run, which must give the same bytes.
+ * answer THREADS (MODULE GIVEN ANSWERED)...: runs saved modules on the cases in the files GIVEN and writes what they
+ * give to the files ANSWERED, both as tests/capi/values.py has them. Every case is run by neo_call; where all outputs
+ * are tensors of numbers also by neo_run, which must give the same bytes.
  */
 #include <neo.h>
 #include <stdio.h>
@@ -79,7 +79,9 @@ static void write_bytes(FILE* file, const void* data, size_t bytes) {
   fwrite(zeros, 1, (8 - bytes % 8) % 8, file);
 }
 
-static void write_number(FILE* file, int64_t number) { write_bytes(file, &number, sizeof number); }
+static void write_number(FILE* file, int64_t number) {
+  write_bytes(file, &number, sizeof number);
+}
 
 static void write_value(FILE* file, const neo_tensor* value) {
   write_number(file, value->kind);

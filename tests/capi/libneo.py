@@ -17,18 +17,35 @@ from neo import _native
 
 from tests.capi.values import pack, unpack
 
-__all__ = ["ROOT", "answers_of", "c_compiler", "cmake", "compile_program", "prefix", "run", "sanitizers"]
+__all__ = [
+    "ROOT",
+    "answers_of",
+    "build_folder",
+    "c_compiler",
+    "cmake",
+    "compile_program",
+    "prefix",
+    "run",
+    "sanitizers",
+    "scratch",
+    "tool",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @functools.cache
-def _scratch() -> tempfile.TemporaryDirectory[str]:
+def _kept() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="neo-capi-")
 
 
+def scratch() -> Path:
+    """Return a folder that lives as long as this process."""
+    return Path(_kept().name)
+
+
 @functools.cache
-def _build() -> Path:
+def build_folder() -> Path:
     """Find the build folder that this extension module comes from."""
     extension = Path(_native._neo.__file__).resolve()
     for folder in (*extension.parents, ROOT / "build" / "venv"):
@@ -37,25 +54,26 @@ def _build() -> Path:
     return pytest.skip("the build folder is absent (./test makes build/venv)")
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """Return the path of a program, or skip the test."""
     found = shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     return found or pytest.skip(f"{name} is not installed")
 
 
 def cmake() -> str:
     """Return the path of CMake."""
-    return _tool("cmake")
+    return tool("cmake")
 
 
 def c_compiler() -> str:
     """Return the path of the C compiler."""
-    return _tool(os.environ.get("CC", "cc"))
+    return tool(os.environ.get("CC", "cc"))
 
 
 @functools.cache
 def sanitizers() -> list[str]:
     """Return the flags that a program needs to run with a build of these sanitizers."""
-    for line in (_build() / "CMakeCache.txt").read_text().splitlines():
+    for line in (build_folder() / "CMakeCache.txt").read_text().splitlines():
         if line.startswith("NEO_SANITIZE:") and not line.endswith("="):
             return [f"-fsanitize={line.partition('=')[2]}", "-g"]
     return []
@@ -73,22 +91,24 @@ def run(command: Sequence[str | Path], **options: Any) -> str:
 @functools.cache
 def prefix() -> Path:
     """Install the component `runtime` once and return where."""
-    folder = Path(_scratch().name) / "prefix"
-    run([cmake(), "--install", _build(), "--component", "runtime", "--prefix", folder])
+    folder = scratch() / "prefix"
+    run([cmake(), "--install", build_folder(), "--component", "runtime", "--prefix", folder])
     return folder
 
 
 @functools.cache
 def compile_program(source: Path, *flags: str) -> Path:
     """Compile one C file with the installed library."""
-    program = Path(_scratch().name) / source.stem
+    program = scratch() / source.stem
     warnings = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
     library = [f"-I{prefix() / 'include'}", f"-L{prefix() / 'lib'}", f"-Wl,-rpath,{prefix() / 'lib'}"]
     run([c_compiler(), "-O1", *warnings, *sanitizers(), source, "-o", program, *library, "-lneo", *flags])
     return program
 
 
-def answers_of(modules: Sequence[tuple[Path, list[list[Any]]]], folder: Path, threads: int = 2) -> list[list[list[Any]]]:
+def answers_of(
+    modules: Sequence[tuple[Path, list[list[Any]]]], folder: Path, threads: int = 2
+) -> list[list[list[Any]]]:
     """Give the outputs that a C program has of each saved module, one list for each list of inputs."""
     given, answered = [], []
     for number, (_, cases) in enumerate(modules):

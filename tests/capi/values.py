@@ -20,10 +20,35 @@ TENSOR, SEQUENCE, NONE = 0, 1, 3
 STRING = 24
 
 # In the order of neo_dtype.
-DTYPES = (
-    "undefined float64 float32 float16 bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-    "float4_e2m1fn int64 int32 int16 int8 int4 int2 uint64 uint32 uint16 uint8 uint4 uint2 bool string complex64 complex128"
-).split()
+DTYPES = [
+    "undefined",
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "int4",
+    "int2",
+    "uint64",
+    "uint32",
+    "uint16",
+    "uint8",
+    "uint4",
+    "uint2",
+    "bool",
+    "string",
+    "complex64",
+    "complex128",
+]
 
 
 def pack(cases: Iterable[Sequence[Any]]) -> bytes:

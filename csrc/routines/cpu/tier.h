@@ -2,8 +2,8 @@
 
 #include "base/isa.h"
 
-// NEO_PICK_TIER(isa, function): &<tier>::function of the strongest tier in this build that `isa` contains. The function
-// must be declared in the namespace of every tier.
+// NEO_PICK_TIER(isa, function): &<tier>::function of the strongest tier that `isa` contains, where has_kernels(isa).
+// The function must be declared in the namespace of every tier.
 
 #ifdef NEO_HAVE_AVX512
 #define NEO_TIER_AVX512(isa, function) \
@@ -24,18 +24,24 @@
 #define NEO_TIER_NEON(isa, function)
 #endif
 
-#ifdef NEO_ONLY_TIER
-// A build of one tier: `isa` must contain it.
-#define NEO_PICK_TIER(isa, function) (static_cast<void>(isa), &::neo::NEO_ONLY_TIER::function)
+// The last of them needs no test.
+#if defined(NEO_HAVE_SCALAR)
+#define NEO_TIER_LAST(function) return &::neo::scalar::function
+#elif defined(NEO_HAVE_AVX2)
+#define NEO_TIER_LAST(function) return &::neo::avx2::function
+#elif defined(NEO_HAVE_AVX512)
+#define NEO_TIER_LAST(function) return &::neo::avx512::function
 #else
+#define NEO_TIER_LAST(function) return &::neo::neon::function
+#endif
+
 #define NEO_PICK_TIER(isa, function)                                 \
   ([](::neo::Isa wanted_isa) -> decltype(&::neo::scalar::function) { \
     NEO_TIER_AVX512(wanted_isa, function)                            \
     NEO_TIER_AVX2(wanted_isa, function)                              \
     NEO_TIER_NEON(wanted_isa, function)                              \
-    return &::neo::scalar::function;                                 \
+    NEO_TIER_LAST(function);                                         \
   }(isa))
-#endif
 
 // Declares a kernel in the namespace of every tier: NEO_DECLARE_TIERS(void f(int)).
 #define NEO_DECLARE_TIERS(...) \
