@@ -1,13 +1,14 @@
 #include "capi/errors.h"
 #include "capi/modules.h"
-#include "capi/neo_embedded.h"
+#include "capi/neo.h"
 #include "saved/file_bytes.h"
 
 // model.S
 extern "C" const std::byte neo_embedded_begin[];
 extern "C" const std::byte neo_embedded_end[];
 
-int neo_load_embedded(int threads, neo_module** module) {
+// As in neo_embedded.h, which programs include.
+extern "C" NEO_API int neo_load_embedded(int threads, neo_module** module) {
   using namespace neo::capi;  // NOLINT: what follows is the face of this namespace
   return guarded([&] {
     check_pointer(module, "neo_load_embedded", "module");

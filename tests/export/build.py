@@ -26,7 +26,10 @@ def built(model: Path, folder: Path, *options: str) -> Export:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     cache = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     run([cmake(), "-S", folder, "-B", folder / "build", *generator, *cache, *options])
-    run([cmake(), "--build", folder / "build", "-j2"], env={**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"})
+    run(
+        [cmake(), "--build", folder / "build", "-j2"],
+        env={**os.environ, "CCACHE_BASEDIR": str(folder), "CCACHE_NOHASHDIR": "1"},
+    )
     return done
 
 

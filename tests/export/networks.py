@@ -29,11 +29,18 @@ class _Builder:
         self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
-    def conv(self, x: str, src: int, dst: int, kernel: int, *, stride: int = 1, group: int = 1, clip: bool = True) -> str:
+    def conv(
+        self, x: str, src: int, dst: int, kernel: int, *, stride: int = 1, group: int = 1, clip: bool = True
+    ) -> str:
         weight = self.weight((dst, src // group, kernel, kernel), (2 / (src // group * kernel**2)) ** 0.5)
         pads, strides = [kernel // 2] * 4, [stride] * 2
         x = self.node(
-            "Conv", [x, weight, self.weight((dst,), 0.1)], group=group, kernel_shape=[kernel] * 2, pads=pads, strides=strides
+            "Conv",
+            [x, weight, self.weight((dst,), 0.1)],
+            group=group,
+            kernel_shape=[kernel] * 2,
+            pads=pads,
+            strides=strides,
         )
         return self.node("Clip", [x, "zero", "six"]) if clip else x
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from neo import _neo
+from neo import _native
 from neo.errors import ResourceError
 
 __all__ = ["needed_files", "root"]
@@ -32,7 +32,7 @@ def root() -> Path:
 @functools.cache
 def _graph() -> dict[str, dict[str, Any]]:
     """What cmake/source_graph.py found: sources to those that define what they use, and where functions are."""
-    path = Path(_neo.__file__).resolve().parent / "export_sources.json"
+    path = Path(_native._neo.__file__).resolve().parent / "export_sources.json"
     try:
         graph: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -82,14 +82,15 @@ def export(model: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Exp
         files = needed_files(makers, families)
         for name in files:
             _copy(root() / name, out / name)
-        for header in ("neo.h", "neo.hpp", "neo_embedded.h"):
+        templates = Path(__file__).parent / "templates"
+        for header in ("neo.h", "neo.hpp"):
             _copy(root() / "csrc" / "capi" / header, out / "include" / header)
+        _copy(templates / "neo_embedded.h", out / "include" / "neo_embedded.h")
         _copy(root() / "csrc" / "exported" / "model.S", out / "csrc" / "exported" / "model.S")
         _copy(root() / "cmake" / "neo_isa.cmake", out / "cmake" / "neo_isa.cmake")
         _copy(Path(path), out / "model.neo")
         (out / "csrc" / "exported" / "parts.cpp").write_text(_parts(plan, makers, families), encoding="utf-8")
         (out / "example").mkdir()
-        templates = Path(__file__).parent / "templates"
         _copy(templates / "main.c", out / "example" / "main.c")
         kernels = {"ROWS": hex(rows), "COLUMNS": hex(columns), "FORMS": hex(forms)}
         words = {**kernels, "TIER": tier, "MACHINES": _TIERS[tier], "TARGET": target, "MODEL": Path(path).name}
