@@ -11,7 +11,7 @@
 
 // What a compact plan consists of, said once for its writer and its reader. An archive has number(int64_t&),
 // real(double&), text(std::string&), dim(Dim&), tensor(Tensor&), at(Item&) before what an item does, step(StepItem&),
-// and an io() for bodies.
+// and an io() for bodies. kReads: it fills what it is given.
 
 namespace neo::compact {
 
@@ -263,7 +263,7 @@ template <class A, class T>
 void io(A& a, std::vector<T>& items) {
   auto count = static_cast<int64_t>(items.size());
   a.number(count);
-  items.resize(static_cast<size_t>(count));
+  if constexpr (A::kReads) items = std::vector<T>(static_cast<size_t>(count));
   for (T& item : items) io(a, item);
 }
 

@@ -12,8 +12,10 @@ class Reader {
          const OpRegistry& ops)
       : bytes_(bytes), file_(file), makers_(makers), ops_(ops) {}
 
+  static constexpr bool kReads = true;
+
   // Seven bits to a byte, the lowest first; the sign is the lowest bit.
-  void number(int64_t& x) {
+  [[gnu::noinline]] void number(int64_t& x) {
     uint64_t coded = 0;
     for (int shift = 0;; shift += 7) {
       const auto byte = static_cast<uint8_t>(bytes_[at_++]);
@@ -23,12 +25,12 @@ class Reader {
     x = static_cast<int64_t>(coded >> 1) ^ -static_cast<int64_t>(coded & 1);
   }
   void real(double& x) { raw(&x, sizeof x); }
-  void text(std::string& x) {
+  [[gnu::noinline]] void text(std::string& x) {
     x.resize(static_cast<size_t>(count()));
     raw(x.data(), x.size());
   }
 
-  void dim(Dim& x) {
+  [[gnu::noinline]] void dim(Dim& x) {
     const int64_t terms = count();
     x = count();
     for (int64_t i = 0; i < terms; ++i) {
@@ -38,7 +40,7 @@ class Reader {
     }
   }
 
-  void tensor(Tensor& x) {
+  [[gnu::noinline]] void tensor(Tensor& x) {
     const int64_t form = count();
     if (form == kUndefined) return;
     DType dtype = DType::Undefined;
@@ -115,7 +117,7 @@ class Reader {
   Target target;
 
  private:
-  int64_t count() {
+  [[gnu::noinline]] int64_t count() {
     int64_t x = 0;
     number(x);
     return x;
@@ -125,7 +127,7 @@ class Reader {
     at_ += size;
   }
 
-  Dim atom() {
+  [[gnu::noinline]] Dim atom() {
     const auto kind = static_cast<Atom::Kind>(count());
     if (kind == Atom::Kind::Symbol) {
       Symbol symbol;

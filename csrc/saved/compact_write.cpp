@@ -15,6 +15,8 @@ class Writer {
   Writer(const FileBytes& file, const OpRegistry& ops, const RoutineTable& routines, CompactModule& out)
       : file_(file), ops_(ops), routines_(routines), out_(out) {}
 
+  static constexpr bool kReads = false;
+
   void number(int64_t& x) {
     uint64_t coded = static_cast<uint64_t>(x) << 1 ^ static_cast<uint64_t>(x >> 63);
     for (; coded >= 0x80; coded >>= 7) byte(static_cast<uint8_t>(coded | 0x80));

@@ -15,7 +15,10 @@ from neo.errors import ResourceError
 __all__ = ["needed_files", "root"]
 
 # What an exported library has beside the steps of its plan.
-_RUNTIME = ("csrc/exported/exported.cpp", "csrc/exported/embedded.cpp", "csrc/capi/calls.cpp", "csrc/capi/modules.cpp")
+_RUNTIME = (
+    *("csrc/exported/exported.cpp", "csrc/exported/embedded.cpp", "csrc/capi/calls.cpp", "csrc/capi/modules.cpp"),
+    *("csrc/exported/exported.h", "csrc/ops/families.h"),
+)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -32,7 +35,7 @@ def root() -> Path:
 @functools.cache
 def _graph() -> dict[str, dict[str, Any]]:
     """What cmake/source_graph.py found: sources to those that define what they use, and where functions are."""
-    path = Path(_native._neo.__file__).resolve().parent / "export_sources.json"
+    path = _native.library_path().resolve().parent / "export_sources.json"
     try:
         graph: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

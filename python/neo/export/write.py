@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +112,8 @@ def _copy(source: Path, to: Path) -> None:
 
 def _parts(plan: bytes, makers: Sequence[str], families: Sequence[str]) -> str:
     """The C++ file of what differs from model to model."""
-    numbers = "\n".join(textwrap.wrap(",".join(str(byte) for byte in plan), 118))
+    rows = [plan[i : i + 24] for i in range(0, len(plan), 24)]
+    numbers = "\n".join("".join(f"{byte}," for byte in row) for row in rows)
     steps = ", ".join(f"make_{m}_step" for m in makers) or "nullptr"
     ops = "".join(f"  add_{f}_ops(ops);\n" for f in families)
     return f"""#include "exported/exported.h"
