@@ -27,6 +27,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "lower": ("routines", "exec"),
     "saved": ("routines", "exec"),
     "capi": ("runtime", "saved"),
+    "exported": ("capi",),
     "bindings": (
         *("base", "ir", "ops", "passes", "exec", "simd", "kernel_ir"),
         *("routines", "runtime", "lower", "saved", "capi"),

@@ -1,9 +1,13 @@
 #include "saved/saved.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "ops/op.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "runtime/module.h"
+#include "saved/compact.h"
 
 namespace neo::python {
 namespace {
@@ -18,6 +22,48 @@ SavedModule load(const py::object& source) {
   const std::span bytes(static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
   const py::gil_scoped_release release;
   return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines());
+}
+
+constexpr uint64_t kAllTiles = ~uint64_t{0};
+
+// Of symbolic sizes any rest of rows may come: all blocks of the same vectors are kept.
+uint64_t with_rests(uint64_t used) {
+  uint64_t kept = 0;
+  for (int shift = 0; shift < 64; shift += 16) {
+    if (used >> shift & 0xFFFF) kept |= uint64_t{0xFFFF} << shift;
+  }
+  return kept;
+}
+
+// The register blocks that a module runs, by rows and by columns: it is called once on zeros. Every block where that
+// cannot be done.
+std::pair<uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::string& path) {
+  const TileUse use;
+  SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
+  const Block& root = *saved.plan->root;
+  bool is_fixed = root.regions.size() == 1 && root.regions.front().sources.empty();
+  std::vector<HostValue> inputs;
+  for (const int slot : root.arguments) {
+    const Type& type = root.slots[static_cast<size_t>(slot)].type;
+    if (!type.is_tensor() || !type.shape.has_rank()) return {kAllTiles, kAllTiles};
+    Tensor zeros(type.dtype, type.shape.hint_dims());
+    if (type.dtype != DType::String) std::memset(zeros.data(), 0, static_cast<size_t>(zeros.bytes()));
+    inputs.emplace_back(std::move(zeros));
+  }
+  for (const Region& region : root.regions) {
+    for (const Item& item : region.items) {
+      // Zeros may decide another way than what the module is for, or never end a loop.
+      if (std::holds_alternative<IfItem>(item.what) || std::holds_alternative<LoopItem>(item.what))
+        return {kAllTiles, kAllTiles};
+    }
+  }
+  try {
+    for (const int threads : {1, 4}) Module(saved.plan, threads, true).call(inputs, {});
+  } catch (const Error&) {
+    return {kAllTiles, kAllTiles};
+  }
+  if (is_fixed) return {use.rows(), use.columns()};
+  return {with_rests(use.rows()), with_rests(use.columns())};
 }
 
 }  // namespace
@@ -41,6 +87,20 @@ void bind_saved(py::module_& m) {
         return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads), saved.target, saved.notes);
       },
       py::arg("source"), py::arg("threads"), "(module, machine, notes) of a path or of bytes");
+  m.def(
+      "compact_module",
+      [](const std::string& path) {
+        const FileBytes file = map_file(path);
+        const SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
+        const CompactModule compact = write_compact(saved, file);
+        const py::bytes plan(reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size());
+        const auto [rows, columns] = find_tiles(file, path);
+        return py::make_tuple(plan, compact.makers, compact.families, saved.target.name, isa_name(saved.target.isa),
+                              rows, columns, compact.depthwise_forms);
+      },
+      py::arg("path"),
+      "(plan, makers of its steps, families of its references, target, tier, register blocks by rows and by columns, "
+      "forms of depthwise kernels) of a saved module");
 }
 
 }  // namespace neo::python

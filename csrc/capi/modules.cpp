@@ -5,7 +5,6 @@
 
 #include "base/topology.h"
 #include "capi/errors.h"
-#include "ops/op.h"
 #include "saved/saved.h"
 
 namespace neo::capi {
@@ -67,17 +66,6 @@ int threads_of(int threads, const char* where) {
   return threads == 0 ? default_threads() : threads;
 }
 
-neo_module* load(const FileBytes& file, const std::string& place, int threads) {
-  const int count = threads_of(threads, "load");
-  SavedModule saved = load_module(file, place, standard_ops(), standard_routines());
-  auto signature = std::make_shared<Signature>(*saved.plan);
-  signature->notes = std::move(saved.notes);
-  auto loaded = std::make_shared<LoadedModule>();
-  loaded->module = std::make_shared<Module>(std::move(saved.plan), count);
-  loaded->signature = std::move(signature);
-  return modules().give_out(std::move(loaded));
-}
-
 // Both sides of a module: inputs or outputs.
 using Side = std::vector<std::unique_ptr<const Described>> Signature::*;
 
@@ -117,6 +105,18 @@ int find(const neo_module* module, const char* name, size_t* index, Side side, c
 }
 
 }  // namespace
+
+neo_module* load(const FileBytes& file, const std::string& place, int threads) {
+  const int count = threads_of(threads, "load");
+  SavedModule saved = open_module(file, place);
+  auto signature = std::make_shared<Signature>(*saved.plan);
+  signature->notes = std::move(saved.notes);
+  auto loaded = std::make_shared<LoadedModule>();
+  loaded->module = std::make_shared<Module>(std::move(saved.plan), count);
+  loaded->signature = std::move(signature);
+  return modules().give_out(std::move(loaded));
+}
+
 }  // namespace neo::capi
 
 using namespace neo::capi;  // NOLINT: what follows is the face of this namespace

@@ -9,6 +9,7 @@
 #include "capi/neo.h"
 #include "exec/plan.h"
 #include "runtime/module.h"
+#include "saved/file_bytes.h"
 
 namespace neo::capi {
 
@@ -45,5 +46,8 @@ struct LoadedModule {
 
 using ModuleHandles = Handles<neo_module, LoadedModule>;
 ModuleHandles& modules();
+
+// A handle of the module in a file; `place` is what errors name.
+neo_module* load(const FileBytes& file, const std::string& place, int threads);
 
 }  // namespace neo::capi

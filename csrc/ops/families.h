@@ -51,4 +51,7 @@ namespace neo {
 NEO_OP_FILES(NEO_DECLARE)
 #undef NEO_DECLARE
 
+// The name in the list that adds an operator.
+std::string_view op_family(std::string_view op);
+
 }  // namespace neo

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "ops/families.h"
 
 namespace neo {
@@ -11,6 +12,18 @@ const OpRegistry& standard_ops() {
     return all;
   }();
   return ops;
+}
+
+std::string_view op_family(std::string_view op) {
+#define NEO_FIND(name)                 \
+  {                                    \
+    OpRegistry family;                 \
+    add_##name##_ops(family);          \
+    if (family.find(op)) return #name; \
+  }
+  NEO_OP_FILES(NEO_FIND)
+#undef NEO_FIND
+  NEO_ASSERT(false, "no family has the operator ", op);
 }
 
 }  // namespace neo

@@ -2,31 +2,71 @@
 
 #include "routines/routine.h"
 
-// The one list of what fills the table of routines, in its order: X(name) stands for add_<name>_routines, which a file
-// of routines/cpu/<family>/ defines.
-#define NEO_ROUTINE_FILES(X) \
-  X(conv)                    \
-  X(gemm)                    \
-  X(eltwise)                 \
-  X(pool)                    \
-  X(reduce)                  \
-  X(view)                    \
-  X(copy)                    \
-  X(pad)                     \
-  X(gather)                  \
-  X(resize)                  \
-  X(sample)                  \
-  X(recurrent)               \
-  X(lrn)                     \
-  X(scatter_nd)              \
-  X(gather_elements)         \
-  X(top_k)                   \
+// The one list of routines, in the table's order. X(name) stands for two functions that a file of
+// routines/cpu/<family>/ defines with NEO_DEFINE_ROUTINE: make_<name>_routine makes the routine, make_<name>_step is
+// its make() without the rest of it, so that a program which only runs plans links no more.
+#define NEO_ROUTINES(X)  \
+  X(direct_nchwc)        \
+  X(direct_nchw)         \
+  X(direct_rows)         \
+  X(depthwise)           \
+  X(depthwise_pointwise) \
+  X(pointwise_depthwise) \
+  X(inverted_residual)   \
+  X(affine_pointwise)    \
+  X(panel_conv)          \
+  X(winograd)            \
+  X(winograd_widened)    \
+  X(gemm)                \
+  X(eltwise)             \
+  X(integer_eltwise)     \
+  X(pool_nchwc)          \
+  X(pool_nchw)           \
+  X(global_pool)         \
+  X(reduce)              \
+  X(softmax)             \
+  X(norm)                \
+  X(view)                \
+  X(assemble)            \
+  X(copy)                \
+  X(pad)                 \
+  X(gather)              \
+  X(resize_nchwc)        \
+  X(resize_nchw)         \
+  X(grid_sample)         \
+  X(recurrent)           \
+  X(lrn_nchwc)           \
+  X(lrn_nchw)            \
+  X(scatter_nd)          \
+  X(gather_elements)     \
+  X(top_k)               \
   X(reference)
+
+// For a class with a static make_step(); NEO_DEFINE_ROUTINE for one that needs no arguments besides.
+#define NEO_DEFINE_STEP(name, ...)                                                                                  \
+  std::unique_ptr<Step> make_##name##_step(const Candidate& candidate, const Target& target, const OpRegistry& ops, \
+                                           PackedStore& packed) {                                                   \
+    return __VA_ARGS__::make_step(candidate, target, ops, packed);                                                  \
+  }
+#define NEO_DEFINE_ROUTINE(name, ...)                \
+  std::unique_ptr<Routine> make_##name##_routine() { \
+    return std::make_unique<__VA_ARGS__>();          \
+  }                                                  \
+  NEO_DEFINE_STEP(name, __VA_ARGS__)
 
 namespace neo {
 
-#define NEO_DECLARE(name) void add_##name##_routines(RoutineTable& table);
-NEO_ROUTINE_FILES(NEO_DECLARE)
+using MakeStep = std::unique_ptr<Step> (*)(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                           PackedStore& packed);
+
+#define NEO_DECLARE(name)                                                                                           \
+  std::unique_ptr<Routine> make_##name##_routine();                                                                 \
+  std::unique_ptr<Step> make_##name##_step(const Candidate& candidate, const Target& target, const OpRegistry& ops, \
+                                           PackedStore& packed);
+NEO_ROUTINES(NEO_DECLARE)
 #undef NEO_DECLARE
+
+// The names of the list, in the order of standard_routines().
+std::vector<std::string_view> standard_routine_makers();
 
 }  // namespace neo

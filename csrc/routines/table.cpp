@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/families.h"
 #include "routines/routine.h"
 
 namespace neo {
@@ -31,17 +30,6 @@ std::vector<const Routine*> RoutineTable::for_root(std::string_view op) const {
   }
   found.insert(found.end(), any.begin(), any.end());
   return found;
-}
-
-const RoutineTable& standard_routines() {
-  static const RoutineTable table = [] {
-    RoutineTable t;
-#define NEO_ADD(name) add_##name##_routines(t);
-    NEO_ROUTINE_FILES(NEO_ADD)
-#undef NEO_ADD
-    return t;
-  }();
-  return table;
 }
 
 }  // namespace neo

@@ -26,4 +26,8 @@ void save_module(const std::string& path, const Plan& plan, const Target& target
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines);
 
+// The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one module
+// that it was made for in an exported library (exported/exported.cpp).
+SavedModule open_module(const FileBytes& file, const std::string& place);
+
 }  // namespace neo

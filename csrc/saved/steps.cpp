@@ -91,6 +91,13 @@ void collect(const Type& type, std::map<std::string, Symbol>& symbols) {
 
 }  // namespace
 
+WorkloadFacts facts_of(const Recipe& recipe) {
+  WorkloadFacts facts;
+  facts.constants = [&recipe](std::string_view name) { return find_constant(recipe, name); };
+  facts.contents = recipe.contents;
+  return facts;
+}
+
 SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols) const {
   const Type type = Type::parse(recipe.workload, symbols);
   NEO_CHECK(recipe.inputs.size() == 1 && recipe.inputs[0] && recipe.outputs.size() == 1, Model, "load",
@@ -116,9 +123,7 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   const Routine* routine = routines_.find(recipe.routine);
   NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", recipe.routine,
             "\"\nHint: compile the model again.");
-  WorkloadFacts facts;
-  facts.constants = [&](std::string_view name) { return find_constant(recipe, name); };
-  facts.contents = recipe.contents;
+  const WorkloadFacts facts = facts_of(recipe);
   ParsedWorkload parsed = parse_workload(recipe.workload, ops_, &facts);
   const Node& root = parsed.workload.root();
   parsed.graph->nodes().back()->name = node;

@@ -29,6 +29,9 @@ struct SavedStep {
 // A number, or the text of an expression.
 Dim read_dim(const Json& json, const SymbolLookup& symbols);
 
+// What the workload of a recipe does not say in its text.
+WorkloadFacts facts_of(const Recipe& recipe);
+
 // Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does
 // not reject the workload, and offers the candidate on the target.
 class StepMaker {

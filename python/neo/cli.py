@@ -76,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
     add_model(command)
     command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
+    command = add("export", _export, "write the sources of a library that runs one saved module and nothing else")
+    command.add_argument("model", help="a module that neo compile wrote (.neo)")
+    command.add_argument("--out", required=True, metavar="DIR", help="where to write: a new or empty folder")
     command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
@@ -240,6 +243,13 @@ def _compile_to(options: argparse.Namespace) -> None:
     module = _compile(options)
     module.save(target)
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {len(module.steps)} steps for {module.target}")
+
+
+def _export(options: argparse.Namespace) -> None:
+    from neo.export import export
+
+    done = export(options.model, options.out)
+    print(f"{done.folder}: {done.sources} sources for {done.target}, routines: {', '.join(done.routines)}")
 
 
 def _bench_beside(options: argparse.Namespace, module: Module) -> None:

@@ -8,6 +8,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/step_cost.h"
 
@@ -133,7 +134,7 @@ std::optional<AffineProblem> read_affine(const Workload& workload, std::string* 
 }
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 DirectSchedule schedule_of(const Target& target) {
@@ -311,16 +312,19 @@ class AffinePointwiseRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<AffinePointwiseStep>(*read_affine(*candidate.workload, nullptr), candidate, target, packed);
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Routine> make_affine_pointwise_routine() {
-  return std::make_unique<AffinePointwiseRoutine>();
-}
+NEO_DEFINE_ROUTINE(affine_pointwise, AffinePointwiseRoutine)
 
 }  // namespace neo

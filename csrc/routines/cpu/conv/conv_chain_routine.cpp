@@ -6,13 +6,14 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/depthwise_cost.h"
 #include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
 namespace {
 
 ChainKernels kernels_of(const Target& target) {
-  return {&NEO_PICK_TIER(target.isa, tile_kernels)(), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
+  return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
 }
 
 int64_t flops_of(const ChainShape& s) {
@@ -226,8 +227,13 @@ class ChainRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<ChainStep>(*read_chain(*candidate.workload, nullptr), candidate, target, packed);
   }
 
@@ -268,13 +274,16 @@ class ChainRoutine final : public Routine {
 std::unique_ptr<Routine> make_depthwise_pointwise_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/depthwise_pointwise", ChainForm{false, true});
 }
+NEO_DEFINE_STEP(depthwise_pointwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_pointwise_depthwise_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/pointwise_depthwise", ChainForm{true, false});
 }
+NEO_DEFINE_STEP(pointwise_depthwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_inverted_residual_routine() {
   return std::make_unique<ChainRoutine>("cpu:float32/inverted_residual", ChainForm{true, true});
 }
+NEO_DEFINE_STEP(inverted_residual, ChainRoutine)
 
 }  // namespace neo

@@ -118,18 +118,4 @@ ConvStrides ConvStrides::of(const Arg& arg) {
   return {arg.strides[0], arg.strides[1]};
 }
 
-void add_conv_routines(RoutineTable& table) {
-  table.add(make_direct_nchwc_routine());
-  table.add(make_direct_nchw_routine());
-  table.add(make_direct_rows_routine());
-  table.add(make_depthwise_routine());
-  table.add(make_depthwise_pointwise_routine());
-  table.add(make_pointwise_depthwise_routine());
-  table.add(make_inverted_residual_routine());
-  table.add(make_affine_pointwise_routine());
-  table.add(make_panel_conv_routine());
-  table.add(make_winograd_routine());
-  table.add(make_winograd_widened_routine());
-}
-
 }  // namespace neo

@@ -5,22 +5,11 @@
 #include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_problem.h"
 #include "routines/cpu/tasks.h"
-#include "routines/routine.h"
+#include "routines/families.h"
 
 namespace neo {
 
 // The routines of convolution, one per file.
-std::unique_ptr<Routine> make_direct_nchwc_routine();
-std::unique_ptr<Routine> make_direct_nchw_routine();
-std::unique_ptr<Routine> make_direct_rows_routine();
-std::unique_ptr<Routine> make_depthwise_routine();
-std::unique_ptr<Routine> make_depthwise_pointwise_routine();
-std::unique_ptr<Routine> make_pointwise_depthwise_routine();
-std::unique_ptr<Routine> make_inverted_residual_routine();
-std::unique_ptr<Routine> make_affine_pointwise_routine();
-std::unique_ptr<Routine> make_panel_conv_routine();
-std::unique_ptr<Routine> make_winograd_routine();
-std::unique_ptr<Routine> make_winograd_widened_routine();
 
 // What they share: groups that begin with a convolution and end in a residual and a clamp.
 class ConvRoutine : public Routine {

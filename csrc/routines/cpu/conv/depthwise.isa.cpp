@@ -2,6 +2,11 @@
 
 #include "simd/vec.h"
 
+// Of what an export compiles code of its own for: bit width + 8 * (stride - 1) of a kernel's row.
+#ifndef NEO_DEPTHWISE_FORMS
+#define NEO_DEPTHWISE_FORMS 0xFFFF
+#endif
+
 namespace neo::NEO_ISA {
 namespace {
 
@@ -141,11 +146,21 @@ template <int KW, int S>
 constexpr Parts kParts = {{nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
                            run_part<KW, S, 5>, run_part<KW, S, 6>, run_part<KW, S, 7>, run_part<KW, S, 8>}};
 
+// Those of one width and stride, or the ones for any.
+template <int KW, int S>
+constexpr const Parts& kept_parts() {
+  if constexpr ((NEO_DEPTHWISE_FORMS >> (KW + 8 * (S - 1)) & 1) != 0) {
+    return kParts<KW, S>;
+  } else {
+    return kParts<0, 0>;
+  }
+}
+
 NEO_INLINE const Parts& parts_of(const DepthwiseLine& p) {
   if (p.dilation == 1 && p.stride <= 2) {
-    if (p.kw == 3) return p.stride == 1 ? kParts<3, 1> : kParts<3, 2>;
-    if (p.kw == 5) return p.stride == 1 ? kParts<5, 1> : kParts<5, 2>;
-    if (p.kw == 7 && p.stride == 1) return kParts<7, 1>;
+    if (p.kw == 3) return p.stride == 1 ? kept_parts<3, 1>() : kept_parts<3, 2>();
+    if (p.kw == 5) return p.stride == 1 ? kept_parts<5, 1>() : kept_parts<5, 2>();
+    if (p.kw == 7 && p.stride == 1) return kept_parts<7, 1>();
   }
   return kParts<0, 0>;
 }

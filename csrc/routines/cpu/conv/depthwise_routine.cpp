@@ -115,8 +115,13 @@ class DepthwiseRoutine final : public ConvRoutine {
     return c;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DepthwiseStep>(problem, ConvArguments::of(candidate, problem, target),
                                            value_of(candidate.schedule, "lines"),
@@ -141,8 +146,6 @@ class DepthwiseRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_depthwise_routine() {
-  return std::make_unique<DepthwiseRoutine>();
-}
+NEO_DEFINE_ROUTINE(depthwise, DepthwiseRoutine)
 
 }  // namespace neo

@@ -1,6 +1,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -11,7 +12,7 @@ namespace {
 constexpr int64_t kMostInputChannels = 16;
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes) {
@@ -160,8 +161,13 @@ class FirstLayerRoutine final : public ConvRoutine {
     return first_layer_loops(problem, plan_of(problem, candidate.schedule, target));
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
     return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
@@ -212,8 +218,6 @@ class FirstLayerRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_nchw_routine() {
-  return std::make_unique<FirstLayerRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_nchw, FirstLayerRoutine)
 
 }  // namespace neo

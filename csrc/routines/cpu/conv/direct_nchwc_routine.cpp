@@ -6,13 +6,14 @@
 #include "routines/cpu/conv/direct_nchwc.h"
 #include "routines/cpu/conv/direct_nchwc_space.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {
 namespace {
 
 const TileKernels& tiles_of(const Target& target) {
-  return NEO_PICK_TIER(target.isa, tile_kernels)();
+  return tile_kernels_of(target.isa);
 }
 
 double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {
@@ -127,8 +128,13 @@ class DirectRoutine final : public ConvRoutine {
         problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<DirectStep>(problem, ConvArguments::of(candidate, problem, target),
                                         direct_schedule(candidate.schedule, target.lanes()), tiles_of(target), packed);
@@ -167,8 +173,6 @@ class DirectRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_nchwc_routine() {
-  return std::make_unique<DirectRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_nchwc, DirectRoutine)
 
 }  // namespace neo

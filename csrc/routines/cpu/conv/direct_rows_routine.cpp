@@ -4,6 +4,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/direct_rows.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -170,7 +171,7 @@ class DirectRowsRoutine final : public ConvRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const TileKernels& kernels = NEO_PICK_TIER(target.isa, tile_kernels)();
+    const TileKernels& kernels = tile_kernels_of(target.isa);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     std::optional<Candidate> best;
     for (int64_t vectors : {4, 3, 2, 1}) {
@@ -184,8 +185,7 @@ class DirectRowsRoutine final : public ConvRoutine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return rows_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                      NEO_PICK_TIER(target.isa, tile_kernels)());
+    return rows_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -196,16 +196,21 @@ class DirectRowsRoutine final : public ConvRoutine {
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return rows_loops(problem, plan_of(problem, candidate.schedule, target), NEO_PICK_TIER(target.isa, tile_kernels)());
+    return rows_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const DirectRowsSchedule schedule = rows_schedule(candidate.schedule, target.lanes());
     return std::make_unique<DirectRowsStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                            NEO_PICK_TIER(target.isa, tile_kernels)(),
-                                            NEO_PICK_TIER(target.isa, row_kernels)(), packed);
+                                            tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, row_kernels)(),
+                                            packed);
   }
 
  protected:
@@ -223,7 +228,7 @@ class DirectRowsRoutine final : public ConvRoutine {
  private:
   static DirectRowsPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
     return plan_direct_rows(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                            rows_schedule(schedule, target.lanes()), NEO_PICK_TIER(target.isa, tile_kernels)());
+                            rows_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectRowsPlan& plan,
@@ -239,8 +244,6 @@ class DirectRowsRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_direct_rows_routine() {
-  return std::make_unique<DirectRowsRoutine>();
-}
+NEO_DEFINE_ROUTINE(direct_rows, DirectRowsRoutine)
 
 }  // namespace neo

@@ -4,6 +4,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/panel_conv.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -160,14 +161,12 @@ class PanelConvRoutine final : public ConvRoutine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return panel_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
-                       NEO_PICK_TIER(target.isa, tile_kernels)());
+    return panel_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return panel_loops(problem, plan_of(problem, candidate.schedule, target),
-                       NEO_PICK_TIER(target.isa, tile_kernels)());
+    return panel_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -191,13 +190,18 @@ class PanelConvRoutine final : public ConvRoutine {
     return c;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return std::make_unique<PanelConvStep>(
-        problem, ConvArguments::of(candidate, problem, target), panel_schedule(candidate.schedule, target.lanes()),
-        NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)(),
-        NEO_PICK_TIER(target.isa, row_kernels)(), packed);
+    return std::make_unique<PanelConvStep>(problem, ConvArguments::of(candidate, problem, target),
+                                           panel_schedule(candidate.schedule, target.lanes()),
+                                           tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)(),
+                                           NEO_PICK_TIER(target.isa, row_kernels)(), packed);
   }
 
  protected:
@@ -221,7 +225,7 @@ class PanelConvRoutine final : public ConvRoutine {
  private:
   static PanelConvPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
     return plan_panel_conv(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
-                           panel_schedule(schedule, target.lanes()), NEO_PICK_TIER(target.isa, tile_kernels)());
+                           panel_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
   }
 
   static double estimate_us(const ConvProblem& problem, const PanelConvPlan& plan, const TaskSplit& split,
@@ -258,8 +262,6 @@ class PanelConvRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_panel_conv_routine() {
-  return std::make_unique<PanelConvRoutine>();
-}
+NEO_DEFINE_ROUTINE(panel_conv, PanelConvRoutine)
 
 }  // namespace neo

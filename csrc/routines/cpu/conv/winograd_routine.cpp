@@ -6,6 +6,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/winograd.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/loop_nest.h"
 #include "routines/space.h"
@@ -46,7 +47,7 @@ struct Kernels {
   const TileKernels& tiles;
 
   static Kernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, winograd_kernels)(), NEO_PICK_TIER(target.isa, tile_kernels)()};
+    return {NEO_PICK_TIER(target.isa, winograd_kernels)(), tile_kernels_of(target.isa)};
   }
 };
 
@@ -342,8 +343,13 @@ class WinogradRoutine final : public ConvRoutine {
     return winograd_loops(problem, plan, Kernels::of(target).tiles);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
                                           winograd_schedule(candidate.schedule), Kernels::of(target), target.threads,
@@ -378,8 +384,6 @@ class WinogradRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_winograd_routine() {
-  return std::make_unique<WinogradRoutine>();
-}
+NEO_DEFINE_ROUTINE(winograd, WinogradRoutine)
 
 }  // namespace neo

@@ -87,10 +87,15 @@ class WinogradWidenedRoutine final : public ConvRoutine {
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                         PackedStore& packed) {
     const WidenedWorkload wide(*candidate.workload, read_conv(*candidate.workload, nullptr)->geometry, true);
     Candidate inner = candidate;
     inner.workload = std::make_shared<const Workload>(wide.workload);
-    auto step = winograd_->make(inner, target, ops, packed);
+    auto step = make_winograd_step(inner, target, ops, packed);
     packed.stands_for(&wide.weight, candidate.workload->nodes.front()->inputs[1]);
     return step;
   }
@@ -116,8 +121,6 @@ class WinogradWidenedRoutine final : public ConvRoutine {
 
 }  // namespace
 
-std::unique_ptr<Routine> make_winograd_widened_routine() {
-  return std::make_unique<WinogradWidenedRoutine>();
-}
+NEO_DEFINE_ROUTINE(winograd_widened, WinogradWidenedRoutine)
 
 }  // namespace neo

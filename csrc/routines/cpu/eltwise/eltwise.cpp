@@ -327,8 +327,13 @@ class EltwiseRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
                                             NEO_PICK_TIER(target.isa, eltwise_tasks), target.lanes());
   }
@@ -381,8 +386,13 @@ class IntegerRoutine final : public Routine {
     return {plain_candidate(workload, *compile_eltwise(workload, nullptr), target)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
                                             NEO_PICK_TIER(target.isa, integer_tasks), 0);
   }
@@ -390,9 +400,7 @@ class IntegerRoutine final : public Routine {
 
 }  // namespace
 
-void add_eltwise_routines(RoutineTable& table) {
-  table.add(std::make_unique<EltwiseRoutine>());
-  table.add(std::make_unique<IntegerRoutine>());
-}
+NEO_DEFINE_ROUTINE(eltwise, EltwiseRoutine)
+NEO_DEFINE_ROUTINE(integer_eltwise, IntegerRoutine)
 
 }  // namespace neo

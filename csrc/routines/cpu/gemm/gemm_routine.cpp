@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "routines/cpu/gemm/gemm_problem.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -19,7 +20,7 @@ struct GemmKernels {
   const PackKernels& pack;
 
   static GemmKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)()};
+    return {tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, pack_kernels)()};
   }
 };
 
@@ -293,8 +294,13 @@ class GemmRoutine final : public Routine {
     return gemm_loops(plan_of(problem, candidate.schedule, target), problem.packs_b(), GemmKernels::of(target).tiles);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     const GemmSchedule schedule = gemm_schedule(candidate.schedule, target.lanes(), problem.packs_b());
     return std::make_unique<GemmStep>(candidate, problem, schedule, target, packed);
@@ -336,8 +342,6 @@ class GemmRoutine final : public Routine {
 
 }  // namespace
 
-void add_gemm_routines(RoutineTable& table) {
-  table.add(std::make_unique<GemmRoutine>());
-}
+NEO_DEFINE_ROUTINE(gemm, GemmRoutine)
 
 }  // namespace neo

@@ -27,6 +27,7 @@ struct Tile {
   // Column form: at src + tap.offset + block * block_stride + k * step + r.
   const float* src = nullptr;
   int64_t step = 0;
+  int64_t first_row = 0;  // where an export splits a tile: rows begin there
   int64_t blocks = 1;
   int64_t block_stride = 0;
   int64_t block_size = 0;  // k per block and tap

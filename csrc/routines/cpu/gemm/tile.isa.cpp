@@ -2,6 +2,13 @@
 
 #include "simd/vec.h"
 
+// The register blocks that an export compiles, by form: bit 16 * (vectors - 1) + rows (tile_use.h). The others are put
+// together from those, to the same bits.
+#ifndef NEO_TILE_ROWS
+#define NEO_TILE_ROWS (~(uint64_t)0)
+#define NEO_TILE_COLUMNS (~(uint64_t)0)
+#endif
+
 namespace neo::NEO_ISA {
 namespace {
 
@@ -13,6 +20,16 @@ constexpr int max_rows(int vectors) {
 }
 
 constexpr int kUnroll = 4;
+
+constexpr bool kSplits = (NEO_TILE_ROWS & NEO_TILE_COLUMNS) != ~(uint64_t)0;
+constexpr uint64_t kept_blocks(bool columns, int vectors) {
+  return ((columns ? NEO_TILE_COLUMNS : NEO_TILE_ROWS) >> (16 * (vectors - 1))) & 0xFFFF;
+}
+// Single rows of the vectors that are used, and a single vector, are always there.
+constexpr bool keeps(bool columns, int vectors, int rows) {
+  const uint64_t kept = kept_blocks(columns, vectors);
+  return rows == 1 ? vectors == 1 || kept != 0 : ((kept >> rows) & 1) != 0;
+}
 
 // One k of the block. The smaller side stays in registers, the other passes through one.
 template <int V, int R, class Element>
@@ -143,12 +160,12 @@ void run_tile(const Tile& t) {
       const TileTap& tap = t.taps[i];
       const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
-        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset, t.step, size, ahead);
+        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size, ahead);
       } else {
-        const float* rows = src + tap.offset;
+        const float* rows = src + tap.offset + (kSplits ? t.first_row * t.step : 0);
         int64_t step = t.step;
         if (tap.row_offset) [[unlikely]] {
-          gather_rows(t.scratch, src, tap.row_offset, R, size);
+          gather_rows(t.scratch, src, tap.row_offset + (kSplits ? t.first_row : 0), R, size);
           rows = t.scratch;
           step = size;
         }
@@ -173,6 +190,48 @@ void run_tile(const Tile& t) {
   }
 }
 
+template <int V, int R, bool kColumns>
+constexpr TileKernel block_kernel();
+
+// A block that is not compiled, as several that are.
+template <int V, int R, bool kColumns>
+void run_split(const Tile& t) {
+  if constexpr (V > 1 && kept_blocks(kColumns, V) == 0) {
+    for (int v = 0; v < V; ++v) {
+      Tile part = t;
+      part.weight += v * kLanes;
+      if (part.bias) part.bias += v * kLanes;
+      if (part.ahead && v > 0) part.ahead = nullptr;
+      part.init_vector[0] = t.init_vector[v];
+      part.dst_vector[0] = t.dst_vector[v];
+      block_kernel<1, R, kColumns>()(part);
+    }
+  } else {
+    constexpr int kRows = [] {
+      int rows = R - 1;
+      while (rows > 1 && !keeps(kColumns, V, rows)) --rows;
+      return rows;
+    }();
+    block_kernel<V, kRows, kColumns>()(t);
+    Tile rest = t;
+    rest.first_row += kRows;
+    rest.ahead = nullptr;
+    if (rest.row_bias) rest.row_bias += kRows;
+    if (rest.init) rest.init += kRows * t.init_row;
+    rest.dst += kRows * t.dst_row;
+    block_kernel<V, R - kRows, kColumns>()(rest);
+  }
+}
+
+template <int V, int R, bool kColumns>
+constexpr TileKernel block_kernel() {
+  if constexpr (keeps(kColumns, V, R)) {
+    return run_tile<V, R, kColumns>;
+  } else {
+    return run_split<V, R, kColumns>;
+  }
+}
+
 void run_edge(const TileEdge& t) {
   const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
   for (int64_t r = 0; r < t.rows; ++r) {
@@ -193,8 +252,8 @@ void run_edge(const TileEdge& t) {
 template <int V, int R>
 constexpr void fill_row(TileKernels& table) {
   if constexpr (R <= max_rows(V)) {
-    table.rows[V][R] = run_tile<V, R, false>;
-    table.columns[V][R] = run_tile<V, R, true>;
+    table.rows[V][R] = block_kernel<V, R, false>();
+    table.columns[V][R] = block_kernel<V, R, true>();
     fill_row<V, R + 1>(table);
   }
 }

@@ -94,8 +94,12 @@ class GatherElementsRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<GatherElementsStep>(node, argument_of(candidate, node.inputs[0]),
                                                 argument_of(candidate, node.inputs[1]));
@@ -104,8 +108,6 @@ class GatherElementsRoutine final : public Routine {
 
 }  // namespace
 
-void add_gather_elements_routines(RoutineTable& table) {
-  table.add(std::make_unique<GatherElementsRoutine>());
-}
+NEO_DEFINE_ROUTINE(gather_elements, GatherElementsRoutine)
 
 }  // namespace neo

@@ -228,8 +228,12 @@ class ScatterNdRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     const int data = argument_of(candidate, node.inputs[0]);
     const int updates = argument_of(candidate, node.inputs[2]);
@@ -244,8 +248,6 @@ class ScatterNdRoutine final : public Routine {
 
 }  // namespace
 
-void add_scatter_nd_routines(RoutineTable& table) {
-  table.add(std::make_unique<ScatterNdRoutine>());
-}
+NEO_DEFINE_ROUTINE(scatter_nd, ScatterNdRoutine)
 
 }  // namespace neo

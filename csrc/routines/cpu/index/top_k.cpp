@@ -193,8 +193,12 @@ class TopKRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     switch (node.inputs.front()->dtype()) {
       case DType::Int32:
@@ -217,8 +221,6 @@ class TopKRoutine final : public Routine {
 
 }  // namespace
 
-void add_top_k_routines(RoutineTable& table) {
-  table.add(std::make_unique<TopKRoutine>());
-}
+NEO_DEFINE_ROUTINE(top_k, TopKRoutine)
 
 }  // namespace neo

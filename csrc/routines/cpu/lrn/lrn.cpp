@@ -67,10 +67,10 @@ class LrnStep final : public KernelStep {
 };
 
 // LRN over channel blocks, or over the plain layout.
+template <bool kBlocked>
 class LrnRoutine final : public Routine {
  public:
-  explicit LrnRoutine(bool blocked) : blocked_(blocked) {}
-  std::string_view name() const override { return blocked_ ? "cpu:float32/lrn_nchwc" : "cpu:float32/lrn_nchw"; }
+  std::string_view name() const override { return kBlocked ? "cpu:float32/lrn_nchwc" : "cpu:float32/lrn_nchw"; }
   std::vector<std::string_view> roots() const override { return {"LRN"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
@@ -83,7 +83,7 @@ class LrnRoutine final : public Routine {
     if (window_of(workload.root()) < 1) return "the window is empty";
     const int rank = input->shape().rank();
     if (rank < 2) return "the input has no channels";
-    if (!blocked_) return std::nullopt;
+    if (!kBlocked) return std::nullopt;
     if (rank < kMinBlockedRank || rank > kMaxBlockedRank) return "the input has not 1 to 3 spatial axes";
     if (window_of(workload.root()) / 2 > target.lanes()) return "the window is wider than the blocks beside its own";
     return std::nullopt;
@@ -94,7 +94,7 @@ class LrnRoutine final : public Routine {
     Candidate c;
     c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    if (blocked_) {
+    if (kBlocked) {
       const Layout layout = Layout::channel_blocked(c.outputs.front().layout.rank(), target.lanes());
       c.inputs.front()->layout = layout;
       c.outputs.front().layout = layout;
@@ -103,22 +103,22 @@ class LrnRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
-    return std::make_unique<LrnStep>(
-        candidate.workload->root(), blocked_,
-        blocked_ ? NEO_PICK_TIER(target.isa, lrn_blocked_tasks) : NEO_PICK_TIER(target.isa, lrn_tasks));
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
   }
 
- private:
-  bool blocked_;
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
+    return std::make_unique<LrnStep>(
+        candidate.workload->root(), kBlocked,
+        kBlocked ? NEO_PICK_TIER(target.isa, lrn_blocked_tasks) : NEO_PICK_TIER(target.isa, lrn_tasks));
+  }
 };
 
 }  // namespace
 
-void add_lrn_routines(RoutineTable& table) {
-  table.add(std::make_unique<LrnRoutine>(true));
-  table.add(std::make_unique<LrnRoutine>(false));
-}
+NEO_DEFINE_ROUTINE(lrn_nchwc, LrnRoutine<true>)
+NEO_DEFINE_ROUTINE(lrn_nchw, LrnRoutine<false>)
 
 }  // namespace neo

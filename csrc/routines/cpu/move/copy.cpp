@@ -242,8 +242,13 @@ class CopyRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Workload& workload = *candidate.workload;
     const Node& node = workload.root();
     if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));
@@ -275,8 +280,6 @@ class CopyRoutine final : public Routine {
 
 }  // namespace
 
-void add_copy_routines(RoutineTable& table) {
-  table.add(std::make_unique<CopyRoutine>());
-}
+NEO_DEFINE_ROUTINE(copy, CopyRoutine)
 
 }  // namespace neo

@@ -113,8 +113,12 @@ class GatherRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<GatherStep>(normalized_axis(node, node.inputs.front()->shape().rank()), *indices_of(node));
   }
@@ -122,8 +126,6 @@ class GatherRoutine final : public Routine {
 
 }  // namespace
 
-void add_gather_routines(RoutineTable& table) {
-  table.add(std::make_unique<GatherRoutine>());
-}
+NEO_DEFINE_ROUTINE(gather, GatherRoutine)
 
 }  // namespace neo

@@ -232,8 +232,12 @@ class PadRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     const Value* element = node.input(2);
     return std::make_unique<PadStep>(*pad_mode(node), *pads_begin(node),
@@ -251,8 +255,6 @@ class PadRoutine final : public Routine {
 
 }  // namespace
 
-void add_pad_routines(RoutineTable& table) {
-  table.add(std::make_unique<PadRoutine>());
-}
+NEO_DEFINE_ROUTINE(pad, PadRoutine)
 
 }  // namespace neo

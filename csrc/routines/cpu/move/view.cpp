@@ -95,7 +95,12 @@ class ViewRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&, PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate&, const Target&, const OpRegistry&, PackedStore&) {
     NEO_ASSERT(false, "a view has no step");
     return nullptr;
   }
@@ -157,7 +162,12 @@ class AssembleRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate&, const Target&, const OpRegistry&, PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate&, const Target&, const OpRegistry&, PackedStore&) {
     NEO_ASSERT(false, "an assembled concatenation has no step");
     return nullptr;
   }
@@ -165,10 +175,8 @@ class AssembleRoutine final : public Routine {
 
 }  // namespace
 
-void add_view_routines(RoutineTable& table) {
-  table.add(std::make_unique<ViewRoutine>());
-  table.add(std::make_unique<AssembleRoutine>());
-}
+NEO_DEFINE_ROUTINE(view, ViewRoutine)
+NEO_DEFINE_ROUTINE(assemble, AssembleRoutine)
 
 std::vector<int64_t> transpose_axes(const Node& node) {
   const int rank = node.inputs.front()->shape().rank();

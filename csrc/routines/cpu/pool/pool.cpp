@@ -106,10 +106,10 @@ class PoolStep final : public KernelStep {
 };
 
 // MaxPool and AveragePool over channel blocks, or over the plain layout.
+template <bool kBlocked>
 class PoolRoutine final : public Routine {
  public:
-  explicit PoolRoutine(bool blocked) : blocked_(blocked) {}
-  std::string_view name() const override { return blocked_ ? "cpu:float32/pool_nchwc" : "cpu:float32/pool_nchw"; }
+  std::string_view name() const override { return kBlocked ? "cpu:float32/pool_nchwc" : "cpu:float32/pool_nchw"; }
   std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
@@ -124,22 +124,27 @@ class PoolRoutine final : public Routine {
     Candidate c;
     c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    if (blocked_) {
+    if (kBlocked) {
       const Layout layout = Layout::channel_blocked(c.outputs.front().layout.rank(), target.lanes());
       c.inputs.front()->layout = layout;
       c.outputs.front().layout = layout;
     }
-    c.cost.time_us = blocked_ ? roofline_us(workload.work(ops), target, 0.2) : plain_us(workload, ops, target);
+    c.cost.time_us = kBlocked ? roofline_us(workload.work(ops), target, 0.2) : plain_us(workload, ops, target);
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<PoolStep>(
         read_window(node, node.inputs.front()->shape().rank() - 2), node.op == "AveragePool",
-        node.int_attr("count_include_pad", 0) != 0, blocked_,
-        blocked_ ? NEO_PICK_TIER(target.isa, pool_tasks) : NEO_PICK_TIER(target.isa, pool_plain_tasks));
+        node.int_attr("count_include_pad", 0) != 0, kBlocked,
+        kBlocked ? NEO_PICK_TIER(target.isa, pool_tasks) : NEO_PICK_TIER(target.isa, pool_plain_tasks));
   }
 
  private:
@@ -164,8 +169,6 @@ class PoolRoutine final : public Routine {
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
     return step_us(load, target);
   }
-
-  bool blocked_;
 };
 
 struct GlobalPoolCall {
@@ -262,8 +265,13 @@ class GlobalPoolRoutine final : public Routine {
     return all;
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const std::string& op = candidate.workload->root().op;
     return std::make_unique<GlobalPoolStep>(op == "GlobalAveragePool" || op == "ReduceMean",
                                             NEO_PICK_TIER(target.isa, global_pool_tasks));
@@ -272,10 +280,8 @@ class GlobalPoolRoutine final : public Routine {
 
 }  // namespace
 
-void add_pool_routines(RoutineTable& table) {
-  table.add(std::make_unique<PoolRoutine>(true));
-  table.add(std::make_unique<PoolRoutine>(false));
-  table.add(std::make_unique<GlobalPoolRoutine>());
-}
+NEO_DEFINE_ROUTINE(pool_nchwc, PoolRoutine<true>)
+NEO_DEFINE_ROUTINE(pool_nchw, PoolRoutine<false>)
+NEO_DEFINE_ROUTINE(global_pool, GlobalPoolRoutine)
 
 }  // namespace neo

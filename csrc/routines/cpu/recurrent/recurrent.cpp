@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/recurrent/pack_recurrent.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
@@ -44,11 +45,16 @@ struct RecurrentKernels {
   decltype(&scalar::recurrent_cells_beside) cells_beside;
 
   static RecurrentKernels of(const Target& target) {
-    return {NEO_PICK_TIER(target.isa, tile_kernels)(),        NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells),       NEO_PICK_TIER(target.isa, recurrent_tiles),
-            NEO_PICK_TIER(target.isa, recurrent_tile_groups), NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
-            NEO_PICK_TIER(target.isa, recurrent_takes_input), NEO_PICK_TIER(target.isa, recurrent_pack_input),
-            NEO_PICK_TIER(target.isa, recurrent_input),       NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+    return {tile_kernels_of(target.isa),
+            NEO_PICK_TIER(target.isa, pack_kernels)(),
+            NEO_PICK_TIER(target.isa, recurrent_cells),
+            NEO_PICK_TIER(target.isa, recurrent_tiles),
+            NEO_PICK_TIER(target.isa, recurrent_tile_groups),
+            NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
+            NEO_PICK_TIER(target.isa, recurrent_takes_input),
+            NEO_PICK_TIER(target.isa, recurrent_pack_input),
+            NEO_PICK_TIER(target.isa, recurrent_input),
+            NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
   }
 };
 
@@ -510,8 +516,13 @@ class RecurrentRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                              PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
     return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
                                            RecurrentKernels::of(target), target.threads, packed);
   }
@@ -519,8 +530,6 @@ class RecurrentRoutine final : public Routine {
 
 }  // namespace
 
-void add_recurrent_routines(RoutineTable& table) {
-  table.add(std::make_unique<RecurrentRoutine>());
-}
+NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
 
 }  // namespace neo

@@ -180,8 +180,13 @@ class ReduceRoutine final : public Routine {
     return step_us(load, target);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<ReduceStep>(*kind_of(node.op), *run_of(node), node.int_attr("select_last_index", 0) != 0,
                                         NEO_PICK_TIER(target.isa, reduce_tasks));
@@ -231,8 +236,13 @@ class SoftmaxRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax",
                                          NEO_PICK_TIER(target.isa, softmax_tasks));
@@ -336,8 +346,13 @@ class NormRoutine final : public Routine {
     return {plain_candidate(workload, target, ops, 0.1)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     NormForm form;
     form.first_axis = node.int_attr("axis", -1);
@@ -354,10 +369,8 @@ class NormRoutine final : public Routine {
 
 }  // namespace
 
-void add_reduce_routines(RoutineTable& table) {
-  table.add(std::make_unique<ReduceRoutine>());
-  table.add(std::make_unique<SoftmaxRoutine>());
-  table.add(std::make_unique<NormRoutine>());
-}
+NEO_DEFINE_ROUTINE(reduce, ReduceRoutine)
+NEO_DEFINE_ROUTINE(softmax, SoftmaxRoutine)
+NEO_DEFINE_ROUTINE(norm, NormRoutine)
 
 }  // namespace neo

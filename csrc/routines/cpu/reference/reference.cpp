@@ -80,8 +80,13 @@ class ReferenceRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target&, const OpRegistry& ops,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,
+                                         PackedStore&) {
     const Workload& workload = *candidate.workload;
     auto [graph, node] = isolate(workload.root());
     std::vector<int> arguments;
@@ -92,8 +97,6 @@ class ReferenceRoutine final : public Routine {
 
 }  // namespace
 
-void add_reference_routines(RoutineTable& table) {
-  table.add(std::make_unique<ReferenceRoutine>());
-}
+NEO_DEFINE_ROUTINE(reference, ReferenceRoutine)
 
 }  // namespace neo

@@ -192,10 +192,10 @@ class ResizeStep final : public KernelStep {
 };
 
 // Resize of the last two axes over the plain layout, or over channel blocks.
+template <bool kBlocked>
 class ResizeRoutine final : public Routine {
  public:
-  explicit ResizeRoutine(bool blocked) : blocked_(blocked) {}
-  std::string_view name() const override { return blocked_ ? "cpu:float32/resize_nchwc" : "cpu:float32/resize_nchw"; }
+  std::string_view name() const override { return kBlocked ? "cpu:float32/resize_nchwc" : "cpu:float32/resize_nchw"; }
   std::vector<std::string_view> roots() const override { return {"Resize"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
@@ -208,7 +208,7 @@ class ResizeRoutine final : public Routine {
     if (!node.symbols.empty()) return "the size of the result is only known when it runs";
     const Shape& shape = input->shape();
     const int rank = shape.rank();
-    if (rank < 1 || (blocked_ && (rank < 3 || rank > 5))) return "the rank is another";
+    if (rank < 1 || (kBlocked && (rank < 3 || rank > 5))) return "the rank is another";
     const bool by_size = is_given(node.input(3));
     if (!by_size && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
     if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
@@ -218,7 +218,7 @@ class ResizeRoutine final : public Routine {
       return "nearest neighbours are smoothed";
     }
     for (int i = 0; i < rank; ++i) {
-      if (i < ResizeStep::first_axis(rank, blocked_) && !keeps_axis(node, i))
+      if (i < ResizeStep::first_axis(rank, kBlocked) && !keeps_axis(node, i))
         return "another axis than the last two is resized";
     }
     return std::nullopt;
@@ -232,31 +232,31 @@ class ResizeRoutine final : public Routine {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    if (blocked_) {
+    if (kBlocked) {
       const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       c.outputs.front().layout = layout;
     }
-    c.cost.time_us = roofline_us(workload.work(ops), target, blocked_ ? 0.25 : 0.06) * (blocked_ ? 1 : 1.5);
+    c.cost.time_us = roofline_us(workload.work(ops), target, kBlocked ? 0.25 : 0.06) * (kBlocked ? 1 : 1.5);
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
-    return std::make_unique<ResizeStep>(
-        candidate.workload->root(), blocked_,
-        blocked_ ? NEO_PICK_TIER(target.isa, resize_blocked_tasks) : NEO_PICK_TIER(target.isa, resize_tasks));
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
   }
 
- private:
-  bool blocked_;
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
+    return std::make_unique<ResizeStep>(
+        candidate.workload->root(), kBlocked,
+        kBlocked ? NEO_PICK_TIER(target.isa, resize_blocked_tasks) : NEO_PICK_TIER(target.isa, resize_tasks));
+  }
 };
 
 }  // namespace
 
-void add_resize_routines(RoutineTable& table) {
-  table.add(std::make_unique<ResizeRoutine>(true));
-  table.add(std::make_unique<ResizeRoutine>(false));
-}
+NEO_DEFINE_ROUTINE(resize_nchwc, ResizeRoutine<true>)
+NEO_DEFINE_ROUTINE(resize_nchw, ResizeRoutine<false>)
 
 }  // namespace neo

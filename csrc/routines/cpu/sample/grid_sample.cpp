@@ -91,8 +91,13 @@ class GridSampleRoutine final : public Routine {
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
-                             PackedStore&) const override {
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     return std::make_unique<GridSampleStep>(node, argument_of(candidate, node.inputs[0]),
                                             argument_of(candidate, node.inputs[1]),
@@ -102,8 +107,6 @@ class GridSampleRoutine final : public Routine {
 
 }  // namespace
 
-void add_sample_routines(RoutineTable& table) {
-  table.add(std::make_unique<GridSampleRoutine>());
-}
+NEO_DEFINE_ROUTINE(grid_sample, GridSampleRoutine)
 
 }  // namespace neo
