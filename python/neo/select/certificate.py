@@ -64,12 +64,15 @@ class Certificate:
     steps : array of int
         Reductions and eliminations (csrc/select/problem.h, ProofStep); where they leave nothing, what they have decided
         costs `bound`.
+    limits : tuple of str
+        The resources whose limits the proof uses; without the others' the bound holds all the more.
     search : Search or None
         For what the steps leave.
     """
 
     bound: float
     steps: npt.NDArray[np.int32]
+    limits: tuple[str, ...] = ()
     search: Search | None = None
 
     @property

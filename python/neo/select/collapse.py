@@ -68,6 +68,11 @@ class Collapse:
         return np.asarray(self._native.steps)
 
     @property
+    def limits(self) -> tuple[str, ...]:
+        """The resources whose limits are heeded."""
+        return tuple(r.name for r in self._limited)
+
+    @property
     def core_variables(self) -> list[int]:
         """The variables of the core by their number in the problem."""
         return list(self._native.core)

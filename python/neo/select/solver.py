@@ -117,7 +117,7 @@ def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int],
             raise
         raise _NothingFoundError(proven=True) from None
     if choice is not None:
-        certificate = Certificate(problem.evaluate(choice), collapse.steps) if certify else None
+        certificate = Certificate(problem.evaluate(choice), collapse.steps, collapse.limits) if certify else None
         return choice, math.nan, True, "elimination" if collapse.eliminated else "reduction", certificate
     core = collapse.core()
     trace = Trace() if certify else None
@@ -137,8 +137,8 @@ def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int],
     bound = problem.evaluate(choice) if outcome.complete else outcome.bound + collapse.constant
     certificate = None
     if trace is not None:
-        names = [r.name for r in collapse.resources]
-        certificate = Certificate(bound, collapse.steps, trace.search(collapse.core_variables, names))
+        search = trace.search(collapse.core_variables, [r.name for r in collapse.resources])
+        certificate = Certificate(bound, collapse.steps, collapse.limits, search)
     method = "elimination, prices, branch and bound" if core.usage else "elimination, branch and bound"
     return choice, bound, outcome.complete, method, certificate
 
