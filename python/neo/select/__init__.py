@@ -4,20 +4,29 @@ Nothing here knows an op, a layout, a dtype or a device.
 """
 
 from neo.select.certificate import Certificate
-from neo.select.greedy import cheapest, greedy, improve, pbqp
+from neo.select.chain import chain, is_chain
+from neo.select.dprs import dprs
+from neo.select.greedy import cheapest, greedy, improve
+from neo.select.pbqp import pbqp
 from neo.select.problem import Flat, InfeasibleError, Problem, Resource
-from neo.select.solver import Solution, solve
+from neo.select.solver import METHODS, Solution, solve
+from neo.select.uniform import uniform
 
 __all__ = [
+    "METHODS",
     "Certificate",
     "Flat",
     "InfeasibleError",
     "Problem",
     "Resource",
     "Solution",
+    "chain",
     "cheapest",
+    "dprs",
     "greedy",
     "improve",
+    "is_chain",
     "pbqp",
     "solve",
+    "uniform",
 ]

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neo.errors import ModelError
-from neo.select.branch_and_bound import branch_and_bound
+from neo.select.branch_and_bound import Core, branch_and_bound
 from neo.select.certificate import Certificate, Trace
+from neo.select.chain import chain
 from neo.select.collapse import Collapse
+from neo.select.dprs import dprs
+from neo.select.elimination import Factor
+from neo.select.greedy import cheapest, greedy, improve
+from neo.select.pbqp import pbqp
 from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
 
 
@@ -52,7 +58,21 @@ class Solution:
         return (self.total - self.lower_bound) / max(abs(self.total), 1e-300)
 
 
-def solve(problem: Problem, *, budget_s: float | None = None, certify: bool = False) -> Solution:
+#: Other ways to a choice, to compare with; none of them looks at limits.
+METHODS: dict[str, Callable[[Problem], tuple[list[int] | None, bool]]] = {
+    "cheapest": lambda problem: (cheapest(problem), False),
+    "greedy": lambda problem: (greedy(problem), False),
+    "improve": lambda problem: (improve(problem, greedy(problem)), False),
+    "pbqp": lambda problem: (pbqp(problem), False),
+    "chain": lambda problem: (chain(problem), True),
+    "dprs": dprs,
+    "branch and bound": lambda problem: _searched(problem),
+}
+
+
+def solve(
+    problem: Problem, *, budget_s: float | None = None, certify: bool = False, method: str | None = None
+) -> Solution:
     """Minimise the total cost within the resources' limits.
 
     Without a budget the work is bounded by fixed sizes, so the same problem gives the same choice; with one a search
@@ -66,6 +86,9 @@ def solve(problem: Problem, *, budget_s: float | None = None, certify: bool = Fa
         Seconds for what elimination alone cannot solve. The first narrow search always ends.
     certify : bool
         Give the bound's proof with the solution.
+    method : str, optional
+        One of `METHODS` instead of the best there is. What it finds may be forbidden (a total of infinity), and has a
+        bound only where the method proves it.
 
     Raises
     ------
@@ -81,9 +104,33 @@ def solve(problem: Problem, *, budget_s: float | None = None, certify: bool = Fa
     """
     if budget_s is not None and not budget_s >= 0:
         raise ModelError(f"[select] a budget is a time. Got {budget_s}, expected seconds >= 0")
+    if method is not None:
+        return _by_method(problem, method, certify)
     start = time.perf_counter()
     solution = _minimise(problem, math.inf if budget_s is None else start + budget_s, certify=certify)
     return replace(solution, seconds=time.perf_counter() - start)
+
+
+def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
+    if method not in METHODS:
+        raise ModelError(f"[select] a method is known. Got {method!r}, expected one of {', '.join(METHODS)}")
+    if certify or any(math.isfinite(r.limit) for r in problem.resources):
+        raise ModelError(f"[select] limits and certificates are for the default method. Got method {method!r}")
+    start = time.perf_counter()
+    choice, proven = METHODS[method](problem)
+    if choice is None:
+        raise _nothing_allowed() if proven else _nothing_found()
+    total = problem.evaluate(choice)
+    seconds = time.perf_counter() - start
+    return Solution(choice, total, total if proven else -math.inf, method, proven, seconds)
+
+
+def _searched(problem: Problem) -> tuple[list[int] | None, bool]:
+    """Branch and bound on the arrays as they are."""
+    costs: list[Factor] = [((v,), c) for v, c in enumerate(problem.costs)]
+    costs.extend(problem.edges.items())
+    outcome = branch_and_bound(Core(problem.sizes, costs, [], np.zeros(0)), accept=lambda _: True)
+    return outcome.choice, outcome.complete
 
 
 def _minimise(problem: Problem, deadline: float, *, certify: bool = False) -> Solution:
@@ -143,6 +190,13 @@ def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int],
     return choice, bound, outcome.complete, method, certificate
 
 
+def _nothing_found() -> InfeasibleError:
+    return InfeasibleError(
+        "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
+        "Hint: give the search more time."
+    )
+
+
 def _nothing_allowed() -> InfeasibleError:
     return InfeasibleError("[select] some combination of choices is allowed. Got forbidden pairs that leave none")
 
@@ -151,10 +205,7 @@ def _explained(problem: Problem, deadline: float, *, proven: bool) -> Infeasible
     """Which limit cannot be met, and what could be reached, for a problem whose search found nothing."""
     limited = [r for r in problem.resources if math.isfinite(r.limit)]
     if not limited and not proven:
-        return InfeasibleError(
-            "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
-            "Hint: give the search more time."
-        )
+        return _nothing_found()
     for resource in limited:
         costs = [np.where(np.isinf(c), np.inf, r) for c, r in zip(problem.costs, resource.vectors, strict=True)]
         edges: dict[Pair, npt.ArrayLike] = {e: np.asarray(m) for e, m in resource.matrices.items()}
