@@ -127,9 +127,11 @@ def test_one_group_for_all():
     differ = np.array([[0.0, 9.0], [9.0, 0.0]])
     problem = Problem([[5.0, 2.0], [5.0, 2.0], [1.0]], {(0, 1): differ})
     group, solution = uniform(problem, [["a", "b"], ["a", "b"], ["a"]])
+    assert (group, solution.choice, solution.total) == ("a", [0, 0, 0], 11.0)
+    group, solution = uniform(problem, [["a", "b"], ["a", "b"], ["a"]], ["a", "b"])
     assert (group, solution.choice, solution.total) == ("b", [1, 1, 0], 5.0)
     # A choice without a group is in each.
-    group, solution = uniform(problem, [["a", None], ["a", "b"], [None]])
+    group, solution = uniform(problem, [["a", None], ["a", "b"], [None]], ["a", "b"])
     assert (group, solution.total) == ("b", 5.0)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from neo.select.problem import InfeasibleError, Problem
 from neo.select.solver import Solution, solve
 
 
-def uniform(problem: Problem, groups: Sequence[Sequence[Hashable]]) -> tuple[Hashable, Solution]:
+def uniform(
+    problem: Problem, groups: Sequence[Sequence[Hashable]], tried: Iterable[Hashable] | None = None
+) -> tuple[Hashable, Solution]:
     """Give the best choice that keeps to one group, and that group; limits are not looked at.
 
     Parameters
@@ -20,6 +23,8 @@ def uniform(problem: Problem, groups: Sequence[Sequence[Hashable]]) -> tuple[Has
     groups : sequence of sequence
         Per variable, the group of each choice; None: in every group. A variable that has no choice of a group takes
         any.
+    tried : iterable, optional
+        The groups that may be the one; by default all that as many variables have as any other group.
 
     Raises
     ------
@@ -27,8 +32,7 @@ def uniform(problem: Problem, groups: Sequence[Sequence[Hashable]]) -> tuple[Has
         No group leaves an allowed combination.
     """
     best: tuple[Hashable, Solution] | None = None
-    known = dict.fromkeys(g for parts in groups for g in parts if g is not None)
-    for group in known or {None: None}:
+    for group in _commonest(groups) if tried is None else tried:
         allowed = []
         for parts in groups:
             mine = np.array([g == group for g in parts], dtype=bool)
@@ -43,3 +47,9 @@ def uniform(problem: Problem, groups: Sequence[Sequence[Hashable]]) -> tuple[Has
     if best is None:
         raise InfeasibleError("[select] some group leaves an allowed combination. Got forbidden pairs that leave none")
     return best
+
+
+def _commonest(groups: Sequence[Sequence[Hashable]]) -> list[Hashable]:
+    counts = Counter(g for parts in groups for g in dict.fromkeys(parts) if g is not None)
+    most = max(counts.values(), default=0)
+    return [g for g, n in counts.items() if n == most] or [None]
