@@ -10,6 +10,7 @@ from neo.select.greedy import cheapest, greedy, improve
 from neo.select.pbqp import pbqp
 from neo.select.problem import Flat, InfeasibleError, Problem, Resource
 from neo.select.solver import METHODS, Solution, solve
+from neo.select.standing import Standing, standing
 from neo.select.uniform import uniform
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Problem",
     "Resource",
     "Solution",
+    "Standing",
     "chain",
     "cheapest",
     "dprs",
@@ -28,5 +30,6 @@ __all__ = [
     "is_chain",
     "pbqp",
     "solve",
+    "standing",
     "uniform",
 ]

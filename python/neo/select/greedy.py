@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from neo.select.problem import Array, Problem
 
@@ -16,18 +17,54 @@ def cheapest(problem: Problem) -> list[int]:
 
 
 def greedy(problem: Problem) -> list[int]:
-    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones."""
+    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones.
+
+    What a decision forbids elsewhere is followed from neighbour to neighbour; a choice that leaves a variable nothing
+    is not taken. Where every choice of a variable does, the result is forbidden.
+    """
     edges = _Edges(problem)
+    allowed = [c < np.inf for c in problem.costs]
+    supports = [[(other, (matrix < np.inf).T) for other, matrix in around] for around in edges.around]
     choice = [-1] * len(problem.costs)
+    _follow(supports, allowed, range(len(choice)))
     for v, cost in enumerate(problem.costs):
-        total = cost
+        total = np.where(allowed[v], cost, np.inf)
         for other, matrix in edges.around[v]:
             if choice[other] >= 0:
                 total = total + matrix[:, choice[other]]
             else:
-                total = total + (matrix + problem.costs[other]).min(axis=1)
-        choice[v] = int(total.argmin())
+                total = total + (matrix + np.where(allowed[other], problem.costs[other], np.inf)).min(axis=1)
+        ranked = [int(i) for i in np.argsort(total, kind="stable")]
+        choice[v] = ranked[0]
+        for i in ranked:
+            if not allowed[v][i]:
+                continue
+            before = list(allowed)
+            allowed[v] = np.arange(len(cost)) == i
+            if _follow(supports, allowed, [v]):
+                choice[v] = i
+                break
+            allowed = before
     return choice
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+def _follow(supports: list[list[tuple[int, Mask]]], allowed: list[Mask], changed: Iterable[int]) -> bool:
+    """Forbid what no choice of a neighbour supports any more; whether every variable has a choice left."""
+    queue = dict.fromkeys(changed)
+    while queue:
+        v = next(iter(queue))
+        del queue[v]
+        for other, support in supports[v]:
+            left = allowed[other] & support[:, allowed[v]].any(axis=1)
+            if not left.any():
+                return False
+            if left.sum() < allowed[other].sum():
+                allowed[other] = left
+                queue[other] = None
+    return True
 
 
 def improve(problem: Problem, choice: Sequence[int], *, sweeps: int = 20) -> list[int]:
