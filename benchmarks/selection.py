@@ -129,9 +129,7 @@ def find(network: str, path: Path, threads: int, repeat: int) -> Found:
     check_s = time.perf_counter() - start
     nodes = native.nodes
     counts = [len(node["choices"]) for node in nodes]
-    found = Found(
-        network, counts, len(problem.sizes), len(problem.flat.pairs), arrays_ms, solve_ms, solution, check_s
-    )
+    found = Found(network, counts, len(problem.sizes), len(problem.flat.pairs), arrays_ms, solve_ms, solution, check_s)
 
     def note(name: str, problem: Problem, choice: Sequence[int], seconds: float) -> None:
         total = problem.evaluate(choice)

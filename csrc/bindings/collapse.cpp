@@ -89,8 +89,7 @@ Problem problem_of(const Indices& sizes, const Numbers& costs, const Indices& pa
       const int64_t u = r.pairs.data()[i], v = r.pairs.data()[i + 1];
       check(u, v);
       const size_t plane = size(u) * size(v);
-      const auto [found, is_new] =
-          index.try_emplace({static_cast<int>(u), static_cast<int>(v)}, problem.pairs.size());
+      const auto [found, is_new] = index.try_emplace({static_cast<int>(u), static_cast<int>(v)}, problem.pairs.size());
       if (is_new) problem.pairs.push_back({static_cast<int>(u), static_cast<int>(v), 1, std::vector<double>(plane)});
       Problem::Pair& pair = problem.pairs[found->second];
       pair.planes = problem.planes;
@@ -129,8 +128,8 @@ void bind_collapse(py::module_& m) {
              }
              Problem problem = problem_of(sizes, costs, pairs, matrices, limited);
              const py::gil_scoped_release release;
-             return std::make_unique<Collapse>(
-                 std::move(problem), select::CollapseLimits{limits[0], limits[1], limits[2], limits[3]});
+             return std::make_unique<Collapse>(std::move(problem),
+                                               select::CollapseLimits{limits[0], limits[1], limits[2], limits[3]});
            }),
            py::arg("sizes"), py::arg("costs"), py::arg("pairs"), py::arg("matrices"), py::arg("resources"),
            py::arg("limits"))

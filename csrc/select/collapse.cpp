@@ -56,9 +56,7 @@ void Collapse::eliminate(const CollapseLimits& limits) {
     pairs.emplace_back(number[at(pair.u)], number[at(pair.v)]);
     if (pair.planes > 1) by_cost[at(pairs.back().first)] = by_cost[at(pairs.back().second)] = 0;
   }
-  const auto fits = [&](const Order& order) {
-    return order.rest.empty() && order.cells <= limits.most;
-  };
+  const auto fits = [&](const Order& order) { return order.rest.empty() && order.cells <= limits.most; };
   order_ = greedy_order(sizes, pairs, limits.largest, Rule::Weight, by_cost);
   if (!order_.rest.empty() || order_.cells > limits.enough) {
     Order other = greedy_order(sizes, pairs, limits.largest, Rule::Fill, by_cost);

@@ -29,12 +29,12 @@ inline constexpr double kLimitTolerance = 1e-12;
 // The steps of a proof as numbers, in order; choices by their index in the whole problem. What each claims can be
 // checked on what the steps before it leave (docs/selection.md).
 enum ProofStep : int {
-  kDrop,       // v, a, b: choice b of v is never worse than a; b = -1: a is forbidden beside every choice of a neighbour
-  kBeyond,     // v, a, k: a exceeds limit k whatever else is chosen
-  kForget,     // k, 0, 0: no choice exceeds limit k
-  kFlat,       // v, other: the pair's costs depend on v alone
-  kFix,        // v, a: v has the one choice a
-  kFollow,     // v, u, n, then n numbers: each choice of u allows one choice of v (-1 where u's is gone)
+  kDrop,    // v, a, b: choice b of v is never worse than a; b = -1: a is forbidden beside every choice of a neighbour
+  kBeyond,  // v, a, k: a exceeds limit k whatever else is chosen
+  kForget,  // k, 0, 0: no choice exceeds limit k
+  kFlat,    // v, other: the pair's costs depend on v alone
+  kFix,     // v, a: v has the one choice a
+  kFollow,  // v, u, n, then n numbers: each choice of u allows one choice of v (-1 where u's is gone)
   kEliminate,  // v: minimised over, for every choice of its neighbours
 };
 

@@ -6,9 +6,7 @@ import fnmatch
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError

@@ -323,13 +323,18 @@ class _Search:
                 if (v,) in bucket and (v,) not in given:
                     require(not bucket[v,].any(), "the parts have the whole bucket", v)
                     del bucket[v,]
-                require(set(bucket) <= set(given) and len(set(given)) == len(given), "the parts have all of it, once", v)
+                require(
+                    set(bucket) <= set(given) and len(set(given)) == len(given), "the parts have all of it, once", v
+                )
                 for scope in set(given) - set(bucket):
                     require(scope[0] == v and list(scope) == sorted(set(scope)), "a scope increases", v)
                     bucket[scope] = np.zeros([self.sizes[u] for u in scope])
                 total = sum(np.where(np.isfinite(added), added, 0.0) for _, added in groups)
-                require((total <= 1e-9 * np.max([np.abs(a[np.isfinite(a)]).max(initial=1) for _, a in groups])).all(),
-                        "what is added to the parts sums to nothing", v)
+                require(
+                    (total <= 1e-9 * np.max([np.abs(a[np.isfinite(a)]).max(initial=1) for _, a in groups])).all(),
+                    "what is added to the parts sums to nothing",
+                    v,
+                )
             joined = []
             for scopes, added in groups:
                 rest, table = _join([(s[1:], bucket[s]) for s in scopes], self.sizes[v])

@@ -119,7 +119,9 @@ def test_wrong_steps_are_refused():
 def test_wrong_prices_and_shares_are_refused():
     problem = residual(3).problem(limits={"packed_bytes": 0.4})
     certificate = solve(problem, certify=True).certificate
-    relaxations = [dataclasses.replace(r, prices={n: -p for n, p in r.prices.items()}) for r in certificate.search.relaxations]
+    relaxations = [
+        dataclasses.replace(r, prices={n: -p for n, p in r.prices.items()}) for r in certificate.search.relaxations
+    ]
     wrong = dataclasses.replace(certificate.search, relaxations=relaxations)
     with pytest.raises(InvalidCertificateError, match="price"):
         check(problem, dataclasses.replace(certificate, search=wrong))

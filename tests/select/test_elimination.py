@@ -2,11 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-from neo.select import Problem
 from neo.select.bound import pass_messages, price_resources, price_violations, value_of
 from neo.select.elimination import eliminate, greedy_order, join, linear_order, merge, relabel
-
-from tests.select.generators import brute_force, random_problem
 
 INF = np.inf
 

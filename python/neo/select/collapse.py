@@ -50,7 +50,9 @@ class Collapse:
                     "[select] every variable needs a choice that fits some choice of each neighbour. "
                     f"Got none left of its {problem.sizes[v]} - at variable {v}"
                 )
-            raise InfeasibleError("[select] some combination of choices is allowed. Got forbidden pairs that leave none")
+            raise InfeasibleError(
+                "[select] some combination of choices is allowed. Got forbidden pairs that leave none"
+            )
 
     @property
     def solved(self) -> bool:
