@@ -191,7 +191,7 @@ class Explanation:
     def data(self) -> dict[str, Any]:
         """All of it as dicts, lists, numbers and text: what the page shows (docs/profiling.md)."""
         data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self.tuning, self._wanted)
-        bound = None if self.bound is None else asdict(self.bound)
+        bound = None if self.bound is None else asdict(self.bound) | {"text": str(self.bound)}
         told = {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes), "bound": bound}
         return dict(plain(data | told))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +28,7 @@ def chain(problem: Problem) -> list[int]:
     for path in paths:
         total: Array = problem.costs[path[0]]
         came: list[npt.NDArray[np.intp]] = []
-        for u, v in zip(path, path[1:], strict=False):
+        for u, v in itertools.pairwise(path):
             matrix = problem.edges[u, v] if u < v else problem.edges[v, u].T
             ways = total[:, None] + matrix
             came.append(ways.argmin(axis=0))
