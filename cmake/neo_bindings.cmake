@@ -18,7 +18,7 @@ endif()
 find_package(pybind11 2.13 CONFIG REQUIRED)
 
 pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
-target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_runtime)
+target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
 set(small_sources ${binding_sources})
 list(FILTER small_sources EXCLUDE REGEX "/(module|arrays)\\.cpp$")  # a call passes through these
 set_source_files_properties(${small_sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")

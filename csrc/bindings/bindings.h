@@ -14,6 +14,7 @@ namespace py = pybind11;
 void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_select(py::module_& m);
+void bind_collapse(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
 void bind_tune(py::module_& m);

@@ -18,6 +18,36 @@ py::array_t<double> vector_of(const std::vector<double>& x) {
   return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data());
 }
 
+py::array_t<int64_t> numbers_of(const std::vector<int64_t>& x) {
+  return py::array_t<int64_t>(static_cast<py::ssize_t>(x.size()), x.data());
+}
+
+struct FlatArrays {
+  std::vector<int64_t> sizes;
+  std::vector<double> costs;
+  std::vector<int64_t> pairs;  // each once
+  std::vector<double> matrices;
+};
+
+FlatArrays flatten(const SelectionProblem& problem) {
+  FlatArrays flat;
+  for (const auto& costs : problem.costs) {
+    flat.sizes.push_back(static_cast<int64_t>(costs.size()));
+    flat.costs.insert(flat.costs.end(), costs.begin(), costs.end());
+  }
+  std::map<std::pair<int, int>, size_t> offsets;
+  for (const auto& edge : problem.edges) {
+    const auto [found, is_new] = offsets.try_emplace({edge.u, edge.v}, flat.matrices.size());
+    if (is_new) {
+      flat.pairs.insert(flat.pairs.end(), {edge.u, edge.v});
+      flat.matrices.insert(flat.matrices.end(), edge.costs.begin(), edge.costs.end());
+    } else {
+      for (size_t i = 0; i < edge.costs.size(); ++i) flat.matrices[found->second + i] += edge.costs[i];
+    }
+  }
+  return flat;
+}
+
 const char* text_of(Candidate::Kind kind) {
   switch (kind) {
     case Candidate::Kind::Step:
@@ -124,6 +154,14 @@ void bind_select(py::module_& m) {
                                  edges.append(py::make_tuple(e.u, e.v, vector_of(e.costs).attr("reshape")(rows, -1)));
                                }
                                return edges;
+                             })
+      .def_property_readonly("flat",
+                             [](const BoundProblem& p) {
+                               const FlatArrays flat = flatten(*p.problem);
+                               const auto pairs = static_cast<py::ssize_t>(flat.pairs.size() / 2);
+                               return py::make_tuple(numbers_of(flat.sizes), vector_of(flat.costs),
+                                                     numbers_of(flat.pairs).attr("reshape")(pairs, 2),
+                                                     vector_of(flat.matrices));
                              })
       .def_property_readonly("graph", [](const BoundProblem& p) { return describe_graph(*p.graph, *p.problem); })
       .def_property_readonly("resources",

@@ -6,6 +6,7 @@ from neo import _neo, errors  # noqa: F401  (the extension raises these classes)
 from neo._neo import (
     Bench,
     CancelToken,
+    Collapse,
     Graph,
     Machine,
     Module,
@@ -40,6 +41,7 @@ from neo._neo import (
 __all__ = [
     "Bench",
     "CancelToken",
+    "Collapse",
     "Graph",
     "Machine",
     "Module",

@@ -6,15 +6,13 @@ import fnmatch
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
-from neo.select import Problem, Resource, solve
+from neo.select import Flat, Problem, Resource, solve
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
 
 if TYPE_CHECKING:
@@ -163,15 +161,12 @@ def _check_runs_here(target: str) -> None:
 
 def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memory: int | None = None) -> Problem:
     """The arrays of a selection problem, with the limits that the user sets."""
-    edges: dict[tuple[int, int], np.ndarray[Any, np.dtype[np.float64]]] = {}
-    for u, v, matrix in problem.edges:
-        edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix
     resources = []
     if memory is not None:
         resources.append(Resource("packed_bytes", float(memory), problem.resources["packed_bytes"]))
     if accuracy == "strict":
         resources.append(Resource("error", 0.0, problem.resources["error"]))
-    return Problem(problem.costs, edges, resources)
+    return Problem.from_flat(Flat(*problem.flat), resources)
 
 
 def _build_problem(

@@ -15,9 +15,10 @@ from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.provenance import Provenance
 from neo.report.alternatives import total_changes
-from neo.report.explain import Explanation, Step
+from neo.report.explain import Bound, Explanation, Step
 from neo.report.profile import Profile, Record
 from neo.report.subject import Machine, Subject
+from neo.select import Flat, Problem, standing
 from neo.signature import Signature, Tensor
 from neo.tune.hints import mark_hints
 from neo.tune.measure import Tuning
@@ -317,8 +318,18 @@ class Module:
             hints,
             sizes,
             tuning=tuning,
+            bound=self._bound() if node is None else None,
             schedules=None if node is None or self._problem is None else schedules,
         )
+
+    def _bound(self) -> Bound | None:
+        """How good the selection is, by the costs the problem has now; None where the problem is not known."""
+        if self._problem is None:
+            return None
+        found = standing(Problem.from_flat(Flat(*self._problem.flat)), self._choices)
+        if found is None:
+            return None
+        return Bound(found.total, found.lower_bound, found.method, found.proof, found.others)
 
     def _hints(self) -> dict[str, int]:
         """What selection takes the symbols of the inputs' shapes for."""

@@ -1,6 +1,7 @@
 """Why each node runs as it does, and where the time of a call goes."""
 
 import json
+import math
 import re
 
 import neo
@@ -8,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from neo import demo
+from neo.report.explain import Bound
 
 
 def statuses(node):
@@ -147,3 +149,27 @@ def test_a_profile_is_a_table_json_and_a_timeline(digits, images, tmp_path):
     axes = profile.timeline().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == [s.node for s in profile.steps]
     assert len(axes.collections) == len(profile.steps)
+
+
+def test_the_bound_stands_above_the_total(digits):
+    explanation = digits.explain()
+    bound = explanation.bound
+    assert bound.total_us == pytest.approx(explanation.estimate_us)
+    assert bound.gap <= 1e-9
+    assert bound.proof > len(explanation.nodes)
+    assert all(us >= bound.bound_us * (1 - 1e-9) for us in bound.others_us.values())
+    line = str(explanation).splitlines()[-2]
+    assert line.startswith(
+        f"optimal for these costs: no choice is below {bound.bound_us:.1f} us ({bound.method}); greedy "
+    )
+    assert explanation.data["bound"]["bound_us"] == bound.bound_us
+    node = digits.explain(explanation.nodes[0].node)
+    assert node.bound is None
+
+
+def test_a_gap_is_told():
+    bound = Bound(101.0, 100.0, "elimination, branch and bound", 7, {"greedy": 202.0, "pbqp": math.inf})
+    assert str(bound) == (
+        "within 0.99% of optimal: no choice is below 100.0 us (elimination, branch and bound); "
+        "greedy 202.0 us (+100.0%), pbqp nothing allowed"
+    )

@@ -2,12 +2,8 @@ import itertools
 
 import numpy as np
 import pytest
-from neo.select import Problem
 from neo.select.bound import pass_messages, price_resources, price_violations, value_of
 from neo.select.elimination import eliminate, greedy_order, join, linear_order, merge, relabel
-from neo.select.reduction import Reduction
-
-from tests.select.generators import brute_force, random_problem
 
 INF = np.inf
 
@@ -139,41 +135,3 @@ def test_join_and_merge_and_relabel():
     np.testing.assert_array_equal(table, b.T)
     ((_, table),) = merge([((0,), a), ((0,), a)])
     np.testing.assert_array_equal(table, 2 * a)
-
-
-@pytest.mark.parametrize("resources", [0, 2])
-@pytest.mark.parametrize("seed", range(30))
-def test_reductions_keep_an_optimum(seed, resources):
-    problem = random_problem(np.random.default_rng([seed, resources]), variables=6, resources=resources)
-    best, _ = brute_force(problem)
-    if best == INF:
-        return
-    reduction = Reduction(problem)
-    reduction.fold_decided()
-    reduction.drop_beyond_limits()
-    reduction.tighten()
-    sizes = reduction.sizes
-    assert np.prod(list(sizes.values())) <= np.prod(problem.sizes)
-    found = INF
-    for choice in itertools.product(*(range(n) for n in sizes.values())):
-        whole = reduction.restore(dict(zip(sizes, choice, strict=True)))
-        position = {v: i for i, v in enumerate(sizes)}
-        costs, _ = reduction.factors(position)
-        value = value_of(costs, choice) + reduction.constant[0]
-        assert value == pytest.approx(problem.evaluate(whole))
-        if problem.is_feasible(whole):
-            found = min(found, value)
-    assert found == pytest.approx(best)
-
-
-def test_reductions_solve_what_needs_no_search():
-    # Dominated choices, a tie, a variable decided by another: nothing is left.
-    problem = random_problem(np.random.default_rng(0), variables=0)
-    assert Reduction(problem).unary == {}
-    tie = np.where(np.eye(2) > 0, 0.0, INF)
-    costs = [[0.0, 1.0], [0.0, 1.0], [5.0, 6.0]]
-    reduction = Reduction(Problem(costs, {(0, 1): tie, (1, 2): [[1.0, 1.0], [1.0, 1.0]]}))
-    reduction.tighten()
-    assert reduction.unary == {}
-    assert reduction.constant[0] == 6.0
-    assert reduction.restore({}) == [0, 0, 0]

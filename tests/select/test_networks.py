@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from neo.select import InfeasibleError, Problem, Resource, cheapest, greedy, improve, pbqp, solve, solver
+from neo.select import InfeasibleError, Problem, Resource, cheapest, collapse, greedy, improve, pbqp, solve, solver
 from neo.select import branch_and_bound as search
 
 from tests.select.generators import NETWORKS, chain, dense, detector, grid, inception, residual
@@ -17,10 +17,10 @@ INF = math.inf
 @pytest.fixture
 def force_search(monkeypatch):
     """Solve by branch and bound, with split buckets, what elimination alone would solve."""
-    monkeypatch.setattr(solver, "ENOUGH", 0)
-    monkeypatch.setattr(solver, "MOST", 0)
-    monkeypatch.setattr(solver, "LARGEST", 64)
-    monkeypatch.setattr(solver, "TABLE_LIMIT", 64)
+    monkeypatch.setattr(collapse, "ENOUGH", 0)
+    monkeypatch.setattr(collapse, "MOST", 0)
+    monkeypatch.setattr(collapse, "LARGEST", 64)
+    monkeypatch.setattr(collapse, "TABLE_LIMIT", 64)
     small = functools.partial(search.branch_and_bound, table_limit=256)
     monkeypatch.setattr(solver, "branch_and_bound", small)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neo.errors import Error, ModelError
-from neo.select import InfeasibleError, Problem, Resource, Solution, solve, solver
+from neo.select import InfeasibleError, Problem, Resource, Solution, collapse, solve, solver
 from neo.select import branch_and_bound as search
 
 from tests.select.generators import brute_force, inception, random_problem
@@ -20,10 +20,10 @@ INF = math.inf
 def solve_both(request, monkeypatch):
     """`solve`, and `solve` with tables and levels so small that it must split buckets, search and widen."""
     if request.param == "forced search":
-        monkeypatch.setattr(solver, "ENOUGH", 0)
-        monkeypatch.setattr(solver, "MOST", 0)
-        monkeypatch.setattr(solver, "LARGEST", 12)
-        monkeypatch.setattr(solver, "TABLE_LIMIT", 10)
+        monkeypatch.setattr(collapse, "ENOUGH", 0)
+        monkeypatch.setattr(collapse, "MOST", 0)
+        monkeypatch.setattr(collapse, "LARGEST", 12)
+        monkeypatch.setattr(collapse, "TABLE_LIMIT", 10)
         monkeypatch.setattr(search, "FIRST_WIDTH", 2)
         small = functools.partial(search.branch_and_bound, table_limit=10)
         monkeypatch.setattr(solver, "branch_and_bound", small)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
@@ -14,7 +14,7 @@ from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
 from neo.report.write import write_whole
 
-__all__ = ["Explanation", "NodeExplanation", "Option", "Step", "explained_data"]
+__all__ = ["Bound", "Explanation", "NodeExplanation", "Option", "Step", "explained_data"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,48 @@ class Step:
     flops: float
     bytes: float
     depth: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How good a selection is.
+
+    Attributes
+    ----------
+    total_us : float
+        Of the choices that were made.
+    bound_us : float
+        No other choices cost less, limits aside.
+    method : str
+        How the bound was obtained.
+    proof : int
+        How many numbers its certificate consists of.
+    others_us : mapping of str to float
+        What simpler solvers would have cost.
+    """
+
+    total_us: float
+    bound_us: float
+    method: str
+    proof: int
+    others_us: Mapping[str, float]
+
+    @property
+    def gap(self) -> float:
+        """How much less other choices could cost at most, as a share of the total."""
+        return max(0.0, self.total_us - self.bound_us) / max(abs(self.total_us), 1e-300)
+
+    def __str__(self) -> str:
+        what = "optimal for these costs" if self.gap <= 1e-9 else f"within {self.gap:.2%} of optimal"
+        others = ", ".join(
+            f"{name} {'nothing allowed' if math.isinf(us) else f'{us:.1f} us ({_dearer(us, self.total_us)})'}"
+            for name, us in self.others_us.items()
+        )
+        return f"{what}: no choice is below {self.bound_us:.1f} us ({self.method}); {others}"
+
+
+def _dearer(other: float, mine: float) -> str:
+    return f"{other / mine - 1:+.1%}" if mine else "+0.0%"
 
 
 @dataclass(frozen=True)
@@ -107,6 +149,8 @@ class Explanation:
         The symbols of the inputs' shapes: what selection took them for, and what they were in the measured call.
     tuning : str
         What tuning did; empty where the module was compiled without.
+    bound : Bound or None
+        How good the selection is; None where the problem is not known, and for a single node.
     """
 
     nodes: tuple[NodeExplanation, ...]
@@ -115,6 +159,7 @@ class Explanation:
     estimate_sizes: Mapping[str, int]
     measured_sizes: Mapping[str, int]
     tuning: str = ""
+    bound: Bound | None = None
     _subject: Subject | None = field(default=None, repr=False, compare=False)
     _wanted: str | None = field(default=None, repr=False)
 
@@ -129,6 +174,7 @@ class Explanation:
         measured_sizes: Mapping[str, int],
         *,
         tuning: str = "",
+        bound: Bound | None = None,
         schedules: Callable[[str], Mapping[str, int]] | None = None,
     ) -> Explanation:
         """Of all nodes, or of the wanted one.
@@ -142,13 +188,16 @@ class Explanation:
                 explained.append(_explain(node, choice, changes, schedules))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
-        return cls(tuple(explained), estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, subject, wanted)
+        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound)
+        return cls(tuple(explained), *told, subject, wanted)
 
     @property
     def data(self) -> dict[str, Any]:
         """All of it as dicts, lists, numbers and text: what the page shows (docs/profiling.md)."""
         data = explained_data(self._subject, self.estimate_us, self.estimate_sizes, self.tuning, self._wanted)
-        return dict(plain(data | {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes)}))
+        bound = None if self.bound is None else asdict(self.bound) | {"text": str(self.bound)}
+        told = {"total_us": self.measured_us, "measured_sizes": dict(self.measured_sizes), "bound": bound}
+        return dict(plain(data | told))
 
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the memory and the choices; with one node, that one first.
@@ -158,7 +207,7 @@ class Explanation:
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def __str__(self) -> str:
-        text = f"{self._nodes_text()}\n{self._totals()}"
+        text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + f"\n{self._totals()}"
         sources = [o.source for n in self.nodes for o in n.options if o.source]
         if "measured" in sources:
             text += "\n* a measured time; the others are estimates"

@@ -3,8 +3,33 @@
 Nothing here knows an op, a layout, a dtype or a device.
 """
 
-from neo.select.greedy import cheapest, greedy, improve, pbqp
-from neo.select.problem import InfeasibleError, Problem, Resource
-from neo.select.solver import Solution, solve
+from neo.select.certificate import Certificate
+from neo.select.chain import chain, is_chain
+from neo.select.dprs import dprs
+from neo.select.greedy import cheapest, greedy, improve
+from neo.select.pbqp import pbqp
+from neo.select.problem import Flat, InfeasibleError, Problem, Resource
+from neo.select.solver import METHODS, Solution, solve
+from neo.select.standing import Standing, standing
+from neo.select.uniform import uniform
 
-__all__ = ["InfeasibleError", "Problem", "Resource", "Solution", "cheapest", "greedy", "improve", "pbqp", "solve"]
+__all__ = [
+    "METHODS",
+    "Certificate",
+    "Flat",
+    "InfeasibleError",
+    "Problem",
+    "Resource",
+    "Solution",
+    "Standing",
+    "chain",
+    "cheapest",
+    "dprs",
+    "greedy",
+    "improve",
+    "is_chain",
+    "pbqp",
+    "solve",
+    "standing",
+    "uniform",
+]

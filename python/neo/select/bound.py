@@ -18,12 +18,20 @@ def value_of(factors: Sequence[Factor], choice: Sequence[int]) -> float:
     return math.inf if math.inf in terms else math.fsum(terms)
 
 
-def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: int, deadline: float) -> list[Factor]:
+def pass_messages(
+    sizes: Sequence[int],
+    factors: Sequence[Factor],
+    *,
+    rounds: int,
+    deadline: float,
+    shifts: list[tuple[tuple[int, ...], int, Array]] | None = None,
+) -> list[Factor]:
     """Equivalent factors whose separate minima sum to a better bound.
 
     Sequential sweeps there and back: each variable collects the minima of its factors and hands equal shares of them
     to the factors ahead (TRW-S: Kolmogorov, Convergent tree-reweighted message passing, 2006; for longer scopes:
-    Kolmogorov, A new look at reweighted message passing, 2015).
+    Kolmogorov, A new look at reweighted message passing, 2015). `shifts` takes up what each longer factor was given
+    along each of its axes, and its variable alone has lost.
     """
     count = len(sizes)
     unary = [np.zeros(n) for n in sizes]
@@ -35,6 +43,7 @@ def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: in
         else:
             scopes.append(scope)
             tables.append(np.array(table))
+    given: list[list[Array]] = [[np.zeros(sizes[v]) for v in scope] for scope in scopes]
     touching: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in range(count)]
     for f, scope in enumerate(scopes):
         for axis, v in enumerate(scope):
@@ -43,23 +52,26 @@ def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: in
     def sweep(forward: bool) -> None:
         for v in range(count) if forward else range(count - 1, -1, -1):
             total = unary[v]
-            spread: list[tuple[int, tuple[int, ...]]] = []
+            spread: list[tuple[int, int, tuple[int, ...]]] = []
             behind = 0
             for f, axis, others in touching[v]:
                 low = tables[f].min(axis=others)
                 shape = tuple(-1 if a == axis else 1 for a in range(len(scopes[f])))
                 total = total + low
-                tables[f] -= np.where(np.isinf(low), 0.0, low).reshape(shape)
+                taken = np.where(np.isinf(low), 0.0, low)
+                tables[f] -= taken.reshape(shape)
+                given[f][axis] -= taken
                 first, last = axis == 0, axis == len(scopes[f]) - 1
                 if not (last if forward else first):
-                    spread.append((f, shape))
+                    spread.append((f, axis, shape))
                 behind += not (first if forward else last)
             if not spread:
                 unary[v] = total
                 continue
             share = total / max(len(spread), behind)
-            for f, shape in spread:
+            for f, axis, shape in spread:
                 tables[f] += share.reshape(shape)
+                given[f][axis] += share
             dead = np.isinf(total)
             unary[v] = np.where(dead, np.inf, total - len(spread) * np.where(dead, 0.0, share))
 
@@ -75,6 +87,9 @@ def pass_messages(sizes: Sequence[int], factors: Sequence[Factor], *, rounds: in
             if not now - before > 1e-5 * abs(now) or time.perf_counter() > deadline:
                 break
             before = now
+    if shifts is not None:
+        for scope, parts in zip(scopes, given, strict=True):
+            shifts.extend((scope, axis, added) for axis, added in enumerate(parts))
     return [((v,), t) for v, t in enumerate(unary)] + list(zip(scopes, tables, strict=True))
 
 

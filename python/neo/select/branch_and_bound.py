@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neo.select.bound import pass_messages, price_resources, price_violations, value_of
+from neo.select.certificate import Trace
 from neo.select.elimination import Array, Elimination, Factor, eliminate, linear_order, merge, relabel
 from neo.select.problem import LIMIT_TOLERANCE
 
@@ -115,6 +116,7 @@ def branch_and_bound(
     starts: Sequence[Sequence[int]] = (),
     deadline: float = math.inf,
     table_limit: int = TABLE_LIMIT,
+    trace: Trace | None = None,
 ) -> Outcome:
     """Find the best choice within the limits, or the best found with a bound.
 
@@ -130,6 +132,8 @@ def branch_and_bound(
         Of `time.perf_counter`. At least one narrow search always ends.
     table_limit : int
         Cells of a table, from where buckets are split.
+    trace : Trace, optional
+        Takes up what proves the bound.
     """
     scopes = [s for s, _ in core.costs] + [s for parts in core.usage for s, _ in parts]
     order = linear_order(core.sizes, scopes)
@@ -159,7 +163,8 @@ def branch_and_bound(
     plain = eliminate(sizes, costs, limit=table_limit, keep=True)
     shifted = costs
     if not plain.exact:
-        shifted = pass_messages(sizes, costs, rounds=MESSAGE_ROUNDS, deadline=deadline)
+        shifts = None if trace is None else trace.shifts
+        shifted = pass_messages(sizes, costs, rounds=MESSAGE_ROUNDS, deadline=deadline, shifts=shifts)
         plain = eliminate(sizes, shifted, limit=table_limit, keep=True)
     bound = plain.bound
     if math.isinf(bound):
@@ -168,6 +173,9 @@ def branch_and_bound(
     if plain.decode(choice):
         offer(choice)
     objectives = [_Objective(plain, math.inf)]
+    if trace is not None:
+        trace.order = order
+        trace.relaxed(plain, prices=np.zeros(0), shifted=True)
     if usage:
         forbidden = [(s, np.where(np.isinf(t), np.inf, 0.0)) for s, t in costs if np.isinf(t).any()]
         priced = price_resources(sizes, shifted, usage, limits, table_limit=table_limit, deadline=deadline)
@@ -185,9 +193,13 @@ def branch_and_bound(
         ]
         tables = eliminate(sizes, merge(factors), limit=table_limit, keep=True)
         objectives.append(_Objective(tables, math.inf, -float(priced.prices @ limits)))
-        for limit, parts in zip(limits, usage, strict=True):
+        if trace is not None:
+            trace.relaxed(tables, prices=priced.prices, shifted=True)
+        for k, (limit, parts) in enumerate(zip(limits, usage, strict=True)):
             tables = eliminate(sizes, merge(forbidden + parts), limit=table_limit, keep=True)
             objectives.append(_Objective(tables, limit + 10 * LIMIT_TOLERANCE * max(1.0, abs(limit))))
+            if trace is not None:
+                trace.relaxed(tables, prices=np.zeros(0), resource=k, shifted=False)
             choice = [0] * len(sizes)
             if tables.decode(choice):
                 offer(choice)

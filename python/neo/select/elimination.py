@@ -23,6 +23,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Scope = tuple[int, ...]
 Factor = tuple[Scope, Array]
+Split = tuple[list[Scope], Array]
 
 
 @dataclass
@@ -226,6 +227,8 @@ class Elimination:
         Per eliminated variable, the factors that decide it: exact ones in parts, split ones joined.
     groups : list
         Per eliminated variable its groups, where they are kept.
+    splits : list
+        Per eliminated variable and part of its bucket: the scopes it has, and what was added along the variable.
     rest : list of Factor
         On the variables that are left.
     """
@@ -236,6 +239,7 @@ class Elimination:
     exact: bool = True
     buckets: list[list[Factor]] = field(default_factory=list)
     groups: list[list[Group]] = field(default_factory=list)
+    splits: list[list[Split]] = field(default_factory=list)
     rest: list[Factor] = field(default_factory=list)
 
     def decode(self, choice: list[int]) -> bool:
@@ -309,10 +313,12 @@ def eliminate(
             joined = join(scope, sizes, members)
             tables = [(scope, joined)]
             out.buckets.append(bucket)
+            out.splits.append([])
         else:
             out.exact = False
-            tables = _even_out([(scope, join(scope, sizes, members)) for scope, members in parts])
+            tables, shifts = _even_out([(scope, join(scope, sizes, members)) for scope, members in parts])
             out.buckets.append(tables)
+            out.splits.append([([s for s, _ in p], a) for (_, p), a in zip(parts, shifts, strict=True)])
         groups = []
         for scope, joined in tables:
             message = np.minimum.reduce(joined, axis=0)
@@ -345,16 +351,18 @@ def _split_bucket(bucket: list[Factor], sizes: Sequence[int], limit: int | None)
     return parts
 
 
-def _even_out(tables: list[Factor]) -> list[Factor]:
-    """Move costs of the first variable between tables until each has the same minimum per choice of it."""
-    if len(tables) == 1:
-        return tables
+def _even_out(tables: list[Factor]) -> tuple[list[Factor], Array]:
+    """Move costs of the first variable between tables until each has the same minimum per choice of it.
+
+    Returns the tables and, for each, what was added per choice; infinite for choices that some table forbids.
+    """
     lows = np.stack([table.reshape(table.shape[0], -1).min(axis=1) for _, table in tables])
     dead = np.isinf(lows).any(axis=0)
     lows[:, dead] = 0.0
     shifts = lows.mean(axis=0) - lows
     shifts[:, dead] = np.inf
-    return [
+    even = [
         (scope, table + shift.reshape(-1, *[1] * (table.ndim - 1)))
         for (scope, table), shift in zip(tables, shifts, strict=True)
     ]
+    return even, shifts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from neo.select.problem import Array, Problem
 
@@ -16,69 +17,54 @@ def cheapest(problem: Problem) -> list[int]:
 
 
 def greedy(problem: Problem) -> list[int]:
-    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones."""
+    """Decide the variables in order, each by its cost, its decided neighbours and the best of its undecided ones.
+
+    What a decision forbids elsewhere is followed from neighbour to neighbour; a choice that leaves a variable nothing
+    is not taken. Where every choice of a variable does, the result is forbidden.
+    """
     edges = _Edges(problem)
+    allowed = [c < np.inf for c in problem.costs]
+    supports = [[(other, (matrix < np.inf).T) for other, matrix in around] for around in edges.around]
     choice = [-1] * len(problem.costs)
+    _follow(supports, allowed, range(len(choice)))
     for v, cost in enumerate(problem.costs):
-        total = cost
+        total = np.where(allowed[v], cost, np.inf)
         for other, matrix in edges.around[v]:
             if choice[other] >= 0:
                 total = total + matrix[:, choice[other]]
             else:
-                total = total + (matrix + problem.costs[other]).min(axis=1)
-        choice[v] = int(total.argmin())
+                total = total + (matrix + np.where(allowed[other], problem.costs[other], np.inf)).min(axis=1)
+        ranked = [int(i) for i in np.argsort(total, kind="stable")]
+        choice[v] = ranked[0]
+        for i in ranked:
+            if not allowed[v][i]:
+                continue
+            before = list(allowed)
+            allowed[v] = np.arange(len(cost)) == i
+            if _follow(supports, allowed, [v]):
+                choice[v] = i
+                break
+            allowed = before
     return choice
 
 
-def pbqp(problem: Problem) -> list[int]:
-    """Partitioned boolean quadratic programming with the RN heuristic, the approximate solver of NeoCPU 3.3.2.
+Mask = npt.NDArray[np.bool_]
 
-    Variables with at most two undecided neighbours are eliminated exactly (R0, R1, R2); where none is left, the one
-    with the most is decided by its cost and the best of each neighbour (Hames and Scholz, Nearly optimal register
-    allocation with PBQP, 2006).
-    """
-    costs = [c.copy() for c in problem.costs]
-    edges: list[dict[int, Array]] = [{} for _ in costs]
-    for (u, v), m in problem.edges.items():
-        edges[u][v], edges[v][u] = m, m.T
-    left = set(range(len(costs)))
-    trail: list[tuple[int, Array, dict[int, Array]]] = []
-    choice = [-1] * len(costs)
 
-    def cut(v: int) -> dict[int, Array]:
-        around, edges[v] = edges[v], {}
-        for other in around:
-            del edges[other][v]
-        left.discard(v)
-        return around
-
-    while left:
-        v = min(left, key=lambda u: (len(edges[u]), u))
-        if len(edges[v]) > 2:
-            v = max(left, key=lambda u: (len(edges[u]), -u))
-            total = costs[v]
-            for other, m in edges[v].items():
-                total = total + (m + costs[other]).min(axis=1)
-            choice[v] = int(total.argmin())
-            for other, m in cut(v).items():
-                costs[other] = costs[other] + m[choice[v]]
-            continue
-        around = cut(v)
-        trail.append((v, costs[v], around))
-        if len(around) == 1:
-            ((other, m),) = around.items()
-            costs[other] = costs[other] + (m + costs[v][:, None]).min(axis=0)
-        elif len(around) == 2:
-            (a, ma), (b, mb) = around.items()
-            pair = (ma[:, :, None] + mb[:, None, :] + costs[v][:, None, None]).min(axis=0)
-            pair = pair + edges[a][b] if b in edges[a] else pair
-            edges[a][b], edges[b][a] = pair, pair.T
-    for v, cost, around in reversed(trail):
-        total = cost
-        for other, m in around.items():
-            total = total + m[:, choice[other]]
-        choice[v] = int(total.argmin())
-    return choice
+def _follow(supports: list[list[tuple[int, Mask]]], allowed: list[Mask], changed: Iterable[int]) -> bool:
+    """Forbid what no choice of a neighbour supports any more; whether every variable has a choice left."""
+    queue = dict.fromkeys(changed)
+    while queue:
+        v = next(iter(queue))
+        del queue[v]
+        for other, support in supports[v]:
+            left = allowed[other] & support[:, allowed[v]].any(axis=1)
+            if not left.any():
+                return False
+            if left.sum() < allowed[other].sum():
+                allowed[other] = left
+                queue[other] = None
+    return True
 
 
 def improve(problem: Problem, choice: Sequence[int], *, sweeps: int = 20) -> list[int]:

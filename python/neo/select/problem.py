@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from neo.errors import ModelError
 
 Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 
 LIMIT_TOLERANCE = 1e-12
@@ -69,6 +71,27 @@ class Resource:
     matrices: Mapping[Pair, npt.ArrayLike] = field(default_factory=dict)
 
 
+class Flat(NamedTuple):
+    """A problem's arrays end to end: what solvers read.
+
+    Attributes
+    ----------
+    sizes : array of int
+        Choices per variable.
+    costs : array
+        Of all variables.
+    pairs : array of int, n x 2
+        The edges, each once, u < v.
+    matrices : array
+        Of all edges, row-major.
+    """
+
+    sizes: Integers
+    costs: Array
+    pairs: Integers
+    matrices: Array
+
+
 class Problem:
     """Arrays of a selection problem. Immutable once built; arrays given as float64 are not copied.
 
@@ -103,7 +126,7 @@ class Problem:
         edges: Mapping[Pair, npt.ArrayLike] | Iterable[tuple[int, int, npt.ArrayLike]] = (),
         resources: Iterable[Resource] = (),
     ) -> None:
-        self.costs: list[Array] = [np.asarray(c, dtype=np.float64) for c in costs]
+        self._costs: list[Array] | None = [np.asarray(c, dtype=np.float64) for c in costs]
         for i, c in enumerate(self.costs):
             if c.ndim != 1 or c.size == 0:
                 raise ModelError(
@@ -112,24 +135,61 @@ class Problem:
                 )
         triples: Iterable[tuple[int, int, npt.ArrayLike]]
         triples = ((u, v, m) for (u, v), m in edges.items()) if isinstance(edges, Mapping) else edges
-        self.edges: dict[Pair, Array] = self._pairs(triples, "edge")
-        self.resources: list[Resource] = [self._resource(r) for r in resources]
-        names = [r.name for r in self.resources]
-        if len(set(names)) != len(names):
-            raise ModelError(f"[select] resources have different names. Got {names}")
-        self._check_values()
+        self._edges: dict[Pair, Array] | None = self._pairs(triples, "edge")
+        self.flat = Flat(
+            np.array([c.size for c in self._costs], dtype=np.int64),
+            _flat(self._costs),
+            np.array(list(self._edges), dtype=np.int64).reshape(-1, 2),
+            _flat(self._edges.values()),
+        )
+        self._set_resources(resources)
+
+    @classmethod
+    def from_flat(cls, flat: Flat, resources: Iterable[Resource] = ()) -> Problem:
+        """Arrays that lie end to end already, each edge once; views of them are made when they are asked for."""
+        problem = cls.__new__(cls)
+        problem.flat = flat
+        problem._costs = problem._edges = None
+        problem._set_resources(resources)
+        return problem
+
+    @property
+    def costs(self) -> list[Array]:
+        """Per variable, the cost of each choice."""
+        if self._costs is None:
+            self._costs = _split(self.flat.costs, [(n,) for n in self.sizes])
+        return self._costs
+
+    @property
+    def edges(self) -> dict[Pair, Array]:
+        """(u, v) with u < v to the matrix of that pair."""
+        if self._edges is None:
+            self._edges = _matrices(self.flat.pairs, self.flat.matrices, self.sizes)
+        return self._edges
 
     @property
     def sizes(self) -> list[int]:
         """Number of choices per variable."""
-        return [c.size for c in self.costs]
+        return list(map(int, self.flat.sizes))
+
+    def restricted(self, allowed: Sequence[npt.NDArray[np.bool_]]) -> Problem:
+        """The same problem, without limits, with fewer choices: per variable which stay, the others forbidden."""
+        mask = np.concatenate(list(allowed)) if len(allowed) else np.zeros(0, dtype=bool)
+        return Problem.from_flat(self.flat._replace(costs=np.where(mask, self.flat.costs, np.inf)))
 
     def evaluate(self, choice: Sequence[int]) -> float:
         """Sum of the costs of a choice per variable; infinite where a choice or a pair is forbidden."""
         self._check_choice(choice)
-        terms = [float(c[i]) for c, i in zip(self.costs, choice, strict=True)]
-        terms.extend(float(m[choice[u], choice[v]]) for (u, v), m in self.edges.items())
-        return _total(terms)
+        terms = np.concatenate(self.terms(np.asarray(choice, dtype=np.int64)))
+        return math.inf if np.isinf(terms).any() else math.fsum(terms)
+
+    def terms(self, choice: Integers) -> tuple[Array, Array]:
+        """What a choice costs, variable by variable and edge by edge."""
+        sizes, costs, pairs, matrices = self.flat
+        starts = np.cumsum(sizes) - sizes
+        u, v = pairs.T
+        cells = sizes[u] * sizes[v]
+        return costs[starts + choice], matrices[np.cumsum(cells) - cells + choice[u] * sizes[v] + choice[v]]
 
     def usage(self, choice: Sequence[int]) -> dict[str, float]:
         """Usage of each resource, by name."""
@@ -149,10 +209,10 @@ class Problem:
             path.write_text(json.dumps(self._as_json(), indent=1) + "\n", encoding="utf-8")
             return
         arrays: dict[str, npt.NDArray[Any]] = {
-            "sizes": np.asarray(self.sizes, dtype=np.int64),
-            "costs": _flat(self.costs),
-            "edges": np.asarray(list(self.edges), dtype=np.int64).reshape(-1, 2),
-            "matrices": _flat(self.edges.values()),
+            "sizes": self.flat.sizes,
+            "costs": self.flat.costs,
+            "edges": self.flat.pairs,
+            "matrices": self.flat.matrices,
             "names": np.asarray([r.name for r in self.resources], dtype=np.str_),
             "limits": np.asarray([r.limit for r in self.resources], dtype=np.float64),
         }
@@ -219,6 +279,13 @@ class Problem:
         costs = [_null_to_inf(c) for c in data["costs"]]
         return cls(costs, [(u, v, _null_to_inf(m)) for u, v, m in data["edges"]], resources)
 
+    def _set_resources(self, resources: Iterable[Resource]) -> None:
+        self.resources: list[Resource] = [self._resource(r) for r in resources]
+        names = [r.name for r in self.resources]
+        if len(set(names)) != len(names):
+            raise ModelError(f"[select] resources have different names. Got {names}")
+        self._check_values()
+
     def _pairs(self, triples: Iterable[tuple[int, int, npt.ArrayLike]], what: str) -> dict[Pair, Array]:
         pairs: dict[Pair, Array] = {}
         count = len(self.costs)
@@ -256,9 +323,8 @@ class Problem:
         return Resource(resource.name, float(resource.limit), vectors, matrices)
 
     def _check_values(self) -> None:
-        flat = _flat([*self.costs, *self.edges.values()])
         # -inf and NaN are the values that are not greater than -inf.
-        if not np.all(flat > -np.inf):
+        if not (np.all(self.flat.costs > -np.inf) and np.all(self.flat.matrices > -np.inf)):
             for place, array in [(f"variable {i}", c) for i, c in enumerate(self.costs)] + [
                 (f"edge {key}", m) for key, m in self.edges.items()
             ]:
@@ -277,7 +343,8 @@ class Problem:
                 )
 
     def _check_choice(self, choice: Sequence[int]) -> None:
-        if len(choice) != len(self.costs) or any(not 0 <= i < c.size for c, i in zip(self.costs, choice, strict=True)):
+        given, sizes = np.asarray(choice, dtype=np.int64), self.flat.sizes
+        if len(given) != len(sizes) or np.any(given < 0) or np.any(given >= sizes):
             raise ModelError(
                 f"[select] a choice names one choice of every variable. Got {list(choice)}, "
                 f"expected an index below each of {self.sizes}"
@@ -290,20 +357,16 @@ class Problem:
         return math.fsum(terms)
 
 
-def _total(terms: list[float]) -> float:
-    return math.inf if math.inf in terms else math.fsum(terms)
-
-
 def _flat(arrays: Iterable[npt.ArrayLike]) -> Array:
     parts = [np.asarray(a, dtype=np.float64).ravel() for a in arrays]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _split(flat: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
-    ends = np.cumsum([math.prod(s) for s in shapes])
-    if len(flat) != (int(ends[-1]) if len(ends) else 0):
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    if len(flat) != (ends[-1] if ends else 0):
         raise ValueError(f"{len(flat)} values for shapes {shapes}")
-    return [part.reshape(s) for part, s in zip(np.split(flat, ends[:-1]), shapes, strict=True)] if shapes else []
+    return [flat[a:b].reshape(s) for a, b, s in zip([0, *ends], ends, shapes, strict=False)]
 
 
 def _matrices(pairs: npt.NDArray[np.int64], flat: Array, sizes: list[int]) -> dict[Pair, Array]:

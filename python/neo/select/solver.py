@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neo.errors import ModelError
-from neo.select.branch_and_bound import TABLE_LIMIT, Core, Outcome, branch_and_bound
-from neo.select.elimination import (
-    Elimination,
-    Factor,
-    Order,
-    eliminate,
-    greedy_order,
-    relabel,
-)
+from neo.select.branch_and_bound import Core, branch_and_bound
+from neo.select.certificate import Certificate, Trace
+from neo.select.chain import chain
+from neo.select.collapse import Collapse
+from neo.select.dprs import dprs
+from neo.select.elimination import Factor
+from neo.select.greedy import cheapest, greedy, improve
+from neo.select.pbqp import pbqp
 from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
-from neo.select.reduction import Reduction
-
-# Cells of an exact elimination: its largest table, all of them, and all up to which no other order is tried.
-LARGEST = 1 << 22
-MOST = 1 << 25
-ENOUGH = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -47,6 +40,8 @@ class Solution:
         No choice is better.
     seconds : float
         Time spent.
+    certificate : Certificate or None
+        Proves the bound; only where it was asked for.
     """
 
     choice: list[int]
@@ -55,6 +50,7 @@ class Solution:
     method: str
     proven: bool
     seconds: float
+    certificate: Certificate | None = None
 
     @property
     def gap(self) -> float:
@@ -62,7 +58,21 @@ class Solution:
         return (self.total - self.lower_bound) / max(abs(self.total), 1e-300)
 
 
-def solve(problem: Problem, *, budget_s: float | None = None) -> Solution:
+#: Other ways to a choice, to compare with; none of them looks at limits.
+METHODS: dict[str, Callable[[Problem], tuple[list[int] | None, bool]]] = {
+    "cheapest": lambda problem: (cheapest(problem), False),
+    "greedy": lambda problem: (greedy(problem), False),
+    "improve": lambda problem: (improve(problem, greedy(problem)), False),
+    "pbqp": lambda problem: (pbqp(problem), False),
+    "chain": lambda problem: (chain(problem), True),
+    "dprs": dprs,
+    "branch and bound": lambda problem: _searched(problem),
+}
+
+
+def solve(
+    problem: Problem, *, budget_s: float | None = None, certify: bool = False, method: str | None = None
+) -> Solution:
     """Minimise the total cost within the resources' limits.
 
     Without a budget the work is bounded by fixed sizes, so the same problem gives the same choice; with one a search
@@ -74,6 +84,11 @@ def solve(problem: Problem, *, budget_s: float | None = None) -> Solution:
         What to solve.
     budget_s : float, optional
         Seconds for what elimination alone cannot solve. The first narrow search always ends.
+    certify : bool
+        Give the bound's proof with the solution.
+    method : str, optional
+        One of `METHODS` instead of the best there is. What it finds may be forbidden (a total of infinity), and has a
+        bound only where the method proves it.
 
     Raises
     ------
@@ -89,18 +104,42 @@ def solve(problem: Problem, *, budget_s: float | None = None) -> Solution:
     """
     if budget_s is not None and not budget_s >= 0:
         raise ModelError(f"[select] a budget is a time. Got {budget_s}, expected seconds >= 0")
+    if method is not None:
+        return _by_method(problem, method, certify)
     start = time.perf_counter()
-    solution = _minimise(problem, math.inf if budget_s is None else start + budget_s)
+    solution = _minimise(problem, math.inf if budget_s is None else start + budget_s, certify=certify)
     return replace(solution, seconds=time.perf_counter() - start)
 
 
-def _minimise(problem: Problem, deadline: float) -> Solution:
+def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
+    if method not in METHODS:
+        raise ModelError(f"[select] a method is known. Got {method!r}, expected one of {', '.join(METHODS)}")
+    if certify or any(math.isfinite(r.limit) for r in problem.resources):
+        raise ModelError(f"[select] limits and certificates are for the default method. Got method {method!r}")
+    start = time.perf_counter()
+    choice, proven = METHODS[method](problem)
+    if choice is None:
+        raise _nothing_allowed() if proven else _nothing_found()
+    total = problem.evaluate(choice)
+    seconds = time.perf_counter() - start
+    return Solution(choice, total, total if proven else -math.inf, method, proven, seconds)
+
+
+def _searched(problem: Problem) -> tuple[list[int] | None, bool]:
+    """Branch and bound on the arrays as they are."""
+    costs: list[Factor] = [((v,), c) for v, c in enumerate(problem.costs)]
+    costs.extend(problem.edges.items())
+    outcome = branch_and_bound(Core(problem.sizes, costs, [], np.zeros(0)), accept=lambda _: True)
+    return outcome.choice, outcome.complete
+
+
+def _minimise(problem: Problem, deadline: float, *, certify: bool = False) -> Solution:
     try:
-        choice, bound, complete, method = _Solver(problem, deadline).run()
+        choice, bound, complete, method, certificate = _found(problem, deadline, certify)
     except _NothingFoundError as error:
         raise _explained(problem, deadline, proven=error.proven) from None
     total = problem.evaluate(choice)
-    return Solution(choice, total, total if complete else min(bound, total), method, complete, 0.0)
+    return Solution(choice, total, total if complete else min(bound, total), method, complete, 0.0, certificate)
 
 
 class _NothingFoundError(Exception):
@@ -109,118 +148,53 @@ class _NothingFoundError(Exception):
         self.proven = proven
 
 
-@dataclass
-class _Part:
-    """What is left of a problem after eliminating some variables exactly, and the way back."""
+def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int], float, bool, str, Certificate | None]:
+    """Choice, lower bound, whether it is the best, method, certificate."""
+    limited = any(math.isfinite(r.limit) for r in problem.resources)
+    try:
+        collapse = Collapse(problem, limited=False)
+        choice = collapse.complete([]) if collapse.solved else None
+        if limited and (choice is None or not problem.is_feasible(choice)):
+            collapse = Collapse(problem, limited=True)
+            choice = collapse.complete([]) if collapse.solved else None
+            if choice is not None and not problem.is_feasible(choice):
+                raise _NothingFoundError(proven=True)
+    except InfeasibleError:
+        if not limited:
+            raise
+        raise _NothingFoundError(proven=True) from None
+    if choice is not None:
+        certificate = Certificate(problem.evaluate(choice), collapse.steps, collapse.limits) if certify else None
+        return choice, math.nan, True, "elimination" if collapse.eliminated else "reduction", certificate
+    core = collapse.core()
+    trace = Trace() if certify else None
 
-    variables: list[int]  # of the reduction; those eliminated come first
-    tables: Elimination
-    core: Core
+    def accept(core_choice: list[int]) -> bool:
+        if not core.usage:
+            return True
+        whole = collapse.complete(core_choice)
+        return whole is not None and problem.is_feasible(whole)
 
-    def complete(self, core_choice: Sequence[int]) -> dict[int, int] | None:
-        choice = [0] * self.tables.count + list(core_choice)
-        if not self.tables.decode(choice):
-            return None
-        return dict(zip(self.variables, choice, strict=True))
+    outcome = branch_and_bound(core, accept=accept, deadline=deadline, trace=trace)
+    if outcome.choice is None:
+        raise _NothingFoundError(proven=outcome.complete)
+    choice = collapse.complete(outcome.choice)
+    if choice is None:
+        raise _NothingFoundError(proven=True)
+    bound = problem.evaluate(choice) if outcome.complete else outcome.bound + collapse.constant
+    certificate = None
+    if trace is not None:
+        search = trace.search(collapse.core_variables, [r.name for r in collapse.resources])
+        certificate = Certificate(bound, collapse.steps, collapse.limits, search)
+    method = "elimination, prices, branch and bound" if core.usage else "elimination, branch and bound"
+    return choice, bound, outcome.complete, method, certificate
 
 
-class _Solver:
-    def __init__(self, problem: Problem, deadline: float) -> None:
-        self.problem = problem
-        self.deadline = deadline
-        self.reduction = Reduction(problem)
-
-    def run(self) -> tuple[list[int], float, bool, str]:
-        """Choice, lower bound, whether it is the best, method."""
-        reduction = self.reduction
-        try:
-            reduction.fold_decided()
-            if reduction.limited:
-                reduction.drop_beyond_limits()
-            order = self._order("weight")
-            if not order.rest and order.cells <= MOST:
-                choice = self._whole(self._partly(order), [])
-                if not reduction.limited or self.problem.is_feasible(choice):
-                    return choice, math.nan, True, "elimination" if order.eliminated else "reduction"
-            reduction.tighten()
-        except InfeasibleError:
-            if not any(math.isfinite(r.limit) for r in self.problem.resources):
-                raise
-            raise _NothingFoundError(proven=True) from None
-        order = self._order("weight")
-        if order.rest or order.cells > ENOUGH:
-            order = min(order, self._order("fill"), key=lambda o: (len(o.rest), o.cells))
-        if not order.rest and order.cells <= MOST:
-            choice = self._whole(self._partly(order), [])
-            if not reduction.limited or self.problem.is_feasible(choice):
-                return choice, math.nan, True, "elimination"
-        if not reduction.unary:
-            raise _NothingFoundError(proven=True)
-        if reduction.limited:
-            # Only what uses the same whatever is chosen may be decided by cost alone.
-            method = "elimination, prices, branch and bound"
-            part = self._partly(greedy_order(*self._graph(), limit=TABLE_LIMIT, allowed=self._unlimited()))
-        else:
-            method = "elimination, branch and bound"
-            part = self._partly(greedy_order(*self._graph(), limit=TABLE_LIMIT))
-        outcome = self._search(part)
-        if outcome.choice is None:
-            raise _NothingFoundError(proven=outcome.complete)
-        bound = outcome.bound + part.tables.bound + float(reduction.constant[0])
-        return self._whole(part, outcome.choice), bound, outcome.complete, method
-
-    def _graph(self) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Sizes and scopes with the variables that are left numbered from 0."""
-        sizes = self.reduction.sizes
-        number = {v: i for i, v in enumerate(sizes)}
-        return list(sizes.values()), [(number[u], number[v]) for u, v in self.reduction.pairs]
-
-    def _order(self, rule: str) -> Order:
-        sizes, scopes = self._graph()
-        return greedy_order(sizes, scopes, limit=LARGEST, rule=rule)
-
-    def _partly(self, order: Order) -> _Part:
-        """Eliminate in this order; the rest is the core."""
-        left = list(self.reduction.unary)
-        variables = [left[i] for i in order.eliminated + order.rest]
-        position = {v: i for i, v in enumerate(variables)}
-        sizes = self.reduction.sizes
-        costs, usage = self.reduction.factors(position)
-        count = len(order.eliminated)
-        tables = eliminate([sizes[v] for v in variables], costs, count=count)
-        place = [p - count for p in range(len(variables))]
-        limits = np.array([r.limit for r in self.reduction.limited]) - self.reduction.constant[1:]
-        kept: list[list[Factor]] = []
-        for k, parts in enumerate(usage):
-            # What is eliminated here uses the same whatever is chosen.
-            limits[k] -= sum(float(t.flat[0]) for s, t in parts if s[0] < count)
-            kept.append(relabel([(s, t) for s, t in parts if s[0] >= count], place))
-        core = Core([sizes[v] for v in variables[count:]], relabel(tables.rest, place), kept, limits)
-        return _Part(variables, tables, core)
-
-    def _whole(self, part: _Part, core_choice: Sequence[int]) -> list[int]:
-        choice = part.complete(core_choice)
-        if choice is None:
-            raise _NothingFoundError(proven=True)
-        return self.reduction.restore(choice)
-
-    def _search(self, part: _Part) -> Outcome:
-        def accept(core_choice: list[int]) -> bool:
-            if not part.core.usage:
-                return True
-            choice = part.complete(core_choice)
-            return choice is not None and self.problem.is_feasible(self.reduction.restore(choice))
-
-        return branch_and_bound(part.core, accept=accept, deadline=self.deadline)
-
-    def _unlimited(self) -> list[int]:
-        """Variables, numbered from 0, none of whose choices uses more of a resource than another."""
-        left = list(self.reduction.unary)
-        uses = {v for v in left if np.ptp(self.reduction.unary[v][1:], axis=1).any()}
-        for (u, v), planes in self.reduction.pairs.items():
-            if planes.shape[0] > 1:
-                uses |= {u, v}
-        return [i for i, v in enumerate(left) if v not in uses]
+def _nothing_found() -> InfeasibleError:
+    return InfeasibleError(
+        "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
+        "Hint: give the search more time."
+    )
 
 
 def _nothing_allowed() -> InfeasibleError:
@@ -231,10 +205,7 @@ def _explained(problem: Problem, deadline: float, *, proven: bool) -> Infeasible
     """Which limit cannot be met, and what could be reached, for a problem whose search found nothing."""
     limited = [r for r in problem.resources if math.isfinite(r.limit)]
     if not limited and not proven:
-        return InfeasibleError(
-            "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
-            "Hint: give the search more time."
-        )
+        return _nothing_found()
     for resource in limited:
         costs = [np.where(np.isinf(c), np.inf, r) for c, r in zip(problem.costs, resource.vectors, strict=True)]
         edges: dict[Pair, npt.ArrayLike] = {e: np.asarray(m) for e, m in resource.matrices.items()}

@@ -9,6 +9,7 @@ function facts() {
   const list = [["Target", `${data.target}, ${data.threads} thread${data.threads > 1 ? "s" : ""}`]];
   if (data.total_us !== null) list.push(["A call takes", microseconds(data.total_us) + (sizesText(data.measured_sizes) && ` at ${sizesText(data.measured_sizes)}`)]);
   list.push(["Selection expected", microseconds(data.estimate_us) + (sizesText(data.estimate_sizes) && ` at ${sizesText(data.estimate_sizes)}`)]);
+  if (data.bound) list.push(["Selection is", data.bound.text]);
   list.push(["Steps", String(data.steps.filter((step) => !step.control).length)]);
   const conversions = data.graph.nodes.filter((node) => node.kind === "conversion");
   const time = conversions.reduce((sum, node) => sum + (nodeTime(node) || 0), 0);

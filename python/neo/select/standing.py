@@ -1,0 +1,51 @@
+"""Where a choice stands: its total, what none can be below, and what simpler ways would have given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from neo.select.problem import InfeasibleError, Problem
+from neo.select.solver import solve
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A choice among all others.
+
+    Attributes
+    ----------
+    total : float
+        Its cost.
+    lower_bound : float
+        No choice costs less; limits are not looked at, and could only raise it.
+    method : str
+        How the bound was obtained.
+    proof : int
+        How many numbers its certificate consists of.
+    others : mapping of str to float
+        The totals of greedy and PBQP; infinite where they are forbidden.
+    """
+
+    total: float
+    lower_bound: float
+    method: str
+    proof: int
+    others: Mapping[str, float]
+
+
+def standing(problem: Problem, choice: Sequence[int]) -> Standing | None:
+    """Say where a choice stands; None where nothing is allowed or the choice is not of this problem."""
+    unlimited = Problem.from_flat(problem.flat)
+    if len(choice) != len(problem.sizes):
+        return None
+    try:
+        best = solve(unlimited, certify=True)
+    except InfeasibleError:
+        return None
+    total = unlimited.evaluate(choice)
+    others = {name: solve(unlimited, method=name).total for name in ("greedy", "pbqp")}
+    assert best.certificate is not None
+    # Choices as good as the best may differ by rounding.
+    bound = min(best.lower_bound, total)
+    return Standing(total, bound, best.method, best.certificate.numbers, others)
