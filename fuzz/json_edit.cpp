@@ -34,14 +34,24 @@ constexpr std::string_view kNumbers[] = {"-1",
                                          "1e-320"};
 
 // Pieces of the texts that plans hold: types, layouts, schemas, sizes, workloads.
-constexpr std::string_view kWords[] = {
-    "",         "x",       "N",      "M",      "float32",  "float16", "bfloat16", "float64",  "int64",    "int32",
-    "int8",     "uint8",   "bool",   "string", "[1]",      "[]",      "[*]",      "[N,4]",    "NCHW",     "NCHW16c",
-    "NHWC",     "cpu",     "cpu:",   "->",     "seq(",     "opt(",    ")",        "(",        "{",        "}",
-    "[",        "]",       ",",      "=",      "%0",       "k0",      "k1",       "k99",      "+",        "*",
-    "//",       "mod",     "min(",   "max(",   "ceildiv",  "-1",      "0",        "1",        "2",        "99",
-    "4294967296", "70368744177664", "arena", "view",  "owned",  "result",  "argument", "constant", "equal",    "divides",
-    "step",     "dims",    "if",     "loop",   "scan",     "avx2",    "scalar",   "avx512",   "\xff",     "\\u0000"};
+constexpr std::string_view kWords[] = {"",         "x",        "N",          "M",
+                                       "float32",  "float16",  "bfloat16",   "float64",
+                                       "int64",    "int32",    "int8",       "uint8",
+                                       "bool",     "string",   "[1]",        "[]",
+                                       "[*]",      "[N,4]",    "NCHW",       "NCHW16c",
+                                       "NHWC",     "cpu",      "cpu:",       "->",
+                                       "seq(",     "opt(",     ")",          "(",
+                                       "{",        "}",        "[",          "]",
+                                       ",",        "=",        "%0",         "k0",
+                                       "k1",       "k99",      "+",          "*",
+                                       "//",       "mod",      "min(",       "max(",
+                                       "ceildiv",  "-1",       "0",          "1",
+                                       "2",        "99",       "4294967296", "70368744177664",
+                                       "arena",    "view",     "owned",      "result",
+                                       "argument", "constant", "equal",      "divides",
+                                       "step",     "dims",     "if",         "loop",
+                                       "scan",     "avx2",     "scalar",     "avx512",
+                                       "\xff",     "\\u0000"};
 
 class Scanner {
  public:

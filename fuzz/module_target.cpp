@@ -82,7 +82,8 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
 extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* a, size_t a_size, const uint8_t* b, size_t b_size,
                                             uint8_t* out, size_t max_size, unsigned int seed) {
   neo::fuzz::Random random(seed);
-  const std::string_view file(reinterpret_cast<const char*>(a), a_size), donor(reinterpret_cast<const char*>(b), b_size);
+  const std::string_view file(reinterpret_cast<const char*>(a), a_size),
+      donor(reinterpret_cast<const char*>(b), b_size);
   const std::string crossed = neo::fuzz::mutate_module(file, donor, random);
   const size_t size = std::min(crossed.size(), max_size);
   std::copy_n(crossed.begin(), size, out);

@@ -51,9 +51,9 @@ void Arena::reserve(int64_t bytes) {
   release();  // before allocating: the peak is one block, not two
   const int64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
   const int64_t rounded = align_bytes(bytes, alignment);
+  take_memory(rounded);
   NEO_CHECK(rounded <= machine_bytes(), Memory, "memory", "intermediate values must fit this machine. Got ", rounded,
             " bytes, expected at most ", machine_bytes());
-  take_memory(rounded);
   void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
   NEO_CHECK(block != nullptr, Memory, "memory", "the system must have memory for intermediate values. Got none for ",
             rounded, " bytes, expected a block");
