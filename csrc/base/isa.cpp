@@ -41,6 +41,21 @@ Isa detect_isa() {
 #endif
 }
 
+// What a build without some tiers must not be asked for: it would take a weaker kernel where a stronger one was meant.
+constexpr Isa built_isa() {
+  uint32_t left_out = 0;
+#if defined(__x86_64__) && !defined(NEO_HAVE_AVX2)
+  left_out |= kIsaAvx2.features();
+#endif
+#if defined(__x86_64__) && !defined(NEO_HAVE_AVX512)
+  left_out |= kIsaAvx512Vnni.features() & ~kIsaAvx2.features();
+#endif
+#if defined(__aarch64__) && !defined(NEO_HAVE_NEON)
+  left_out |= kIsaNeon.features();
+#endif
+  return Isa(~left_out);
+}
+
 }  // namespace
 
 Span<const IsaTier> all_isa_tiers() {
@@ -81,7 +96,8 @@ Isa detected_isa() {
 
 Isa host_isa() {
   const std::string cap = knob_string(Knob::MaxIsa);
-  return cap.empty() ? detected_isa() : detected_isa() & parse_isa(cap, get_knob_info(Knob::MaxIsa).name);
+  const Isa own = detected_isa() & built_isa();
+  return cap.empty() ? own : own & parse_isa(cap, get_knob_info(Knob::MaxIsa).name);
 }
 
 Isa isa_from_cpuid(const CpuidBits& bits) {

@@ -70,7 +70,8 @@ Isa parse_isa(std::string_view name, std::string_view where = "isa");
 // What this CPU and its operating system support; found out once.
 Isa detected_isa();
 
-// detected_isa(), less what NEO_MAX_ISA does not contain. A cap of another architecture leaves scalar.
+// detected_isa(), less the tiers that this build was made without (NEO_ISA of CMake) and what NEO_MAX_ISA does not
+// contain. A cap of another architecture leaves scalar.
 Isa host_isa();
 
 // The registers that say what an x86-64 CPU supports.

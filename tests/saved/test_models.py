@@ -1,4 +1,4 @@
-"""The zoo: every model gives the same bits after it was saved and loaded in a fresh process."""
+"""The zoo: every model gives the same bits after it was saved and loaded in a fresh process, of Python and of C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import neo
 
+from tests.capi.libneo import answers_of
 from tests.models import zoo
 from tests.models.conftest import each_model, require
 from tests.models.engines import source_of
@@ -33,6 +34,10 @@ def test_loaded_gives_the_same_bits(model: zoo.Model, tmp_path: Path) -> None:
     given.write_bytes(pickle.dumps(feeds))
     subprocess.run([sys.executable, "-c", _LOAD, saved, given, answered], check=True)
     answers = pickle.loads(answered.read_bytes())
-    for case, got in zip(feeds, answers, strict=True):
-        for name, value in module.run(case).items():
+    (answers_in_c,) = answers_of([(saved, [[case.get(t.name) for t in module.inputs] for case in feeds])], tmp_path)
+    for case, got, got_in_c in zip(feeds, answers, answers_in_c, strict=True):
+        expected = module.run(case)
+        for name, value in expected.items():
             assert_same(got[name], value, name)
+        for (name, value), in_c in zip(expected.items(), got_in_c, strict=True):
+            assert_same(in_c, value, f"{name} in C")
