@@ -19,3 +19,11 @@ foreach(source IN LISTS fuzz_targets)
     target_sources(${target} PRIVATE "${PROJECT_SOURCE_DIR}/fuzz/driver.cpp")
   endif()
 endforeach()
+
+option(NEO_FUZZ_COVERAGE "Instrument what reads a saved module for gcov" OFF)
+if(NEO_FUZZ_COVERAGE)
+  file(GLOB loader_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/csrc/saved/*.cpp")
+  set_property(SOURCE ${loader_sources} "${PROJECT_SOURCE_DIR}/csrc/base/json.cpp" APPEND
+               PROPERTY COMPILE_OPTIONS --coverage -O0)
+  target_link_options(neo_instrumentation INTERFACE --coverage)
+endif()

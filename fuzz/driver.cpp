@@ -1,5 +1,6 @@
 // What libFuzzer does, for compilers without it: runs every file of the folders on the command line, then mutations of
-// them. Understands -seed=, -runs=, -max_len=, -timeout= and -artifact_prefix=; other options are passed over.
+// them. Understands -seed=, -runs=, -max_len=, -timeout=, -artifact_prefix= and -leave_out=, the beginning of names of
+// files that are passed over, as are other options.
 
 #include <unistd.h>
 
@@ -50,6 +51,7 @@ struct Options {
   uint64_t runs = 0;
   size_t max_len = 65536;
   unsigned timeout = 60;
+  std::vector<std::string> left_out;
   std::vector<Bytes> corpus;
 };
 
@@ -58,6 +60,10 @@ void read_folder(const std::string& folder, Options& options) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) {
+    const std::string name = path.filename();
+    if (std::any_of(options.left_out.begin(), options.left_out.end(),
+                    [&](const std::string& begin) { return name.starts_with(begin); }))
+      continue;
     std::ifstream file(path, std::ios::binary);
     options.corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
@@ -75,6 +81,7 @@ Options parse(int argc, char** argv) {
     if (const char* bytes = value("-max_len=")) options.max_len = std::strtoull(bytes, nullptr, 10);
     if (const char* seconds = value("-timeout=")) options.timeout = static_cast<unsigned>(std::atoi(seconds));
     if (const char* prefix = value("-artifact_prefix=")) artifact = prefix;
+    if (const char* name = value("-leave_out=")) options.left_out.emplace_back(name);
     if (!text.starts_with('-')) read_folder(text, options);
   }
   artifact += "crash-" + std::to_string(options.seed);
