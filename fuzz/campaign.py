@@ -40,7 +40,7 @@ class Target:
 
 # The C interface has no limits of time: a loop that never ends is none of its business.
 TARGETS = {
-    "module": Target(("module",), 5000),
+    "module": Target(("module", "found"), 5000),
     "safetensors": Target(("safetensors", "module"), 20_000),
     "json": Target(("json",), 50_000),
     "capi": Target(("module",), 5000, ("loop-", "scan-")),
@@ -113,7 +113,12 @@ def run_seed(target: str, seed: int, inputs: int, programs: Path, limits: Limits
         }
         start = time.monotonic()
         done = subprocess.run(
-            ["nice", "-n", "19", *command], env=environment, capture_output=True, text=True, errors="replace", check=False
+            ["nice", "-n", "19", *command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
         seconds = time.monotonic() - start
         finding = ""
@@ -133,7 +138,9 @@ def logged(programs: Path, target: str) -> list[Seed]:
 
 def facts_of(programs: Path) -> tuple[str, str]:
     """Revision of the checkout and compiler of the build."""
-    git = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    git = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     cache = (programs / "CMakeCache.txt").read_text()
     compiler = next(line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("CMAKE_CXX_COMPILER:"))
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
@@ -165,7 +172,9 @@ def campaign(target: str, inputs: int, first_seed: int, processes: int, programs
     ):
         task = progress.add_task(target, total=count * per_seed, completed=len(known) * per_seed, state="")
         started = [
-            pool.submit(run_seed, target, seed, per_seed, programs, Limits(), facts) for seed in numbers if seed not in known
+            pool.submit(run_seed, target, seed, per_seed, programs, Limits(), facts)
+            for seed in numbers
+            if seed not in known
         ]
         for future in as_completed(started):
             result = future.result()
@@ -218,7 +227,9 @@ def write_report(programs: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz.campaign", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all where none is named")
+    parser.add_argument(
+        "targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all where none is named"
+    )
     parser.add_argument("--inputs", type=int, default=20_000, help="of each target")
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--processes", type=int, default=2)

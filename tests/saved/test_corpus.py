@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import neo
@@ -22,3 +24,17 @@ def test_a_module_of_the_corpus_loads(path: Path) -> None:
 def test_the_corpus_is_small() -> None:
     assert len(MODULES) > 40
     assert sum(p.stat().st_size for p in CORPUS.rglob("*") if p.is_file()) < 300_000
+
+
+def test_what_campaigns_found_ends() -> None:
+    code = (
+        "import sys, neo\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: neo.load(path, threads=1, memory=64 << 20, seconds=1)\n"
+        "    except neo.InternalError: raise\n"
+        "    except neo.Error: pass\n"
+        "print('ended')"
+    )
+    command = [sys.executable, "-c", code, *map(str, sorted((CORPUS / "found").glob("*.neo")))]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "ended\n", done.stderr

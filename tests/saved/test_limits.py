@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import neo
 import numpy as np
 import onnx
 import pytest
-from concurrent.futures import CancelledError
 
 from tests.saved.parts import MODELS, Parts
 
