@@ -64,6 +64,7 @@ class Seed:
 
     @property
     def inputs(self) -> int:
+        """How many were run."""
         return self.nothing + self.envelope + self.loaded + self.ran
 
 
@@ -226,6 +227,7 @@ def write_report(programs: Path) -> None:
 
 
 def main() -> int:
+    """Run the campaigns of the command line."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.campaign", description=__doc__)
     parser.add_argument(
         "targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all where none is named"

@@ -178,6 +178,7 @@ def _safetensors(header: object, blobs: bytes) -> bytes:
 
 
 def main() -> None:
+    """Write the corpus anew."""
     for folder in ("module", "json", "safetensors"):
         (FOLDER / folder).mkdir(parents=True, exist_ok=True)
         for path in (FOLDER / folder).iterdir():

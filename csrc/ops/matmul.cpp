@@ -229,7 +229,7 @@ MatMulSizes matmul_sizes(const ReferenceContext& ctx, const Dims& a, const Dims&
 template <class T>
 std::vector<T> multiply(const MatMulSizes& sizes, const std::vector<T>& a, const std::vector<T>& b) {
   // Unsigned arithmetic wraps where signed overflow would be undefined.
-  using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
   std::vector<T> y(sizes.a_matrices.size() * static_cast<size_t>(sizes.m * sizes.n));
   std::vector<Sum> row(static_cast<size_t>(sizes.n));
   for (size_t matrix = 0; matrix < sizes.a_matrices.size(); ++matrix) {
