@@ -19,7 +19,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 namespace neo::fuzz {
 namespace {
 
-constexpr Limits kLimits = {.bytes = int64_t{64} << 20, .seconds = 0.25};
+constexpr Quota kQuota = {.bytes = int64_t{64} << 20, .seconds = 0.25};
 
 Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
   const FileBytes file = copy_bytes(bytes);
@@ -30,17 +30,17 @@ Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
   }
   SavedModule module;
   try {
-    module = load_module(file, "bytes", standard_ops(), standard_routines(), kLimits);
+    module = load_module(file, "bytes", standard_ops(), standard_routines(), kQuota);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Internal) std::abort();
     return Reached::Envelope;
   }
   try {
-    const auto run = make_run(module.plan, std::make_shared<BindingCache>(), kLimits);
+    const auto run = make_run(module.plan, std::make_shared<BindingCache>(), kQuota);
     SerialTeam team;
     std::vector<HostValue> inputs;
     {
-      const BudgetScope scope(std::make_shared<Budget>(kLimits));
+      const BudgetScope scope(std::make_shared<Budget>(kQuota));
       inputs = made_up_inputs(*module.plan, random);
     }
     run->call(inputs, team);

@@ -29,7 +29,7 @@ int64_t now_ns() {
 
 }  // namespace
 
-Budget::Budget(const Limits& limits, const Budget* before) : limits_(limits) {
+Budget::Budget(const Quota& quota, const Budget* before) : quota_(quota) {
   until_clock_ = before ? before->until_clock_ : kChecksPerClock;
   last_poll_ns_ = before ? before->last_poll_ns_ : 0;
   start(0, nullptr, nullptr);
@@ -42,8 +42,8 @@ void Budget::start(int64_t held, const std::atomic<bool>* cancelled, const std::
   cancelled_ = cancelled;
   poll_ = poll;
   is_over_.store(false, std::memory_order_relaxed);
-  if (limits_.seconds) {
-    const double ns = *limits_.seconds * 1e9;
+  if (quota_.seconds) {
+    const double ns = *quota_.seconds * 1e9;
     const int64_t now = now_ns();
     until_clock_ = 1;
     deadline_ns_ = ns < 9e18 - static_cast<double>(now) ? now + static_cast<int64_t>(ns) : INT64_MAX;
@@ -54,7 +54,7 @@ void Budget::take(int64_t bytes) {
   const int64_t held = this->held();
   int64_t sum = 0;
   const bool overflows = __builtin_add_overflow(held, bytes, &sum);
-  if (limits_.bytes && (overflows || sum > *limits_.bytes)) fail_memory(bytes, held, *limits_.bytes, "its limit");
+  if (quota_.bytes && (overflows || sum > *quota_.bytes)) fail_memory(bytes, held, *quota_.bytes, "its limit");
   if (overflows || sum > asked_from_) {
     if (!system_bytes_) {
       // What is held has been granted already, most of it touched.
@@ -70,18 +70,18 @@ void Budget::fail_late() const {
   NEO_CHECK(!cancelled_ || !cancelled_->load(std::memory_order_relaxed), Cancelled, "run",
             "the call was cancelled. Got cancel(), expected none");
   fail(ErrorKind::Cancelled, "limit",
-       str("loading and each call must end in time. Got longer, expected at most ", *limits_.seconds, " seconds"));
+       str("loading and each call must end in time. Got longer, expected at most ", *quota_.seconds, " seconds"));
 }
 
 void Budget::look_at_clock() {
   const int64_t now = now_ns();
-  if (limits_.seconds && now >= deadline_ns_) {
+  if (quota_.seconds && now >= deadline_ns_) {
     is_over_.store(true, std::memory_order_relaxed);
     fail_late();
   }
   const bool is_due = poll_ && now - last_poll_ns_ >= kPollNs;
   // Checks that lie far apart look at the clock every time, and so does one with a deadline.
-  until_clock_ = is_due || limits_.seconds ? 1 : kChecksPerClock;
+  until_clock_ = is_due || quota_.seconds ? 1 : kChecksPerClock;
   if (!is_due) return;
   last_poll_ns_ = now;
   (*poll_)();
@@ -89,7 +89,7 @@ void Budget::look_at_clock() {
 
 bool Budget::is_over() noexcept {
   if (is_over_.load(std::memory_order_relaxed)) return true;
-  if ((cancelled_ && cancelled_->load(std::memory_order_relaxed)) || (limits_.seconds && now_ns() >= deadline_ns_)) {
+  if ((cancelled_ && cancelled_->load(std::memory_order_relaxed)) || (quota_.seconds && now_ns() >= deadline_ns_)) {
     is_over_.store(true, std::memory_order_relaxed);
     return true;
   }

@@ -9,7 +9,7 @@
 namespace neo {
 
 // What loading a module, and afterwards any one call of it, may take.
-struct Limits {
+struct Quota {
   std::optional<int64_t> bytes;   // held at once; none: what the system has free
   std::optional<double> seconds;  // none: any time
 };
@@ -19,22 +19,23 @@ struct Limits {
 class Budget {
  public:
   // `before`: one whose polls this one goes on with; may be null.
-  explicit Budget(const Limits& limits = {}, const Budget* before = nullptr);
+  explicit Budget(const Quota& quota = {}, const Budget* before = nullptr);
 
   // Begins anew with `held` bytes. `cancelled` and `poll` may be null and are for checkpoint().
   void start(int64_t held, const std::atomic<bool>* cancelled, const std::function<void()>* poll);
-  const Limits& limits() const { return limits_; }
+  const Quota& quota() const { return quota_; }
 
   // Counts memory before it is allocated; a Memory error beyond the limit.
   void take(int64_t bytes);
   void give(int64_t bytes) noexcept { held_.fetch_sub(bytes, std::memory_order_relaxed); }
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
 
-  // A Cancelled error when the caller said so or the time is up. Polls every 50 ms or so; what that throws goes through.
+  // A Cancelled error when the caller said so or the time is up. Polls every 50 ms or so; what that throws goes
+  // through.
   void checkpoint() {
     if (is_over_.load(std::memory_order_relaxed) || (cancelled_ && cancelled_->load(std::memory_order_relaxed)))
       fail_late();
-    if ((poll_ || limits_.seconds) && --until_clock_ <= 0) look_at_clock();
+    if ((poll_ || quota_.seconds) && --until_clock_ <= 0) look_at_clock();
   }
 
   // The same test for a thread that works for the current one, and must not throw. Once true it stays so.
@@ -48,10 +49,10 @@ class Budget {
   void look_at_clock();
   [[noreturn]] void fail_late() const;
 
-  Limits limits_;
+  Quota quota_;
   std::atomic<int64_t> held_{0};
-  int64_t asked_from_ = 0;                // beyond this the system is asked for what it has
-  std::optional<int64_t> system_bytes_;   // what it had
+  int64_t asked_from_ = 0;               // beyond this the system is asked for what it has
+  std::optional<int64_t> system_bytes_;  // what it had
   const std::atomic<bool>* cancelled_ = nullptr;
   const std::function<void()>* poll_ = nullptr;
   int64_t deadline_ns_ = 0;

@@ -8,17 +8,17 @@
 namespace neo::python {
 namespace {
 
-SavedModule load(const py::object& source, const Limits& limits) {
+SavedModule load(const py::object& source, const Quota& quota) {
   const std::function<void()> poll = raise_pending_signals;
   if (py::isinstance<py::str>(source)) {
     const auto path = source.cast<std::string>();
     const py::gil_scoped_release release;
-    return load_module(map_file(path), path, standard_ops(), standard_routines(), limits, &poll);
+    return load_module(map_file(path), path, standard_ops(), standard_routines(), quota, &poll);
   }
   const py::buffer_info info = source.cast<py::buffer>().request();
   const std::span bytes(static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
   const py::gil_scoped_release release;
-  return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), limits, &poll);
+  return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), quota, &poll);
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ void bind_saved(py::module_& m) {
   m.def(
       "load_module",
       [](const py::object& source, int threads, std::optional<int64_t> memory, std::optional<double> seconds) {
-        const Limits limits{memory, seconds};
-        SavedModule saved = load(source, limits);
-        return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads, false, limits), saved.target,
+        const Quota quota{memory, seconds};
+        SavedModule saved = load(source, quota);
+        return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads, false, quota), saved.target,
                               saved.notes);
       },
       py::arg("source"), py::arg("threads"), py::arg("memory") = py::none(), py::arg("seconds") = py::none(),

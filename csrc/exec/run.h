@@ -42,8 +42,8 @@ class Run {
   virtual int64_t arena_bytes() const = 0;
 };
 
-// A fresh run over a plan; both are kept alive by it. A call beyond the limits ends in a Memory or a Cancelled error.
+// A fresh run over a plan; both are kept alive by it. A call beyond the quota ends in a Memory or a Cancelled error.
 std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
-                              const Limits& limits = {});
+                              const Quota& quota = {});
 
 }  // namespace neo

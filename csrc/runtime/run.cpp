@@ -41,10 +41,10 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
 
 class PlanRun final : public Run {
  public:
-  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Limits& limits)
+  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota)
       : plan_(std::move(plan)) {
     state_.bindings = std::move(bindings);
-    state_.budget = std::make_shared<Budget>(limits);
+    state_.budget = std::make_shared<Budget>(quota);
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
 
@@ -52,11 +52,11 @@ class PlanRun final : public Run {
                               const std::function<void()>* poll) override {
     // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
     if (state_.budget.use_count() > 1)
-      state_.budget = std::make_shared<Budget>(state_.budget->limits(), state_.budget.get());
+      state_.budget = std::make_shared<Budget>(state_.budget->quota(), state_.budget.get());
     state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);
     const BudgetScope scope(state_.budget);
     std::optional<LimitedTeam> limited;
-    if (state_.budget->limits().seconds) limited.emplace(team, *state_.budget);
+    if (state_.budget->quota().seconds) limited.emplace(team, *state_.budget);
     state_.team = limited ? &*limited : &team;
     state_.iteration = -1;
     const Block& root = *plan_->root;
@@ -92,8 +92,8 @@ class PlanRun final : public Run {
 }  // namespace
 
 std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
-                              const Limits& limits) {
-  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), limits);
+                              const Quota& quota) {
+  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), quota);
 }
 
 }  // namespace neo

@@ -353,7 +353,7 @@ SavedModule load(const FileBytes& file, const OpRegistry& ops, const RoutineTabl
 }  // namespace
 
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
-                        const RoutineTable& routines, const Limits& limits, const std::function<void()>* poll) {
+                        const RoutineTable& routines, const Quota& quota, const std::function<void()>* poll) {
   std::exception_ptr interrupt;
   const std::function<void()> noted_poll = [&] {
     try {
@@ -363,7 +363,7 @@ SavedModule load_module(const FileBytes& file, const std::string& place, const O
       throw;
     }
   };
-  const auto budget = std::make_shared<Budget>(limits);
+  const auto budget = std::make_shared<Budget>(quota);
   budget->start(0, nullptr, poll ? &noted_poll : nullptr);
   const BudgetScope scope(budget);
   try {

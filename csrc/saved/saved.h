@@ -24,10 +24,10 @@ void save_module(const std::string& path, const Plan& plan, const Target& target
                  const std::map<std::string, std::string>& notes);
 
 // Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in
-// `place`. The plan's constants point into the file, which it keeps alive. Loading stays within the limits, the file's
+// `place`. The plan's constants point into the file, which it keeps alive. Loading stays within the quota, the file's
 // own bytes not counted, and `poll`, if any, is called now and then; what it throws ends the loading.
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
-                        const RoutineTable& routines, const Limits& limits = {},
+                        const RoutineTable& routines, const Quota& quota = {},
                         const std::function<void()>* poll = nullptr);
 
 }  // namespace neo

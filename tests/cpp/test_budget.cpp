@@ -21,7 +21,7 @@ ErrorKind kind_of(const std::function<void()>& f) {
 }
 
 TEST(Budget, counts_tensors_while_they_live) {
-  const auto budget = std::make_shared<Budget>(Limits{.bytes = 10'000});
+  const auto budget = std::make_shared<Budget>(Quota{.bytes = 10'000});
   Tensor outlives;
   {
     const BudgetScope scope(budget);
@@ -52,13 +52,13 @@ TEST(Budget, ends_when_cancelled_or_late) {
   cancelled = true;
   EXPECT_EQ(kind_of([&] { budget.checkpoint(); }), ErrorKind::Cancelled);
   EXPECT_TRUE(budget.is_over());
-  Budget late(Limits{.seconds = 0});
+  Budget late(Quota{.seconds = 0});
   EXPECT_EQ(kind_of([&] { late.checkpoint(); }), ErrorKind::Cancelled);
 }
 
 TEST(LimitedTeam, covers_every_range_in_time_and_none_later) {
   SerialTeam serial;
-  Budget budget(Limits{.seconds = 1e6});
+  Budget budget(Quota{.seconds = 1e6});
   LimitedTeam team(serial, budget);
   std::vector<int> done(1000, 0);
   team.parallel_for(1000, [&](int64_t begin, int64_t end, int) {
@@ -69,7 +69,7 @@ TEST(LimitedTeam, covers_every_range_in_time_and_none_later) {
     for (int64_t i = begin; i < end; ++i) ++done[static_cast<size_t>(i)];
   });
   EXPECT_EQ(done, std::vector<int>(1000, 4));
-  Budget none(Limits{.seconds = 0});
+  Budget none(Quota{.seconds = 0});
   LimitedTeam late(serial, none);
   late.parallel_for(10, [&](int64_t, int64_t, int) { ADD_FAILURE(); });
 }
