@@ -215,7 +215,7 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
     for (int slot : call.outputs) pointers_.push_back(address(slot));
     static_cast<const KernelStep&>(*call.step)
         .run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
-    if (run_.budget->limits().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
+    if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
     return;
   }
   std::vector<HostValue> inputs;
