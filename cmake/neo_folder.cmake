@@ -23,6 +23,10 @@ foreach(tier IN LISTS NEO_ISA_TIERS)
   target_compile_definitions(neo_options INTERFACE NEO_HAVE_${tier_upper}=1)
 endforeach()
 target_link_libraries(neo_options INTERFACE neo_instrumentation Threads::Threads)
+if(NEO_BUILD_FUZZERS AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # libFuzzer looks at the branches of everything but kernels, which take no decision by their data.
+  target_compile_options(neo_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # What is off the path of a call is compiled for size.
 set(NEO_SMALL_FLAGS $<$<CONFIG:Release>:-Os>)

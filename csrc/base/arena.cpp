@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/budget.h"
 #include "base/check.h"
 
 namespace neo {
@@ -46,9 +47,11 @@ void Arena::reserve(int64_t bytes) {
   NEO_CHECK(bytes <= limit_bytes_, Memory, "memory", "intermediate values must fit the limit. Got ", bytes,
             " bytes, expected at most ", limit_bytes_);
   if (bytes <= capacity_bytes_) return;
+  if (const auto& budget = Budget::current()) budget->give(capacity_bytes_);
   release();  // before allocating: the peak is one block, not two
   const int64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
   const int64_t rounded = align_bytes(bytes, alignment);
+  take_memory(rounded);
   NEO_CHECK(rounded <= machine_bytes(), Memory, "memory", "intermediate values must fit this machine. Got ", rounded,
             " bytes, expected at most ", machine_bytes());
   void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <set>
 
+#include "base/budget.h"
 #include "base/check.h"
 
 namespace neo {
 namespace {
 
 constexpr std::string_view kWhere = "json";
+constexpr int64_t kCountedValues = 256;  // whose memory and time are counted at once
 
 // Bytes of the UTF-8 character at the front, 0 where there is none.
 size_t utf8_length(std::string_view text) {
@@ -89,6 +91,10 @@ class Parser {
               " deep. Got deeper ones - at byte ", at_);
     NEO_CHECK(++values_ <= limits_.values, Model, kWhere, "a text must have at most ", limits_.values,
               " values. Got more - at byte ", at_);
+    if (values_ % kCountedValues == 1) {
+      take_memory(kCountedValues * static_cast<int64_t>(sizeof(Json::Member)));
+      checkpoint();
+    }
     skip_spaces();
     if (at_ == text_.size()) refuse("a value");
     switch (text_[at_]) {
@@ -267,6 +273,7 @@ void print_string(std::string_view text, std::string& to) {
 }  // namespace
 
 Json Json::parse(std::string_view text, const Limits& limits) {
+  take_memory(static_cast<int64_t>(text.size()));
   return Parser(text, limits).parse();
 }
 

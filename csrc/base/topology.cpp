@@ -183,6 +183,30 @@ std::optional<double> read_quota(const std::string& root, const std::vector<Cgro
   return least;
 }
 
+// The number in a line "name 123" or "name:   123 kB" of a file's text.
+std::optional<int64_t> find_entry(const std::string& text, const std::string& name) {
+  for (const std::string& line : split(text, '\n')) {
+    if (!line.starts_with(name)) continue;
+    const size_t begin = line.find_first_of("0123456789", name.size());
+    if (begin == std::string::npos) return std::nullopt;
+    return parse_int(std::string_view(line).substr(begin, line.find_first_not_of("0123456789", begin) - begin));
+  }
+  return std::nullopt;
+}
+
+// What one group may still take; a limit beyond any machine's memory is none.
+std::optional<int64_t> find_group_free(const std::string& folder, bool is_v2) {
+  constexpr int64_t kNoLimit = int64_t{1} << 60;
+  const auto limit = find_int(folder + (is_v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  const auto used = find_int(folder + (is_v2 ? "/memory.current" : "/memory.usage_in_bytes"));
+  if (!limit || !used || *limit < 0 || *limit >= kNoLimit || *used < 0) return std::nullopt;
+  const std::string stat = find_text(folder + "/memory.stat").value_or("");
+  const std::string prefix = is_v2 ? "" : "total_";
+  const int64_t cached = find_entry(stat, prefix + "inactive_file").value_or(0) +
+                         find_entry(stat, prefix + "active_file").value_or(0);
+  return std::max<int64_t>(*limit - std::max<int64_t>(*used - cached, 0), 0);
+}
+
 // The CPUs of the innermost group that says; empty: none says.
 std::set<int> read_cpuset(const std::string& root, const std::vector<CgroupMount>& mounts) {
   for (const CgroupMount& mount : mounts) {
@@ -351,6 +375,20 @@ Topology read_topology(const std::string& root, const std::vector<int>& affinity
   topology.cpus = read_cpus(root, ids);
   read_caches(root, topology);
   return topology;
+}
+
+std::optional<int64_t> read_free_bytes(const std::string& root) {
+  constexpr int64_t kMaxKilobytes = int64_t{1} << 50;
+  std::optional<int64_t> least = find_entry(find_text(root + "/proc/meminfo").value_or(""), "MemAvailable:");
+  if (least) *least = std::clamp<int64_t>(*least, 0, kMaxKilobytes) << 10;
+  for (const CgroupMount& mount : read_cgroup_mounts(root)) {
+    if (!mount.is_v2 && mount.controllers.count("memory") == 0) continue;
+    for (const std::string& folder : find_cgroup_folders(root, mount, "memory")) {
+      const std::optional<int64_t> free = find_group_free(folder, mount.is_v2);
+      if (free && (!least || *free < *least)) least = free;
+    }
+  }
+  return least;
 }
 
 const Topology& host_topology() {

@@ -46,6 +46,10 @@ Topology read_topology(const std::string& root, const std::vector<int>& affinity
 // This host: root "" and the affinity mask of the process's main thread. Read once, at the first call.
 const Topology& host_topology();
 
+// Bytes that the machine and the control groups of this process would still grant without swapping; what only caches
+// files counts as free. None where nothing says. Read anew at each call.
+std::optional<int64_t> read_free_bytes(const std::string& root);
+
 // NEO_NUM_THREADS, or host_topology().preferred_threads() when that is 0.
 int default_threads();
 

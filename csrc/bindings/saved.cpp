@@ -12,16 +12,17 @@
 namespace neo::python {
 namespace {
 
-SavedModule load(const py::object& source) {
+SavedModule load(const py::object& source, const Quota& quota) {
+  const std::function<void()> poll = raise_pending_signals;
   if (py::isinstance<py::str>(source)) {
     const auto path = source.cast<std::string>();
     const py::gil_scoped_release release;
-    return load_module(map_file(path), path, standard_ops(), standard_routines());
+    return load_module(map_file(path), path, standard_ops(), standard_routines(), quota, &poll);
   }
   const py::buffer_info info = source.cast<py::buffer>().request();
   const std::span bytes(static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
   const py::gil_scoped_release release;
-  return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines());
+  return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), quota, &poll);
 }
 
 constexpr uint64_t kAllTiles = ~uint64_t{0};
@@ -82,11 +83,14 @@ void bind_saved(py::module_& m) {
       py::arg("module"), py::arg("machine"), py::arg("path"), py::arg("notes"));
   m.def(
       "load_module",
-      [](const py::object& source, int threads) {
-        SavedModule saved = load(source);
-        return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads), saved.target, saved.notes);
+      [](const py::object& source, int threads, std::optional<int64_t> memory, std::optional<double> seconds) {
+        const Quota quota{memory, seconds};
+        SavedModule saved = load(source, quota);
+        return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads, false, quota), saved.target,
+                              saved.notes);
       },
-      py::arg("source"), py::arg("threads"), "(module, machine, notes) of a path or of bytes");
+      py::arg("source"), py::arg("threads"), py::arg("memory") = py::none(), py::arg("seconds") = py::none(),
+      "(module, machine, notes) of a path or of bytes; limits of the loading and of each call");
   m.def(
       "compact_module",
       [](const std::string& path) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/budget.h"
 #include "base/check.h"
 
 namespace neo {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kSlotBytes = 128;  // what a binding holds of one, about
 constexpr int64_t kMaxArenaBytes = int64_t{1} << 50;
 
 int64_t align_up(int64_t bytes) {
@@ -180,6 +182,7 @@ int64_t place_buffers(const Region& region, const std::vector<int64_t>& bytes, s
     for (size_t j : placed) {
       if (!region.may_share[i][j]) taken.emplace_back(at[j], at[j] + bytes[j]);
     }
+    checkpoint();
     std::sort(taken.begin(), taken.end());
     int64_t position = 0;
     for (const auto& [begin, end] : taken) {
@@ -204,6 +207,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   for (const Guard& guard : region.guards) check_guard(guard, symbols);
 
   const size_t slots = block.slots.size();
+  take_memory(static_cast<int64_t>(slots) * kSlotBytes);
   binding->sized.assign(slots, false);
   binding->dims.resize(slots);
   binding->offset.assign(slots, -1);
@@ -236,6 +240,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->arena_bytes = place_buffers(region, bytes, binding->offset);
 
   for (const Item& item : region.items) {
+    checkpoint();
     Prepared prepared;
     const auto* call = std::get_if<StepItem>(&item.what);
     if (call && call->recipe) places.check_overlaps(*call);

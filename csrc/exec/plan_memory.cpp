@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "exec/plan.h"
 
@@ -41,7 +42,10 @@ Uses uses_of(const Item& item) {
 // Reachability between the items of a region, one bit per pair.
 class Order {
  public:
-  explicit Order(size_t count) : words_((count + 63) / 64), bits_(count * words_, 0) {}
+  explicit Order(size_t count) : words_((count + 63) / 64) {
+    require_memory(static_cast<int64_t>(count * words_ * sizeof(uint64_t)));
+    bits_.assign(count * words_, 0);
+  }
   void add(size_t from, size_t to) {
     bits_[from * words_ + to / 64] |= uint64_t{1} << (to % 64);
     for (size_t w = 0; w < words_; ++w) bits_[from * words_ + w] |= bits_[to * words_ + w];
@@ -90,6 +94,7 @@ void plan_memory(Block& block) {
     }
     Order order(region.items.size());
     for (size_t i = region.items.size(); i-- > 0;) {
+      checkpoint();
       for (int slot : uses[i].writes) {
         const auto it = readers.find(memory_of(slot));
         if (it == readers.end()) continue;
@@ -101,6 +106,7 @@ void plan_memory(Block& block) {
     for (auto& [memory, buffer] : buffers) {
       const auto it = readers.find(memory);
       if (it != readers.end()) buffer.accesses.insert(buffer.accesses.end(), it->second.begin(), it->second.end());
+      checkpoint();
       for (size_t later = r + 1; later < block.regions.size() && !buffer.outlives; ++later) {
         for (const Item& item : block.regions[later].items) {
           for (int slot : uses_of(item).reads) buffer.outlives = buffer.outlives || memory_of(slot) == memory;
@@ -110,6 +116,7 @@ void plan_memory(Block& block) {
       region.planned.push_back(memory);
     }
     const size_t n = region.planned.size();
+    take_memory(static_cast<int64_t>(n * (n / 8 + sizeof(std::vector<bool>))));
     region.may_share.assign(n, std::vector<bool>(n, false));
     const auto precedes = [&](const Buffer& a, const Buffer& b) {
       if (a.outlives) return false;
@@ -122,6 +129,7 @@ void plan_memory(Block& block) {
     };
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = i + 1; j < n; ++j) {
+        checkpoint();
         const Buffer& a = buffers[region.planned[i]];
         const Buffer& b = buffers[region.planned[j]];
         region.may_share[i][j] = region.may_share[j][i] = precedes(a, b) || precedes(b, a);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/budget.h"
 #include "exec/binding.h"
 
 namespace neo {
@@ -41,7 +42,8 @@ class Run {
   virtual int64_t arena_bytes() const = 0;
 };
 
-// A fresh run over a plan; both are kept alive by it.
-std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings);
+// A fresh run over a plan; both are kept alive by it. A call beyond the quota ends in a Memory or a Cancelled error.
+std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
+                              const Quota& quota = {});
 
 }  // namespace neo

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <new>
 
+#include "base/budget.h"
 #include "base/check.h"
+#include "ir/strings.h"
 
 namespace neo {
 namespace {
@@ -28,16 +30,38 @@ void* aligned_memory(size_t bytes) {
   return memory;
 }
 
+// What a tensor takes beside its elements.
+constexpr int64_t kOverheadBytes = 256;
+
+// Memory counted against the budget under which it was allocated, for as long as it lives.
+class Charge {
+ public:
+  explicit Charge(int64_t bytes) : bytes_(bytes), budget_(Budget::current()) { take_memory(bytes); }
+  Charge(Charge&&) = default;
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  ~Charge() {
+    if (budget_) budget_->give(bytes_);
+  }
+
+ private:
+  int64_t bytes_;
+  std::shared_ptr<Budget> budget_;
+};
+
 std::shared_ptr<void> allocate(DType dtype, int64_t count) {
   int64_t bytes = 0;
   NEO_CHECK(!__builtin_mul_overflow(count, item_bytes(dtype), &bytes), Shape, "tensor",
             "the bytes of a tensor must fit in 64 bits. Got ", count, " elements of ", name(dtype));
+  NEO_CHECK(bytes <= INT64_MAX - kOverheadBytes, Memory, "tensor", "the bytes of a tensor must fit in 64 bits. Got ",
+            bytes);
+  Charge charge(bytes + kOverheadBytes);
   void* memory = aligned_memory(static_cast<size_t>(bytes));
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
-  if (dtype != DType::String) return {memory, std::free};
+  if (dtype != DType::String) return {memory, [charge = std::move(charge)](void* p) { std::free(p); }};
   auto* strings = static_cast<std::string*>(memory);
   std::uninitialized_value_construct_n(strings, count);
-  return {memory, [count](void* p) {
+  return {memory, [count, charge = std::move(charge)](void* p) {
             std::destroy_n(static_cast<std::string*>(p), count);
             std::free(p);
           }};
@@ -112,7 +136,8 @@ void* Tensor::data() const {
   std::call_once(splat_->written, [&] {
     std::shared_ptr<void> memory = allocate(dtype_, size_);
     if (dtype_ == DType::String) {
-      std::fill_n(static_cast<std::string*>(memory.get()), size_, splat_->text);
+      auto* strings = static_cast<std::string*>(memory.get());
+      for (int64_t i = 0; i < size_; ++i) copy_strings(&splat_->text, 1, strings + i);
     } else {
       auto* bytes = static_cast<char*>(memory.get());
       const auto item = static_cast<size_t>(item_bytes(dtype_));
@@ -137,12 +162,19 @@ Tensor Tensor::reshaped(Dims dims) const {
   return t;
 }
 
+void copy_strings(const std::string* from, int64_t count, std::string* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    take_memory(static_cast<int64_t>(from[i].size()));
+    to[i] = from[i];
+  }
+}
+
 Tensor copy_tensor(const Tensor& tensor) {
   NEO_ASSERT(tensor.defined(), "copying no tensor");
   if (tensor.is_splat()) return Tensor::splat(tensor.dtype(), tensor.dims(), tensor.splat_element());
   Tensor copy(tensor.dtype(), tensor.dims());
   if (tensor.dtype() == DType::String) {
-    std::copy_n(tensor.strings(), tensor.size(), copy.strings());
+    copy_strings(tensor.strings(), tensor.size(), copy.strings());
   } else if (tensor.size() > 0) {
     std::memcpy(copy.data(), tensor.data(), static_cast<size_t>(tensor.bytes()));
   }

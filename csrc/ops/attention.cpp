@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -217,6 +218,7 @@ void reference_attention(ReferenceContext& ctx) {
     for (int64_t h = 0; h < q.heads; ++h) {
       const int64_t kv = h / (q.heads / k.heads);
       for (int64_t i = 0; i < q.length; ++i) {
+        checkpoint();
         const int64_t row = (b * q.heads + h) * q.length + i;
         const auto keep = [&](int64_t at) {
           if (mode == at && !kept.empty()) std::copy(scores.begin(), scores.end(), kept.begin() + row * k.length);

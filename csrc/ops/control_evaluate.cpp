@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ir/strings.h"
 #include "ops/control.h"
 #include "ops/infer.h"
 
@@ -45,7 +46,7 @@ Tensor make_scalar(const Value& input, DType dtype, int64_t x) {
 void copy_elements(const Tensor& from, int64_t source, const Tensor& to, int64_t target, int64_t count) {
   if (count == 0) return;
   if (from.dtype() == DType::String) {
-    std::copy_n(from.strings() + source, count, to.strings() + target);
+    copy_strings(from.strings() + source, count, to.strings() + target);
     return;
   }
   const int64_t item = item_bytes(from.dtype());

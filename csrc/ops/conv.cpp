@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/activation.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -219,6 +220,7 @@ void reference_conv_transpose(ReferenceContext& ctx) {
     for_each_run(sizes, tap, [&](int64_t to, int64_t from, int64_t run) {
       for (int64_t n = 0; n < x_dims[0]; ++n) {
         for (int64_t ic = 0; ic < x_dims[1]; ++ic) {
+          checkpoint();
           const double* source = x.data() + (n * x_dims[1] + ic) * x_plane + from;
           for (int64_t oc = 0; oc < out_channels; ++oc) {
             const double weight = w[static_cast<size_t>((ic * out_channels + oc) * taps + t)];
@@ -313,6 +315,7 @@ std::vector<T> convolve(const ConvSizes& sizes, const std::vector<T>& x, const s
             plane / channels * sizes.groups * sizes.in_channels + oc / sizes.out_channels * sizes.in_channels;
         T* target = y.data() + plane * y_plane + to;
         for (int64_t ic = 0; ic < sizes.in_channels; ++ic) {
+          checkpoint();
           const T weight = w[static_cast<size_t>((oc * sizes.in_channels + ic) * taps + t)];
           const T* source = x.data() + (first + ic) * x_plane + from;
           for (int64_t i = 0; i < run; ++i) target[i] += source[i * stride] * weight;

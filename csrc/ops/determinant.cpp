@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
@@ -25,6 +26,7 @@ double determinant(double* m, int64_t n) {
   for (int64_t k = 0; k < n; ++k) {
     int64_t pivot = k;
     for (int64_t i = k + 1; i < n; ++i) {
+      checkpoint();
       if (std::abs(m[i * n + k]) > std::abs(m[pivot * n + k])) pivot = i;
     }
     if (m[pivot * n + k] == 0) return 0;

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 
+#include "base/budget.h"
 #include "ops/attention.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -199,6 +200,7 @@ std::vector<T> sum_products(const Loops& loops, const std::vector<std::vector<T>
     }
     std::vector<int64_t> inner(summed.size());
     for (int64_t t = 0; t < terms; ++t) {
+      checkpoint();
       T product = 1;
       for (size_t i = 0; i < operands.size(); ++i) {
         int64_t index = start[i];

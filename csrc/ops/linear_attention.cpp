@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/attention.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -116,6 +117,7 @@ void reference_linear_attention(ReferenceContext& ctx) {
     for (int64_t t = 0; t < steps; ++t) {
       const int64_t step = b * steps + t;
       for (int64_t h = 0; h < heads.keys; ++h) {
+        checkpoint();
         double* matrix = state.data() + (b * heads.keys + h) * key_size * value_size;
         const double* key = k.data() + (step * heads.keys + h) * key_size;
         const double* value = v.data() + (step * heads.keys + h) * value_size;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/activation.h"
 #include "ops/conv.h"
 #include "ops/elements.h"
@@ -86,6 +87,7 @@ std::vector<double> load_fused(const ReferenceContext& ctx, int input, bool move
     std::vector<double> moved(x.size());
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t b = 0; b < batch; ++b) {
+        checkpoint();
         std::copy_n(x.begin() + (row * batch + b) * view.size, view.size, moved.begin() + (b * rows + row) * view.size);
       }
     }
@@ -227,11 +229,12 @@ MatMulSizes matmul_sizes(const ReferenceContext& ctx, const Dims& a, const Dims&
 template <class T>
 std::vector<T> multiply(const MatMulSizes& sizes, const std::vector<T>& a, const std::vector<T>& b) {
   // Unsigned arithmetic wraps where signed overflow would be undefined.
-  using Sum = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
   std::vector<T> y(sizes.a_matrices.size() * static_cast<size_t>(sizes.m * sizes.n));
   std::vector<Sum> row(static_cast<size_t>(sizes.n));
   for (size_t matrix = 0; matrix < sizes.a_matrices.size(); ++matrix) {
     for (int64_t i = 0; i < sizes.m; ++i) {
+      checkpoint();
       const T* left = a.data() + (sizes.a_matrices[matrix] * sizes.m + i) * sizes.k;
       std::fill(row.begin(), row.end(), Sum{0});
       for (int64_t p = 0; p < sizes.k; ++p) {
@@ -259,6 +262,7 @@ std::vector<T> transpose_matrices(const std::vector<T>& x, Dims& dims) {
   for (int64_t first = 0; first < static_cast<int64_t>(x.size()); first += rows * columns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
+        checkpoint();
         y[static_cast<size_t>(first + j * rows + i)] = x[static_cast<size_t>(first + i * columns + j)];
       }
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/strings.h"
+
 namespace neo {
 
 ElementMover::ElementMover(DType dtype, const void* src, void* dst)
@@ -12,7 +14,7 @@ void ElementMover::operator()(int64_t dst_index, int64_t src_index, int64_t coun
   if (count <= 0) return;
   if (item_bytes_ == 0) {
     const auto* from = static_cast<const std::string*>(src_) + src_index;
-    std::copy(from, from + count, static_cast<std::string*>(dst_) + dst_index);
+    copy_strings(from, count, static_cast<std::string*>(dst_) + dst_index);
     return;
   }
   const char* from = static_cast<const char*>(src_) + src_index * item_bytes_;
@@ -30,7 +32,7 @@ void fill_elements(DType dtype, void* dst, int64_t start, int64_t count, const v
   if (count <= 0) return;
   if (dtype == DType::String) {
     auto* to = static_cast<std::string*>(dst) + start;
-    std::fill(to, to + count, *static_cast<const std::string*>(element));
+    for (int64_t i = 0; i < count; ++i) copy_strings(static_cast<const std::string*>(element), 1, to + i);
     return;
   }
   const auto item = static_cast<size_t>(item_bytes(dtype));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
+
 namespace neo {
 namespace {
 
@@ -243,6 +245,7 @@ void store_ints(const Tensor& output, std::span<const int64_t> elements) {
 
 std::vector<double> load_doubles(const Tensor& tensor) {
   check_defined(tensor);
+  require_memory(tensor.size() * static_cast<int64_t>(sizeof(double)));
   if (tensor.dtype() == DType::Float32) return {tensor.as<float>(), tensor.as<float>() + tensor.size()};
   std::vector<double> elements(static_cast<size_t>(tensor.size()));
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -253,6 +256,7 @@ std::vector<double> load_doubles(const Tensor& tensor) {
 
 std::vector<int64_t> load_ints(const Tensor& tensor) {
   check_defined(tensor);
+  require_memory(tensor.size() * static_cast<int64_t>(sizeof(int64_t)));
   if (tensor.dtype() == DType::Int64) return {tensor.as<int64_t>(), tensor.as<int64_t>() + tensor.size()};
   std::vector<int64_t> elements(static_cast<size_t>(tensor.size()));
   for (int64_t i = 0; i < tensor.size(); ++i) {

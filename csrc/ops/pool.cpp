@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -69,6 +70,7 @@ void reference_max_pool(ReferenceContext& ctx) {
   std::vector<int64_t> where(total, -1);
   for_each_tap(sizes, [&](int64_t from, int64_t to, int64_t run) {
     for (int64_t plane = 0; plane < sizes.planes(); ++plane) {
+      checkpoint();
       for (int64_t i = 0; i < run; ++i) {
         const int64_t source = plane * x_plane + from + i * stride;
         const auto target = static_cast<size_t>(plane * y_plane + to + i);
@@ -297,6 +299,7 @@ std::vector<double> sum_windows(const PoolSizes& sizes, const std::vector<double
   std::vector<double> y(static_cast<size_t>(sizes.planes() * y_plane));
   for_each_tap(sizes, [&](int64_t from, int64_t to, int64_t run) {
     for (int64_t plane = 0; plane < sizes.planes(); ++plane) {
+      checkpoint();
       const double* source = x.data() + plane * x_plane + from;
       double* target = y.data() + plane * y_plane + to;
       for (int64_t i = 0; i < run; ++i) target[i] += source[i * stride];

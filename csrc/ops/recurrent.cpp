@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
@@ -260,6 +261,7 @@ std::vector<double> multiply_transposed(const std::vector<double>& rows, int64_t
                                         int64_t width, int64_t depth) {
   std::vector<double> result(static_cast<size_t>(count * width));
   for (int64_t i = 0; i < count; ++i) {
+    checkpoint();
     const double* row = rows.data() + i * depth;
     for (int64_t j = 0; j < width; ++j) {
       const double* column = weights + j * depth;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/pool.h"
@@ -237,6 +238,7 @@ template <class T, class Better>
 std::vector<int64_t> best_positions(const std::vector<T>& x, const AxisView& view, bool last, const Better& better) {
   std::vector<int64_t> positions(static_cast<size_t>(view.lines()));
   for (int64_t line = 0; line < view.lines(); ++line) {
+    checkpoint();
     const T* elements = x.data() + view.start(line);
     int64_t best = 0;
     for (int64_t i = 1; i < view.size; ++i) {

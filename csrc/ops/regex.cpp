@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "ops/unicode.h"
 
@@ -555,6 +556,7 @@ bool Regex::matches_whole(std::string_view text) const {
   };
   add(start_, 0, current);
   for (size_t at = 0; at < points.size(); ++at) {
+    checkpoint();
     next.clear();
     for (const int i : current) {
       const Step& step = steps_[static_cast<size_t>(i)];

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -30,6 +31,7 @@ void transform(const Twiddles& twiddles, const std::vector<double>& real, const 
   out_real.assign(bins, 0.0);
   out_imaginary.assign(bins, 0.0);
   for (size_t k = 0; k < bins; ++k) {
+    checkpoint();
     size_t at = 0;
     double sum_real = 0;
     double sum_imaginary = 0;

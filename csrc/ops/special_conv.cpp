@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/activation.h"
 #include "ops/conv.h"
 #include "ops/elements.h"
@@ -94,6 +95,7 @@ void reference_deform_conv(ReferenceContext& ctx) {
     for (int64_t o = 0; o < y_plane; ++o, next_index(output, window.output)) {
       Dims tap(static_cast<size_t>(rank));
       for (int64_t t = 0; t < taps; ++t, next_index(tap, window.kernel)) {
+        checkpoint();
         for (int64_t c = 0; c < channels; ++c) {
           const int64_t group = n * offset_groups + c / (channels / offset_groups);
           for (int64_t a = 0; a < rank; ++a) {
@@ -178,6 +180,7 @@ void reference_causal_conv(ReferenceContext& ctx) {
     std::copy_n(past.begin() + row * history, history, line.begin());
     std::copy_n(x.begin() + row * length, length, line.begin() + history);
     for (int64_t i = 0; i < length; ++i) {
+      checkpoint();
       double sum = bias[channel];
       for (int64_t t = 0; t < kernel; ++t) {
         sum += line[static_cast<size_t>(i + t)] * w[channel * static_cast<size_t>(kernel) + static_cast<size_t>(t)];

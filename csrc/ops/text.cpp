@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/regex.h"
@@ -101,7 +102,10 @@ void reference_string_concat(ReferenceContext& ctx) {
   const Tensor left = broadcast_strings(ctx.input(0), dims);
   const Tensor right = broadcast_strings(ctx.input(1), dims);
   const Tensor& y = ctx.output(0, DType::String, dims);
-  for (int64_t i = 0; i < y.size(); ++i) y.strings()[i] = left.strings()[i] + right.strings()[i];
+  for (int64_t i = 0; i < y.size(); ++i) {
+    take_memory(static_cast<int64_t>(left.strings()[i].size() + right.strings()[i].size()));
+    y.strings()[i] = left.strings()[i] + right.strings()[i];
+  }
 }
 
 // StringSplit

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -80,11 +81,13 @@ void reference_non_max_suppression(ReferenceContext& ctx) {
       const double* score = scores.data() + static_cast<size_t>(batch * score_dims[1] + c) * count;
       std::vector<size_t> order;
       for (size_t i = 0; i < count; ++i) {
+        checkpoint();
         if (score[i] >= score_threshold) order.push_back(i);
       }
       std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score[a] > score[b]; });
       std::vector<size_t> kept;
       for (const size_t i : order) {
+        checkpoint();
         if (static_cast<int64_t>(kept.size()) >= limit) break;
         const bool hidden = std::any_of(kept.begin(), kept.end(),
                                         [&](size_t k) { return overlaps(image[i], image[k], iou_threshold); });
@@ -209,6 +212,7 @@ void reference_roi_align(ReferenceContext& ctx) {
           const double sample_y = top + bin_height * (static_cast<double>(i) +
                                                       (static_cast<double>(gy) + 0.5) / static_cast<double>(grid_rows));
           for (int64_t gx = 0; gx < grid_columns; ++gx) {
+            checkpoint();
             const double sample_x = left + bin_width * (static_cast<double>(j) + (static_cast<double>(gx) + 0.5) /
                                                                                      static_cast<double>(grid_columns));
             samples.push_back(bilinear_at(sample_y, sample_x, dims[2], dims[3]));
@@ -301,6 +305,7 @@ void reference_max_roi_pool(ReferenceContext& ctx) {
           const bool empty = row_begin >= row_end || column_begin >= column_end;
           double value = empty ? 0 : -std::numeric_limits<double>::infinity();
           for (int64_t row = row_begin; row < row_end; ++row) {
+            checkpoint();
             for (int64_t column = column_begin; column < column_end; ++column)
               value = std::max(value, image[row * dims[3] + column]);
           }

@@ -59,6 +59,7 @@ Frame::Frame(const Block& block, RunState& run)
       bound_(block.regions.size()),
       arenas_(block.regions.size()),
       spare_(block.results.size()) {
+  take_memory(static_cast<int64_t>(block.slots.size() * (sizeof(HostValue) + sizeof(std::byte*))));
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
     if (slot.storage == Slot::Storage::Constant) data_[i] = static_cast<std::byte*>(slot.constant.data());
@@ -180,21 +181,8 @@ void Frame::check_late(int view, size_t memory) const {
             block_.slots[static_cast<size_t>(view)].name, "\"");
 }
 
-void Frame::poll() {
-  constexpr int kItems = 16;
-  constexpr int64_t kIntervalNs = 50'000'000;
-  const int64_t now = now_ns();
-  const bool is_due = now - run_.last_poll_ns >= kIntervalNs;
-  run_.items_until_poll = is_due ? 1 : kItems;  // items that take long are polled between one by one
-  if (!is_due) return;
-  run_.last_poll_ns = now;
-  (*run_.poll)();
-}
-
 void Frame::execute(const Item& item, const Prepared& prepared) {
-  NEO_CHECK(!run_.cancelled.load(std::memory_order_relaxed), Cancelled, "run",
-            "the call was cancelled. Got cancel(), expected none");
-  if (run_.poll && --run_.items_until_poll <= 0) poll();
+  run_.budget->checkpoint();
   const int64_t start = run_.trace ? now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
     run_step(*step, prepared);
@@ -227,6 +215,7 @@ void Frame::run_step(const StepItem& call, const Prepared& prepared) {
     for (int slot : call.outputs) pointers_.push_back(address(slot));
     static_cast<const KernelStep&>(*call.step)
         .run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
+    if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
     return;
   }
   std::vector<HostValue> inputs;

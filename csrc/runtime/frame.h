@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "exec/run.h"
 
 namespace neo {
@@ -14,15 +15,13 @@ namespace neo {
 // What the frames of one run share.
 struct RunState {
   std::shared_ptr<BindingCache> bindings;
+  std::shared_ptr<Budget> budget;  // of the call
   std::atomic<bool> cancelled{false};
   std::vector<TraceEvent>* trace = nullptr;
   const ValueObserver* observer = nullptr;
   const Block* observed = nullptr;  // the block whose values it is told of
   Team* team = nullptr;
   int iteration = -1;
-  const std::function<void()>* poll = nullptr;  // called now and then between items; may throw to end the call
-  int items_until_poll = 0;
-  int64_t last_poll_ns = 0;
 };
 
 // The memory of one block inside one run.
@@ -37,7 +36,6 @@ class Frame {
  private:
   void enter_region(size_t index);
   void execute(const Item& item, const Prepared& prepared);
-  void poll();
   void observe(const Item& item) const;
   void run_step(const StepItem& call, const Prepared& prepared);
   void run_dims(const DimsItem& item);

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
+#include "ir/strings.h"
 #include "runtime/frame.h"
 
 namespace neo {
@@ -27,7 +29,7 @@ Split split_at(const Dims& dims, int axis) {
 
 void copy_elements(DType dtype, const std::byte* from, std::byte* to, int64_t count) {
   if (dtype == DType::String) {
-    std::copy_n(reinterpret_cast<const std::string*>(from), count, reinterpret_cast<std::string*>(to));
+    copy_strings(reinterpret_cast<const std::string*>(from), count, reinterpret_cast<std::string*>(to));
   } else if (count > 0) {
     std::memcpy(to, from, static_cast<size_t>(count * item_bytes(dtype)));
   }
@@ -56,6 +58,9 @@ Tensor slice(const Tensor& tensor, int axis, int64_t i) {
   return out;
 }
 
+// What one collected tensor takes beside its elements.
+constexpr int64_t kElementBytes = 256;
+
 // One output collected over the iterations.
 class Collector {
  public:
@@ -68,6 +73,8 @@ class Collector {
                 "Loop", "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
                 to_string(elements_.front().dims()));
     }
+    // One that is not a tensor of its own takes no memory but this.
+    take_memory(kElementBytes);
     elements_.push_back(std::move(element));
   }
 
@@ -167,7 +174,8 @@ void Frame::run_loop(const LoopItem& item) {
   const int outer_iteration = run_.iteration;
   std::vector<HostValue> arguments;
   for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
-    run_.iteration = static_cast<int>(i);
+    run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
+    run_.budget->checkpoint();  // a body may have no item
     arguments.clear();
     if (!is_scan) {
       arguments.emplace_back(scalar_for(body_argument(0), DType::Int64, i));

@@ -34,16 +34,17 @@ class RunningCall {
 
 }  // namespace
 
-Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe)
+Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe, const Quota& quota)
     : plan_(std::move(plan)),
       bindings_(std::make_shared<BindingCache>()),
       threads_(threads),
-      oversubscribe_(oversubscribe) {
+      oversubscribe_(oversubscribe),
+      quota_(quota) {
   NEO_CHECK(threads >= 1, Model, "compile", "threads must be positive. Got ", threads, ", expected 1 or more");
 }
 
 std::unique_ptr<Module> Module::with_threads(int threads, bool oversubscribe) const {
-  auto other = std::make_unique<Module>(plan_, threads, oversubscribe);
+  auto other = std::make_unique<Module>(plan_, threads, oversubscribe, quota_);
   other->bindings_ = bindings_;
   return other;
 }
@@ -57,7 +58,7 @@ std::shared_ptr<Run> Module::take_run() {
       return run;
     }
   }
-  return make_run(plan_, bindings_);
+  return make_run(plan_, bindings_, quota_);
 }
 
 void Module::give_back(std::shared_ptr<Run> run) {

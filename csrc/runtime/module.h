@@ -14,11 +14,12 @@ namespace neo {
 // A plan ready to be called, from any number of threads at once.
 class Module {
  public:
-  // `oversubscribe`: the team has `threads` members even where fewer cores are free.
-  Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe = false);
+  // `oversubscribe`: the team has `threads` members even where fewer cores are free. `quota` holds for each call.
+  Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe = false, const Quota& quota = {});
 
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
+  const Quota& quota() const { return quota_; }
 
   struct CallOptions {
     std::vector<TraceEvent>* trace = nullptr;
@@ -44,6 +45,7 @@ class Module {
   std::shared_ptr<BindingCache> bindings_;
   int threads_;
   bool oversubscribe_;
+  Quota quota_;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Run>> idle_;
 };

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "runtime/frame.h"
+#include "runtime/limited_team.h"
 
 namespace neo {
 namespace {
@@ -40,15 +41,23 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
 
 class PlanRun final : public Run {
  public:
-  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings) : plan_(std::move(plan)) {
+  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota)
+      : plan_(std::move(plan)) {
     state_.bindings = std::move(bindings);
+    state_.budget = std::make_shared<Budget>(quota);
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
 
   std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
                               const std::function<void()>* poll) override {
-    state_.team = &team;
-    state_.poll = poll;
+    // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
+    if (state_.budget.use_count() > 1)
+      state_.budget = std::make_shared<Budget>(state_.budget->quota(), state_.budget.get());
+    state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);
+    const BudgetScope scope(state_.budget);
+    std::optional<LimitedTeam> limited;
+    if (state_.budget->quota().seconds) limited.emplace(team, *state_.budget);
+    state_.team = limited ? &*limited : &team;
     state_.iteration = -1;
     const Block& root = *plan_->root;
     NEO_ASSERT(inputs.size() == root.arguments.size());
@@ -82,8 +91,9 @@ class PlanRun final : public Run {
 
 }  // namespace
 
-std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings) {
-  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings));
+std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
+                              const Quota& quota) {
+  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), quota);
 }
 
 }  // namespace neo

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <set>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "saved/flow.h"
 #include "saved/format.h"
@@ -14,6 +16,10 @@ namespace {
 constexpr int kMaxDepth = 64;          // of bodies
 constexpr size_t kMaxItems = 30'000;   // of a region: the memory plan looks at pairs
 constexpr size_t kMaxSlots = 500'000;  // of a block
+
+// What a slot and a step take beside their tensors, about.
+constexpr int64_t kSlotBytes = 2 * sizeof(Slot);
+constexpr int64_t kStepBytes = 8 << 10;
 
 template <size_t N>
 size_t enumerator(const Json& json, const std::string_view (&names)[N]) {
@@ -193,8 +199,12 @@ class PlanReader {
     const Json::Array& slots = json.at("slots").as_array();
     NEO_CHECK(slots.size() <= kMaxSlots, Model, "load", "a block must have at most ", kMaxSlots, " slots. Got ",
               slots.size());
+    take_memory(static_cast<int64_t>(slots.size()) * kSlotBytes);
     block->slots.reserve(slots.size());
-    for (const Json& s : slots) block->slots.push_back(read_slot(s));
+    for (const Json& s : slots) {
+      checkpoint();
+      block->slots.push_back(read_slot(s));
+    }
     block->arguments = read_slots(json.at("arguments"));
     block->results = read_slots(json.at("results"));
     BlockFlow flow(*block);
@@ -231,6 +241,8 @@ class PlanReader {
   }
 
   Item read_item(const Json& json, int64_t block, int depth, const Known& known, Region& region, BlockFlow& flow) {
+    take_memory(kStepBytes);
+    checkpoint();
     Item item;
     item.node = json.at("node").as_string();
     item.op = json.at("op").as_string();
@@ -345,7 +357,19 @@ SavedModule load(const FileBytes& file, const OpRegistry& ops, const RoutineTabl
 }  // namespace
 
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
-                        const RoutineTable& routines) {
+                        const RoutineTable& routines, const Quota& quota, const std::function<void()>* poll) {
+  std::exception_ptr interrupt;
+  const std::function<void()> noted_poll = [&] {
+    try {
+      (*poll)();
+    } catch (...) {
+      interrupt = std::current_exception();
+      throw;
+    }
+  };
+  const auto budget = std::make_shared<Budget>(quota);
+  budget->start(0, nullptr, poll ? &noted_poll : nullptr);
+  const BudgetScope scope(budget);
   try {
     return load(file, ops, routines);
   } catch (const Error& error) {
@@ -355,6 +379,7 @@ SavedModule load_module(const FileBytes& file, const std::string& place, const O
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::Memory, "load", "a saved module must fit in memory. Got no memory - at " + place);
   } catch (const std::exception& error) {
+    if (interrupt) std::rethrow_exception(interrupt);
     fail(ErrorKind::Model, "load", str("a saved module must hold together. Got ", error.what(), " - at ", place));
   }
 }

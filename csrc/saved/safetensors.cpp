@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "base/json.h"
 
@@ -78,6 +79,7 @@ Safetensors read_safetensors(std::span<const std::byte> file) {
   const int64_t begin = kLengthBytes + length;
   NEO_CHECK(begin % kBlobAlignment == 0, Model, "load", "blobs must begin at a multiple of ", kBlobAlignment,
             " bytes. Got ", begin);
+  take_memory(length);
   const std::string header(reinterpret_cast<const char*>(file.data()) + kLengthBytes, static_cast<size_t>(length));
   const Json parsed = Json::parse(header);
 

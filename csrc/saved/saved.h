@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "base/budget.h"
 #include "exec/plan.h"
 #include "routines/routine.h"
 #include "saved/file_bytes.h"
@@ -22,9 +24,11 @@ void save_module(const std::string& path, const Plan& plan, const Target& target
                  const std::map<std::string, std::string>& notes);
 
 // Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in
-// `place`. The plan's constants point into the file, which it keeps alive.
+// `place`. The plan's constants point into the file, which it keeps alive. Loading stays within the quota, the file's
+// own bytes not counted, and `poll`, if any, is called now and then; what it throws ends the loading.
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
-                        const RoutineTable& routines);
+                        const RoutineTable& routines, const Quota& quota = {},
+                        const std::function<void()>* poll = nullptr);
 
 // The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one module
 // that it was made for in an exported library (exported/exported.cpp).

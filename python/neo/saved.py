@@ -15,7 +15,11 @@ __all__ = ["load"]
 
 
 def load(
-    source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes], *, threads: int | None = None
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes],
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    seconds: float | None = None,
 ) -> Module:
     """Load a module that :meth:`Module.save` wrote.
 
@@ -26,6 +30,11 @@ def load(
         module of it lives. Saving over it is safe.
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
+    memory : int, optional
+        Bytes that loading, and afterwards any one call, may hold at once: values, results and what they are made with,
+        but not the file itself. The default is what the system has free at that moment.
+    seconds : float, optional
+        How long loading, and afterwards any one call, may take. Without, a call ends when it is done or cancelled.
 
     Returns
     -------
@@ -40,13 +49,21 @@ def load(
         It is of another format, of routines that this neo lacks, or for an instruction set that does not run here.
     neo.ResourceError
         The file cannot be read.
+    neo.OutOfMemoryError, neo.CancelledError
+        Loading did not stay within `memory` or `seconds`.
     """
     if threads is None:
         threads = _native.default_threads()
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         msg = f"[load] threads must be a positive int. Got {threads!r}, expected 1 or more"
         raise ModelError(msg)
-    native, machine, notes = _native.load_module(_given(source), threads)
+    if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or not 0 <= memory < 2**63):
+        msg = f"[load] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
+        raise ModelError(msg)
+    if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0):
+        msg = f"[load] seconds must be a time. Got {seconds!r}, expected a number of 0 or more"
+        raise ModelError(msg)
+    native, machine, notes = _native.load_module(_given(source), threads, memory, seconds)
     signature = Signature.from_json(notes.pop("neo.signature", ""), native.input_names, native.output_names)
     facts = {key.removeprefix("neo."): text for key, text in notes.items()}
     facts.pop("format", None)

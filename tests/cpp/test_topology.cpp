@@ -300,5 +300,29 @@ TEST(Topology, knob_sets_the_default_threads) {
   unsetenv("NEO_NUM_THREADS");
 }
 
+TEST(FreeMemory, is_what_the_machine_has_available) {
+  FakeMachine machine;
+  EXPECT_FALSE(read_free_bytes(machine.root()).has_value());
+  machine.file("/proc/meminfo", "MemTotal:       16000 kB\nMemFree:  100 kB\nMemAvailable:    8000 kB");
+  EXPECT_EQ(read_free_bytes(machine.root()), 8000 * 1024);
+  machine.file("/proc/meminfo", "MemAvailable: many kB");
+  EXPECT_FALSE(read_free_bytes(machine.root()).has_value());
+}
+
+TEST(FreeMemory, is_at_most_what_the_groups_of_the_process_grant) {
+  FakeMachine machine;
+  machine.cgroup_v2("/a/b").file("/proc/meminfo", "MemAvailable:    8000 kB");
+  const std::string folder = "/sys/fs/cgroup/a";
+  machine.file(folder + "/b/memory.max", "max").file(folder + "/b/memory.current", "5000");
+  EXPECT_EQ(read_free_bytes(machine.root()), 8000 * 1024);
+  machine.file(folder + "/memory.max", "1000000").file(folder + "/memory.current", "700000");
+  EXPECT_EQ(read_free_bytes(machine.root()), 300000);
+  // Pages of files are given up where memory is short.
+  machine.file(folder + "/memory.stat", "anon 1\ninactive_file 100000\nactive_file 50000");
+  EXPECT_EQ(read_free_bytes(machine.root()), 450000);
+  machine.file(folder + "/memory.current", "2000000");
+  EXPECT_EQ(read_free_bytes(machine.root()), 0);
+}
+
 }  // namespace
 }  // namespace neo

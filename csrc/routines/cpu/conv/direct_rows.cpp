@@ -68,15 +68,16 @@ DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& sc
 
   const int64_t panel = schedule.vectors * plan.lanes;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n * s.groups));
-  const auto workspace = [&] {
-    plan.buffer = RowBuffer::of(s, plan.lines, round_up(plan.columns, plan.lanes));
+  const auto workspace_of = [&](int64_t lines) {
+    plan.buffer = RowBuffer::of(s, lines, round_up(plan.columns, plan.lanes));
     return s.group_ic() * plan.buffer.rows * plan.buffer.row;
   };
+  const auto workspace = [&] { return workspace_of(plan.lines); };
   plan.lines = std::max<int64_t>(1, schedule.lines > 0 ? std::min(schedule.lines, s.oh) : ceil_div(s.oh, wanted));
   const int64_t fitting = s.oh < wanted ? ceil_div(wanted, std::max<int64_t>(1, s.oh)) : 1;
   const int64_t parts = schedule.parts > 0 ? schedule.parts : fitting;
   plan.columns = parts == 1 ? s.ow : round_up(ceil_div(s.ow, parts), schedule.parts > 0 ? panel : 2 * panel);
-  while (plan.lines > 1 && workspace() > kWorkspaceGoal) --plan.lines;
+  plan.lines = most_that_fits(plan.lines, [&](int64_t lines) { return workspace_of(lines) <= kWorkspaceGoal; });
   while (plan.columns > panel && workspace() > kWorkspaceGoal) plan.columns = round_up(plan.columns / 2, panel);
   plan.workspace_size = workspace();
   plan.inner_step = plan.along_row ? phase_period(s) * s.dilation_w / s.stride_w : plan.buffer.rows * plan.buffer.row;

@@ -1,0 +1,1 @@
+"""Fuzzing neo: libFuzzer targets for the loader and the C interface, their corpus, and what runs campaigns."""
