@@ -2,7 +2,9 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "exec/plan.h"
 #include "routines/routine.h"
@@ -20,10 +22,16 @@ struct SavedModule {
 // Writes a module to a temporary file and renames it to `path`.
 void save_module(const std::string& path, const Plan& plan, const Target& target,
                  const std::map<std::string, std::string>& notes);
+// Writes several variants of one module; equal blobs are stored once. Notes but the signature are the first one's.
+void save_variants(const std::string& path, std::span<const SavedModule> variants);
 
 // Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in
 // `place`. The plan's constants point into the file, which it keeps alive.
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines);
+// All variants of a file that this machine runs best, in the file's order (saved/variants.h); never none. load_module
+// gives the first.
+std::vector<SavedModule> load_variants(const FileBytes& file, const std::string& place, const OpRegistry& ops,
+                                       const RoutineTable& routines);
 
 }  // namespace neo
