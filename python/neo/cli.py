@@ -93,6 +93,10 @@ def _parser() -> argparse.ArgumentParser:
     command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
     add_model(command, variants=True)
     command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
+    command = add("optimize", _optimize, "write a model as neo's passes leave it, as ONNX for another runtime")
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument("output", help="the ONNX file to write")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
@@ -302,6 +306,17 @@ def _compile_to(options: argparse.Namespace) -> None:
         print(f"{size}, {len(module.steps)} steps for {module.target}")
     else:
         print(f"{size}, {count} variants for {', '.join(options.target or ['cpu'])}")
+
+
+def _optimize(options: argparse.Namespace) -> None:
+    from neo.onnx_writer import optimize
+
+    written = optimize(options.model, options.output, shapes=_sizes(options))
+    opsets = ", ".join(f"{domain} {version}" for domain, version in written.opsets.items())
+    print(
+        f"{options.output}: {written.size / 1e6:.1f} MB, {written.nodes_before} nodes became {written.nodes}, "
+        f"opset {opsets}"
+    )
 
 
 def _bench_beside(options: argparse.Namespace, module: Module) -> None:
