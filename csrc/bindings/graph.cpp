@@ -288,8 +288,9 @@ void bind_graph(py::module_& m) {
       py::arg("text"));
   m.def(
       "run_passes",
-      [](const Graph& graph, const std::optional<std::vector<std::string>>& names) {
-        const PassContext context = reference_context(standard_ops());
+      [](const Graph& graph, const std::optional<std::vector<std::string>>& names, bool keep_codes) {
+        PassContext context = reference_context(standard_ops());
+        context.keep_codes = keep_codes;
         std::shared_ptr<Graph> result = graph.clone();
         std::vector<Pass> passes;
         for (const Pass& pass : standard_pipeline()) {
@@ -301,8 +302,8 @@ void bind_graph(py::module_& m) {
         run_passes(*result, passes, context, observer);
         return result;
       },
-      py::arg("graph"), py::arg("names") = py::none(),
-      "A new graph; `names` picks passes of the pipeline, in its order.");
+      py::arg("graph"), py::arg("names") = py::none(), py::arg("keep_codes") = false,
+      "A new graph; `names` picks passes of the pipeline, in its order. keep_codes: quantized constants stay so.");
   m.def("pass_names", [] {
     std::vector<std::string> names;
     for (const Pass& pass : standard_pipeline()) names.emplace_back(pass.name);

@@ -8,21 +8,22 @@
 #include "routines/cpu/gemm/tile_use.h"
 #include "runtime/module.h"
 #include "saved/compact.h"
+#include "saved/variants.h"
 
 namespace neo::python {
 namespace {
 
-SavedModule load(const py::object& source, const Quota& quota) {
+std::vector<SavedModule> load(const py::object& source, const Quota& quota) {
   const std::function<void()> poll = raise_pending_signals;
   if (py::isinstance<py::str>(source)) {
     const auto path = source.cast<std::string>();
     const py::gil_scoped_release release;
-    return load_module(map_file(path), path, standard_ops(), standard_routines(), quota, &poll);
+    return load_variants(map_file(path), path, standard_ops(), standard_routines(), quota, &poll);
   }
   const py::buffer_info info = source.cast<py::buffer>().request();
   const std::span bytes(static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize));
   const py::gil_scoped_release release;
-  return load_module(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), quota, &poll);
+  return load_variants(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), quota, &poll);
 }
 
 constexpr uint64_t kAllTiles = ~uint64_t{0};
@@ -74,23 +75,47 @@ void bind_saved(py::module_& m) {
       .def_readonly("name", &Target::name);
 
   m.def(
-      "save_module",
-      [](const Module& module, const Target& machine, const std::string& path,
-         const std::map<std::string, std::string>& notes) {
+      "save_variants",
+      [](const std::vector<py::tuple>& variants, const std::string& path) {
+        std::vector<std::shared_ptr<Module>> modules;
+        std::vector<SavedModule> saved;
+        for (const py::tuple& v : variants) {
+          modules.push_back(v[0].cast<std::shared_ptr<Module>>());
+          saved.push_back({{modules.back(), &modules.back()->plan()},
+                           v[1].cast<Target>(),
+                           v[2].cast<std::map<std::string, std::string>>()});
+        }
         const py::gil_scoped_release release;
-        save_module(path, module.plan(), machine, notes);
+        save_variants(path, saved);
       },
-      py::arg("module"), py::arg("machine"), py::arg("path"), py::arg("notes"));
+      py::arg("variants"), py::arg("path"), "variants: (module, machine, notes) of each");
   m.def(
-      "load_module",
+      "load_variants",
       [](const py::object& source, int threads, std::optional<int64_t> memory, std::optional<double> seconds) {
         const Quota quota{memory, seconds};
-        SavedModule saved = load(source, quota);
-        return py::make_tuple(std::make_shared<Module>(std::move(saved.plan), threads, false, quota), saved.target,
-                              saved.notes);
+        py::list variants;
+        for (SavedModule& saved : load(source, quota)) {
+          auto module = std::make_shared<Module>(std::move(saved.plan), threads, false, quota);
+          variants.append(py::make_tuple(std::move(module), std::move(saved.target), std::move(saved.notes)));
+        }
+        return variants;
       },
       py::arg("source"), py::arg("threads"), py::arg("memory") = py::none(), py::arg("seconds") = py::none(),
-      "(module, machine, notes) of a path or of bytes; limits of the loading and of each call");
+      "[(module, machine, notes)] of a path or of bytes: the variants that this machine runs best");
+  m.def(
+      "input_ranges",
+      [](const Module& module) {
+        py::list inputs;
+        for (const AxisRanges& ranges : input_ranges(module.plan())) {
+          py::list axes;
+          if (ranges) {
+            for (const Range& range : *ranges) axes.append(py::make_tuple(range.lo, range.hi));
+          }
+          inputs.append(ranges ? py::object(py::tuple(axes)) : py::object(py::none()));
+        }
+        return inputs;
+      },
+      py::arg("module"), "by input and axis (least, most); None for an input whose rank is open");
   m.def(
       "compact_module",
       [](const std::string& path) {

@@ -408,6 +408,8 @@ class BlockBuilder {
     }
     need_known(output.type, node);
     dims.output = add_output(output, plain_schema(output.type), false);
+    // Sizes are written to memory of their own: nothing may become a view into another value.
+    written_in_.erase(dims.output);
     Item item;
     item.what = std::move(dims);
     describe(item, node, "cpu:int64/dims", 0, {});

@@ -9,9 +9,10 @@ namespace {
 // plan.
 constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
 
-bool is_foldable(const Node& node, const OpRegistry& ops) {
-  const Op* op = ops.find(node.op);
+bool is_foldable(const Node& node, const PassContext& context) {
+  const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
+  if (context.keep_codes && node.op == "DequantizeLinear") return false;
   int64_t input_bytes = 0;
   for (const Value* v : node.inputs) {
     if (v && !v->constant) return false;
@@ -30,7 +31,7 @@ bool is_foldable(const Node& node, const OpRegistry& ops) {
 bool fold(Graph& graph, const PassContext& context) {
   bool changed = false;
   for (const auto& node : graph.nodes()) {
-    if (!is_foldable(*node, context.ops)) continue;
+    if (!is_foldable(*node, context)) continue;
     std::vector<HostValue> inputs;
     for (const Value* v : node->inputs) inputs.push_back(v ? HostValue(*v->constant) : HostValue());
     const std::vector<HostValue> results = context.evaluate(*node, inputs);
@@ -47,9 +48,9 @@ bool fold(Graph& graph, const PassContext& context) {
   if (changed) {
     const Graph::Users users = graph.users();
     graph.erase_nodes([&](const Node& node) {
-      return is_foldable(node, context.ops) &&
-             std::all_of(node.outputs.begin(), node.outputs.end(),
-                         [&](const Value* v) { return !v || (!users.count(v) && !graph.is_output(v)); });
+      return is_foldable(node, context) && std::all_of(node.outputs.begin(), node.outputs.end(), [&](const Value* v) {
+               return !v || (!users.count(v) && !graph.is_output(v));
+             });
     });
     graph.erase_unused_values();
   }

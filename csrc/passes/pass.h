@@ -10,9 +10,11 @@
 namespace neo {
 
 // What passes are given. `evaluate` runs one node on constants; injected, so that passes do not depend on how.
+// `keep_codes`: constants that a DequantizeLinear reads stay codes.
 struct PassContext {
   const OpRegistry& ops;
   std::function<std::vector<HostValue>(const Node&, std::span<const HostValue>)> evaluate;
+  bool keep_codes = false;
 };
 
 // A pass changes a graph in place, bodies included unless it says otherwise, and says whether it did anything. Types of

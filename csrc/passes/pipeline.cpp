@@ -61,8 +61,8 @@ void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& c
 }
 
 PassContext reference_context(const OpRegistry& ops) {
-  return {ops,
-          [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); }};
+  return {ops, [&ops](const Node& node, std::span<const HostValue> inputs) { return evaluate_node(node, ops, inputs); },
+          false};
 }
 
 }  // namespace neo

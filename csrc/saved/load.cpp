@@ -9,6 +9,7 @@
 #include "saved/format.h"
 #include "saved/saved.h"
 #include "saved/steps.h"
+#include "saved/variants.h"
 
 namespace neo {
 namespace {
@@ -334,30 +335,36 @@ class PlanReader {
   };
 };
 
-SavedModule load(const FileBytes& file, const OpRegistry& ops, const RoutineTable& routines) {
-  Safetensors parts = read_safetensors(file.bytes);
-  const auto find = [&](std::string_view key) -> const std::string& {
-    const auto it = parts.metadata.find(std::string(key));
-    NEO_CHECK(it != parts.metadata.end(), Model, "load", "a saved module must have the entry ", key, ". Got none");
-    return it->second;
-  };
-  const std::string& format = find(kFormatKey);
-  NEO_CHECK(format == kSavedFormat, Unsupported, "load", "a saved module must be of a format that this neo reads. Got ",
-            format.substr(0, 20), ", expected ", kSavedFormat, "\nHint: compile the model again.");
-  const Json json = Json::parse(find(kPlanKey));
+std::vector<SavedModule> load(const FileBytes& file, const OpRegistry& ops, const RoutineTable& routines) {
+  const Safetensors parts = read_safetensors(file.bytes);
   const SavedBlobs blobs(parts.blobs, file.owner);
-  SavedModule module;
-  module.target = read_target(json.at("target"));
-  module.plan = PlanReader(json, module.target, blobs, ops, routines).read();
-  parts.metadata.erase(std::string(kPlanKey));
-  module.notes = std::move(parts.metadata);
-  return module;
+  std::vector<SavedModule> modules;
+  for (VariantEntry& entry : choose_variants(parts.metadata, host_isa())) {
+    const Json json = Json::parse(*entry.plan);
+    SavedModule& module = modules.emplace_back();
+    module.target = read_target(json.at("target"));
+    NEO_CHECK(!entry.isa || module.target.isa == *entry.isa, Model, "load",
+              "a variant must be for the instruction set that the header says. Got ", isa_name(module.target.isa),
+              ", expected ", isa_name(*entry.isa));
+    module.plan = PlanReader(json, module.target, blobs, ops, routines).read();
+    module.notes = std::move(entry.notes);
+    NEO_CHECK(module.plan->input_names == modules.front().plan->input_names &&
+                  module.plan->output_names == modules.front().plan->output_names,
+              Model, "load", "variants must have the same inputs and outputs. Got others in variant ", modules.size());
+  }
+  return modules;
 }
 
 }  // namespace
 
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines, const Quota& quota, const std::function<void()>* poll) {
+  return std::move(load_variants(file, place, ops, routines, quota, poll).front());
+}
+
+std::vector<SavedModule> load_variants(const FileBytes& file, const std::string& place, const OpRegistry& ops,
+                                       const RoutineTable& routines, const Quota& quota,
+                                       const std::function<void()>* poll) {
   std::exception_ptr interrupt;
   const std::function<void()> noted_poll = [&] {
     try {

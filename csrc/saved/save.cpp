@@ -7,6 +7,7 @@
 #include "saved/format.h"
 #include "saved/safetensors.h"
 #include "saved/saved.h"
+#include "saved/variants.h"
 
 namespace neo {
 namespace {
@@ -246,10 +247,15 @@ class PlanWriter {
 
 void save_module(const std::string& path, const Plan& plan, const Target& target,
                  const std::map<std::string, std::string>& notes) {
+  const SavedModule module{{std::shared_ptr<void>(), &plan}, target, notes};
+  save_variants(path, {&module, 1});
+}
+
+void save_variants(const std::string& path, std::span<const SavedModule> variants) {
   Blobs blobs;
-  std::map<std::string, std::string> metadata = notes;
-  metadata[std::string(kFormatKey)] = kSavedFormat;
-  metadata[std::string(kPlanKey)] = PlanWriter(blobs).write(plan, target).dump();
+  std::vector<std::string> plans;
+  for (const SavedModule& v : variants) plans.push_back(PlanWriter(blobs).write(*v.plan, v.target).dump());
+  const std::map<std::string, std::string> metadata = variants_metadata(variants, std::move(plans));
   const std::string header = safetensors_header(metadata, blobs.all());
   const std::vector<std::byte> zeros(static_cast<size_t>(kBlobAlignment));
   std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(header))};

@@ -3,7 +3,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/budget.h"
 #include "exec/plan.h"
@@ -22,6 +24,8 @@ struct SavedModule {
 // Writes a module to a temporary file and renames it to `path`.
 void save_module(const std::string& path, const Plan& plan, const Target& target,
                  const std::map<std::string, std::string>& notes);
+// Writes several variants of one module; equal blobs are stored once. Notes but the signature are the first one's.
+void save_variants(const std::string& path, std::span<const SavedModule> variants);
 
 // Makes the plan of a saved module again. Nothing in the file is trusted: what does not hold is an error that ends in
 // `place`. The plan's constants point into the file, which it keeps alive. Loading stays within the quota, the file's
@@ -29,6 +33,11 @@ void save_module(const std::string& path, const Plan& plan, const Target& target
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines, const Quota& quota = {},
                         const std::function<void()>* poll = nullptr);
+// All variants of a file that this machine runs best, in the file's order (saved/variants.h); never none. load_module
+// gives the first.
+std::vector<SavedModule> load_variants(const FileBytes& file, const std::string& place, const OpRegistry& ops,
+                                       const RoutineTable& routines, const Quota& quota = {},
+                                       const std::function<void()>* poll = nullptr);
 
 // The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one module
 // that it was made for in an exported library (exported/exported.cpp).

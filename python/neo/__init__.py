@@ -28,6 +28,7 @@ from neo.version import __version__
 if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
+    from neo.onnx_writer import optimize
 
 __all__ = [
     "CancelledError",
@@ -45,16 +46,19 @@ __all__ = [
     "check_accuracy",
     "compile",
     "load",
+    "optimize",
     "testing",
     "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``neo.testing`` and ``neo.accuracy`` when they are first used."""
+    """Import what needs the onnx package, or NumPy's testing, when it is first used."""
     if name in ("testing", "accuracy"):
         return import_module(f"neo.{name}")
     if name == "check_accuracy":
         return import_module("neo.accuracy").check_accuracy
+    if name == "optimize":
+        return import_module("neo.onnx_writer").optimize
     msg = f"module 'neo' has no attribute {name!r}"
     raise AttributeError(msg)

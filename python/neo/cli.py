@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
@@ -51,11 +52,22 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    def add_model(command: argparse.ArgumentParser) -> None:
+    def add_model(command: argparse.ArgumentParser, *, variants: bool = False) -> None:
         command.add_argument("model", help="an ONNX file, or a module that neo compile wrote (.neo)")
-        command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+        if variants:
+            command.add_argument(
+                "--target", action="append", help="cpu, cpu:avx2, ... (neo targets); several: a variant for each"
+            )
+        else:
+            command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
         command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
-        command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+        command.add_argument(
+            "--shape",
+            action="append",
+            default=[],
+            metavar="SYMBOL=SIZE" + (",..." if variants else ""),
+            help="fix a symbolic size" + ("; a size or LEAST:MOST, several: a variant for each" if variants else ""),
+        )
         command.add_argument(
             "--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file, else random"
         )
@@ -74,11 +86,15 @@ def _parser() -> argparse.ArgumentParser:
     add_model(command)
     command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
     command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
-    add_model(command)
+    add_model(command, variants=True)
     command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
     command = add("export", _export, "write the sources of a library that runs one saved module and nothing else")
     command.add_argument("model", help="a module that neo compile wrote (.neo)")
     command.add_argument("--out", required=True, metavar="DIR", help="where to write: a new or empty folder")
+    command = add("optimize", _optimize, "write a model as neo's passes leave it, as ONNX for another runtime")
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument("output", help="the ONNX file to write")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("bench", _bench, "time a model")
     add_model(command)
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure (each engine)")
@@ -147,6 +163,21 @@ def _sizes(options: argparse.Namespace) -> dict[str, int]:
             msg = f"[cli] --shape must be SYMBOL=SIZE. Got {item!r}"
             raise ModelError(msg)
         sizes[name] = int(size)
+    return sizes
+
+
+def _size_variants(options: argparse.Namespace) -> dict[str, Any]:
+    """The sizes of symbols: one, or a list; each a number or LEAST:MOST."""
+    sizes: dict[str, Any] = {}
+    for item in options.shape:
+        name, _, text = item.partition("=")
+        parts = text.split(",")
+        if not all(re.fullmatch(r"[0-9]+(:[0-9]+)?", part) for part in parts):
+            msg = f"[cli] --shape must be SYMBOL=SIZE or SYMBOL=LEAST:MOST, several with commas. Got {item!r}"
+            raise ModelError(msg)
+        found = [tuple(map(int, part.split(":"))) for part in parts]
+        variants = [one if len(one) == 2 else one[0] for one in found]
+        sizes[name] = variants[0] if len(variants) == 1 else variants
     return sizes
 
 
@@ -240,9 +271,32 @@ def _compile_to(options: argparse.Namespace) -> None:
         msg = f"[cli] compile must be given an ONNX file. Got {options.model!r}"
         raise ModelError(msg)
     target = Path(options.output) if options.output else source.with_suffix(".neo")
-    module = _compile(options)
+    module = compile_model(
+        options.model,
+        target=options.target or "cpu",
+        threads=options.threads,
+        shapes=_size_variants(options),
+        tune=_budget(options.tune),
+        database=options.database,
+    )
     module.save(target)
-    print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {len(module.steps)} steps for {module.target}")
+    size = f"{target}: {target.stat().st_size / 1e6:.1f} MB"
+    count = len(module._saved_parts())
+    if count == 1:
+        print(f"{size}, {len(module.steps)} steps for {module.target}")
+    else:
+        print(f"{size}, {count} variants for {', '.join(options.target or ['cpu'])}")
+
+
+def _optimize(options: argparse.Namespace) -> None:
+    from neo.onnx_writer import optimize
+
+    written = optimize(options.model, options.output, shapes=_sizes(options))
+    opsets = ", ".join(f"{domain} {version}" for domain, version in written.opsets.items())
+    print(
+        f"{options.output}: {written.size / 1e6:.1f} MB, {written.nodes_before} nodes became {written.nodes}, "
+        f"opset {opsets}"
+    )
 
 
 def _export(options: argparse.Namespace) -> None:

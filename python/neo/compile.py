@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -13,25 +14,31 @@ from neo.errors import DTypeError, ModelError, UnsupportedError
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
 from neo.select import Flat, Problem, Resource, solve
+from neo.signature import Signature
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
+from neo.variants import Size, VariantModule, hull_of, spread
 
 if TYPE_CHECKING:
     import onnx
+
+    from neo.tune import Budget
+
+    Model = str | PathLike[str] | bytes | onnx.ModelProto
 
 __all__ = ["compile"]
 
 
 def compile(  # noqa: A001  (the name users expect)
-    model: str | PathLike[str] | bytes | onnx.ModelProto,
+    model: Model,
     *,
-    target: str = "cpu",
+    target: str | Sequence[str] = "cpu",
     threads: int | None = None,
     tune: bool | int | str = False,
     database: str | PathLike[str] | None = None,
     accuracy: str | None = None,
     memory: int | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
-    shapes: Mapping[str, int | tuple[int, int]] | None = None,
+    shapes: Mapping[str, Size | list[Size]] | None = None,
 ) -> Module:
     """Compile a model for a machine.
 
@@ -39,8 +46,9 @@ def compile(  # noqa: A001  (the name users expect)
     ----------
     model : path, bytes or onnx.ModelProto
         An ONNX model; external data lies beside the file.
-    target : str
-        ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set (``neo targets`` lists them).
+    target : str or list of str
+        ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set (``neo targets`` lists them). A list
+        makes a variant for each: calls use the strongest, and so does a machine that loads the saved module.
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
     tune : bool, int or str
@@ -58,8 +66,10 @@ def compile(  # noqa: A001  (the name users expect)
     routines : mapping of str to str or list of str, optional
         Pins: a node name or pattern to the routines it may use, by name or pattern:
         ``{"conv*": "cpu:float32/direct*"}``.
-    shapes : mapping of str to int or (int, int), optional
-        Symbols of the model to a size, or to the range it may take.
+    shapes : mapping of str to int, (int, int) or list of those, optional
+        Symbols of the model to a size, or to the range it may take. A list makes a variant for each of its entries, and
+        several lists one for each combination; a call runs the first whose sizes fit. What the arguments say goes for
+        each variant.
 
     Returns
     -------
@@ -74,11 +84,14 @@ def compile(  # noqa: A001  (the name users expect)
     neo.ResourceError
         The database cannot be used.
     """
-    if not isinstance(target, str):
-        msg = f"[compile] target must be a name. Got {target!r}, expected a str"
+    targets = [target] if isinstance(target, str) else target
+    if not isinstance(targets, list | tuple) or not targets or not all(isinstance(t, str) for t in targets):
+        msg = f"[compile] target must be a name or a list of names. Got {target!r}, expected a str"
         raise DTypeError(msg)
-    _native.check_target(target)
-    _check_runs_here(target)
+    for name in targets:
+        _native.check_target(name)
+        _check_runs_here(name)
+    _check_targets_differ(targets)
     if threads is None:
         threads = _native.default_threads()
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
@@ -96,8 +109,50 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] database must be a path. Got {type(database).__name__}, expected a str or a PathLike"
         raise DTypeError(msg)
 
+    limits = _Limits(threads, accuracy, memory, routines)
+    sizes = spread(shapes)
+    made = {
+        name: [_compile_one(model, name, budget, database, limits, one) for one in sizes]
+        for name in sorted(targets, key=_strength, reverse=True)
+    }
+    if len(targets) == len(sizes) == 1:
+        return made[targets[0]][0]
+    best, *others = made.values()
+    union = _signature(model, hull_of(sizes), best[0].reduction_length)
+    return VariantModule(best, union, [m for modules in others for m in modules])
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What goes for every variant."""
+
+    threads: int
+    accuracy: str | None
+    memory: int | None
+    routines: Mapping[str, str | Sequence[str]] | None
+
+
+def _signature(model: Model, shapes: Mapping[str, Size], depth: int) -> Signature:
+    """Inputs and outputs of a model with these sizes."""
     from neo.frontend.onnx import read_model
 
+    graph, declared = read_model(model, shapes=shapes)
+    inputs = [_tensor(v) for v in graph.inputs]
+    outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
+    return Signature(tuple(inputs), tuple(outputs), {v.name: v.kind for v in graph.inputs}, depth)
+
+
+def _compile_one(
+    model: Model,
+    target: str,
+    budget: Budget | None,
+    database: str | PathLike[str] | None,
+    limits: _Limits,
+    shapes: Mapping[str, Size] | None,
+) -> Module:
+    from neo.frontend.onnx import read_model
+
+    threads, accuracy, memory, routines = limits.threads, limits.accuracy, limits.memory, limits.routines
     graph, declared = read_model(model, shapes=shapes)
     inputs = [_tensor(v) for v in graph.inputs]
     outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
@@ -149,6 +204,24 @@ def compile(  # noqa: A001  (the name users expect)
     depth = int(graph.reduction_length)
     made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
     return Module(*made, provenance=Provenance.of(model, graph.name))
+
+
+def _strength(target: str) -> int:
+    """Targets of this machine, weaker before stronger."""
+    names = [t["name"] for t in _native.targets()]
+    return names.index(_full_name(target))
+
+
+def _full_name(target: str) -> str:
+    return f"cpu:{_native.host_isa()}" if target == "cpu" else target
+
+
+def _check_targets_differ(targets: Sequence[str]) -> None:
+    names = [_full_name(t) for t in targets]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            msg = f"[compile] targets must differ. Got {name!r} twice"
+            raise ModelError(msg)
 
 
 def _check_runs_here(target: str) -> None:

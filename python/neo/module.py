@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -43,6 +43,7 @@ class Module:
         provenance: Provenance | None = None,
     ) -> None:
         self._native = native
+        self._call: Callable[..., list[Any]] = native.call
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
         self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
@@ -86,6 +87,11 @@ class Module:
         return self._machine.name
 
     @property
+    def variants(self) -> tuple[Module, ...]:
+        """The modules that calls choose from by the sizes of their inputs; a module of one variant is its own."""
+        return (self,)
+
+    @property
     def provenance(self) -> dict[str, str]:
         """Where the module comes from: the release of neo that compiled it; name and SHA-256 of the model."""
         return dict(self._provenance.told())
@@ -112,7 +118,7 @@ class Module:
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
         if len(args) == len(self._inputs) and not kwargs:
-            results = self._native.call(
+            results = self._call(
                 [
                     x if type(x) is np.ndarray and x.dtype is dtype and x.shape == shape else self._check(i, x)
                     for x, (i, dtype, shape) in zip(args, self._exact, strict=True)
@@ -125,7 +131,7 @@ class Module:
                 msg = f"[run] an input must be given once. Got {name!r} by position and by name"
                 raise ModelError(msg)
             named[name] = x
-        results = self._native.call(self._arrange(named))
+        results = self._call(self._arrange(named))
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,14 +162,14 @@ class Module:
         if not future.set_running_or_notify_cancel():
             return
         try:
-            results = self._native.call(arranged, token)
+            results = self._call(arranged, token)
         except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(self._name(results))
 
     def _run(self, inputs: Mapping[str, Any], token: _native.CancelToken | None) -> dict[str, Any]:
-        return self._name(self._native.call(self._arrange(inputs), token))
+        return self._name(self._call(self._arrange(inputs), token))
 
     def _name(self, results: Sequence[Any]) -> dict[str, Any]:
         return {t.name: x for t, x in zip(self._outputs, results, strict=True)}
@@ -243,9 +249,12 @@ class Module:
         if not isinstance(path, str | os.PathLike):
             msg = f"[save] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
             raise DTypeError(msg)
+        _native.save_variants(self._saved_parts(), os.fspath(path))
+
+    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
         signature = Signature(self._inputs, self._outputs, self._kinds_by_name, self._depth)
         notes = {"neo.signature": signature.to_json(), **{f"neo.{k}": v for k, v in self._provenance.told().items()}}
-        _native.save_module(self._native, self._machine, os.fspath(path), notes)
+        return [(self._native, self._machine, notes)]
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
         """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).

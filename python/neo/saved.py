@@ -10,6 +10,7 @@ from neo.errors import DTypeError, ModelError
 from neo.module import Module
 from neo.provenance import Provenance
 from neo.signature import Signature
+from neo.variants import VariantModule
 
 __all__ = ["load"]
 
@@ -39,7 +40,8 @@ def load(
     Returns
     -------
     Module
-        It gives the same bits as the saved one. Nothing in the file is trusted.
+        It gives the same bits as the saved one. Of a file of several variants it has those for the best instruction
+        set that runs here. Nothing in the file is trusted.
 
     Raises
     ------
@@ -63,10 +65,22 @@ def load(
     if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0):
         msg = f"[load] seconds must be a time. Got {seconds!r}, expected a number of 0 or more"
         raise ModelError(msg)
-    native, machine, notes = _native.load_module(_given(source), threads, memory, seconds)
-    signature = Signature.from_json(notes.pop("neo.signature", ""), native.input_names, native.output_names)
-    facts = {key.removeprefix("neo."): text for key, text in notes.items()}
-    facts.pop("format", None)
+    parts = _native.load_variants(_given(source), threads, memory, seconds)
+    modules = [_module(*part) for part in parts]
+    if len(modules) == 1:
+        return modules[0]
+    native, _, notes = parts[0]
+    union = Signature.from_json(notes.get("neo.union", ""), native.input_names, native.output_names)
+    return VariantModule(modules, union)
+
+
+def _module(native: _native.Module, machine: _native.Machine, notes: dict[str, str]) -> Module:
+    signature = Signature.from_json(notes.get("neo.signature", ""), native.input_names, native.output_names)
+    facts = {
+        key.removeprefix("neo."): text
+        for key, text in notes.items()
+        if key not in ("neo.signature", "neo.union", "neo.format")
+    }
     return Module(
         native,
         signature.inputs,

@@ -234,7 +234,12 @@ def test_shapes_that_are_no_mapping():
 
 
 def test_a_target_that_is_no_name():
-    fails(neo.DTypeError, "[compile] target must be a name. Got None, expected a str", compiles, target=None)
+    fails(
+        neo.DTypeError,
+        "[compile] target must be a name or a list of names. Got None, expected a str",
+        compiles,
+        target=None,
+    )
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])

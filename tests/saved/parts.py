@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["MODELS", "Parts", "feeds_of"]
+__all__ = ["MODELS", "Parts", "Variants", "feeds_of"]
 
 
 @dataclass
@@ -31,6 +32,42 @@ class Parts:
     def join(self) -> bytes:
         metadata = {**self.header["__metadata__"], "neo.plan": json.dumps(self.plan)}
         return join({**self.header, "__metadata__": metadata}, self.data)
+
+
+@dataclass
+class Variants:
+    """The same of a file that may hold several variants."""
+
+    metadata: dict[str, str]
+    header: dict[str, Any]
+    data: bytes
+
+    @classmethod
+    def of(cls, file: bytes) -> Variants:
+        (length,) = struct.unpack("<Q", file[:8])
+        header = json.loads(file[8 : 8 + length])
+        return cls(header.pop("__metadata__"), header, file[8 + length :])
+
+    @property
+    def isas(self) -> list[Any]:
+        return list(json.loads(self.metadata["neo.variants"]))
+
+    def set_isas(self, isas: list[Any]) -> None:
+        self.metadata["neo.variants"] = json.dumps(isas)
+
+    def change_plan(self, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+        self._change(f"neo.plan.{number}", change)
+
+    def change_union(self, change: Callable[[dict[str, Any]], object]) -> None:
+        self._change("neo.union", change)
+
+    def _change(self, key: str, change: Callable[[dict[str, Any]], object]) -> None:
+        found = json.loads(self.metadata[key])
+        change(found)
+        self.metadata[key] = json.dumps(found)
+
+    def join(self) -> bytes:
+        return join({"__metadata__": self.metadata, **self.header}, self.data)
 
 
 def join(header: dict[str, Any], data: bytes) -> bytes:

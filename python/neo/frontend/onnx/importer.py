@@ -176,6 +176,10 @@ class Importer:
                 shapes[value.name] = tuple(self._told(dim) for dim in dims)
         return shapes
 
+    def symbol_names(self) -> dict[str, str]:
+        """The model's names of its sizes by neo's."""
+        return {mine: theirs for theirs, mine in self._symbols.items()}
+
     def _told(self, dim: int | str | None) -> int | str | None:
         if not isinstance(dim, str):
             return dim

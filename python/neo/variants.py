@@ -1,0 +1,178 @@
+"""Modules of several variants: for other instruction sets, for other sizes of the inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from neo import _native
+from neo.errors import ModelError, ShapeError
+from neo.module import Module
+from neo.report.explain import Explanation, Step
+from neo.report.profile import Profile
+from neo.signature import Signature, Tensor
+
+__all__ = ["MAX_VARIANTS", "VariantModule", "hull_of", "spread"]
+
+MAX_VARIANTS = 64
+
+Size = int | tuple[int, int]
+
+
+class _Choice:
+    """Calls the first variant whose sizes fit."""
+
+    def __init__(self, variants: Sequence[Module], union: Signature) -> None:
+        self._variants = tuple(variants)
+        self._inputs = union.inputs
+        self._tensors = [union.kinds[t.name] == "tensor" for t in union.inputs]
+        self._ranges = [_native.input_ranges(m._native) for m in variants]
+
+    def __call__(self, arranged: list[Any], token: _native.CancelToken | None = None) -> list[Any]:
+        return self.of(arranged)._native.call(arranged, token)
+
+    def of(self, arranged: Sequence[Any]) -> Module:
+        shapes = [x.shape if is_tensor else None for x, is_tensor in zip(arranged, self._tensors, strict=True)]
+        for variant, ranges in zip(self._variants, self._ranges, strict=True):
+            if all(_inside(s, r) for s, r in zip(shapes, ranges, strict=True)):
+                return variant
+        got = ", ".join(
+            f"{t.name}: [{','.join(map(str, s))}]" for t, s in zip(self._inputs, shapes, strict=True) if s is not None
+        )
+        expected = " or ".join(dict.fromkeys(map(self._told, self._ranges)))
+        msg = f"[run] sizes must fit a variant of the module. Got {got}, expected {expected}"
+        raise ShapeError(msg)
+
+    def _told(self, ranges: Sequence[Sequence[tuple[int, int]] | None]) -> str:
+        return ", ".join(
+            f"{t.name}: [{','.join(_range_text(lo, hi) for lo, hi in r)}]"
+            for t, r in zip(self._inputs, ranges, strict=True)
+            if r is not None
+        )
+
+
+class VariantModule(Module):
+    """Several modules of one model; a call runs the first whose sizes fit."""
+
+    def __init__(self, variants: Sequence[Module], union: Signature, others: Sequence[Module] = ()) -> None:
+        """Hold `variants`, which this machine runs best, and `others`, which are only saved.
+
+        `union` has the names and the sizes of all.
+        """
+        first = variants[0]
+        super().__init__(
+            first._native,
+            union.inputs,
+            union.outputs,
+            first._problem,
+            first._choices,
+            first._machine,
+            union.depth,
+            union.kinds,
+            first._tuning,
+            first._provenance,
+        )
+        for variant in (*variants, *others):
+            _check_covered(union, variant)
+        self._variants = tuple(variants)
+        self._others = tuple(others)
+        self._union = union
+        self._choice = _Choice(variants, union)
+        self._call = self._choice
+
+    @property
+    def variants(self) -> tuple[Module, ...]:
+        """The variants that calls choose from, in the order in which they are tried."""
+        return self._variants
+
+    def with_threads(self, threads: int) -> Module:
+        """The same selections, and the same bits, on another number of threads."""
+        return VariantModule([m.with_threads(threads) for m in self._variants], self._union, self._others)
+
+    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
+        parts = [part for m in (*self._variants, *self._others) for part in m._saved_parts()]
+        union = {"neo.union": self._union.to_json()}
+        return [(native, machine, {**notes, **union}) for native, machine, notes in parts]
+
+    def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
+        """Time every step of the variant that these inputs fit (docs/profiling.md)."""
+        return self._choice.of(self._arrange(inputs)).profile(inputs, repeat=repeat)
+
+    def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
+        """Every routine for a node of the variant that the inputs fit; without inputs, of the first."""
+        variant = self._variants[0] if inputs is None else self._choice.of(self._arrange(inputs))
+        return variant.explain(node, inputs)
+
+    @property
+    def steps(self) -> list[Step]:
+        """What runs in the first variant, in order."""
+        return self._variants[0].steps
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {len(self._variants)} variants)"
+
+
+def spread(shapes: Mapping[str, Size | Sequence[Size]] | None) -> list[dict[str, Size]]:
+    """The shapes of each variant: every combination of what the lists hold, the first list turning slowest."""
+    if shapes is None:
+        return [{}]
+    if not isinstance(shapes, Mapping):
+        return [shapes]  # the importer says what is wrong with it
+    for name, size in shapes.items():
+        if isinstance(size, list) and not size:
+            msg = f"[compile] the variants of a size must be one or more. Got none for {name!r}"
+            raise ModelError(msg)
+    lists = [size if isinstance(size, list) else [size] for size in shapes.values()]
+    count = 1
+    for sizes in lists:
+        count *= len(sizes)
+    if count > MAX_VARIANTS:
+        msg = f"[compile] shapes must make at most {MAX_VARIANTS} variants. Got {count}"
+        raise ModelError(msg)
+    return [dict(zip(shapes, sizes, strict=True)) for sizes in itertools.product(*lists)]
+
+
+def hull_of(variants: Sequence[Mapping[str, Size]]) -> dict[str, Size]:
+    """The range of each size over all variants."""
+    hull: dict[str, Size] = {}
+    for name in variants[0]:
+        sizes = [v[name] for v in variants]
+        bounds = [(size, size) if isinstance(size, int) else size for size in sizes]
+        lo, hi = min(b[0] for b in bounds), max(b[1] for b in bounds)
+        hull[name] = sizes[0] if all(size == sizes[0] for size in sizes) else (lo, hi)
+    return hull
+
+
+def _inside(shape: Sequence[int] | None, ranges: Sequence[tuple[int, int]] | None) -> bool:
+    if shape is None or ranges is None:
+        return True
+    return len(shape) == len(ranges) and all(lo <= n <= hi for n, (lo, hi) in zip(shape, ranges, strict=True))
+
+
+_UNBOUNDED = 1 << 40
+
+
+def _range_text(lo: int, hi: int) -> str:
+    return str(lo) if lo == hi else f"{lo} to {hi}" if hi < _UNBOUNDED else f"{lo} or more" if lo else "any"
+
+
+def _check_covered(union: Signature, variant: Module) -> None:
+    """A variant must be of the same inputs and outputs, with sizes that the union has or leaves open."""
+    pairs = [
+        *zip(union.inputs, variant.inputs, strict=True),
+        *zip(union.outputs, variant.outputs, strict=True),
+    ]
+    if not all(_covers(whole, part) for whole, part in pairs) or union.kinds != variant._kinds_by_name:
+        msg = "[load] a variant must have the inputs and outputs of the module. Got others"
+        raise ModelError(msg)
+
+
+def _covers(whole: Tensor, part: Tensor) -> bool:
+    if (whole.name, whole.dtype) != (part.name, part.dtype):
+        return False
+    if whole.shape is None or part.shape is None:
+        return whole.shape is None
+    return len(whole.shape) == len(part.shape) and all(
+        isinstance(w, str) or w == p for w, p in zip(whole.shape, part.shape, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""neo used hard for long: many threads and modules, cancellations, forks, memory that runs out (docs/soak.md)."""
