@@ -44,7 +44,7 @@ def confirm(group: Group, order: NDArray[np.intp]) -> NDArray[np.float64]:
         assert point is not None
         indices += bench.native.extend(space, [point])
     times = np.full(len(group.times_us), np.inf)
-    for member, (time_us, _, _) in zip(raced, bench.native.measure(indices, residence, None, ROUNDS), strict=True):
+    for member, (time_us, *_) in zip(raced, bench.native.measure(indices, residence, None, ROUNDS), strict=True):
         if time_us is not None:
             times[member] = time_us
     return times
