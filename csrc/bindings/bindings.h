@@ -16,6 +16,7 @@ void bind_graph(py::module_& m);
 void bind_select(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
+void bind_devices(py::module_& m);
 void bind_tune(py::module_& m);
 void bind_saved(py::module_& m);
 

@@ -8,5 +8,6 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_saved(m);
   neo::python::bind_select(m);
   neo::python::bind_info(m);
+  neo::python::bind_devices(m);
   neo::python::bind_tune(m);
 }

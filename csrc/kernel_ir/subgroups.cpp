@@ -1,0 +1,116 @@
+#include "base/check.h"
+#include "kernel_ir/passes.h"
+
+namespace neo::kernel {
+namespace {
+
+Variable make_variable(std::string name, ValueType type) {
+  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
+}
+
+Expr axis_of(const Axis& axis) {
+  return axis.variable == nullptr ? Expr(0) : variable(axis.variable);
+}
+
+// This thread's place in its subgroup.
+Expr place(const Kernel& kernel) {
+  const Expr x = axis_of(kernel.locals[0]);
+  return kernel.locals[0].extent.is(kernel.subgroup_size) ? x : x % kernel.subgroup_size;
+}
+
+using Replace = std::function<bool(const Stmt&, Body&)>;  // false: stays
+
+Body replace(const Body& body, const Replace& change) {
+  Body out;
+  for (const auto& stmt : body) {
+    if (change(*stmt, out)) continue;
+    if (const auto* loop = std::get_if<Loop>(&stmt->what)) {
+      out.push_back(make_stmt(Loop{loop->variable, loop->begin, loop->end, loop->kind, replace(loop->body, change)}));
+    } else if (const auto* branch = std::get_if<If>(&stmt->what)) {
+      out.push_back(make_stmt(
+          If{branch->condition, replace(branch->then_body, change), replace(branch->else_body, change)}));
+    } else {
+      out.push_back(stmt);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Kernel lower_reductions(const Kernel& kernel) {
+  Kernel out = kernel;
+  out.body = replace(kernel.body, [&](const Stmt& stmt, Body& body) {
+    const auto* s = std::get_if<Collective>(&stmt.what);
+    if (s == nullptr || s->op == CollectiveOp::Shuffle) return false;
+    Expr value = s->value;
+    for (int distance = kernel.subgroup_size / 2; distance > 0; distance /= 2) {
+      const Variable mine = make_variable("part", value->type), other = make_variable("other", value->type);
+      body.push_back(make_stmt(Let{mine, value}));
+      body.push_back(make_stmt(
+          Collective{CollectiveOp::Shuffle, other, variable(mine), place(kernel) ^ Expr(distance)}));
+      value = s->op == CollectiveOp::Sum ? variable(mine) + variable(other) : max(variable(mine), variable(other));
+    }
+    body.push_back(make_stmt(Let{s->result, value}));
+    return true;
+  });
+  return out;
+}
+
+Kernel lower_blocks(const Kernel& kernel) {
+  if (kernel.subgroup_size == 0) return kernel;
+  Kernel out = kernel;
+  const Expr mine = place(kernel);
+  const int size = kernel.subgroup_size;
+  const Body body = replace(kernel.body, [&](const Stmt& stmt, Body& to) {
+    const auto* s = std::get_if<Store>(&stmt.what);
+    if (s == nullptr || !s->block) return false;
+    for (int i = 0; i < s->value->type.lanes; ++i) {
+      const Expr value = s->value->type.lanes == 1 ? s->value : lane(s->value, i);
+      to.push_back(make_stmt(Store{s->buffer, s->index + i * size + mine, value}));
+    }
+    return true;
+  });
+  const std::function<Expr(const Expr&)> change = [&](const Expr& e) -> Expr {
+    if (e->op != Op::BlockRead) return {};
+    std::vector<Expr> lanes;
+    const Expr index = rewrite(e->operands[0], change);
+    for (int i = 0; i < e->type.lanes; ++i) lanes.push_back(load(e->buffer, index + i * size + mine));
+    return lanes.size() == 1 ? lanes[0] : vector(std::move(lanes));
+  };
+  out.body = map_expressions(body, [&](const Expr& e) { return rewrite(e, change); });
+  return out;
+}
+
+Kernel lower_subgroups(const Kernel& kernel) {
+  if (kernel.subgroup_size == 0) return kernel;
+  Kernel out = lower_reductions(lower_blocks(kernel));
+  Expr thread = 0;
+  for (int i = 2; i >= 0; --i) thread = thread * kernel.locals[i].extent + axis_of(kernel.locals[i]);
+  const Expr first = thread - place(kernel);  // thread of the subgroup
+
+  std::map<DType, Memory> exchanges;
+  const auto exchange = [&](DType dtype) {
+    Memory& m = exchanges[dtype];
+    if (m == nullptr) {
+      m = std::make_shared<const BufferInfo>(BufferInfo{
+          str("exchange_", name(dtype)), {dtype, 1}, Space::Local, Access::ReadWrite, integer(kernel.threads())});
+      out.local_buffers.push_back(m);
+    }
+    return m;
+  };
+  out.body = replace(out.body, [&](const Stmt& stmt, Body& to) {
+    const auto* s = std::get_if<Collective>(&stmt.what);
+    if (s == nullptr) return false;
+    const Memory m = exchange(s->value->type.dtype);
+    to.push_back(make_stmt(Store{m, thread, s->value}));
+    to.push_back(make_stmt(Barrier{}));
+    to.push_back(make_stmt(Let{s->result, load(m, first + s->lane)}));
+    to.push_back(make_stmt(Barrier{}));
+    return true;
+  });
+  out.subgroup_size = 0;
+  return out;
+}
+
+}  // namespace neo::kernel
