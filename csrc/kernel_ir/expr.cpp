@@ -102,10 +102,11 @@ ValueType result_type(Op op, const std::vector<Expr>& operands) {
       return a;
     case Op::Less:
     case Op::LessEqual:
+      require(a.dtype != DType::Bool);
+      [[fallthrough]];
     case Op::Equal:
     case Op::NotEqual:
       same(2);
-      require(a.dtype != DType::Bool);
       return {DType::Bool, a.lanes};
     case Op::And:
     case Op::Or:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/check.h"
 #include "kernel_ir/poly.h"
@@ -9,8 +10,8 @@
 namespace neo::kernel {
 namespace {
 
-constexpr int kDepth = 10;
-constexpr int kBudget = 4000;
+constexpr int kDepth = 6;  // steps of a proof
+constexpr int kBudget = 1500;
 constexpr int64_t kLargestCoefficient = int64_t{1} << 40;
 
 bool is_index(const Expr& e) {
@@ -182,33 +183,58 @@ Interval Facts::range(const Poly& p) const {
 }
 
 bool Facts::proves(const Poly& p) {
-  int budget = kBudget;
-  return search(p, kDepth, budget);
+  // Short proofs first: a wrong first step would else be followed to its end.
+  for (int depth = 0; depth <= kDepth; ++depth) {
+    int budget = kBudget;
+    if (search(p, depth, budget)) return true;
+  }
+  return false;
 }
 
 // p >= 0, by subtracting multiples of facts until the ranges tell: if fact >= 0, q >= 0 and p - q * fact >= 0, then
-// p >= 0. Each step removes one term that pulls p down.
+// p >= 0. Each step removes an atom, or one term.
 bool Facts::search(const Poly& p, int depth, int& budget) const {
   if (range(p).lo >= 0) return true;
   if (depth == 0 || --budget < 0) return false;
-  for (const auto& [m, c] : p) {
-    if (c >= 0 || m.empty()) {
-      if (m.empty() || range(m).lo >= 0) continue;
+  const auto large = [](const Poly& q) {
+    return std::any_of(q.begin(), q.end(), [](const auto& term) { return std::abs(term.second) > kLargestCoefficient; });
+  };
+  if (large(p)) return false;
+  std::set<int> atoms;
+  for (const auto& [m, c] : p) atoms.insert(m.begin(), m.end());
+  for (const int atom : atoms) {
+    // p = slope * atom + rest, where the slope has one sign.
+    Poly slope;
+    bool linear = true;
+    for (const auto& [m, c] : p) {
+      const auto count = std::count(m.begin(), m.end(), atom);
+      linear = linear && count <= 1;
+      if (count == 1) slope[*quotient(m, {atom})] = c;
     }
+    const Interval signs = range(slope);
+    if (!linear || (signs.lo < 0 && signs.hi > 0)) continue;
+    const int64_t sign = signs.lo >= 0 ? 1 : -1;
+    for (const Poly& fact : facts_) {
+      const auto found = fact.find(Monomial{atom});
+      if (found == fact.end() || (found->second > 0) != (sign > 0)) continue;
+      const bool alone = std::none_of(fact.begin(), fact.end(), [&](const auto& term) {
+        return term.first.size() > 1 && std::binary_search(term.first.begin(), term.first.end(), atom);
+      });
+      if (!alone || large(fact)) continue;
+      const Poly scaled = multiply(p, Monomial{}, std::abs(found->second));
+      if (search(add(scaled, multiply(slope, fact), -sign), depth - 1, budget)) return true;
+    }
+  }
+  for (const auto& [m, c] : p) {
+    if (m.size() < 2) continue;
     for (const Poly& fact : facts_) {
       for (const auto& [n, d] : fact) {
-        if (n.empty() || (d < 0) != (c < 0)) continue;
+        if (n.size() < 2 || (d < 0) != (c < 0)) continue;
         const auto q = quotient(m, n);
-        if (!q || range(*q).lo < 0) continue;
+        if (!q || range(*q).lo < 0 || large(fact)) continue;
         const int64_t g = std::gcd(c, d);
-        const int64_t of_p = std::abs(d) / g, of_fact = std::abs(c) / g;
-        if (of_p > kLargestCoefficient || of_fact > kLargestCoefficient) continue;
-        const bool large = std::any_of(p.begin(), p.end(), [](const auto& t) {
-          return t.second > kLargestCoefficient || t.second < -kLargestCoefficient;
-        });
-        if (large && of_p > 1) continue;
-        const Poly rest = add(multiply(p, Monomial{}, of_p), multiply(fact, *q, of_fact), -1);
-        if (search(rest, depth - 1, budget)) return true;
+        const Poly taken = multiply(fact, *q, std::abs(c) / g);
+        if (search(add(multiply(p, Monomial{}, std::abs(d) / g), taken, -1), depth - 1, budget)) return true;
       }
     }
   }
