@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kDepth = 6;  // steps of a proof
 constexpr int kBudget = 1500;
+constexpr int kQuickDepth = 3;
+constexpr int kQuickBudget = 40;
 constexpr int64_t kLargestCoefficient = int64_t{1} << 40;
 
 bool is_index(const Expr& e) {
@@ -27,7 +29,7 @@ Interval type_range(DType dtype) {
   return dtype == DType::Bool ? Interval{0, 1} : Interval{integer_min(dtype), integer_max(dtype)};
 }
 
-Facts::Facts(const Kernel& kernel) {
+Facts::Facts(const Kernel& kernel, Effort effort) : effort_(effort) {
   for (const Parameter& parameter : kernel.parameters) {
     const auto* scalar = std::get_if<ScalarParameter>(&parameter);
     if (scalar == nullptr || !is_integer(scalar->variable->type.dtype)) continue;
@@ -128,8 +130,8 @@ std::optional<bool> Facts::decide(const Expr& condition) {
   }
   if (condition->operands.size() != 2 || !is_index(condition->operands[0])) return std::nullopt;
   const Poly a = poly(condition->operands[0]), b = poly(condition->operands[1]);
-  const auto less = [&](const Poly& x, const Poly& y) { return proves(add(add(y, x, -1), constant_poly(-1))); };
-  const auto at_most = [&](const Poly& x, const Poly& y) { return proves(add(y, x, -1)); };
+  const auto less = [&](const Poly& x, const Poly& y) { return proves(add(add(y, x, -1), constant_poly(-1)), effort_); };
+  const auto at_most = [&](const Poly& x, const Poly& y) { return proves(add(y, x, -1), effort_); };
   switch (condition->op) {
     case Op::Less:
       if (less(a, b)) return true;
@@ -149,7 +151,7 @@ std::optional<bool> Facts::decide(const Expr& condition) {
 }
 
 bool Facts::nonnegative(const Expr& e) {
-  return proves(poly(e));
+  return proves(poly(e), effort_);
 }
 
 Interval Facts::range(const Expr& e) {
@@ -182,10 +184,11 @@ Interval Facts::range(const Poly& p) const {
   return out;
 }
 
-bool Facts::proves(const Poly& p) {
+bool Facts::proves(const Poly& p, Effort effort) const {
   // Short proofs first: a wrong first step would else be followed to its end.
-  for (int depth = 0; depth <= kDepth; ++depth) {
-    int budget = kBudget;
+  const bool deep = effort == Effort::Deep;
+  for (int depth = 0; depth <= (deep ? kDepth : kQuickDepth); ++depth) {
+    int budget = deep ? kBudget : kQuickBudget;
     if (search(p, depth, budget)) return true;
   }
   return false;

@@ -26,7 +26,9 @@ using Poly = std::map<Monomial, int64_t>;
 // Every answer is a proof; no answer means "not proven".
 class Facts {
  public:
-  explicit Facts(const Kernel& kernel);
+  // Deep: proofs of many steps, for what must hold. Quick: for what is only better known.
+  enum class Effort : uint8_t { Quick, Deep };
+  Facts(const Kernel& kernel, Effort effort);
 
   // Everything assumed since then is forgotten by rewind.
   struct Mark {
@@ -65,11 +67,12 @@ class Facts {
   void add_fact(Poly p) { facts_.push_back(std::move(p)); }
   Interval range(const Poly& p) const;
   Interval range(const Monomial& m) const;
-  bool proves(const Poly& p);
+  bool proves(const Poly& p, Effort effort = Effort::Quick) const;
   bool search(const Poly& p, int depth, int& budget) const;
   std::optional<Expr> to_expr(const Poly& p) const;
   bool split(const Poly& dividend, const Poly& divisor, Poly* quotient, Poly* remainder);
 
+  Effort effort_;
   std::vector<Atom> atoms_;
   std::unordered_map<const VariableInfo*, Poly> variables_;
   std::map<std::string, int> named_;

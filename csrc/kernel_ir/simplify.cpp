@@ -6,7 +6,7 @@ namespace {
 
 class Simplifier {
  public:
-  explicit Simplifier(const Kernel& kernel) : facts_(kernel) {}
+  explicit Simplifier(const Kernel& kernel) : facts_(kernel, Facts::Effort::Quick) {}
 
   Body body(const Body& statements) {
     const Facts::Mark mark = facts_.mark();

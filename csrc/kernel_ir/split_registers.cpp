@@ -20,7 +20,7 @@ struct Split {
 
 class Splitter {
  public:
-  explicit Splitter(const Kernel& kernel) : kernel_(kernel), facts_(kernel) {}
+  explicit Splitter(const Kernel& kernel) : kernel_(kernel), facts_(kernel, Facts::Effort::Quick) {}
 
   Kernel run() {
     collect(kernel_.body);

@@ -11,7 +11,7 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), facts_(kernel), where_("kernel " + kernel.name) {}
+  explicit Verifier(const Kernel& kernel) : kernel_(kernel), facts_(kernel, Facts::Effort::Deep), where_("kernel " + kernel.name) {}
 
   void run() {
     declarations();
