@@ -329,7 +329,7 @@ class Printer {
 
 std::string print(const Kernel& kernel, LanguageKind kind, const Features& features) {
   verify(kernel);
-  Kernel lowered = vectorize(simplify(kernel));
+  Kernel lowered = unroll(vectorize(simplify(kernel)));
   const bool shuffles = kind == LanguageKind::CudaCpp
                             ? kernel.threads() % 32 == 0
                             : kind == LanguageKind::OpenClC && features.subgroups != Features::Subgroups::None;
@@ -341,7 +341,7 @@ std::string print(const Kernel& kernel, LanguageKind kind, const Features& featu
       lowered = lower_blocks(lowered);
     }
   }
-  lowered = hoist(split_registers(simplify(unroll(lowered))));
+  lowered = hoist(split_registers(simplify(lowered)));
   return Printer(lowered, language(kind), features).print();
 }
 

@@ -99,16 +99,41 @@ Kernel lower_subgroups(const Kernel& kernel) {
     }
     return m;
   };
-  out.body = replace(out.body, [&](const Stmt& stmt, Body& to) {
-    const auto* s = std::get_if<Collective>(&stmt.what);
-    if (s == nullptr) return false;
-    const Memory m = exchange(s->value->type.dtype);
-    to.push_back(make_stmt(Store{m, thread, s->value}));
-    to.push_back(make_stmt(Barrier{}));
-    to.push_back(make_stmt(Let{s->result, load(m, first + s->lane)}));
-    to.push_back(make_stmt(Barrier{}));
-    return true;
-  });
+  // A value lies in the exchange until another one takes its place; shuffles of the same variable read it again.
+  const std::function<Body(const Body&)> lowered = [&](const Body& body) {
+    Body to;
+    std::map<DType, Expr> held;
+    const auto release = [&] {
+      if (!held.empty()) to.push_back(make_stmt(Barrier{}));
+      held.clear();
+    };
+    for (const auto& stmt : body) {
+      if (const auto* s = std::get_if<Collective>(&stmt->what)) {
+        const DType dtype = s->value->type.dtype;
+        const Memory m = exchange(dtype);
+        const auto at = held.find(dtype);
+        if (at == held.end() || s->value->op != Op::Variable || !equal(at->second, s->value)) {
+          release();
+          to.push_back(make_stmt(Store{m, thread, s->value}));
+          to.push_back(make_stmt(Barrier{}));
+          held[dtype] = s->value;
+        }
+        to.push_back(make_stmt(Let{s->result, load(m, first + s->lane)}));
+      } else if (const auto* loop = std::get_if<Loop>(&stmt->what)) {
+        release();
+        to.push_back(make_stmt(Loop{loop->variable, loop->begin, loop->end, loop->kind, lowered(loop->body)}));
+      } else if (const auto* branch = std::get_if<If>(&stmt->what)) {
+        release();
+        Body yes = lowered(branch->then_body);
+        to.push_back(make_stmt(If{branch->condition, std::move(yes), lowered(branch->else_body)}));
+      } else {
+        to.push_back(stmt);
+      }
+    }
+    release();
+    return to;
+  };
+  out.body = lowered(out.body);
   out.subgroup_size = 0;
   return out;
 }

@@ -23,7 +23,7 @@ Kernel conv_subgroup() {
   const Array sums = b.registers("sum", kFloat, kWide);
   b.unroll("p", kWide, [&](Expr p) { sums[p] = 0.0f; });
   b.loop("c", 0, channels, [&](Expr c) {
-    b.unroll("dy", 3, [&](Expr dy) {
+    b.loop("dy", 0, 3, [&](Expr dy) {
       const Expr line = b.let("line", x.block_read((c * (height + 2) + row + dy) * columns + block * kWide));
       b.unroll("dx", 3, [&](Expr dx) {
         const Expr weight = b.let("weight", w.block_read(((output * channels + c) * 9 + dy * 3 + dx) * kSize));
