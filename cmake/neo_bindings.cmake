@@ -29,5 +29,10 @@ install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
   pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
-  install(TARGETS _wrong_routines LIBRARY DESTINATION neo COMPONENT python)
+
+  # The kernels of tests/kernel_ir, printed and run on devices.
+  file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kernel_ir/*.cpp")
+  pybind11_add_module(_kernels MODULE NO_EXTRAS ${kernel_sources})
+  target_link_libraries(_kernels PRIVATE neo_options neo_kernel_ir neo_runtime)
+  install(TARGETS _wrong_routines _kernels LIBRARY DESTINATION neo COMPONENT python)
 endif()

@@ -9,5 +9,6 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_select(m);
   neo::python::bind_collapse(m);
   neo::python::bind_info(m);
+  neo::python::bind_devices(m);
   neo::python::bind_tune(m);
 }

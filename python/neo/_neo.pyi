@@ -4,6 +4,20 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+class DeviceEntry(TypedDict):
+    name: str
+    platform: str
+    driver: str
+    compute_units: int
+    memory_bytes: int
+    local_bytes: int
+    lacks: list[str]
+
+class DeviceKindEntry(TypedDict):
+    kind: str
+    devices: list[DeviceEntry]
+    missing: str
+
 class TargetEntry(TypedDict):
     name: str
     architecture: str
@@ -306,6 +320,7 @@ def build_problem(
 ) -> Problem: ...
 def check_target(name: str) -> None: ...
 def default_threads() -> int: ...
+def devices() -> list[DeviceKindEntry]: ...
 def host_isa() -> str: ...
 def host_tiers() -> list[str]: ...
 def knob_bool(name: str) -> bool: ...

@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("workload", nargs="?", help="a workload's text, as explain prints it (docs/workloads.md)")
     command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
     command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
-    add("targets", _targets, "every target, and which run here")
+    add("targets", _targets, "every target and device, which run here, what each lacks")
     add("knobs", _knobs, "every environment variable")
     command = add("demo", _demo, "recognise digits with the network that comes with neo")
     command.add_argument("--threads", type=int)
@@ -473,6 +473,15 @@ def _targets(_: argparse.Namespace) -> None:
     rows = [(t["name"], t["architecture"], "yes" if t["runs_here"] else "no") for t in _native.targets()]
     print(render_table(("target", "architecture", "runs here"), rows))
     print(f"cpu is cpu:{_native.host_isa()} here, {_native.default_threads()} threads")
+    devices = []
+    for kind in _native.devices():
+        for d in kind["devices"]:
+            memory = f"{d['memory_bytes'] / 2**30:.1f} GiB"
+            devices.append((kind["kind"], d["name"], d["platform"], memory, ", ".join(d["lacks"]) or "nothing"))
+        if not kind["devices"]:
+            devices.append((kind["kind"], "none", "", "", kind["missing"].split("\n")[0]))
+    print()
+    print(render_table(("kind", "device", "driver", "memory", "lacks"), devices))
 
 
 def _knobs(_: argparse.Namespace) -> None:

@@ -150,6 +150,9 @@ def test_routines_targets_and_knobs_list_what_there_is(neo_command):
     assert (status, err) == (0, "")
     assert all(re.search(rf"^{t['name']} ", out, re.MULTILINE) for t in _native.targets())
     assert f"cpu is cpu:{_native.host_isa()} here" in out
+    for kind in _native.devices():
+        for device in kind["devices"] or [{"name": "none"}]:
+            assert re.search(rf"^{kind['kind']} +{re.escape(device['name'])} ", out, re.MULTILINE)
     status, out, err = neo_command("knobs")
     assert (status, err) == (0, "")
     assert all(re.search(rf"^{k['name']} ", out, re.MULTILINE) for k in _native.knobs())

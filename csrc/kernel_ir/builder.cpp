@@ -1,0 +1,139 @@
+#include "kernel_ir/builder.h"
+
+#include "base/check.h"
+#include "kernel_ir/verify.h"
+
+namespace neo::kernel {
+namespace {
+
+Variable make_variable(std::string name, ValueType type) {
+  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
+}
+
+// A literal in the type of the buffer's elements.
+Expr as_element(const Expr& value, ValueType type, int lanes) {
+  const bool literal = value->op == Op::Integer || value->op == Op::Real;
+  if (!literal) return value->type.lanes == 1 && lanes > 1 ? broadcast(value, lanes) : value;
+  const double number = value->op == Op::Integer ? static_cast<double>(value->integer) : value->real;
+  return is_float(type.dtype) ? real(number, type.with_lanes(lanes))
+                              : (value->op == Op::Integer ? integer(value->integer, type.with_lanes(lanes)) : value);
+}
+
+}  // namespace
+
+const Element& Element::operator=(const Expr& value) const {
+  const int lanes = buffer_->type.lanes * lanes_;
+  builder_->emit(Store{buffer_, index_, as_element(value, buffer_->type, lanes)});
+  return *this;
+}
+
+void Array::block_write(const Expr& index, const Expr& value) const {
+  builder_->emit(Store{buffer_, index, value, true});
+}
+
+Expr Array::atomic(AtomicOp op, const Expr& index, const Expr& value) const {
+  const Variable old = make_variable("old", buffer_->type);
+  builder_->emit(Atomic{op, buffer_, index, as_element(value, buffer_->type, 1), old});
+  return variable(old);
+}
+
+Expr Builder::size(std::string name, int64_t lo, int64_t hi) {
+  const Variable v = make_variable(std::move(name), kInt);
+  kernel_.parameters.emplace_back(ScalarParameter{v, lo, hi});
+  return variable(v);
+}
+
+Expr Builder::number(std::string name, DType dtype) {
+  const Variable v = make_variable(std::move(name), {dtype, 1});
+  const bool whole = is_integer(dtype);
+  kernel_.parameters.emplace_back(ScalarParameter{v, whole ? integer_min(dtype) : 0, whole ? integer_max(dtype) : 0});
+  return variable(v);
+}
+
+Array Builder::parameter(const std::string& name, DType dtype, const Expr& elements, Access access) {
+  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, {dtype, 1}, Space::Global, access, elements});
+  kernel_.parameters.emplace_back(memory);
+  return {this, std::move(memory)};
+}
+
+Expr Builder::group(int dimension, std::string name, const Expr& extent) {
+  Axis& axis = kernel_.groups.at(dimension);
+  axis = {make_variable(std::move(name), kInt), extent};
+  return variable(axis.variable);
+}
+
+Expr Builder::local(int dimension, std::string name, int extent) {
+  Axis& axis = kernel_.locals.at(dimension);
+  axis = {make_variable(std::move(name), kInt), extent};
+  return variable(axis.variable);
+}
+
+Array Builder::shared(std::string name, DType dtype, int64_t elements) {
+  auto memory = std::make_shared<const BufferInfo>(
+      BufferInfo{std::move(name), {dtype, 1}, Space::Local, Access::ReadWrite, integer(elements)});
+  kernel_.local_buffers.push_back(memory);
+  return {this, std::move(memory)};
+}
+
+Array Builder::registers(std::string name, ValueType type, int64_t elements) {
+  auto memory = std::make_shared<const BufferInfo>(
+      BufferInfo{std::move(name), type, Space::Register, Access::ReadWrite, integer(elements)});
+  emit(Declare{memory});
+  return {this, std::move(memory)};
+}
+
+Expr Builder::let(std::string name, const Expr& value) {
+  const Variable v = make_variable(std::move(name), value->type);
+  emit(Let{v, value});
+  return variable(v);
+}
+
+Body Builder::nested(const std::function<void()>& body) {
+  Body made;
+  Body* outer = open_;
+  open_ = &made;
+  body();
+  open_ = outer;
+  return made;
+}
+
+void Builder::add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
+                       const std::function<void(Expr)>& body) {
+  const Variable v = make_variable(std::move(name), kInt);
+  Body inside = nested([&] { body(variable(v)); });
+  emit(Loop{v, begin, end, kind, std::move(inside)});
+}
+
+void Builder::loop(std::string name, const Expr& begin, const Expr& end, const std::function<void(Expr)>& body) {
+  add_loop(std::move(name), begin, end, LoopKind::Serial, body);
+}
+
+void Builder::unroll(std::string name, int extent, const std::function<void(Expr)>& body) {
+  add_loop(std::move(name), 0, extent, LoopKind::Unroll, body);
+}
+
+void Builder::vectorize(std::string name, int lanes, const std::function<void(Expr)>& body) {
+  add_loop(std::move(name), 0, lanes, LoopKind::Vector, body);
+}
+
+void Builder::when(const Expr& condition, const std::function<void()>& then_body,
+                   const std::function<void()>& else_body) {
+  Body yes = nested(then_body);
+  Body no = else_body ? nested(else_body) : Body();
+  emit(If{condition, std::move(yes), std::move(no)});
+}
+
+Expr Builder::collective(CollectiveOp op, const Expr& value, const Expr& lane) {
+  const Variable result = make_variable("shared_value", value->type);
+  emit(Collective{op, result, value, lane});
+  return variable(result);
+}
+
+Kernel Builder::finish() {
+  Kernel done = std::move(kernel_);
+  kernel_ = {};
+  verify(done);
+  return done;
+}
+
+}  // namespace neo::kernel

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernel_ir/stmt.h"
+
+namespace neo::kernel {
+
+class Builder;
+
+// One place of a buffer: read where an expression is wanted, written by =.
+class Element {
+ public:
+  operator Expr() const { return load(buffer_, index_, lanes_); }  // NOLINT: an element is its value
+  const Element& operator=(const Expr& value) const;
+  const Element& operator=(const Element& other) const { return *this = Expr(other); }
+
+ private:
+  friend class Array;
+  Element(Builder* builder, Memory buffer, Expr index, int lanes)
+      : builder_(builder), buffer_(std::move(buffer)), index_(std::move(index)), lanes_(lanes) {}
+  Builder* builder_;
+  Memory buffer_;
+  Expr index_;
+  int lanes_;
+};
+
+// A buffer while its kernel is being built.
+class Array {
+ public:
+  Element operator[](const Expr& index) const { return at(index, 1); }
+  Element at(const Expr& index, int lanes) const { return {builder_, buffer_, index, lanes}; }
+  // The subgroup together: see Op::BlockRead.
+  Expr block_read(const Expr& index, int lanes = 1) const { return kernel::block_read(buffer_, index, lanes); }
+  void block_write(const Expr& index, const Expr& value) const;
+  // What was there before; atomic for all threads.
+  Expr atomic(AtomicOp op, const Expr& index, const Expr& value) const;
+  const Memory& memory() const { return buffer_; }
+
+ private:
+  friend class Builder;
+  Array(Builder* builder, Memory buffer) : builder_(builder), buffer_(std::move(buffer)) {}
+  Builder* builder_;
+  Memory buffer_;
+};
+
+// Builds a kernel statement by statement; what the callbacks emit goes into the body they stand for.
+class Builder {
+ public:
+  explicit Builder(std::string name) { kernel_.name = std::move(name); }
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  // Parameters, in the order of the launch's arguments.
+  Expr size(std::string name, int64_t lo, int64_t hi);  // int32
+  Expr number(std::string name, DType dtype);
+  Array input(std::string name, DType dtype, const Expr& elements) { return parameter(name, dtype, elements, Access::Read); }
+  Array output(std::string name, DType dtype, const Expr& elements) {
+    return parameter(name, dtype, elements, Access::Write);
+  }
+  Array inout(std::string name, DType dtype, const Expr& elements) {
+    return parameter(name, dtype, elements, Access::ReadWrite);
+  }
+
+  // Thread axes; dimension 0 is the fastest.
+  Expr group(int dimension, std::string name, const Expr& extent);
+  Expr local(int dimension, std::string name, int extent);
+  void subgroups(int size) { kernel_.subgroup_size = size; }
+
+  Array shared(std::string name, DType dtype, int64_t elements);  // local memory
+  Array registers(std::string name, ValueType type, int64_t elements);
+  Expr let(std::string name, const Expr& value);
+
+  void loop(std::string name, const Expr& begin, const Expr& end, const std::function<void(Expr)>& body);
+  void unroll(std::string name, int extent, const std::function<void(Expr)>& body);
+  void vectorize(std::string name, int lanes, const std::function<void(Expr)>& body);
+  void when(const Expr& condition, const std::function<void()>& then_body,
+            const std::function<void()>& else_body = nullptr);
+  void barrier() { emit(Barrier{}); }
+  Expr shuffle(const Expr& value, const Expr& lane) { return collective(CollectiveOp::Shuffle, value, lane); }
+  Expr subgroup_sum(const Expr& value) { return collective(CollectiveOp::Sum, value, 0); }
+  Expr subgroup_max(const Expr& value) { return collective(CollectiveOp::Max, value, 0); }
+
+  // The kernel, verified. The builder is empty afterwards.
+  Kernel finish();
+
+ private:
+  friend class Array;
+  friend class Element;
+  Array parameter(const std::string& name, DType dtype, const Expr& elements, Access access);
+  Expr collective(CollectiveOp op, const Expr& value, const Expr& lane);
+  void add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
+                const std::function<void(Expr)>& body);
+  template <class T>
+  void emit(T what) {
+    open_->push_back(make_stmt(std::move(what)));
+  }
+  Body nested(const std::function<void()>& body);
+
+  Kernel kernel_;
+  Body* open_ = &kernel_.body;
+};
+
+}  // namespace neo::kernel

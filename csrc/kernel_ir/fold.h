@@ -1,0 +1,11 @@
+#pragma once
+
+#include "kernel_ir/expr.h"
+
+namespace neo::kernel {
+
+// What an operation is without looking at anything but its operands: numbers are computed, neutral operands dropped.
+// Undefined where it stays as it is. Floats are folded only where every device gives the same bits.
+Expr fold(const Expr& e);
+
+}  // namespace neo::kernel

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernel_ir/language.h"
+#include "kernel_ir/stmt.h"
+
+namespace neo::kernel {
+
+// Writes expressions, and collects the functions that the language has not and that have to stand before the kernel.
+class ExprPrinter {
+ public:
+  ExprPrinter(const Language& language, const Features& features) : language_(language), features_(features) {}
+
+  std::string print(const Expr& e) { return print(e, 0); }
+  std::string name(const Variable& v) { return unique(v.get(), v->name); }
+  std::string name(const Memory& m) { return unique(m.get(), m->name); }
+  // `buffer` + `index`, a pointer; or the element itself.
+  std::string address(const Memory& m, const Expr& index);
+  std::string element(const Memory& m, const Expr& index);
+  std::string store(const Store& s);
+  std::string atomic(const Atomic& s);
+  // What a variable or register of this name is written as where it is more than its name.
+  std::unordered_map<const void*, std::string> written_as;
+
+  std::string type(ValueType type);
+  // Types, functions and pragmas, in the order in which they are needed.
+  std::string preamble() const;
+
+ private:
+  std::string print(const Expr& e, int precedence);
+  std::string literal(const Expr& e) const;
+  std::string math(const Expr& e);
+  std::string converted(const Expr& e);
+  std::string block_read(const Expr& e);
+  std::string unique(const void* key, const std::string& wanted);
+  std::string helper(const std::string& name, const std::string& text);
+  // A function over lanes: `body` gives r[i] from a[i], b[i], c[i].
+  std::string lanewise(const std::string& name, ValueType result, const std::vector<ValueType>& operands,
+                       const std::string& body);
+  std::string load_function(ValueType type);
+  std::string store_function(ValueType type);
+
+  const Language& language_;
+  Features features_;
+  std::unordered_map<const void*, std::string> names_;
+  std::set<std::string> taken_;
+  std::set<std::string> made_;
+  std::vector<std::string> helpers_;
+  std::set<std::string> extensions_;
+};
+
+}  // namespace neo::kernel

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kernel_ir/expr.h"
+
+namespace neo::kernel {
+
+enum class Space : uint8_t {
+  Global,    // memory of the device, handed in
+  Local,     // of one group
+  Register,  // of one thread
+};
+std::string_view name(Space space);
+
+enum class Access : uint8_t { Read, Write, ReadWrite };
+
+struct BufferInfo {
+  std::string name;
+  ValueType type;  // of an element; only registers hold vectors
+  Space space = Space::Global;
+  Access access = Access::ReadWrite;
+  Expr elements;  // a formula of the kernel's sizes; a number unless global
+};
+using Memory = std::shared_ptr<const BufferInfo>;
+
+struct Stmt;
+using Body = std::vector<std::shared_ptr<const Stmt>>;
+
+struct Let {
+  Variable variable;
+  Expr value;
+};
+struct Declare {  // registers, for the rest of the body
+  Memory buffer;
+};
+struct Store {
+  Memory buffer;
+  Expr index;
+  Expr value;          // its lanes go to consecutive elements
+  bool block = false;  // as BlockRead reads
+};
+enum class LoopKind : uint8_t {
+  Serial,
+  Unroll,  // a constant number of iterations, written out
+  Vector,  // the same, in lanes; the iterations are independent
+};
+struct Loop {
+  Variable variable;
+  Expr begin;
+  Expr end;
+  LoopKind kind = LoopKind::Serial;
+  Body body;
+};
+struct If {
+  Expr condition;
+  Body then_body;
+  Body else_body;
+};
+struct Barrier {};  // all threads of the group; local and global memory
+enum class AtomicOp : uint8_t { Add, Min, Max, Or, Exchange };
+struct Atomic {
+  AtomicOp op = AtomicOp::Add;
+  Memory buffer;
+  Expr index;
+  Expr value;
+  Variable old;  // null: not wanted
+};
+// What the threads of a subgroup do together.
+enum class CollectiveOp : uint8_t {
+  Shuffle,  // `value` of the thread at place `lane` of the same subgroup
+  Sum,      // of all values, in the order of the places' binary tree
+  Max,
+};
+struct Collective {
+  CollectiveOp op = CollectiveOp::Shuffle;
+  Variable result;
+  Expr value;
+  Expr lane;  // Shuffle only
+};
+
+struct Stmt {
+  std::variant<Let, Declare, Store, Loop, If, Barrier, Atomic, Collective> what;
+};
+
+template <class T>
+std::shared_ptr<const Stmt> make_stmt(T what) {
+  return std::make_shared<const Stmt>(Stmt{std::move(what)});
+}
+
+// A number handed in with every launch: a size (int32, a range) or a constant of the computation.
+struct ScalarParameter {
+  Variable variable;
+  int64_t lo = 0;
+  int64_t hi = 0;
+};
+using Parameter = std::variant<Memory, ScalarParameter>;
+
+struct Axis {
+  Variable variable;
+  Expr extent = 1;  // groups: a formula of the sizes; threads of a group: a number
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<Parameter> parameters;
+  std::array<Axis, 3> groups;  // no variable: one group
+  std::array<Axis, 3> locals;
+  int subgroup_size = 0;  // 0: no subgroups. They lie along the first local axis, whose extent it divides.
+  std::vector<Memory> local_buffers;
+  Body body;
+
+  int threads() const;         // of one group
+  int64_t local_bytes() const;  // of one group
+};
+
+// What one launch needs, for given sizes.
+struct Geometry {
+  std::array<int64_t, 3> groups{1, 1, 1};
+  std::array<int64_t, 3> locals{1, 1, 1};
+  std::vector<int64_t> elements;  // by parameter; -1: a number
+};
+// Sizes by name. A size outside its range or a buffer beyond 2^31 - 1 elements is a Shape error.
+Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes);
+
+// A copy of statements whose expressions went through `change`; the structure stays.
+Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& change);
+// Calls visit on every statement, the outer first.
+void walk(const Body& body, const std::function<void(const Stmt&)>& visit);
+// Calls visit on every expression that a statement itself holds, not on those of its bodies.
+void each_expression(const Stmt& stmt, const std::function<void(const Expr&)>& visit);
+bool has_barrier(const Body& body);
+
+}  // namespace neo::kernel

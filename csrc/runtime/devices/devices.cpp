@@ -1,0 +1,77 @@
+#include "runtime/devices/devices.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/check.h"
+#include "runtime/devices/cuda/cuda_device.h"
+#include "runtime/devices/null/null_device.h"
+#include "runtime/devices/opencl/opencl_device.h"
+
+namespace neo {
+namespace {
+
+// One line for each kind of device.
+struct Kind {
+  DeviceKind kind;
+  std::vector<std::shared_ptr<Device>> (*open)();
+};
+constexpr Kind kKinds[] = {
+    {DeviceKind::OpenCl, &open_opencl_devices},
+    {DeviceKind::Cuda, &open_cuda_devices},
+    {DeviceKind::Null, &open_null_devices},
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> DeviceInfo::lacks() const {
+  std::vector<std::string> words;
+  if (!has_float16) words.emplace_back("float16");
+  if (!has_float64) words.emplace_back("float64");
+  if (!has_subgroups) words.emplace_back("subgroups");
+  if (!has_block_reads && kind == DeviceKind::OpenCl) words.emplace_back("block reads");
+  if (!is_host_unified) words.emplace_back("the host's memory");
+  return words;
+}
+
+std::vector<std::shared_ptr<Device>> open_devices(DeviceKind kind) {
+  for (const Kind& k : kKinds) {
+    if (k.kind == kind) return k.open();
+  }
+  fail(ErrorKind::Unsupported, "device", str("a device is opencl, cuda or null. Got ", name(kind)));
+}
+
+std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) {
+  const auto devices = open_devices(kind);
+  std::string names;
+  for (const auto& device : devices) {
+    const DeviceInfo& info = device->info();
+    const std::string text = info.name + " (" + info.platform + ")";
+    if (lower(text).find(lower(wanted)) != std::string::npos) return device;
+    names += (names.empty() ? "" : ", ") + text;
+  }
+  fail(ErrorKind::Resource, name(kind), str("a device of that name must be there. Got '", wanted, "', expected one of ",
+                                            names));
+}
+
+std::vector<FoundDevices> find_devices() {
+  std::vector<FoundDevices> all;
+  for (const Kind& k : kKinds) {
+    FoundDevices found;
+    found.kind = k.kind;
+    try {
+      for (const auto& device : k.open()) found.devices.push_back(device->info());
+    } catch (const Error& e) {
+      found.missing = e.what();
+    }
+    all.push_back(std::move(found));
+  }
+  return all;
+}
+
+}  // namespace neo

@@ -1,0 +1,34 @@
+"""Kernels on every way to run them: plain C under sanitizers, OpenCL on PoCL, CUDA's compilers."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.kernel_ir.kernels import PlainC, kernels
+
+NVCC = shutil.which("nvcc") or (path if Path(path := "/usr/local/cuda/bin/nvcc").exists() else None)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Without the CUDA toolkit nothing can compile CUDA: those tests are left out, and the run says how many."""
+    if NVCC is not None:
+        return
+    left_out = [item for item in items if item.get_closest_marker("nvcc")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def plain_c(tmp_path_factory):
+    return PlainC(tmp_path_factory.mktemp("plain_c"))
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    return kernels.Runner("opencl")
+
+
+@pytest.fixture(scope="session")
+def nvcc():
+    return NVCC

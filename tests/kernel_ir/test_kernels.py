@@ -1,0 +1,40 @@
+"""Every kernel, against NumPy: as plain C under AddressSanitizer, and as OpenCL C on PoCL."""
+
+import numpy as np
+import pytest
+
+from tests.kernel_ir.kernels import argsort, cases, scan, scan_reference, whole, with_ties
+
+CASES = cases()
+IDS = [f"{name}-{'x'.join(map(str, sizes.values()))}" for name, sizes, *_ in CASES]
+
+
+@pytest.fixture(params=["plain C", "OpenCL"])
+def launch(request):
+    """launch(name, sizes, arrays, numbers) changes the arrays that the kernel writes."""
+    if request.param == "plain C":
+        return request.getfixturevalue("plain_c").launch
+    runner = request.getfixturevalue("opencl")
+    return lambda name, sizes, arrays, numbers=None: runner.run(name, sizes, numbers or {}, arrays)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_kernel_computes_what_it_should(launch, case):
+    name, sizes, numbers, given, expected = case
+    arrays = whole(name, sizes, given)
+    launch(name, sizes, arrays, numbers)
+    for output, right in expected.items():
+        np.testing.assert_allclose(arrays[output].reshape(right.shape), right, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("n", "starting"), [(1, 0.0), (511, 0.1), (513, 0.0), (40_000, 0.002), (2_000, 1.0)])
+def test_segmented_scan(launch, n, starting):
+    rng = np.random.default_rng(n)
+    x, starts = rng.standard_normal(n).astype("f4"), (rng.random(n) < starting).astype("i4")
+    np.testing.assert_allclose(scan(launch, x, starts), scan_reference(x, starts), atol=2e-4)
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 3000])
+def test_argsort_is_numpys_stable_one(launch, n):
+    x = with_ties(np.random.default_rng(n), n)
+    np.testing.assert_array_equal(argsort(launch, x), np.argsort(x, kind="stable"))

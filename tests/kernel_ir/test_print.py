@@ -1,0 +1,80 @@
+"""What the printer writes: goldens, and that CUDA's compilers take it.
+
+``NEO_UPDATE_GOLDENS=1 pytest tests/kernel_ir`` writes the goldens anew.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kernel_ir.kernels import kernels
+
+GOLDENS = Path(__file__).parent / "goldens"
+# Kernel, language, subgroups: all statements, each language's own words, each way to be without subgroups.
+GOLDEN = [
+    ("gemm_6x2x8", "opencl", "none"),
+    ("gemm_local", "cuda", "none"),
+    ("scan_add", "opencl", "none"),
+    ("scan_add", "cuda", "none"),
+    ("scan_add", "c", "none"),
+    ("sort_blocks", "opencl", "none"),
+    ("softmax_subgroup", "opencl", "intel"),
+    ("softmax_subgroup", "opencl", "khronos"),
+    ("softmax_subgroup", "opencl", "none"),
+    ("softmax_subgroup", "cuda", "none"),
+    ("softmax_subgroup", "c", "none"),
+    ("conv_subgroup", "opencl", "intel"),
+    ("eltwise_vector", "opencl", "none"),
+    ("eltwise_vector", "cuda", "none"),
+    ("eltwise_vector", "c", "none"),
+    ("histogram", "opencl", "none"),
+]
+
+
+@pytest.mark.parametrize(("name", "language", "subgroups"), GOLDEN)
+def test_printed_text_is_the_golden(name, language, subgroups):
+    path = GOLDENS / f"{name}.{subgroups}.{language}"
+    text = kernels.print(name, language, subgroups)
+    if os.environ.get("NEO_UPDATE_GOLDENS"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("name", ["gemm_6x4x16", "softmax_subgroup", "sort_merge"])
+def test_printing_is_deterministic(name):
+    assert kernels.print(name, "opencl") == kernels.print(name, "opencl")
+
+
+def test_a_block_that_fits_is_not_guarded():
+    text = kernels.print("scan_blocks", "opencl")
+    assert not re.search(r"\bmin\(0|\b/ 1\b|\+ 0\b", text)
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("capability", [87, 90])
+def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability):
+    parts = [kernels.print(name, "cuda") for name in kernels.names()]
+    for i, text in enumerate(parts):
+        (tmp_path / f"kernel{i}.cu").write_text(text)
+    main = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(parts)))
+    (tmp_path / "all.cu").write_text(main)
+    command = [nvcc, "-cubin", "-std=c++17", f"-arch=sm_{capability}", "-o", tmp_path / "all.cubin", tmp_path / "all.cu"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
+    code = (tmp_path / "all.cubin").read_bytes()
+    for name in kernels.names():
+        assert name.encode() in code
+
+
+@pytest.mark.nvcc
+def test_nvrtc_gives_machine_code():
+    assert kernels.compile_cuda(kernels.print("scan_add", "cuda"), 87)[:4] == b"\x7fELF"
+
+
+@pytest.mark.nvcc
+def test_nvrtc_says_which_line_is_wrong():
+    with pytest.raises(RuntimeError, match=r"(?s)kernel\.cu\(2\).*Line 2 is:   a\[0\] = nonsense;"):
+        kernels.compile_cuda('extern "C" __global__ void f(float *a) {\n  a[0] = nonsense;\n}\n', 90)
