@@ -119,20 +119,6 @@ py::list factors_of(const Collapse& collapse, const std::vector<select::Factor>&
 
 void bind_collapse(py::module_& m) {
   py::class_<Collapse>(m, "Collapse", "A selection problem after everything that can be decided exactly and cheaply.")
-      .def(py::init([](const Indices& sizes, const Numbers& costs, const Indices& pairs, const Numbers& matrices,
-                       const std::vector<std::tuple<double, Numbers, Indices, Numbers>>& resources,
-                       const std::array<double, 4>& limits) {
-             std::vector<Resource> limited;
-             for (const auto& [limit, vectors, used, values] : resources) {
-               limited.push_back({limit, vectors, used, values});
-             }
-             Problem problem = problem_of(sizes, costs, pairs, matrices, limited);
-             const py::gil_scoped_release release;
-             return std::make_unique<Collapse>(std::move(problem),
-                                               select::CollapseLimits{limits[0], limits[1], limits[2], limits[3]});
-           }),
-           py::arg("sizes"), py::arg("costs"), py::arg("pairs"), py::arg("matrices"), py::arg("resources"),
-           py::arg("limits"))
       .def_property_readonly("allowed", &Collapse::allowed)
       .def_property_readonly("empty", [](const Collapse& c) { return c.reduction().empty(); })
       .def_property_readonly("eliminated", &Collapse::eliminated)
@@ -149,6 +135,21 @@ void bind_collapse(py::module_& m) {
                                return planes;
                              })
       .def("complete", &Collapse::complete, py::arg("core_choice"));
+
+  m.def(
+      "collapse",
+      [](const Indices& sizes, const Numbers& costs, const Indices& pairs, const Numbers& matrices,
+         const std::vector<std::tuple<double, Numbers, Indices, Numbers>>& resources,
+         const std::array<double, 4>& limits) {
+        std::vector<Resource> limited;
+        for (const auto& [limit, vectors, used, values] : resources) limited.push_back({limit, vectors, used, values});
+        Problem problem = problem_of(sizes, costs, pairs, matrices, limited);
+        const py::gil_scoped_release release;
+        return std::make_unique<Collapse>(std::move(problem),
+                                          select::CollapseLimits{limits[0], limits[1], limits[2], limits[3]});
+      },
+      py::arg("sizes"), py::arg("costs"), py::arg("pairs"), py::arg("matrices"), py::arg("resources"),
+      py::arg("limits"), "decides what can be decided exactly and cheaply");
 }
 
 }  // namespace neo::python

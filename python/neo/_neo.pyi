@@ -244,15 +244,6 @@ def input_ranges(module: Module) -> list[tuple[tuple[int, int], ...] | None]: ..
 def compact_module(path: str) -> tuple[bytes, list[str], list[str], str, str, int, int, int]: ...
 
 class Collapse:
-    def __init__(
-        self,
-        sizes: NDArray[np.int64],
-        costs: NDArray[np.float64],
-        pairs: NDArray[np.int64],
-        matrices: NDArray[np.float64],
-        resources: Sequence[tuple[float, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]],
-        limits: tuple[float, float, float, float],
-    ) -> None: ...
     @property
     def allowed(self) -> bool: ...
     @property
@@ -315,6 +306,14 @@ class Bench:
     def offer(self, indices: Sequence[int]) -> None: ...
     def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None: ...
 
+def collapse(
+    sizes: NDArray[np.int64],
+    costs: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    matrices: NDArray[np.float64],
+    resources: Sequence[tuple[float, NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]],
+    limits: tuple[float, float, float, float],
+) -> Collapse: ...
 def build_problem(
     graph: Graph, target: str, threads: int, allow: Callable[[str, str], bool] | None = None
 ) -> Problem: ...

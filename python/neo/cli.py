@@ -276,7 +276,7 @@ def _compile_to(options: argparse.Namespace) -> None:
         target=options.target or "cpu",
         threads=options.threads,
         shapes=_size_variants(options),
-        tune=_budget(options.tune),
+        tune=budget_of(options.tune),
         database=options.database,
     )
     module.save(target)

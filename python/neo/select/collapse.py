@@ -40,7 +40,7 @@ class Collapse:
 
     def __init__(self, problem: Problem, *, limited: bool) -> None:
         self._limited = [r for r in problem.resources if limited and math.isfinite(r.limit)]
-        self._native = _native.Collapse(
+        self._native = _native.collapse(
             *problem.flat, [_flat_resource(r) for r in self._limited], (LARGEST, MOST, TABLE_LIMIT, ENOUGH)
         )
         if not self._native.allowed:
