@@ -127,8 +127,8 @@ def run_seed(target: str, seed: int, inputs: int, programs: Path, limits: Limits
             log = findings / f"{target}-{seed}.log"
             log.write_text(done.stdout + done.stderr, encoding="utf-8")
             finding = log.name
-        reached = struct.unpack("<4Q", counts.read_bytes()) if counts.exists() else (0, 0, 0, 0)
-        return Seed(target, seed, *reached, round(seconds, 1), *facts, finding)
+        nothing, envelope, loaded, ran = struct.unpack("<4Q", counts.read_bytes()) if counts.exists() else (0, 0, 0, 0)
+        return Seed(target, seed, nothing, envelope, loaded, ran, round(seconds, 1), *facts, finding)
 
 
 def logged(programs: Path, target: str) -> list[Seed]:

@@ -168,7 +168,9 @@ def _models() -> Iterator[tuple[str, onnx.ModelProto, dict[str, str]]]:
         yield name, _model(network), network.routines
     cases = {case.name.removeprefix("test_"): case.model for case in collect_testcases(None)}
     for name in CASES:
-        yield name, cases[name], {}
+        model = cases[name]
+        assert model is not None
+        yield name, model, {}
 
 
 def _safetensors(header: object, blobs: bytes) -> bytes:

@@ -202,8 +202,8 @@ std::optional<int64_t> find_group_free(const std::string& folder, bool is_v2) {
   if (!limit || !used || *limit < 0 || *limit >= kNoLimit || *used < 0) return std::nullopt;
   const std::string stat = find_text(folder + "/memory.stat").value_or("");
   const std::string prefix = is_v2 ? "" : "total_";
-  const int64_t cached = find_entry(stat, prefix + "inactive_file").value_or(0) +
-                         find_entry(stat, prefix + "active_file").value_or(0);
+  const int64_t cached =
+      find_entry(stat, prefix + "inactive_file").value_or(0) + find_entry(stat, prefix + "active_file").value_or(0);
   return std::max<int64_t>(*limit - std::max<int64_t>(*used - cached, 0), 0);
 }
 

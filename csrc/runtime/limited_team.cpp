@@ -18,7 +18,8 @@ struct Call {
 template <class F>
 void in_parts(Budget& budget, int64_t begin, int64_t end, F&& f) {
   const int64_t part = std::max<int64_t>((end - begin) / kParts, 1);
-  for (int64_t at = begin; at < end && !budget.is_over(); at = std::min(at + part, end)) f(at, std::min(at + part, end));
+  for (int64_t at = begin; at < end && !budget.is_over(); at = std::min(at + part, end))
+    f(at, std::min(at + part, end));
 }
 
 }  // namespace
