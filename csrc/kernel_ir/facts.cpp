@@ -361,6 +361,11 @@ Poly Facts::opaque_poly(const Expr& e) {
     bounds = join(range(poly(e->operands[1])), range(poly(e->operands[2])));
   } else if (e->op == Op::BitAnd) {
     if (const auto mask = e->operands[1].constant(); mask && *mask >= 0) bounds = {0, *mask};
+  } else if (e->op == Op::ShiftLeft) {  // a shift that is no number of bits has no value
+    const Interval of_a = range(poly(e->operands[0]));
+    const Poly bits = poly(e->operands[1]);
+    const int64_t most = range(bits).hi;
+    if (of_a.inside(0, 1) && most >= 0 && most <= 30 && proves(bits)) bounds = {of_a.lo, of_a.hi << most};
   } else if (e->op == Op::ShiftRight) {
     const Interval of_a = range(poly(e->operands[0]));
     const auto bits = e->operands[1].constant();

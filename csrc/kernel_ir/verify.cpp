@@ -25,7 +25,9 @@ class Verifier {
   }
 
   void declare(const Variable& v, bool uniform) {
-    require(scope_.insert(v.get()).second, "a variable is declared once. Got ", v->name, " twice");
+    require(declared_.insert(v.get()).second, "a variable is declared once. Got ", v->name, " twice");
+    scope_.insert(v.get());
+    order_.push_back(v.get());
     if (!uniform) divergent_.insert(v.get());
   }
 
@@ -123,14 +125,43 @@ class Verifier {
   // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0 and
   // the whole does not.
   void fits(const Expr& part, const Expr& whole) {
-    if (part->type.dtype != DType::Int32 || part->operands.empty()) return;
+    if (part->type.dtype != DType::Int32 || part->type.lanes != 1 || part->operands.empty()) return;
     if (part->op == Op::Load || part->op == Op::BlockRead) return;  // its own access is checked
-    const bool arithmetic = part->op == Op::Add || part->op == Op::Sub || part->op == Op::Mul || part->op == Op::Neg;
-    if (arithmetic && !part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
+    if (!is_arithmetic(part)) {
+      for (const Expr& operand : part->operands) bounded(operand);
+      return;
+    }
+    if (!part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
       require(facts_.nonnegative(part) && facts_.nonnegative(whole - part),
               "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
     }
-    for (const Expr& operand : part->operands) fits(operand, arithmetic ? whole : operand);
+    for (const Expr& operand : part->operands) fits(operand, whole);
+  }
+
+  // The same for what is made of sizes, axes and loops alone and lies in no buffer. What memory holds is data: nothing
+  // is known of it.
+  void bounded(const Expr& e) {
+    if (e->type.dtype != DType::Int32 && e->type.dtype != DType::Bool) return;
+    if (e->op == Op::Load || e->op == Op::BlockRead) return;
+    for (const Expr& operand : e->operands) bounded(operand);
+    if (!is_arithmetic(e) || e->type != kInt || is_data(e)) return;
+    require(facts_.range(e).inside(INT32_MIN, INT32_MAX) ||
+                (facts_.nonnegative(e - INT32_MIN) && facts_.nonnegative(INT32_MAX - e)),
+            "an index is computed within 32 bits. Got ", to_string(e));
+  }
+
+  static bool is_arithmetic(const Expr& e) {
+    return e->op == Op::Add || e->op == Op::Sub || e->op == Op::Mul || e->op == Op::Neg;
+  }
+
+  bool is_data(const Expr& e) const {
+    bool found = false;
+    walk(e, [&](const Expr& part) {
+      found = found || part->op == Op::Load || part->op == Op::BlockRead;
+      found = found || (part->op == Op::Variable && data_.contains(part->variable.get()));
+      return !found;
+    });
+    return found;
   }
 
   void expression(const Expr& e) {
@@ -209,14 +240,19 @@ class Verifier {
 
   void body(const Body& statements, bool top = false) {
     const Facts::Mark mark = facts_.mark();
+    const size_t outside = order_.size();
     for (const auto& stmt : statements) std::visit([&](const auto& s) { check(s); }, stmt->what);
-    if (!top) facts_.rewind(mark);
+    if (top) return;
+    facts_.rewind(mark);
+    for (; order_.size() > outside; order_.pop_back()) scope_.erase(order_.back());
   }
 
   void check(const Let& s) {
     expression(s.value);
     require(s.variable->type == s.value->type, "a variable has the type of its value. Got ",
             s.variable->type.to_string(), " and ", s.value->type.to_string(), " for ", s.variable->name);
+    bounded(s.value);
+    if (is_data(s.value)) data_.insert(s.variable.get());
     if (subgroup_uniform(s.value)) subgroup_uniform_.insert(s.variable.get());
     declare(s.variable, uniform(s.value));
     facts_.bind_let(s.variable, s.value);
@@ -250,6 +286,8 @@ class Verifier {
     expression(s.end);
     require(s.variable->type == kInt && s.begin->type == kInt && s.end->type == kInt, "a loop counts in int32. Got ",
             s.variable->type.to_string(), " from ", s.begin->type.to_string());
+    bounded(s.begin);
+    bounded(s.end);
     const bool same = uniform(s.begin) && uniform(s.end);
     if (s.kind != LoopKind::Serial) {
       const auto begin = s.begin.constant(), end = s.end.constant();
@@ -271,11 +309,13 @@ class Verifier {
     facts_.bind_loop(s.variable, s.begin, s.end);
     body(s.body);
     facts_.rewind(mark);
+    scope_.erase(s.variable.get());
     uniform_here_ = outside;
   }
 
   void check(const If& s) {
     expression(s.condition);
+    bounded(s.condition);
     require(s.condition->type == kBool, "a condition is a bool. Got ", s.condition->type.to_string());
     const bool outside = uniform_here_;
     uniform_here_ = uniform_here_ && uniform(s.condition);
@@ -302,7 +342,9 @@ class Verifier {
             "atomics work on int32 and uint32, additions on float32 too. Got ", name(dtype));
     require(s.value->type == s.buffer->type, "a value has the type of its buffer. Got ", s.value->type.to_string());
     access(s.buffer, s.index, 1, "an atomic access");
-    if (s.old != nullptr) declare(s.old, false);
+    if (s.old == nullptr) return;
+    declare(s.old, false);
+    data_.insert(s.old.get());
   }
 
   void check(const Collective& s) {
@@ -316,6 +358,7 @@ class Verifier {
               "a shuffle names a place of the subgroup. Got ", to_string(s.lane));
     }
     declare(s.result, false);
+    data_.insert(s.result.get());
     const bool same = s.op != CollectiveOp::Shuffle || uniform(s.lane);
     if (same) subgroup_uniform_.insert(s.result.get());
   }
@@ -323,7 +366,10 @@ class Verifier {
   const Kernel& kernel_;
   Facts facts_;
   std::string where_;
+  std::unordered_set<const VariableInfo*> declared_;
   std::unordered_set<const VariableInfo*> scope_;
+  std::vector<const VariableInfo*> order_;  // in which they were declared
+  std::unordered_set<const VariableInfo*> data_;  // depend on what memory holds
   std::unordered_set<const BufferInfo*> buffers_;
   std::unordered_set<const VariableInfo*> divergent_;         // differ between threads of a group
   std::unordered_set<const VariableInfo*> subgroup_uniform_;  // divergent, but the same within a subgroup
