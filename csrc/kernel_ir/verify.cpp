@@ -11,7 +11,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), facts_(kernel, Facts::Effort::Deep), where_("kernel " + kernel.name) {}
+  explicit Verifier(const Kernel& kernel)
+      : kernel_(kernel), facts_(kernel, Facts::Effort::Deep), where_("kernel " + kernel.name) {}
 
   void run() {
     declarations();
@@ -21,7 +22,8 @@ class Verifier {
  private:
   template <class... Args>
   void require(bool condition, const Args&... args) {
-    if (!condition) [[unlikely]] fail(ErrorKind::Internal, where_, str(args...));
+    if (!condition) [[unlikely]]
+      fail(ErrorKind::Internal, where_, str(args...));
   }
 
   void declare(const Variable& v, bool uniform) {
@@ -84,8 +86,8 @@ class Verifier {
     require(threads <= 1024, "a group has at most 1024 threads. Got ", threads);
     const int size = kernel_.subgroup_size;
     require(size == 0 || size == 8 || size == 16 || size == 32, "a subgroup has 8, 16 or 32 threads. Got ", size);
-    require(size == 0 || *kernel_.locals[0].extent.constant() % size == 0,
-            "subgroups fill the first local axis. Got ", size, " of ", *kernel_.locals[0].extent.constant());
+    require(size == 0 || *kernel_.locals[0].extent.constant() % size == 0, "subgroups fill the first local axis. Got ",
+            size, " of ", *kernel_.locals[0].extent.constant());
   }
 
   void variables_known(const Expr& e) {
@@ -122,8 +124,8 @@ class Verifier {
     fits(index, index);
   }
 
-  // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0 and
-  // the whole does not.
+  // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0
+  // and the whole does not.
   void fits(const Expr& part, const Expr& whole) {
     if (part->type.dtype != DType::Int32 || part->type.lanes != 1 || part->operands.empty()) return;
     if (part->op == Op::Load || part->op == Op::BlockRead) return;  // its own access is checked
@@ -132,8 +134,8 @@ class Verifier {
       return;
     }
     if (!part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
-      require(facts_.nonnegative(part) && facts_.nonnegative(whole - part),
-              "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
+      require(facts_.nonnegative(part) && facts_.nonnegative(whole - part), "an index is computed within 32 bits. Got ",
+              to_string(part), " in ", to_string(whole));
     }
     for (const Expr& operand : part->operands) fits(operand, whole);
   }
@@ -188,8 +190,7 @@ class Verifier {
         return require(scope_.contains(e->variable.get()), "a variable is declared before its use. Got ",
                        e->variable->name);
       case Op::Load: {
-        require(e->buffer->access != Access::Write, "a buffer that is only written is not read. Got ",
-                e->buffer->name);
+        require(e->buffer->access != Access::Write, "a buffer that is only written is not read. Got ", e->buffer->name);
         return access(e->buffer, e->operands[0], e->type.lanes / e->buffer->type.lanes, "a read");
       }
       case Op::BlockRead:
@@ -200,8 +201,8 @@ class Verifier {
       case Op::Div:
       case Op::Mod:
         if (is_integer(e->type.dtype) && e->type.lanes == 1) {
-          require(facts_.decide(e->operands[1] != integer(0, e->type)) == true,
-                  "a divisor is not zero. Got ", to_string(e));
+          require(facts_.decide(e->operands[1] != integer(0, e->type)) == true, "a divisor is not zero. Got ",
+                  to_string(e));
         }
         return;
       default:
@@ -271,8 +272,7 @@ class Verifier {
             "a value has the type of its buffer. Got ", s.value->type.to_string(), " for ", s.buffer->name, " of ",
             s.buffer->type.to_string());
     int count = s.value->type.lanes / s.buffer->type.lanes;
-    require(count == 1 || s.buffer->type.lanes == 1, "a buffer of vectors is written one by one. Got ",
-            s.buffer->name);
+    require(count == 1 || s.buffer->type.lanes == 1, "a buffer of vectors is written one by one. Got ", s.buffer->name);
     if (s.block) {
       require(s.buffer->space == Space::Global, "a subgroup writes blocks of global memory. Got ", s.buffer->name);
       collective("a block write", s.index);
@@ -294,8 +294,7 @@ class Verifier {
       require(begin && end && *end - *begin <= 256, "an unrolled loop has a constant number of iterations. Got ",
               to_string(s.begin), " ... ", to_string(s.end));
       const int64_t lanes = *end - *begin;
-      require(s.kind == LoopKind::Unroll ||
-                  (*begin == 0 && (lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16)),
+      require(s.kind == LoopKind::Unroll || (*begin == 0 && (lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16)),
               "a vector has 2, 4, 8 or 16 lanes. Got ", lanes);
       walk(s.body, [&](const Stmt& inner) {
         require(s.kind == LoopKind::Unroll || !std::holds_alternative<Barrier>(inner.what),
@@ -329,7 +328,8 @@ class Verifier {
   }
 
   void check(const Barrier&) {
-    require(uniform_here_, "a barrier must be reached by all threads of a group. Got one under a condition that differs");
+    require(uniform_here_,
+            "a barrier must be reached by all threads of a group. Got one under a condition that differs");
   }
 
   void check(const Atomic& s) {
@@ -368,7 +368,7 @@ class Verifier {
   std::string where_;
   std::unordered_set<const VariableInfo*> declared_;
   std::unordered_set<const VariableInfo*> scope_;
-  std::vector<const VariableInfo*> order_;  // in which they were declared
+  std::vector<const VariableInfo*> order_;        // in which they were declared
   std::unordered_set<const VariableInfo*> data_;  // depend on what memory holds
   std::unordered_set<const BufferInfo*> buffers_;
   std::unordered_set<const VariableInfo*> divergent_;         // differ between threads of a group

@@ -2,6 +2,7 @@
 
 import importlib.util
 import subprocess
+from pathlib import Path
 
 import numpy as np
 from neo import _native
@@ -11,8 +12,7 @@ def _load():
     """The extension with the kernels, which a build of the checkout leaves beside neo's own or in the build's folder."""
     found = sorted(_native.library_path().resolve().parent.glob("_kernels*"))
     if not found:
-        root = __import__("pathlib").Path(__file__).resolve().parents[2]
-        found = sorted(root.glob("build/*/_kernels*.so"))
+        found = sorted(Path(__file__).resolve().parents[2].glob("build/*/_kernels*.so"))
     spec = importlib.util.spec_from_file_location("_kernels", found[0])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
