@@ -9,10 +9,10 @@ from neo import _native
 
 
 def _load():
-    """The extension with the kernels, which a build of the checkout leaves beside neo's own or in the build's folder."""
+    """The extension with the kernels, which lies beside neo's own, or in the folder where ./test builds."""
     found = sorted(_native.library_path().resolve().parent.glob("_kernels*"))
     if not found:
-        found = sorted(Path(__file__).resolve().parents[2].glob("build/*/_kernels*.so"))
+        found = sorted(Path(__file__).resolve().parents[2].glob("build/venv/_kernels*.so"))
     spec = importlib.util.spec_from_file_location("_kernels", found[0])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
