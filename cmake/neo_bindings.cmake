@@ -29,8 +29,10 @@ install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
   pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
+endif()
 
-  # The kernels of tests/kernel_ir, printed and run on devices.
+# The kernels of tests/kernel_ir, printed and run on devices. The tests look for it in the build's folder.
+if(NEO_BUILD_TESTS OR NOT SKBUILD)
   file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kernel_ir/*.cpp")
   pybind11_add_module(_kernels MODULE NO_EXTRAS ${kernel_sources})
   target_link_libraries(_kernels PRIVATE neo_options neo_kernel_ir neo_runtime)

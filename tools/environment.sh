@@ -126,7 +126,7 @@ pip_install() {
 }
 
 # install_neo [extra [NAME=VALUE...]]: brings $root/.venv up to date with the checkout, built in $root/build/venv with
-# the given CMake variables. Sets `venv`. With the extra `test`, tests/cpp belongs to what is built.
+# the given CMake variables. Sets `venv`. With the extra `test`, tests/cpp and tests/kernel_ir belong to what is built.
 install_neo() {
   local extra=${1:-} sources wanted stamp defines requirements watched=()
   [ $# -eq 0 ] || shift
@@ -144,7 +144,7 @@ install_neo() {
   fi
   find_headers
 
-  [ "$extra" != test ] || [ ! -d "$root/tests/cpp" ] || watched=(tests/cpp)
+  [ "$extra" != test ] || [ ! -d "$root/tests/cpp" ] || watched=(tests/cpp tests/kernel_ir)
   stamp=$venv/neo${extra:+-$extra}.stamp
   sources=$(fingerprint)
   wanted="$(fingerprint "${watched[@]}") $*"

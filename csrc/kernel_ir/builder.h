@@ -56,7 +56,9 @@ class Builder {
   // Parameters, in the order of the launch's arguments.
   Expr size(std::string name, int64_t lo, int64_t hi);  // int32
   Expr number(std::string name, DType dtype);
-  Array input(std::string name, DType dtype, const Expr& elements) { return parameter(name, dtype, elements, Access::Read); }
+  Array input(std::string name, DType dtype, const Expr& elements) {
+    return parameter(name, dtype, elements, Access::Read);
+  }
   Array output(std::string name, DType dtype, const Expr& elements) {
     return parameter(name, dtype, elements, Access::Write);
   }

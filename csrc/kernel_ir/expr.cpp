@@ -152,11 +152,11 @@ std::string ValueType::to_string() const {
 
 std::string_view name(Op op) {
   static constexpr std::string_view kNames[] = {
-      "integer",    "real",       "variable", "neg",   "bitnot",    "not",    "add",    "sub",       "mul",   "div",
-      "mod",        "min",        "max",      "bitand", "bitor",    "bitxor", "shl",    "shr",       "less",  "less_equal",
-      "equal",      "not_equal",  "and",      "or",    "select",    "cast",   "bitcast", "broadcast", "lane",  "vector",
-      "load",       "block_read", "exp",      "log",   "sqrt",      "tanh",   "sin",    "cos",       "erf",   "floor",
-      "ceil",       "round",      "abs",      "pow",   "fma"};
+      "integer",   "real",       "variable", "neg",       "bitnot",     "not",   "add",    "sub",  "mul",
+      "div",       "mod",        "min",      "max",       "bitand",     "bitor", "bitxor", "shl",  "shr",
+      "less",      "less_equal", "equal",    "not_equal", "and",        "or",    "select", "cast", "bitcast",
+      "broadcast", "lane",       "vector",   "load",      "block_read", "exp",   "log",    "sqrt", "tanh",
+      "sin",       "cos",        "erf",      "floor",     "ceil",       "round", "abs",    "pow",  "fma"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -239,8 +239,8 @@ Expr vector(std::vector<Expr> lanes) {
 
 Expr load(const Memory& buffer, const Expr& index, int lanes) {
   const ValueType type = lanes == 1 ? buffer->type : buffer->type.with_lanes(lanes);
-  NEO_CHECK(lanes == 1 || buffer->type.lanes == 1, Internal, "kernel",
-            "a buffer of vectors is read one by one. Got ", lanes, " of ", buffer->name);
+  NEO_CHECK(lanes == 1 || buffer->type.lanes == 1, Internal, "kernel", "a buffer of vectors is read one by one. Got ",
+            lanes, " of ", buffer->name);
   return node({.op = Op::Load, .type = type, .operands = {index}, .buffer = buffer});
 }
 
@@ -272,29 +272,75 @@ Expr with_operands(const Expr& a, std::vector<Expr> operands) {
   }
 }
 
-Expr operator+(const Expr& a, const Expr& b) { return binary(Op::Add, a, b); }
-Expr operator-(const Expr& a, const Expr& b) { return binary(Op::Sub, a, b); }
-Expr operator*(const Expr& a, const Expr& b) { return binary(Op::Mul, a, b); }
-Expr operator/(const Expr& a, const Expr& b) { return binary(Op::Div, a, b); }
-Expr operator%(const Expr& a, const Expr& b) { return binary(Op::Mod, a, b); }
-Expr operator-(const Expr& a) { return make(Op::Neg, {a}); }
-Expr operator<(const Expr& a, const Expr& b) { return binary(Op::Less, a, b); }
-Expr operator<=(const Expr& a, const Expr& b) { return binary(Op::LessEqual, a, b); }
-Expr operator>(const Expr& a, const Expr& b) { return binary(Op::Less, b, a); }
-Expr operator>=(const Expr& a, const Expr& b) { return binary(Op::LessEqual, b, a); }
-Expr operator==(const Expr& a, const Expr& b) { return binary(Op::Equal, a, b); }
-Expr operator!=(const Expr& a, const Expr& b) { return binary(Op::NotEqual, a, b); }
-Expr operator&&(const Expr& a, const Expr& b) { return binary(Op::And, a, b); }
-Expr operator||(const Expr& a, const Expr& b) { return binary(Op::Or, a, b); }
-Expr operator!(const Expr& a) { return make(Op::Not, {a}); }
-Expr operator&(const Expr& a, const Expr& b) { return binary(Op::BitAnd, a, b); }
-Expr operator|(const Expr& a, const Expr& b) { return binary(Op::BitOr, a, b); }
-Expr operator^(const Expr& a, const Expr& b) { return binary(Op::BitXor, a, b); }
-Expr operator<<(const Expr& a, const Expr& b) { return binary(Op::ShiftLeft, a, b); }
-Expr operator>>(const Expr& a, const Expr& b) { return binary(Op::ShiftRight, a, b); }
-Expr min(const Expr& a, const Expr& b) { return binary(Op::Min, a, b); }
-Expr max(const Expr& a, const Expr& b) { return binary(Op::Max, a, b); }
-Expr ceildiv(const Expr& a, const Expr& b) { return (a + (b - 1)) / b; }
+Expr operator+(const Expr& a, const Expr& b) {
+  return binary(Op::Add, a, b);
+}
+Expr operator-(const Expr& a, const Expr& b) {
+  return binary(Op::Sub, a, b);
+}
+Expr operator*(const Expr& a, const Expr& b) {
+  return binary(Op::Mul, a, b);
+}
+Expr operator/(const Expr& a, const Expr& b) {
+  return binary(Op::Div, a, b);
+}
+Expr operator%(const Expr& a, const Expr& b) {
+  return binary(Op::Mod, a, b);
+}
+Expr operator-(const Expr& a) {
+  return make(Op::Neg, {a});
+}
+Expr operator<(const Expr& a, const Expr& b) {
+  return binary(Op::Less, a, b);
+}
+Expr operator<=(const Expr& a, const Expr& b) {
+  return binary(Op::LessEqual, a, b);
+}
+Expr operator>(const Expr& a, const Expr& b) {
+  return binary(Op::Less, b, a);
+}
+Expr operator>=(const Expr& a, const Expr& b) {
+  return binary(Op::LessEqual, b, a);
+}
+Expr operator==(const Expr& a, const Expr& b) {
+  return binary(Op::Equal, a, b);
+}
+Expr operator!=(const Expr& a, const Expr& b) {
+  return binary(Op::NotEqual, a, b);
+}
+Expr operator&&(const Expr& a, const Expr& b) {
+  return binary(Op::And, a, b);
+}
+Expr operator||(const Expr& a, const Expr& b) {
+  return binary(Op::Or, a, b);
+}
+Expr operator!(const Expr& a) {
+  return make(Op::Not, {a});
+}
+Expr operator&(const Expr& a, const Expr& b) {
+  return binary(Op::BitAnd, a, b);
+}
+Expr operator|(const Expr& a, const Expr& b) {
+  return binary(Op::BitOr, a, b);
+}
+Expr operator^(const Expr& a, const Expr& b) {
+  return binary(Op::BitXor, a, b);
+}
+Expr operator<<(const Expr& a, const Expr& b) {
+  return binary(Op::ShiftLeft, a, b);
+}
+Expr operator>>(const Expr& a, const Expr& b) {
+  return binary(Op::ShiftRight, a, b);
+}
+Expr min(const Expr& a, const Expr& b) {
+  return binary(Op::Min, a, b);
+}
+Expr max(const Expr& a, const Expr& b) {
+  return binary(Op::Max, a, b);
+}
+Expr ceildiv(const Expr& a, const Expr& b) {
+  return (a + (b - 1)) / b;
+}
 
 Expr select(const Expr& condition, const Expr& a, const Expr& b) {
   const ValueType base = is_literal(a) && !is_literal(b) ? b->type : a->type;

@@ -33,8 +33,7 @@ Facts::Facts(const Kernel& kernel, Effort effort) : effort_(effort) {
   for (const Parameter& parameter : kernel.parameters) {
     const auto* scalar = std::get_if<ScalarParameter>(&parameter);
     if (scalar == nullptr || !is_integer(scalar->variable->type.dtype)) continue;
-    variables_[scalar->variable.get()] =
-        atom_poly(new_atom({scalar->lo, scalar->hi}, variable(scalar->variable)));
+    variables_[scalar->variable.get()] = atom_poly(new_atom({scalar->lo, scalar->hi}, variable(scalar->variable)));
   }
   for (const auto& axes : {kernel.groups, kernel.locals}) {
     for (const Axis& axis : axes) {
@@ -130,7 +129,9 @@ std::optional<bool> Facts::decide(const Expr& condition) {
   }
   if (condition->operands.size() != 2 || !is_index(condition->operands[0])) return std::nullopt;
   const Poly a = poly(condition->operands[0]), b = poly(condition->operands[1]);
-  const auto less = [&](const Poly& x, const Poly& y) { return proves(add(add(y, x, -1), constant_poly(-1)), effort_); };
+  const auto less = [&](const Poly& x, const Poly& y) {
+    return proves(add(add(y, x, -1), constant_poly(-1)), effort_);
+  };
   const auto at_most = [&](const Poly& x, const Poly& y) { return proves(add(y, x, -1), effort_); };
   switch (condition->op) {
     case Op::Less:
@@ -200,7 +201,8 @@ bool Facts::search(const Poly& p, int depth, int& budget) const {
   if (range(p).lo >= 0) return true;
   if (depth == 0 || --budget < 0) return false;
   const auto large = [](const Poly& q) {
-    return std::any_of(q.begin(), q.end(), [](const auto& term) { return std::abs(term.second) > kLargestCoefficient; });
+    return std::any_of(q.begin(), q.end(),
+                       [](const auto& term) { return std::abs(term.second) > kLargestCoefficient; });
   };
   if (large(p)) return false;
   std::set<int> atoms;
@@ -361,6 +363,11 @@ Poly Facts::opaque_poly(const Expr& e) {
     bounds = join(range(poly(e->operands[1])), range(poly(e->operands[2])));
   } else if (e->op == Op::BitAnd) {
     if (const auto mask = e->operands[1].constant(); mask && *mask >= 0) bounds = {0, *mask};
+  } else if (e->op == Op::ShiftLeft) {  // a shift that is no number of bits has no value
+    const Interval of_a = range(poly(e->operands[0]));
+    const Poly bits = poly(e->operands[1]);
+    const int64_t most = range(bits).hi;
+    if (of_a.inside(0, 1) && most >= 0 && most <= 30 && proves(bits)) bounds = {of_a.lo, of_a.hi << most};
   } else if (e->op == Op::ShiftRight) {
     const Interval of_a = range(poly(e->operands[0]));
     const auto bits = e->operands[1].constant();

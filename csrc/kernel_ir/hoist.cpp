@@ -37,7 +37,8 @@ class Hoister {
     for (const auto& [e, found] : table) {
       if (found.count > 1 || found.in_loop) chosen.emplace_back(e, found);
     }
-    std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
+    std::sort(chosen.begin(), chosen.end(),
+              [](const auto& a, const auto& b) { return a.second.order < b.second.order; });
     Body out;
     std::unordered_map<Expr, Expr, ExprHash, ExprEqual> names;
     for (const auto& [e, found] : chosen) {
@@ -100,8 +101,8 @@ class Hoister {
         case Op::Div:
         case Op::Mod: {
           const Expr& by = part->operands[1];
-          const bool nonzero = by.constant().value_or(0) > 0 ||
-                               (by->op == Op::Variable && positive_.contains(by->variable.get()));
+          const bool nonzero =
+              by.constant().value_or(0) > 0 || (by->op == Op::Variable && positive_.contains(by->variable.get()));
           yes = yes && is_integer(part->type.dtype) && nonzero;
           break;
         }

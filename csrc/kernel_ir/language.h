@@ -24,21 +24,21 @@ struct Features {
 struct Language {
   LanguageKind kind;
   std::string_view name;
-  std::string_view kernel;        // before the kernel's name
-  std::string_view function;      // before a function's type
-  std::string_view global;        // before a pointer's type
+  std::string_view kernel;    // before the kernel's name
+  std::string_view function;  // before a function's type
+  std::string_view global;    // before a pointer's type
   std::string_view local_pointer;
-  std::string_view local;         // before an array's type
+  std::string_view local;  // before an array's type
   std::string_view restricted;
   std::string_view barrier;
-  std::string_view unrolled;      // before a loop over the lanes of a function
+  std::string_view unrolled;  // before a loop over the lanes of a function
   std::array<std::string_view, 3> group_id;
   std::array<std::string_view, 3> local_id;
   std::string_view infinity;
   std::string_view nan;
-  bool has_vectors;      // float4 and its functions are the language's own
-  bool names_by_type;    // expf beside exp
-  std::string_view half; // float16's name
+  bool has_vectors;       // float4 and its functions are the language's own
+  bool names_by_type;     // expf beside exp
+  std::string_view half;  // float16's name
 
   // The name of a type: "float", "float16" in OpenCL C, "float32x16" elsewhere.
   std::string type(ValueType type) const;

@@ -89,7 +89,8 @@ Interval add(Interval a, Interval b) {
 
 Interval multiply(Interval a, Interval b) {
   const auto product = [](int64_t x, int64_t y) { return saturate(static_cast<__int128>(x) * y); };
-  const auto [lo, hi] = std::minmax({product(a.lo, b.lo), product(a.lo, b.hi), product(a.hi, b.lo), product(a.hi, b.hi)});
+  const auto [lo, hi] =
+      std::minmax({product(a.lo, b.lo), product(a.lo, b.hi), product(a.hi, b.lo), product(a.hi, b.hi)});
   return {lo, hi};
 }
 

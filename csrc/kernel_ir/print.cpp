@@ -133,7 +133,8 @@ class Printer {
   }
   void statement(const Declare& s) {
     if (exprs_.written_as.contains(s.buffer.get())) return;
-    line(s.buffer->elements.is(1) ? str(exprs_.type(s.buffer->type), " ", exprs_.name(s.buffer), ";") : array(s.buffer));
+    line(s.buffer->elements.is(1) ? str(exprs_.type(s.buffer->type), " ", exprs_.name(s.buffer), ";")
+                                  : array(s.buffer));
   }
   void statement(const Store& s) { line(exprs_.store(s)); }
   void statement(const Loop& s) {
@@ -174,8 +175,8 @@ class Printer {
   }
 
   // Plain C: the groups are loops. What lies between two barriers is a loop over the threads of the group; a variable
-  // that is used beyond the one where it is set is an array over the threads. The verifier's rule that barriers stand in
-  // uniform control flow makes the loops and conditions around barriers those of the whole group.
+  // that is used beyond the one where it is set is an array over the threads. The verifier's rule that barriers stand
+  // in uniform control flow makes the loops and conditions around barriers those of the whole group.
   std::string plain_head() { return str("void ", kernel_.name, "(void *const *args)"); }
 
   void plain_groups() {

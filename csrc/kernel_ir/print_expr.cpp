@@ -61,9 +61,10 @@ std::string ExprPrinter::unique(const void* key, const std::string& wanted) {
   if (const auto at = names_.find(key); at != names_.end()) return at->second;
   // Words that one of the languages keeps for itself.
   static const std::set<std::string> kReserved = {
-      "auto", "break", "case", "char", "const", "continue", "do", "double", "else", "float", "for", "global", "half",
-      "if", "int", "kernel", "local", "long", "max", "min", "private", "register", "return", "select", "short", "t",
-      "this", "void", "while", "args", "j0", "j1", "jn", "y0", "y1", "yn", "template", "class", "new", "delete"};
+      "auto",    "break",    "case",   "char",   "const", "continue", "do",       "double", "else",  "float",
+      "for",     "global",   "half",   "if",     "int",   "kernel",   "local",    "long",   "max",   "min",
+      "private", "register", "return", "select", "short", "t",        "this",     "void",   "while", "args",
+      "j0",      "j1",       "jn",     "y0",     "y1",    "yn",       "template", "class",  "new",   "delete"};
   std::string name = wanted;
   for (int i = 2; taken_.contains(name) || kReserved.contains(name); ++i) name = str(wanted, "_", i);
   taken_.insert(name);
@@ -100,9 +101,9 @@ std::string ExprPrinter::lanewise(const std::string& name, ValueType result, con
     arguments += str(i == 0 ? "" : ", ", type(operands[i]), " ", std::string(1, static_cast<char>('a' + i)));
   }
   const std::string of = type(result);
-  return helper(name, str(language_.function, " ", of, " ", name, "(", arguments, ") {\n  ", of, " r;\n  ",
-                          language_.unrolled, "for (int i = 0; i < ", result.lanes, "; ++i) r[i] = ", body,
-                          ";\n  return r;\n}\n"));
+  return helper(
+      name, str(language_.function, " ", of, " ", name, "(", arguments, ") {\n  ", of, " r;\n  ", language_.unrolled,
+                "for (int i = 0; i < ", result.lanes, "; ++i) r[i] = ", body, ";\n  return r;\n}\n"));
 }
 
 std::string ExprPrinter::load_function(ValueType t) {
@@ -158,10 +159,10 @@ std::string ExprPrinter::atomic(const Atomic& s) {
   if (language_.kind == LanguageKind::CudaCpp) {
     function = kCuda[op];
   } else if (language_.kind == LanguageKind::PlainC) {
-    function = helper(str(kOpenCl[op], "_", neo::name(dtype)),
-                      str("static inline ", element_type, " ", kOpenCl[op], "_", neo::name(dtype), "(", element_type,
-                          " *p, ", element_type, " v) {\n  const ", element_type, " o = *p;\n  *p = ", kPlain[op],
-                          ";\n  return o;\n}\n"));
+    function = helper(
+        str(kOpenCl[op], "_", neo::name(dtype)),
+        str("static inline ", element_type, " ", kOpenCl[op], "_", neo::name(dtype), "(", element_type, " *p, ",
+            element_type, " v) {\n  const ", element_type, " o = *p;\n  *p = ", kPlain[op], ";\n  return o;\n}\n"));
   } else if (dtype == DType::Float32) {
     const std::string space(s.buffer->space == Space::Global ? "__global" : "__local");
     const std::string name = "atomic_add_float32" + space;
@@ -188,7 +189,8 @@ std::string ExprPrinter::literal(const Expr& e) const {
     if (dtype == DType::Int32 && e->integer == INT32_MIN) return "(-2147483647 - 1)";
     const bool wide = dtype == DType::Int64 || dtype == DType::UInt64;
     const std::string suffix = str(is_signed(dtype) ? "" : "u", wide ? (language_.has_vectors ? "L" : "LL") : "");
-    const std::string digits = is_signed(dtype) ? std::to_string(e->integer) : std::to_string(static_cast<uint64_t>(e->integer));
+    const std::string digits =
+        is_signed(dtype) ? std::to_string(e->integer) : std::to_string(static_cast<uint64_t>(e->integer));
     return e->integer < 0 ? str("(", digits, suffix, ")") : digits + suffix;
   }
   const double x = e->real;
@@ -302,15 +304,16 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
     const bool tight = own >= 11;
     const auto side = [&](const Expr& operand, int at_least) {
       const Sign inner = sign(operand->op);
-      return print(operand, !tight && own != 9 && own != 8 && own != 4 && own != 3 && !inner.text.empty() ? kPrimary : at_least);
+      return print(operand,
+                   !tight && own != 9 && own != 8 && own != 4 && own != 3 && !inner.text.empty() ? kPrimary : at_least);
     };
     if (e->op == Op::Add && e->operands[1].constant() && lanes == 1 && *e->operands[1].constant() < 0 &&
         is_signed(e->type.dtype) && *e->operands[1].constant() > INT32_MIN) {
       return wrapped(own, str(print(e->operands[0], own), " - ", -*e->operands[1].constant()));
     }
     const bool mixed = own == 3;  // && inside ||
-    return wrapped(own, str(side(e->operands[0], mixed ? 5 : own), " ", text, " ",
-                            side(e->operands[1], mixed ? 5 : own + 1)));
+    return wrapped(
+        own, str(side(e->operands[0], mixed ? 5 : own), " ", text, " ", side(e->operands[1], mixed ? 5 : own + 1)));
   }
   switch (e->op) {
     case Op::Integer:
@@ -323,7 +326,8 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
     case Op::BitNot:
       return wrapped(kUnary, "~" + print(e->operands[0], kPrimary));
     case Op::Not:
-      return wrapped(kUnary, (lanes > 1 && language_.kind != LanguageKind::CudaCpp ? "~" : "!") + print(e->operands[0], kPrimary));
+      return wrapped(
+          kUnary, (lanes > 1 && language_.kind != LanguageKind::CudaCpp ? "~" : "!") + print(e->operands[0], kPrimary));
     case Op::Select: {
       const Expr& c = e->operands[0];
       if (c->type.lanes == 1) {

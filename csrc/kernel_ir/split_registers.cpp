@@ -71,8 +71,7 @@ class Splitter {
             std::make_shared<const BufferInfo>(BufferInfo{str(m->name, i), type, m->space, m->access, integer(1)}));
       }
     } else if (use.lanes > 1) {
-      split.whole =
-          std::make_shared<const BufferInfo>(BufferInfo{m->name, type, m->space, m->access, integer(count)});
+      split.whole = std::make_shared<const BufferInfo>(BufferInfo{m->name, type, m->space, m->access, integer(count)});
     } else {
       return;
     }

@@ -68,24 +68,27 @@ Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& c
   for (const auto& stmt : body) {
     out.push_back(std::visit(
         Overloaded{
-            [&](const Let& s) { return make_stmt(Let{s.variable, change(s.value)}); },
+            [&](const Let& s) {
+              return make_stmt(Let{s.variable, change(s.value)});
+            },
             [&](const Declare&) { return stmt; },
-            [&](const Store& s) { return make_stmt(Store{s.buffer, change(s.index), change(s.value), s.block}); },
+            [&](const Store& s) {
+              return make_stmt(Store{s.buffer, change(s.index), change(s.value), s.block});
+            },
             [&](const Loop& s) {
               return make_stmt(
                   Loop{s.variable, change(s.begin), change(s.end), s.kind, map_expressions(s.body, change)});
             },
             [&](const If& s) {
-              return make_stmt(If{change(s.condition), map_expressions(s.then_body, change),
-                                  map_expressions(s.else_body, change)});
+              return make_stmt(
+                  If{change(s.condition), map_expressions(s.then_body, change), map_expressions(s.else_body, change)});
             },
             [&](const Barrier&) { return stmt; },
             [&](const Atomic& s) {
               return make_stmt(Atomic{s.op, s.buffer, change(s.index), change(s.value), s.old});
             },
             [&](const Collective& s) {
-              return make_stmt(
-                  Collective{s.op, s.result, change(s.value), s.lane.defined() ? change(s.lane) : s.lane});
+              return make_stmt(Collective{s.op, s.result, change(s.value), s.lane.defined() ? change(s.lane) : s.lane});
             }},
         stmt->what));
   }

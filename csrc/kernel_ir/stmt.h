@@ -115,7 +115,7 @@ struct Kernel {
   std::vector<Memory> local_buffers;
   Body body;
 
-  int threads() const;         // of one group
+  int threads() const;          // of one group
   int64_t local_bytes() const;  // of one group
 };
 

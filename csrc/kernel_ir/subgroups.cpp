@@ -27,8 +27,8 @@ Body replace(const Body& body, const Replace& change) {
     if (const auto* loop = std::get_if<Loop>(&stmt->what)) {
       out.push_back(make_stmt(Loop{loop->variable, loop->begin, loop->end, loop->kind, replace(loop->body, change)}));
     } else if (const auto* branch = std::get_if<If>(&stmt->what)) {
-      out.push_back(make_stmt(
-          If{branch->condition, replace(branch->then_body, change), replace(branch->else_body, change)}));
+      out.push_back(
+          make_stmt(If{branch->condition, replace(branch->then_body, change), replace(branch->else_body, change)}));
     } else {
       out.push_back(stmt);
     }
@@ -47,8 +47,8 @@ Kernel lower_reductions(const Kernel& kernel) {
     for (int distance = kernel.subgroup_size / 2; distance > 0; distance /= 2) {
       const Variable mine = make_variable("part", value->type), other = make_variable("other", value->type);
       body.push_back(make_stmt(Let{mine, value}));
-      body.push_back(make_stmt(
-          Collective{CollectiveOp::Shuffle, other, variable(mine), place(kernel) ^ Expr(distance)}));
+      body.push_back(
+          make_stmt(Collective{CollectiveOp::Shuffle, other, variable(mine), place(kernel) ^ Expr(distance)}));
       value = s->op == CollectiveOp::Sum ? variable(mine) + variable(other) : max(variable(mine), variable(other));
     }
     body.push_back(make_stmt(Let{s->result, value}));

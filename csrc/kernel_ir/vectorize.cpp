@@ -23,7 +23,8 @@ class Lanes {
   bool varies(const Expr& e) const {
     bool found = false;
     walk(e, [&](const Expr& part) {
-      found = found || (part->op == Op::Variable && (part->variable == variable_ || lets_.contains(part->variable.get())));
+      found =
+          found || (part->op == Op::Variable && (part->variable == variable_ || lets_.contains(part->variable.get())));
       found = found || (part->op == Op::Load && registers_.contains(part->buffer.get()));
       return !found;
     });
@@ -109,8 +110,8 @@ class Lanes {
     if (s.value->type.lanes != 1) failed = true;
     if (failed) return;
     if (!varies(s.value)) return out.push_back(make_stmt(s));
-    const auto v = std::make_shared<const VariableInfo>(
-        VariableInfo{s.variable->name, s.variable->type.with_lanes(count_)});
+    const auto v =
+        std::make_shared<const VariableInfo>(VariableInfo{s.variable->name, s.variable->type.with_lanes(count_)});
     Expr value = wide(s.value);
     if (failed) return;
     out.push_back(make_stmt(Let{v, std::move(value)}));

@@ -11,7 +11,8 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel), facts_(kernel, Facts::Effort::Deep), where_("kernel " + kernel.name) {}
+  explicit Verifier(const Kernel& kernel)
+      : kernel_(kernel), facts_(kernel, Facts::Effort::Deep), where_("kernel " + kernel.name) {}
 
   void run() {
     declarations();
@@ -21,11 +22,14 @@ class Verifier {
  private:
   template <class... Args>
   void require(bool condition, const Args&... args) {
-    if (!condition) [[unlikely]] fail(ErrorKind::Internal, where_, str(args...));
+    if (!condition) [[unlikely]]
+      fail(ErrorKind::Internal, where_, str(args...));
   }
 
   void declare(const Variable& v, bool uniform) {
-    require(scope_.insert(v.get()).second, "a variable is declared once. Got ", v->name, " twice");
+    require(declared_.insert(v.get()).second, "a variable is declared once. Got ", v->name, " twice");
+    scope_.insert(v.get());
+    order_.push_back(v.get());
     if (!uniform) divergent_.insert(v.get());
   }
 
@@ -82,8 +86,8 @@ class Verifier {
     require(threads <= 1024, "a group has at most 1024 threads. Got ", threads);
     const int size = kernel_.subgroup_size;
     require(size == 0 || size == 8 || size == 16 || size == 32, "a subgroup has 8, 16 or 32 threads. Got ", size);
-    require(size == 0 || *kernel_.locals[0].extent.constant() % size == 0,
-            "subgroups fill the first local axis. Got ", size, " of ", *kernel_.locals[0].extent.constant());
+    require(size == 0 || *kernel_.locals[0].extent.constant() % size == 0, "subgroups fill the first local axis. Got ",
+            size, " of ", *kernel_.locals[0].extent.constant());
   }
 
   void variables_known(const Expr& e) {
@@ -120,17 +124,46 @@ class Verifier {
     fits(index, index);
   }
 
-  // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0 and
-  // the whole does not.
+  // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0
+  // and the whole does not.
   void fits(const Expr& part, const Expr& whole) {
-    if (part->type.dtype != DType::Int32 || part->operands.empty()) return;
+    if (part->type.dtype != DType::Int32 || part->type.lanes != 1 || part->operands.empty()) return;
     if (part->op == Op::Load || part->op == Op::BlockRead) return;  // its own access is checked
-    const bool arithmetic = part->op == Op::Add || part->op == Op::Sub || part->op == Op::Mul || part->op == Op::Neg;
-    if (arithmetic && !part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
-      require(facts_.nonnegative(part) && facts_.nonnegative(whole - part),
-              "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
+    if (!is_arithmetic(part)) {
+      for (const Expr& operand : part->operands) bounded(operand);
+      return;
     }
-    for (const Expr& operand : part->operands) fits(operand, arithmetic ? whole : operand);
+    if (!part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
+      require(facts_.nonnegative(part) && facts_.nonnegative(whole - part), "an index is computed within 32 bits. Got ",
+              to_string(part), " in ", to_string(whole));
+    }
+    for (const Expr& operand : part->operands) fits(operand, whole);
+  }
+
+  // The same for what is made of sizes, axes and loops alone and lies in no buffer. What memory holds is data: nothing
+  // is known of it.
+  void bounded(const Expr& e) {
+    if (e->type.dtype != DType::Int32 && e->type.dtype != DType::Bool) return;
+    if (e->op == Op::Load || e->op == Op::BlockRead) return;
+    for (const Expr& operand : e->operands) bounded(operand);
+    if (!is_arithmetic(e) || e->type != kInt || is_data(e)) return;
+    require(facts_.range(e).inside(INT32_MIN, INT32_MAX) ||
+                (facts_.nonnegative(e - INT32_MIN) && facts_.nonnegative(INT32_MAX - e)),
+            "an index is computed within 32 bits. Got ", to_string(e));
+  }
+
+  static bool is_arithmetic(const Expr& e) {
+    return e->op == Op::Add || e->op == Op::Sub || e->op == Op::Mul || e->op == Op::Neg;
+  }
+
+  bool is_data(const Expr& e) const {
+    bool found = false;
+    walk(e, [&](const Expr& part) {
+      found = found || part->op == Op::Load || part->op == Op::BlockRead;
+      found = found || (part->op == Op::Variable && data_.contains(part->variable.get()));
+      return !found;
+    });
+    return found;
   }
 
   void expression(const Expr& e) {
@@ -157,8 +190,7 @@ class Verifier {
         return require(scope_.contains(e->variable.get()), "a variable is declared before its use. Got ",
                        e->variable->name);
       case Op::Load: {
-        require(e->buffer->access != Access::Write, "a buffer that is only written is not read. Got ",
-                e->buffer->name);
+        require(e->buffer->access != Access::Write, "a buffer that is only written is not read. Got ", e->buffer->name);
         return access(e->buffer, e->operands[0], e->type.lanes / e->buffer->type.lanes, "a read");
       }
       case Op::BlockRead:
@@ -169,8 +201,8 @@ class Verifier {
       case Op::Div:
       case Op::Mod:
         if (is_integer(e->type.dtype) && e->type.lanes == 1) {
-          require(facts_.decide(e->operands[1] != integer(0, e->type)) == true,
-                  "a divisor is not zero. Got ", to_string(e));
+          require(facts_.decide(e->operands[1] != integer(0, e->type)) == true, "a divisor is not zero. Got ",
+                  to_string(e));
         }
         return;
       default:
@@ -209,14 +241,19 @@ class Verifier {
 
   void body(const Body& statements, bool top = false) {
     const Facts::Mark mark = facts_.mark();
+    const size_t outside = order_.size();
     for (const auto& stmt : statements) std::visit([&](const auto& s) { check(s); }, stmt->what);
-    if (!top) facts_.rewind(mark);
+    if (top) return;
+    facts_.rewind(mark);
+    for (; order_.size() > outside; order_.pop_back()) scope_.erase(order_.back());
   }
 
   void check(const Let& s) {
     expression(s.value);
     require(s.variable->type == s.value->type, "a variable has the type of its value. Got ",
             s.variable->type.to_string(), " and ", s.value->type.to_string(), " for ", s.variable->name);
+    bounded(s.value);
+    if (is_data(s.value)) data_.insert(s.variable.get());
     if (subgroup_uniform(s.value)) subgroup_uniform_.insert(s.variable.get());
     declare(s.variable, uniform(s.value));
     facts_.bind_let(s.variable, s.value);
@@ -235,8 +272,7 @@ class Verifier {
             "a value has the type of its buffer. Got ", s.value->type.to_string(), " for ", s.buffer->name, " of ",
             s.buffer->type.to_string());
     int count = s.value->type.lanes / s.buffer->type.lanes;
-    require(count == 1 || s.buffer->type.lanes == 1, "a buffer of vectors is written one by one. Got ",
-            s.buffer->name);
+    require(count == 1 || s.buffer->type.lanes == 1, "a buffer of vectors is written one by one. Got ", s.buffer->name);
     if (s.block) {
       require(s.buffer->space == Space::Global, "a subgroup writes blocks of global memory. Got ", s.buffer->name);
       collective("a block write", s.index);
@@ -250,14 +286,15 @@ class Verifier {
     expression(s.end);
     require(s.variable->type == kInt && s.begin->type == kInt && s.end->type == kInt, "a loop counts in int32. Got ",
             s.variable->type.to_string(), " from ", s.begin->type.to_string());
+    bounded(s.begin);
+    bounded(s.end);
     const bool same = uniform(s.begin) && uniform(s.end);
     if (s.kind != LoopKind::Serial) {
       const auto begin = s.begin.constant(), end = s.end.constant();
       require(begin && end && *end - *begin <= 256, "an unrolled loop has a constant number of iterations. Got ",
               to_string(s.begin), " ... ", to_string(s.end));
       const int64_t lanes = *end - *begin;
-      require(s.kind == LoopKind::Unroll ||
-                  (*begin == 0 && (lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16)),
+      require(s.kind == LoopKind::Unroll || (*begin == 0 && (lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16)),
               "a vector has 2, 4, 8 or 16 lanes. Got ", lanes);
       walk(s.body, [&](const Stmt& inner) {
         require(s.kind == LoopKind::Unroll || !std::holds_alternative<Barrier>(inner.what),
@@ -271,11 +308,13 @@ class Verifier {
     facts_.bind_loop(s.variable, s.begin, s.end);
     body(s.body);
     facts_.rewind(mark);
+    scope_.erase(s.variable.get());
     uniform_here_ = outside;
   }
 
   void check(const If& s) {
     expression(s.condition);
+    bounded(s.condition);
     require(s.condition->type == kBool, "a condition is a bool. Got ", s.condition->type.to_string());
     const bool outside = uniform_here_;
     uniform_here_ = uniform_here_ && uniform(s.condition);
@@ -289,7 +328,8 @@ class Verifier {
   }
 
   void check(const Barrier&) {
-    require(uniform_here_, "a barrier must be reached by all threads of a group. Got one under a condition that differs");
+    require(uniform_here_,
+            "a barrier must be reached by all threads of a group. Got one under a condition that differs");
   }
 
   void check(const Atomic& s) {
@@ -302,7 +342,9 @@ class Verifier {
             "atomics work on int32 and uint32, additions on float32 too. Got ", name(dtype));
     require(s.value->type == s.buffer->type, "a value has the type of its buffer. Got ", s.value->type.to_string());
     access(s.buffer, s.index, 1, "an atomic access");
-    if (s.old != nullptr) declare(s.old, false);
+    if (s.old == nullptr) return;
+    declare(s.old, false);
+    data_.insert(s.old.get());
   }
 
   void check(const Collective& s) {
@@ -316,6 +358,7 @@ class Verifier {
               "a shuffle names a place of the subgroup. Got ", to_string(s.lane));
     }
     declare(s.result, false);
+    data_.insert(s.result.get());
     const bool same = s.op != CollectiveOp::Shuffle || uniform(s.lane);
     if (same) subgroup_uniform_.insert(s.result.get());
   }
@@ -323,7 +366,10 @@ class Verifier {
   const Kernel& kernel_;
   Facts facts_;
   std::string where_;
+  std::unordered_set<const VariableInfo*> declared_;
   std::unordered_set<const VariableInfo*> scope_;
+  std::vector<const VariableInfo*> order_;        // in which they were declared
+  std::unordered_set<const VariableInfo*> data_;  // depend on what memory holds
   std::unordered_set<const BufferInfo*> buffers_;
   std::unordered_set<const VariableInfo*> divergent_;         // differ between threads of a group
   std::unordered_set<const VariableInfo*> subgroup_uniform_;  // divergent, but the same within a subgroup

@@ -56,7 +56,9 @@ def test_every_kind_is_listed():
 
 
 def test_an_absent_device_is_named(opencl):
-    with pytest.raises(RuntimeError, match=r"\[opencl\] a device of that name must be there\. Got 'Mali-T860', expected one of"):
+    with pytest.raises(
+        RuntimeError, match=r"\[opencl\] a device of that name must be there\. Got 'Mali-T860', expected one of"
+    ):
         kernels.Runner("opencl", "Mali-T860")
 
 
@@ -73,7 +75,10 @@ def test_without_a_gpu_cuda_says_so():
 
 
 def test_a_compile_error_has_the_log_and_the_line(opencl):
-    with pytest.raises(RuntimeError, match=r"(?s)\[opencl\] the driver must compile the kernel.*nonsense.*Line 2 is:   a\[0\] = nonsense;"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)\[opencl\] the driver must compile the kernel.*nonsense.*Line 2 is:   a\[0\] = nonsense;",
+    ):
         opencl.compile("__kernel void f(__global float *a) {\n  a[0] = nonsense;\n}\n")
 
 
@@ -98,12 +103,16 @@ def test_a_group_beyond_the_device_is_refused(opencl):
 
 
 def test_memory_of_the_host_is_used_in_place(opencl):
-    unified = "the host's memory" not in next(k for k in _native.devices() if k["kind"] == "opencl")["devices"][0]["lacks"]
+    unified = (
+        "the host's memory" not in next(k for k in _native.devices() if k["kind"] == "opencl")["devices"][0]["lacks"]
+    )
     assert opencl.shares_memory() == unified
 
 
 def test_launches_are_timed_and_repeated_as_a_sequence(opencl):
-    arrays = whole("histogram", SIZES, {"x": np.zeros(100, "u1"), "counts": np.zeros(256, "i4"), "sum": np.zeros(1, "f4")})
+    arrays = whole(
+        "histogram", SIZES, {"x": np.zeros(100, "u1"), "counts": np.zeros(256, "i4"), "sum": np.zeros(1, "f4")}
+    )
     times = opencl.run("histogram", SIZES, {}, arrays, 3, True)
     assert arrays["counts"][0] == 300
     assert len(times) == 3
@@ -132,4 +141,11 @@ def test_the_null_device_records_and_computes_nothing():
     arrays = whole("histogram", SIZES, {"x": np.ones(100, "u1"), "counts": np.ones(256, "i4"), "sum": np.ones(1, "f4")})
     null.run("histogram", SIZES, {}, arrays)
     assert not arrays["counts"].any()
-    assert null.record() == ["write 100", "write 1024", "write 4", "launch histogram 2 1 1 x 64 1 1", "read 1024", "read 4"]
+    assert null.record() == [
+        "write 100",
+        "write 1024",
+        "write 4",
+        "launch histogram 2 1 1 x 64 1 1",
+        "read 1024",
+        "read 4",
+    ]

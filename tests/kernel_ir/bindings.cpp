@@ -45,7 +45,9 @@ py::dict geometry_of(const std::string& name, const Sizes& sizes) {
   for (size_t i = 0; i < k.parameters.size(); ++i) {
     if (const auto* m = std::get_if<Memory>(&k.parameters[i])) {
       parameters.append(py::make_tuple((*m)->name, std::string(neo::name((*m)->type.dtype)), g.elements[i],
-                                       (*m)->access == Access::Read ? "read" : (*m)->access == Access::Write ? "write" : "both"));
+                                       (*m)->access == Access::Read    ? "read"
+                                       : (*m)->access == Access::Write ? "write"
+                                                                       : "both"));
     } else {
       const auto& v = *std::get<ScalarParameter>(k.parameters[i]).variable;
       parameters.append(py::make_tuple(v.name, std::string(neo::name(v.type.dtype)), -1, "number"));
@@ -59,7 +61,9 @@ py::dict geometry_of(const std::string& name, const Sizes& sizes) {
 class Runner {
  public:
   Runner(const std::string& kind, const std::string& wanted)
-      : device_(open_device(kind == "opencl" ? DeviceKind::OpenCl : kind == "cuda" ? DeviceKind::Cuda : DeviceKind::Null,
+      : device_(open_device(kind == "opencl" ? DeviceKind::OpenCl
+                            : kind == "cuda" ? DeviceKind::Cuda
+                                             : DeviceKind::Null,
                             wanted)),
         queue_(device_->make_queue(true)) {}
 
@@ -185,9 +189,8 @@ PYBIND11_MODULE(_kernels, m) {
       py::arg("name"), py::arg("language"), py::arg("subgroups") = "none");
   m.def("geometry", &geometry_of);
   m.def("build_wrong", &build_wrong);
-  m.def("compile_cuda", [](const std::string& text, int capability) {
-    return py::bytes(neo::compile_cuda(text, capability));
-  });
+  m.def("compile_cuda",
+        [](const std::string& text, int capability) { return py::bytes(neo::compile_cuda(text, capability)); });
   py::class_<Runner>(m, "Runner")
       .def(py::init<const std::string&, const std::string&>(), py::arg("kind"), py::arg("wanted") = "")
       .def("run", &Runner::run, py::arg("name"), py::arg("sizes"), py::arg("numbers"), py::arg("arrays"),

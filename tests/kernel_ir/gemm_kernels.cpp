@@ -28,7 +28,8 @@ Kernel gemm_registers(const std::string& name, int rows, int vectors, int lanes)
           });
         });
         b.unroll("r", rows, [&](Expr r) {
-          b.unroll("v", vectors, [&](Expr v) { c.at((row + r) * n + column + v * lanes, lanes) = sums[r * vectors + v]; });
+          b.unroll("v", vectors,
+                   [&](Expr v) { c.at((row + r) * n + column + v * lanes, lanes) = sums[r * vectors + v]; });
         });
       },
       [&] {
@@ -80,9 +81,7 @@ Kernel gemm_local() {
       b.unroll("i", kBlock, [&](Expr i) { left[i] = tile_a[(y + i * kSide) * kDepth + d]; });
       b.unroll("i", kBlock, [&](Expr i) { right[i] = tile_b[d * kTile + x + i * kSide]; });
       b.unroll("i", kBlock, [&](Expr i) {
-        b.unroll("j", kBlock, [&](Expr j) {
-          sums[i * kBlock + j] = fma(left[i], right[j], sums[i * kBlock + j]);
-        });
+        b.unroll("j", kBlock, [&](Expr j) { sums[i * kBlock + j] = fma(left[i], right[j], sums[i * kBlock + j]); });
       });
     });
     b.barrier();

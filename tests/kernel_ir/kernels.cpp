@@ -8,9 +8,9 @@ namespace neo::kernel::examples {
 const Table& all() {
   static const Table table = [] {
     Table t;
-    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8), gemm_local(),
-                            scan_blocks(), scan_totals(), scan_add(), sort_blocks(), sort_merge(), conv_subgroup(),
-                            softmax_subgroup(), eltwise_vector(), gather_rows(), histogram()}) {
+    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8),
+                            gemm_local(), scan_blocks(), scan_totals(), scan_add(), sort_blocks(), sort_merge(),
+                            conv_subgroup(), softmax_subgroup(), eltwise_vector(), gather_rows(), histogram()}) {
       t.emplace(k.name, k);
     }
     return t;
@@ -30,8 +30,13 @@ void build_wrong(const std::string& name) {
       {"read before the start", [&] { y[g] = x[g - 1]; }},
       {"vector across the end", [&] { y.at(g, 4) = x.at(g, 4); }},
       {"guard of another index", [&] { b.when(g + 1 < n, [&] { y[g] = x[g + 2]; }); }},
-      {"guard of the other branch", [&] { b.when(g + 1 < n, [&] {}, [&] { y[g] = x[g + 1]; }); }},
-      {"guard already over", [&] {
+      {"guard of the other branch",
+       [&] {
+         b.when(
+             g + 1 < n, [&] {}, [&] { y[g] = x[g + 1]; });
+       }},
+      {"guard already over",
+       [&] {
          b.when(g + 1 < n, [&] { y[g] = 0.0f; });
          y[g + 1] = 0.0f;
        }},
@@ -42,19 +47,22 @@ void build_wrong(const std::string& name) {
       {"barrier under what local memory says", [&] { b.when(tile[0] < 1.0f, [&] { b.barrier(); }); }},
       {"write to an input", [&] { x[g] = 0.0f; }},
       {"read of an output", [&] { y[g] = y[g] + 1.0f; }},
-      {"atomic on a register",
-       [&] { b.registers("r", kInt, 1).atomic(AtomicOp::Add, 0, 1); }},
+      {"atomic on a register", [&] { b.registers("r", kInt, 1).atomic(AtomicOp::Add, 0, 1); }},
       {"shuffle without subgroups", [&] { y[g] = b.shuffle(x[g], 0); }},
       {"shuffle beyond the subgroup",
        [&] {
          b.subgroups(16);
          y[g] = b.shuffle(x[g], l + 1);
        }},
-      {"block read that differs", [&] {
+      {"block read that differs",
+       [&] {
          b.subgroups(16);
          b.when(n >= 64, [&] { y[g] = x.block_read(l); });
        }},
-      {"types", [&] { y[g] = make(Op::Add, {x[g], Expr(g)}); }},
+      {"types",
+       [&] {
+         y[g] = make(Op::Add, {x[g], Expr(g)});
+       }},
       {"value of another type", [&] { y[g] = g; }},
       {"division by what may be zero", [&] { y[g / l] = 0.0f; }},
       {"variable out of its scope",
@@ -68,7 +76,8 @@ void build_wrong(const std::string& name) {
   const auto found = wrong.find(name);
   std::string names;
   for (const auto& [known, build] : wrong) names += (names.empty() ? "" : "; ") + known;
-  NEO_CHECK(found != wrong.end(), Model, "kernels", "the mistake must be known. Got '", name, "', expected one of ", names);
+  NEO_CHECK(found != wrong.end(), Model, "kernels", "the mistake must be known. Got '", name, "', expected one of ",
+            names);
   found->second();
   b.finish();
 }

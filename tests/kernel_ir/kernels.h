@@ -24,7 +24,8 @@ Kernel histogram();
 using Table = std::map<std::string, Kernel>;
 const Table& all();
 
-// Throws what the verifier says of a kernel that is wrong in the way named; for a name that it does not know, lists them.
+// Throws what the verifier says of a kernel that is wrong in the way named; for a name that it does not know, lists
+// them.
 void build_wrong(const std::string& name);
 
 }  // namespace neo::kernel::examples

@@ -2,17 +2,17 @@
 
 import importlib.util
 import subprocess
+from pathlib import Path
 
 import numpy as np
 from neo import _native
 
 
 def _load():
-    """The extension with the kernels, which a build of the checkout leaves beside neo's own or in the build's folder."""
+    """The extension with the kernels, which lies beside neo's own, or in the folder where ./test builds."""
     found = sorted(_native.library_path().resolve().parent.glob("_kernels*"))
     if not found:
-        root = __import__("pathlib").Path(__file__).resolve().parents[2]
-        found = sorted(root.glob("build/*/_kernels*.so"))
+        found = sorted(Path(__file__).resolve().parents[2].glob("build/venv/_kernels*.so"))
     spec = importlib.util.spec_from_file_location("_kernels", found[0])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -61,7 +61,15 @@ def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability):
         (tmp_path / f"kernel{i}.cu").write_text(text)
     main = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(parts)))
     (tmp_path / "all.cu").write_text(main)
-    command = [nvcc, "-cubin", "-std=c++17", f"-arch=sm_{capability}", "-o", tmp_path / "all.cubin", tmp_path / "all.cu"]
+    command = [
+        nvcc,
+        "-cubin",
+        "-std=c++17",
+        f"-arch=sm_{capability}",
+        "-o",
+        tmp_path / "all.cubin",
+        tmp_path / "all.cu",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     code = (tmp_path / "all.cubin").read_bytes()

@@ -60,7 +60,8 @@ Kernel scan_blocks() {
   const Array flags_out = b.output("flags", DType::Int32, ceildiv(n, kBlock));
   const Expr block = b.group(0, "block", ceildiv(n, kBlock));
   const Expr thread = b.local(0, "thread", kThreads);
-  const Array flags = b.shared("group_flags", DType::Int32, kThreads), sums = b.shared("group_sums", DType::Float32, kThreads);
+  const Array flags = b.shared("group_flags", DType::Int32, kThreads),
+              sums = b.shared("group_sums", DType::Float32, kThreads);
   const Expr first = b.let("first", block * kBlock + thread * kEach);
   const Array flag = b.registers("f", kInt, 1), sum = b.registers("s", kFloat, 1);
   flag[0] = 0;
@@ -92,15 +93,18 @@ Kernel scan_totals() {
   const Expr blocks = b.size("blocks", 1, kMany);
   const Array totals = b.inout("totals", DType::Float32, blocks), starts = b.inout("flags", DType::Int32, blocks);
   const Expr thread = b.local(0, "thread", kThreads);
-  const Array flags = b.shared("group_flags", DType::Int32, kThreads), sums = b.shared("group_sums", DType::Float32, kThreads);
+  const Array flags = b.shared("group_flags", DType::Int32, kThreads),
+              sums = b.shared("group_sums", DType::Float32, kThreads);
   const Expr each = b.let("each", ceildiv(blocks, kThreads));
-  const Expr first = b.let("first", min(thread * each, blocks)), last = b.let("last", min(thread * each + each, blocks));
+  const Expr first = b.let("first", min(thread * each, blocks)),
+             last = b.let("last", min(thread * each + each, blocks));
   const Array flag = b.registers("f", kInt, 1), sum = b.registers("s", kFloat, 1);
   flag[0] = 0;
   sum[0] = 0.0f;
   const auto step = [&](const Expr& i) {
     const Expr start = b.let("start", starts[i]), total = b.let("total", totals[i]);
-    b.when(start != 0, [&] { sum[0] = total; }, [&] { sum[0] = sum[0] + total; });
+    b.when(
+        start != 0, [&] { sum[0] = total; }, [&] { sum[0] = sum[0] + total; });
     flag[0] = flag[0] | start;
   };
   b.loop("i", first, last, [&](Expr i) { step(i); });
@@ -129,9 +133,7 @@ Kernel scan_add() {
   b.barrier();
   b.loop("i", 0, kEach, [&](Expr i) {
     const Expr at = i * kThreads + thread;
-    b.when(first + at < n, [&] {
-      b.when(starts[first + at] != 0, [&] { starting.atomic(AtomicOp::Min, 0, at); });
-    });
+    b.when(first + at < n, [&] { b.when(starts[first + at] != 0, [&] { starting.atomic(AtomicOp::Min, 0, at); }); });
   });
   b.barrier();
   b.loop("i", 0, kEach, [&](Expr i) {
@@ -151,7 +153,8 @@ Kernel sort_blocks() {
   const Array keys_out = b.output("keys", DType::UInt32, n), order_out = b.output("order", DType::Int32, n);
   const Expr block = b.group(0, "block", ceildiv(n, kSorted));
   const Expr thread = b.local(0, "thread", kPairs);
-  const Array keys = b.shared("group_keys", DType::UInt32, kSorted), order = b.shared("group_order", DType::Int32, kSorted);
+  const Array keys = b.shared("group_keys", DType::UInt32, kSorted),
+              order = b.shared("group_order", DType::Int32, kSorted);
   const Expr first = b.let("first", block * kSorted);
   b.unroll("i", 2, [&](Expr i) {
     const Expr at = thread + i * kPairs;
@@ -163,8 +166,8 @@ Kernel sort_blocks() {
   b.loop("stage", 1, 9, [&](Expr stage) {  // runs of 2^stage
     b.loop("back", 0, stage, [&](Expr back) {
       const Expr distance = b.let("distance", Expr(1) << (stage - 1 - back));
-      const Expr low = b.let("low", min(max(thread / max(distance, 1) * (distance * 2) + thread % max(distance, 1), 0),
-                                        kSorted - 1));
+      const Expr low = b.let(
+          "low", min(max(thread / max(distance, 1) * (distance * 2) + thread % max(distance, 1), 0), kSorted - 1));
       const Expr high = b.let("high", min(max(low + distance, 0), kSorted - 1));
       const Expr falling = b.let("falling", (low & (Expr(1) << stage)) != 0);
       const Expr a = b.let("a", keys[low]), c = b.let("c", keys[high]);
@@ -211,7 +214,8 @@ Kernel sort_merge() {
       const Expr middle = b.let("middle", (low[0] + high[0]) >> 1);
       b.when(low[0] < high[0] && middle >= 0 && middle < n, [&] {
         const Expr other = b.let("other", keys[middle]);
-        b.when(other < key || (other == key && !left), [&] { low[0] = middle + 1; }, [&] { high[0] = middle; });
+        b.when(
+            other < key || (other == key && !left), [&] { low[0] = middle + 1; }, [&] { high[0] = middle; });
       });
     });
     const Expr place = b.let("place", pair * run + (i % run) + (low[0] - begin));
@@ -225,14 +229,16 @@ Kernel sort_merge() {
 
 Kernel gather_rows() {
   Builder b("gather_rows");
-  const Expr rows = b.size("rows", 1, 1 << 14), width = b.size("width", 1, 1 << 10), count = b.size("count", 1, 1 << 14);
+  const Expr rows = b.size("rows", 1, 1 << 14), width = b.size("width", 1, 1 << 10),
+             count = b.size("count", 1, 1 << 14);
   const Array x = b.input("x", DType::Float32, rows * width), index = b.input("index", DType::Int32, count);
   const Array y = b.output("y", DType::Float32, count * width);
   const Expr i = b.group(1, "i", count), j = b.group(0, "gx", ceildiv(width, 32)) * 32 + b.local(0, "lx", 32);
   b.when(j < width, [&] {
     const Expr wanted = b.let("wanted", index[i]);
     const Expr at = b.let("at", select(wanted < 0, wanted + rows, wanted));
-    b.when(at >= 0 && at < rows, [&] { y[i * width + j] = x[at * width + j]; }, [&] { y[i * width + j] = 0.0f; });
+    b.when(
+        at >= 0 && at < rows, [&] { y[i * width + j] = x[at * width + j]; }, [&] { y[i * width + j] = 0.0f; });
   });
   return b.finish();
 }

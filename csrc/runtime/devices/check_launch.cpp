@@ -43,12 +43,12 @@ int64_t error_line(const std::string& log) {
 }  // namespace
 
 void check_program(const DeviceInfo& info, std::string_view where, const ProgramSource& source) {
-  NEO_CHECK(!source.needs_float16 || info.has_float16, Unsupported, where,
-            "the device must compute in float16. Got ", info.name, ", which does not");
-  NEO_CHECK(!source.needs_float64 || info.has_float64, Unsupported, where,
-            "the device must compute in float64. Got ", info.name, ", which does not");
-  NEO_CHECK(!source.needs_subgroups || info.has_subgroups, Unsupported, where,
-            "the device must have subgroups. Got ", info.name, ", which has none");
+  NEO_CHECK(!source.needs_float16 || info.has_float16, Unsupported, where, "the device must compute in float16. Got ",
+            info.name, ", which does not");
+  NEO_CHECK(!source.needs_float64 || info.has_float64, Unsupported, where, "the device must compute in float64. Got ",
+            info.name, ", which does not");
+  NEO_CHECK(!source.needs_subgroups || info.has_subgroups, Unsupported, where, "the device must have subgroups. Got ",
+            info.name, ", which has none");
 }
 
 void check_launch(const DeviceInfo& info, std::string_view where, const Launch& launch) {

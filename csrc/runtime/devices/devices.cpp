@@ -55,8 +55,8 @@ std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) 
     if (lower(text).find(lower(wanted)) != std::string::npos) return device;
     names += (names.empty() ? "" : ", ") + text;
   }
-  fail(ErrorKind::Resource, name(kind), str("a device of that name must be there. Got '", wanted, "', expected one of ",
-                                            names));
+  fail(ErrorKind::Resource, name(kind),
+       str("a device of that name must be there. Got '", wanted, "', expected one of ", names));
 }
 
 std::vector<FoundDevices> find_devices() {

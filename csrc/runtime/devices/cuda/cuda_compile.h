@@ -4,8 +4,8 @@
 
 namespace neo {
 
-// CUDA C++ to machine code for a compute capability (87 is 8.7), by NVRTC, which needs no GPU. Without NVRTC: a Resource
-// error. What the compiler says is in the error, with the line.
+// CUDA C++ to machine code for a compute capability (87 is 8.7), by NVRTC, which needs no GPU. Without NVRTC: a
+// Resource error. What the compiler says is in the error, with the line.
 std::string compile_cuda(const std::string& text, int capability);
 
 }  // namespace neo

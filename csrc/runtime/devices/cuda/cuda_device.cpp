@@ -39,8 +39,8 @@ class CudaBuffer final : public DeviceBuffer {
   }
   int64_t bytes() const override { return bytes_; }
   cuda::Pointer at(int64_t offset, int64_t bytes) const {
-    NEO_ASSERT(offset >= 0 && offset <= bytes_ && bytes <= bytes_ - offset, "Got ", offset, " and ", bytes, " bytes of ",
-               bytes_);
+    NEO_ASSERT(offset >= 0 && offset <= bytes_ && bytes <= bytes_ - offset, "Got ", offset, " and ", bytes,
+               " bytes of ", bytes_);
     return pointer_ + static_cast<uint64_t>(offset);
   }
   std::byte* host() const { return host_; }
@@ -54,7 +54,8 @@ class CudaBuffer final : public DeviceBuffer {
 
 class CudaProgram final : public DeviceProgram {
  public:
-  CudaProgram(std::shared_ptr<const Shared> device, cuda::Module module) : device_(std::move(device)), module_(module) {}
+  CudaProgram(std::shared_ptr<const Shared> device, cuda::Module module)
+      : device_(std::move(device)), module_(module) {}
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
   ~CudaProgram() override {
@@ -125,14 +126,17 @@ class CudaQueue final : public DeviceQueue {
     const auto& buffer = static_cast<const CudaBuffer&>(from);
     const cuda::Pointer place = buffer.at(offset, static_cast<int64_t>(to.size()));
     const bool shared = buffer.host() != nullptr && to.data() == buffer.host() + offset;
-    if (!to.empty() && !shared) check(api().memcpy_dtoh(to.data(), place, to.size(), stream_), "give data back", name());
+    if (!to.empty() && !shared)
+      check(api().memcpy_dtoh(to.data(), place, to.size(), stream_), "give data back", name());
     finish();
   }
-  void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset, int64_t bytes) override {
+  void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset,
+            int64_t bytes) override {
     device_->enter();
     if (bytes == 0) return;
     check(api().memcpy_dtod(static_cast<const CudaBuffer&>(to).at(to_offset, bytes),
-                            static_cast<const CudaBuffer&>(from).at(from_offset, bytes), static_cast<size_t>(bytes), stream_),
+                            static_cast<const CudaBuffer&>(from).at(from_offset, bytes), static_cast<size_t>(bytes),
+                            stream_),
           "copy", name());
   }
 
@@ -327,8 +331,8 @@ std::vector<std::shared_ptr<Device>> open_all() {
   const int code = api().init(0);
   int count = 0;
   if (code == cuda::kSuccess) check(api().device_get_count(&count), "be listed", "the CUDA driver");
-  NEO_CHECK((code == cuda::kSuccess && count > 0) || (code != cuda::kSuccess && code != cuda::kNoDevice), Resource, "cuda",
-            "there must be an NVIDIA GPU. Got a driver without one");
+  NEO_CHECK((code == cuda::kSuccess && count > 0) || (code != cuda::kSuccess && code != cuda::kNoDevice), Resource,
+            "cuda", "there must be an NVIDIA GPU. Got a driver without one");
   check(code, "start", "the CUDA driver");
   std::vector<std::shared_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {

@@ -38,7 +38,9 @@ class NullQueue final : public DeviceQueue {
  public:
   explicit NullQueue(std::shared_ptr<Log> log) : log_(std::move(log)) {}
 
-  void write(DeviceBuffer&, int64_t, std::span<const std::byte> from) override { log_->add(str("write ", from.size())); }
+  void write(DeviceBuffer&, int64_t, std::span<const std::byte> from) override {
+    log_->add(str("write ", from.size()));
+  }
   void read(const DeviceBuffer&, int64_t, std::span<std::byte> to) override {
     std::memset(to.data(), 0, to.size());
     log_->add(str("read ", to.size()));

@@ -86,7 +86,8 @@ class OpenClQueue final : public DeviceQueue {
  public:
   OpenClQueue(std::shared_ptr<const Shared> device, bool measures) : device_(std::move(device)), measures_(measures) {
     int32_t code = 0;
-    queue_ = api().create_command_queue(device_->context, device_->id, measures ? opencl::kQueueProfilingEnable : 0, &code);
+    queue_ =
+        api().create_command_queue(device_->context, device_->id, measures ? opencl::kQueueProfilingEnable : 0, &code);
     check(code, "open a queue", name());
   }
   OpenClQueue(const OpenClQueue&) = delete;
@@ -118,7 +119,8 @@ class OpenClQueue final : public DeviceQueue {
           "give data back", name());
   }
 
-  void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset, int64_t bytes) override {
+  void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset,
+            int64_t bytes) override {
     const auto& source = static_cast<const OpenClBuffer&>(from);
     const auto& destination = static_cast<const OpenClBuffer&>(to);
     in_range(source, from_offset, static_cast<size_t>(bytes));
@@ -186,8 +188,8 @@ class OpenClQueue final : public DeviceQueue {
   const std::string& name() const { return device_->info.name; }
 
   static void in_range(const OpenClBuffer& buffer, int64_t offset, size_t bytes) {
-    NEO_ASSERT(offset >= 0 && offset <= buffer.bytes() && static_cast<int64_t>(bytes) <= buffer.bytes() - offset, "Got ",
-               offset, " and ", bytes, " bytes of ", buffer.bytes());
+    NEO_ASSERT(offset >= 0 && offset <= buffer.bytes() && static_cast<int64_t>(bytes) <= buffer.bytes() - offset,
+               "Got ", offset, " and ", bytes, " bytes of ", buffer.bytes());
   }
 
   // Makes writes to shared memory seen on the other side.
@@ -303,7 +305,8 @@ class OpenClDevice final : public Device {
 
   void keep(const std::string& key, opencl::Program program) {
     size_t size = 0;
-    if (api().get_program_info(program, opencl::kProgramBinarySizes, sizeof size, &size, nullptr) != 0 || size == 0) return;
+    if (api().get_program_info(program, opencl::kProgramBinarySizes, sizeof size, &size, nullptr) != 0 || size == 0)
+      return;
     std::string binary(size, '\0');
     char* data = binary.data();
     if (api().get_program_info(program, opencl::kProgramBinaries, sizeof data, &data, nullptr) != 0) return;
@@ -401,8 +404,8 @@ std::vector<std::shared_ptr<Device>> open_all() {
       devices.push_back(std::make_shared<OpenClDevice>(std::move(shared)));
     }
   }
-  NEO_CHECK(!devices.empty(), Resource, "opencl",
-            "there must be a device of OpenCL 1.2 or later with a compiler. Got ", refused.empty() ? "none" : refused, hint);
+  NEO_CHECK(!devices.empty(), Resource, "opencl", "there must be a device of OpenCL 1.2 or later with a compiler. Got ",
+            refused.empty() ? "none" : refused, hint);
   return devices;
 }
 
