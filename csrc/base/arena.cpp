@@ -1,24 +1,18 @@
 #include "base/arena.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
 
 #include "base/check.h"
+#include "base/quota.h"
 
 namespace neo {
 namespace {
 
 // Blocks of at least this size are laid out for huge pages, which saves most of their page faults.
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
-
-// The system grants more than it has and kills whoever touches it, so what cannot fit is refused here.
-int64_t machine_bytes() {
-  static const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return bytes;
-}
 
 }  // namespace
 
@@ -51,7 +45,10 @@ void Arena::reserve(int64_t bytes) {
   const int64_t rounded = align_bytes(bytes, alignment);
   NEO_CHECK(rounded <= machine_bytes(), Memory, "memory", "intermediate values must fit this machine. Got ", rounded,
             " bytes, expected at most ", machine_bytes());
+  const auto& quota = current_quota();
+  if (quota) quota->take(rounded);
   void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
+  if (!block && quota) quota->give(rounded);
   NEO_CHECK(block != nullptr, Memory, "memory", "the system must have memory for intermediate values. Got none for ",
             rounded, " bytes, expected a block");
   if (alignment == kHugePageBytes) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
@@ -60,6 +57,7 @@ void Arena::reserve(int64_t bytes) {
 }
 
 void Arena::release() noexcept {
+  if (const auto& quota = current_quota()) quota->give(capacity_bytes_);
   std::free(data_);
   data_ = nullptr;
   capacity_bytes_ = 0;

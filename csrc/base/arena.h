@@ -8,7 +8,8 @@
 
 namespace neo {
 
-// One block of memory, aligned for any vector, that grows on demand and is given back as a whole.
+// One block of memory, aligned for any vector, that grows on demand and is given back as a whole. It counts for the
+// quota of the thread that makes it grow or gives it back.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;

@@ -1,5 +1,6 @@
 #include "base/isa.h"
 #include "base/knobs.h"
+#include "base/quota.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "routines/limits.h"
@@ -7,8 +8,32 @@
 #include "runtime/thread_pool.h"
 
 namespace neo::python {
+namespace {
+
+// A quota as a context of Python's, on the thread that enters it.
+class QuotaContext {
+ public:
+  QuotaContext(double seconds, int64_t bytes) : seconds_(seconds), bytes_(bytes) {}
+  void enter() { scope_ = std::make_unique<QuotaScope>(std::make_shared<Quota>(seconds_, bytes_)); }
+  void exit() { scope_.reset(); }
+
+ private:
+  double seconds_;
+  int64_t bytes_;
+  std::unique_ptr<QuotaScope> scope_;
+};
+
+}  // namespace
 
 void bind_info(py::module_& m) {
+  py::class_<QuotaContext>(m, "Quota", "What this thread may take inside a with statement, the time from its start on.")
+      .def(py::init<double, int64_t>(), py::arg("seconds"), py::arg("bytes"))
+      .def("__enter__", &QuotaContext::enter)
+      .def("__exit__", [](QuotaContext& quota, const py::args&) { quota.exit(); });
+  m.def(
+      "check_time", [](const std::string& where) { check_time(where); }, py::arg("where"),
+      "Raises TimeLimitError once the time of this thread's quota is up.");
+  m.def("machine_bytes", &machine_bytes);
   m.def("default_threads", &default_threads);
   m.def("host_isa", [] { return std::string(isa_name(host_isa())); });
   m.def("host_tiers", [] {

@@ -114,6 +114,7 @@ void bind_module(py::module_& m) {
       .def_property_readonly("estimate_us", [](const Module& module) { return module.plan().estimate_us; })
       .def_property_readonly("kept_bytes", &Module::kept_bytes)
       .def_property_readonly("binding_count", &Module::binding_count)
+      .def("limit_memory", &Module::limit_memory, py::arg("bytes"))
       .def_property_readonly("steps",
                              [](const Module& module) {
                                py::list steps;

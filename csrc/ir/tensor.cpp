@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/quota.h"
 
 namespace neo {
 namespace {
@@ -32,14 +33,19 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
   int64_t bytes = 0;
   NEO_CHECK(!__builtin_mul_overflow(count, item_bytes(dtype), &bytes), Shape, "tensor",
             "the bytes of a tensor must fit in 64 bits. Got ", count, " elements of ", name(dtype));
+  NEO_CHECK(bytes <= machine_bytes(), Memory, "tensor", "a tensor must fit this machine. Got ", bytes,
+            " bytes, expected at most ", machine_bytes());
+  const std::shared_ptr<Quota> quota = current_quota();
+  if (quota) quota->take(bytes);
   void* memory = aligned_memory(static_cast<size_t>(bytes));
+  if (!memory && quota) quota->give(bytes);
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
-  if (dtype != DType::String) return {memory, std::free};
-  auto* strings = static_cast<std::string*>(memory);
-  std::uninitialized_value_construct_n(strings, count);
-  return {memory, [count](void* p) {
-            std::destroy_n(static_cast<std::string*>(p), count);
+  if (dtype != DType::String && !quota) return {memory, std::free};
+  if (dtype == DType::String) std::uninitialized_value_construct_n(static_cast<std::string*>(memory), count);
+  return {memory, [=](void* p) {
+            if (dtype == DType::String) std::destroy_n(static_cast<std::string*>(p), count);
             std::free(p);
+            if (quota) quota->give(bytes);
           }};
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/quota.h"
 
 namespace neo {
 namespace {
@@ -115,6 +116,7 @@ class Builder {
   void add_choices(const Graph& graph) {
     const Graph::Users users = graph.users();
     for (const auto& node : graph.nodes()) {
+      check_time("select");
       SelectionProblem::NodeVariable& variable = at(*node);
       if (!node->bodies.empty()) {
         variable.choices.push_back({});
@@ -278,7 +280,10 @@ class Builder {
     for (const Value* output : graph.outputs) {
       if (output && !output->is_constant() && readers.try_emplace(output).second) order.push_back(output);
     }
-    for (const Value* value : order) add_value(*value, readers[value], graph.is_output(value), trips);
+    for (const Value* value : order) {
+      check_time("select");
+      add_value(*value, readers[value], graph.is_output(value), trips);
+    }
   }
 
   // The time of a conversion, entered into the problem the first time it is asked for.

@@ -45,6 +45,7 @@ Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe
 std::unique_ptr<Module> Module::with_threads(int threads, bool oversubscribe) const {
   auto other = std::make_unique<Module>(plan_, threads, oversubscribe);
   other->bindings_ = bindings_;
+  other->memory_limit_ = memory_limit_;
   return other;
 }
 
@@ -77,6 +78,10 @@ int64_t Module::kept_bytes() const {
 std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const CallOptions& options) {
   // A run that was cancelled or threw is not used again.
   std::shared_ptr<Run> run = take_run();
+  const bool limited = memory_limit_ != Quota::kNoLimit;
+  const double forever = std::numeric_limits<double>::infinity();
+  const QuotaScope scope(limited ? std::make_shared<Quota>(forever, memory_limit_, run->arena_bytes())
+                                 : current_quota());
   run->set_trace(options.trace);
   run->set_observer(options.observer);
   const auto running = std::make_shared<RunningCall>(run.get());

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/quota.h"
 #include "exec/run.h"
 #include "runtime/recording_team.h"
 
@@ -29,7 +30,10 @@ class Module {
   };
   std::vector<HostValue> call(std::span<const HostValue> inputs, const CallOptions& options);
 
-  // The same plan and bindings on another number of threads.
+  // Bytes that tensors and intermediate values of one call may take; before the first call.
+  void limit_memory(int64_t bytes) { memory_limit_ = bytes; }
+
+  // The same plan, bindings and limit on another number of threads.
   std::unique_ptr<Module> with_threads(int threads, bool oversubscribe) const;
 
   // Memory that idle runs keep for the next call.
@@ -44,6 +48,7 @@ class Module {
   std::shared_ptr<BindingCache> bindings_;
   int threads_;
   bool oversubscribe_;
+  int64_t memory_limit_ = Quota::kNoLimit;
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Run>> idle_;
 };

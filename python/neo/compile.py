@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neo import _native
-from neo.errors import DTypeError, ModelError, UnsupportedError
+from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError, UnsupportedError
+from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
 from neo.select import Problem, Resource, solve
@@ -34,6 +35,7 @@ def compile(  # noqa: A001  (the name users expect)
     memory: int | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
     shapes: Mapping[str, int | tuple[int, int]] | None = None,
+    limits: Limits | None = None,
 ) -> Module:
     """Compile a model for a machine.
 
@@ -62,6 +64,9 @@ def compile(  # noqa: A001  (the name users expect)
         ``{"conv*": "cpu:float32/direct*"}``.
     shapes : mapping of str to int or (int, int), optional
         Symbols of the model to a size, or to the range it may take.
+    limits : Limits, optional
+        What compiling, and a call of the module, may take; for models that nobody has looked at
+        (docs/untrusted_onnx.md).
 
     Returns
     -------
@@ -75,6 +80,8 @@ def compile(  # noqa: A001  (the name users expect)
         The model or an argument is malformed.
     neo.ResourceError
         The database cannot be used.
+    neo.TimeLimitError, neo.OutOfMemoryError
+        A limit was reached.
     """
     if not isinstance(target, str):
         msg = f"[compile] target must be a name. Got {target!r}, expected a str"
@@ -98,24 +105,18 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] database must be a path. Got {type(database).__name__}, expected a str or a PathLike"
         raise DTypeError(msg)
 
+    if limits is None:
+        limits = Limits()
+    elif not isinstance(limits, Limits):
+        msg = f"[compile] limits must be neo.Limits. Got {type(limits).__name__}"
+        raise DTypeError(msg)
+
     from neo.frontend.onnx import read_model
-
-    graph, declared = read_model(model, shapes=shapes)
-    inputs = [_tensor(v) for v in graph.inputs]
-    outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
-    kinds = {v.name: v.kind for v in graph.inputs}
-    graph = _native.run_passes(graph)
-
-    problem = _build_problem(graph, target, threads, routines)
-    arrays = selection_arrays(problem, accuracy, memory)
 
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
         return problem.lower(list(choice), total_us, threads)
 
-    if budget is None and database is None:
-        solution = solve(arrays)
-        chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
-    else:
+    def tuned() -> Chosen:
         with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads)
@@ -137,7 +138,7 @@ def compile(  # noqa: A001  (the name users expect)
                 selected=None if any("{" in pin for pin in pins) else selected,
                 name=graph.name,
             )
-            chosen = choose(
+            return choose(
                 arrays,
                 selection_arrays(problem, accuracy, memory),
                 tuning,
@@ -148,6 +149,30 @@ def compile(  # noqa: A001  (the name users expect)
                 database=stored,
                 context=context,
             )
+
+    plain = budget is None and database is None
+    try:
+        with limits.quota():
+            graph, declared = read_model(model, shapes=shapes, limits=limits)
+            inputs = [_tensor(v) for v in graph.inputs]
+            outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
+            kinds = {v.name: v.kind for v in graph.inputs}
+            graph = _native.run_passes(graph)
+            problem = _build_problem(graph, target, threads, routines)
+            arrays = selection_arrays(problem, accuracy, memory)
+            if plain:
+                solution = solve(arrays)
+                chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
+        if not plain:
+            with limits.quota(timed=False):
+                chosen = tuned()
+    except MemoryError as error:
+        if isinstance(error, Error):
+            raise
+        msg = f"[compile] memory must be available. Got {error or 'none'}"
+        raise OutOfMemoryError(msg) from error
+    if limits.memory is not None:
+        chosen.native.limit_memory(limits.memory)
     depth = int(graph.reduction_length)
     made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
     return Module(*made, provenance=Provenance.of(model, graph.name))
