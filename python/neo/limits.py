@@ -37,7 +37,7 @@ class Limits:
     bytes: int = 1 << 36
     nodes: int = 250_000
     memory: int | None = None
-    seconds: float = 3600.0
+    seconds: float = 600.0
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -28,7 +28,7 @@ __all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "made_up_inputs"]
 
 compiler: Any = import_module("neo.compile")  # neo.compile is the function
 
-LIMITS = neo.Limits(bytes=1 << 24, nodes=20_000, memory=1 << 28, seconds=4.0)
+LIMITS = neo.Limits(bytes=1 << 24, nodes=2_000, memory=1 << 28, seconds=3.0)
 _RUN_SECONDS = 4.0
 _MOST_INPUT_BYTES = 1 << 24
 _MOST_GROWTH_KIB = 1 << 20
@@ -58,7 +58,7 @@ class Attempts:
             [s for s in seeds if s.name.startswith(kind)] for kind in ("built-", "node-", "real-") if seeds
         ]
         self._groups = [group for group in self._groups if group]
-        self._weights = [{"b": 35, "n": 58, "r": 7}[group[0].name[0]] for group in self._groups]
+        self._weights = [{"b": 37, "n": 61, "r": 2}[group[0].name[0]] for group in self._groups]
         self._small = [s.model for s in seeds if s.model.ByteSize() < 1 << 13]
         self._folder = folder
         self._stage = "file"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -60,8 +61,7 @@ def load_model(
             msg = f"[import] the model must be ONNX. Got {path.name}\nHint: convert it first; docs/formats.md says how."
             raise ModelError(msg)
         try:
-            if not path.is_file():  # a pipe or a device may never end
-                path.open("rb").close()
+            if stat.S_ISFIFO(mode := path.stat().st_mode) or stat.S_ISCHR(mode):  # may never end
                 msg = f"[import] the model file must be a plain file. Got {path}"
                 raise ResourceError(msg)
             with path.open("rb") as file:
@@ -69,6 +69,8 @@ def load_model(
                 split = None if whole else split_file(file)
                 raw = split.message if split else _read(file)
         except (OSError, ValueError) as error:
+            if isinstance(error, ResourceError):
+                raise
             reason = error.strerror if isinstance(error, OSError) else error
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
