@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace neo {
 
@@ -42,6 +43,27 @@ class QuotaScope {
 
  private:
   std::shared_ptr<Quota> before_;
+};
+
+// Bytes taken from this thread's quota until the end of the charge, for what grows one small piece at a time.
+class QuotaCharge {
+ public:
+  QuotaCharge() : quota_(current_quota()) {}
+  QuotaCharge(QuotaCharge&& other) noexcept
+      : quota_(std::move(other.quota_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  QuotaCharge& operator=(QuotaCharge&&) = delete;
+  ~QuotaCharge() {
+    if (quota_) quota_->give(bytes_);
+  }
+  void add(int64_t bytes) {
+    if (!quota_) return;
+    quota_->take(bytes);
+    bytes_ += bytes;
+  }
+
+ private:
+  std::shared_ptr<Quota> quota_;
+  int64_t bytes_ = 0;
 };
 
 // For loops that a model can make long: a Time error once the time of this thread's quota is up.

@@ -15,6 +15,8 @@ namespace neo {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// What a tensor takes beside its data, about: many small ones count too.
+constexpr int64_t kOverheadBytes = 256;
 constexpr size_t kHugePage = size_t{1} << 21;
 
 // Weights that stream through the cache miss the address cache page by page; large pages make that rare.
@@ -36,16 +38,17 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
   NEO_CHECK(bytes <= machine_bytes(), Memory, "tensor", "a tensor must fit this machine. Got ", bytes,
             " bytes, expected at most ", machine_bytes());
   const std::shared_ptr<Quota> quota = current_quota();
-  if (quota) quota->take(bytes);
+  const int64_t charged = bytes + kOverheadBytes;
+  if (quota) quota->take(charged);
   void* memory = aligned_memory(static_cast<size_t>(bytes));
-  if (!memory && quota) quota->give(bytes);
+  if (!memory && quota) quota->give(charged);
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
   if (dtype != DType::String && !quota) return {memory, std::free};
   if (dtype == DType::String) std::uninitialized_value_construct_n(static_cast<std::string*>(memory), count);
   return {memory, [=](void* p) {
             if (dtype == DType::String) std::destroy_n(static_cast<std::string*>(p), count);
             std::free(p);
-            if (quota) quota->give(bytes);
+            if (quota) quota->give(charged);
           }};
 }
 

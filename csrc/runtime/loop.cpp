@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/quota.h"
 #include "runtime/frame.h"
 
 namespace neo {
@@ -56,6 +57,9 @@ Tensor slice(const Tensor& tensor, int axis, int64_t i) {
   return out;
 }
 
+// What an element takes beside its data: itself, twice while a vector grows.
+constexpr int64_t kElementBytes = 256;
+
 // One output collected over the iterations.
 class Collector {
  public:
@@ -68,6 +72,7 @@ class Collector {
                 "Loop", "collected outputs must keep their shape. Got ", to_string(element.dims()), ", expected ",
                 to_string(elements_.front().dims()));
     }
+    charge_.add(kElementBytes);
     elements_.push_back(std::move(element));
   }
 
@@ -107,6 +112,7 @@ class Collector {
  private:
   LoopItem::Axis axis_;
   std::vector<Tensor> elements_;
+  QuotaCharge charge_;
 };
 
 bool as_bool(const HostValue& value) {

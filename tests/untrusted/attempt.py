@@ -178,8 +178,8 @@ def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed) -> dict[s
     inputs: dict[str, Any] = {}
     total = 0
     for t in module.inputs:
-        if t.dtype.startswith("optional"):
-            inputs[t.name] = None
+        if "optional" in t.dtype:
+            inputs[t.name] = [] if t.dtype.startswith("seq(") else None
             continue
         kind = t.dtype.removeprefix("seq(").split("[")[0].rstrip(")")
         shape = t.shape if t.shape is not None else (2, 3)[: rng.randint(0, 2)]
