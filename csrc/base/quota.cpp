@@ -30,8 +30,9 @@ Quota::Quota(double seconds, int64_t limit_bytes, int64_t held_bytes)
 }
 
 void Quota::check_time(std::string_view where) const {
-  NEO_CHECK(deadline_ns_ == kNoLimit || now_ns() <= deadline_ns_, Time, where, "compiling must end within its limit of ",
-            seconds_, " s. Got more\nHint: neo.Limits(seconds=...) sets the limit.");
+  NEO_CHECK(deadline_ns_ == kNoLimit || now_ns() <= deadline_ns_, Time, where,
+            "compiling must end within its limit of ", seconds_,
+            " s. Got more\nHint: neo.Limits(seconds=...) sets the limit.");
 }
 
 void Quota::take(int64_t bytes) {

@@ -49,8 +49,7 @@ class QuotaScope {
 class QuotaCharge {
  public:
   QuotaCharge() : quota_(current_quota()) {}
-  QuotaCharge(QuotaCharge&& other) noexcept
-      : quota_(std::move(other.quota_)), bytes_(std::exchange(other.bytes_, 0)) {}
+  QuotaCharge(QuotaCharge&& other) noexcept : quota_(std::move(other.quota_)), bytes_(std::exchange(other.bytes_, 0)) {}
   QuotaCharge& operator=(QuotaCharge&&) = delete;
   ~QuotaCharge() {
     if (quota_) quota_->give(bytes_);

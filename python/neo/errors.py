@@ -5,7 +5,6 @@ neo has a bug. Each also derives from the built-in class one would expect. Messa
 ``[op] rule. Got <values>, expected <values> - at <place>``, with a ``Hint:`` line where there is one (docs/errors.md).
 """
 
-
 _MOST_TEXT = 2000
 
 

@@ -29,7 +29,6 @@ __all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "made_up_inputs"]
 compiler: Any = import_module("neo.compile")  # neo.compile is the function
 
 LIMITS = neo.Limits(bytes=1 << 24, nodes=2_000, memory=1 << 28, seconds=3.0)
-_RUN_SECONDS = 4.0
 _MOST_INPUT_BYTES = 1 << 24
 _MOST_GROWTH_KIB = 1 << 20
 _MOST_TEXT = 4000
@@ -53,10 +52,9 @@ class _TimeIsUp(Exception):  # noqa: N818  (not an error: the caller's own end o
 class Attempts:
     """Makes damaged models from seeds and tries them, in a folder of its own."""
 
-    def __init__(self, seeds: Sequence[Seed], folder: Path) -> None:
-        self._groups = [
-            [s for s in seeds if s.name.startswith(kind)] for kind in ("built-", "node-", "real-") if seeds
-        ]
+    def __init__(self, seeds: Sequence[Seed], folder: Path, call_seconds: float = 4.0) -> None:
+        self._call_seconds = call_seconds
+        self._groups = [[s for s in seeds if s.name.startswith(kind)] for kind in ("built-", "node-", "real-") if seeds]
         self._groups = [group for group in self._groups if group]
         self._weights = [{"b": 37, "n": 61, "r": 2}[group[0].name[0]] for group in self._groups]
         self._small = [s.model for s in seeds if s.model.ByteSize() < 1 << 13]
@@ -97,7 +95,7 @@ class Attempts:
                 if inputs is None:
                     result = "inputs too large"
                 else:
-                    with _stopped_after(_RUN_SECONDS):
+                    with _stopped_after(self._call_seconds):
                         module.run(inputs)
             if inputs is not None:
                 self._stage = "ran"
@@ -230,5 +228,3 @@ def _stopped_after(seconds: float) -> Iterator[None]:
 
 def _peak_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-

@@ -25,6 +25,7 @@ from tests.untrusted.seeds import load_seeds, save_seeds
 
 __all__ = ["main"]
 
+_ROOT = Path(__file__).parents[2]
 _CHUNK = 250
 _MOST_PER_PROCESS = 5000
 _HANG_SECONDS = 40.0
@@ -49,7 +50,7 @@ class _Worker:
         command = [sys.executable, "-m", "tests.untrusted.campaign", "--worker", str(self.folder), "--work", str(work)]
         self.now.write_text("")
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr.open("w"), text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr.open("w"), text=True, cwd=_ROOT
         )
         os.set_blocking(self.process.stdout.fileno(), False)
         self.range, self.done = None, 0
@@ -94,12 +95,15 @@ def _work(folder: Path, work: Path) -> None:
 
     attempts = Attempts(load_seeds(work / "seeds.zip"), folder)
     now = os.open(folder / "now", os.O_WRONLY | os.O_CREAT)
+    crash = os.environ.get("NEO_CAMPAIGN_CRASH")  # for the test of this runner
     with (folder / "log.jsonl").open("a", buffering=1 << 14) as log:
         for line in sys.stdin:
             first, last = map(int, line.split())
             for number in range(first, last):
                 os.pwrite(now, b"%-20d" % number, 0)
                 log.flush()
+                if str(number) == crash:
+                    os.abort()
                 log.write(json.dumps(attempts.run(number)) + "\n")
             os.pwrite(now, b" " * 20, 0)
             log.flush()
@@ -241,6 +245,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--show", type=int, metavar="N", help="write the model of a number and try it here")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    given.work = given.work.resolve()
     given.work.mkdir(parents=True, exist_ok=True)
     if given.worker:
         _work(given.worker, given.work)

@@ -23,12 +23,65 @@ _FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-30, 1e30, 3.4e38, float("inf"), fl
 _STRINGS = ("", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "linear", "cubic", "nearest", "constant", "edge", "wrap")
 _STRINGS += ("reflect", "floor", "ceil", "DCR", "CRD", "LR", "RL", "TB", "none", "add", "mul", "max", "min", "tanh")
 _STRINGS += ("asymmetric", "align_corners", "tf_crop_and_resize", "bidirectional", "reverse", "mean", "sum", "border")
-_EQUATIONS = ("ij,jk->ik", "...ii->...i", "i,j,k,l,m,n,o,p->", "ij->ji->", "->", ",", "a" * 60 + "->a", "...,...->...", "ii")
+_EQUATIONS = (
+    "ij,jk->ik",
+    "...ii->...i",
+    "i,j,k,l,m,n,o,p->",
+    "ij->ji->",
+    "->",
+    ",",
+    "a" * 60 + "->a",
+    "...,...->...",
+    "ii",
+)
 _EQUATIONS += ("i.j->k", "ab,bc,cd,de,ef->af", "A,a->Aa", "..->", "ij,,->", "i->ii", "ab...->...ba", "\0,\xff")
-_PATTERNS = ("(a+)+$", "(a|a)*b", "((((((((a{1000}){1000}){1000}))))))", "[", "(", "a{99999999}", "\\", "(?=a)", ".*.*.*.*x")
-_NAMES = ("", "x", "é", "名", "a\nb", "a\0b", "../x", "x" * 300, "%s%n", "[]", "n,m", "N*M+1", "\u202e", "floordiv", "'\"")
-_LOCATIONS = (EXTERNAL_FILE, EXTERNAL_FILE, EXTERNAL_FILE, "../" + EXTERNAL_FILE, "/etc/passwd", "/dev/zero", "..\\x", "")
-_LOCATIONS += (".", "a\0b", "./" + EXTERNAL_FILE, "sub/../" + EXTERNAL_FILE, "file:///etc/passwd", "x" * 5000, "/proc/self/mem")
+_PATTERNS = (
+    "(a+)+$",
+    "(a|a)*b",
+    "((((((((a{1000}){1000}){1000}))))))",
+    "[",
+    "(",
+    "a{99999999}",
+    "\\",
+    "(?=a)",
+    ".*.*.*.*x",
+)
+_NAMES = (
+    "",
+    "x",
+    "é",
+    "名",
+    "a\nb",
+    "a\0b",
+    "../x",
+    "x" * 300,
+    "%s%n",
+    "[]",
+    "n,m",
+    "N*M+1",
+    "\u202e",
+    "floordiv",
+    "'\"",
+)
+_LOCATIONS = (
+    EXTERNAL_FILE,
+    EXTERNAL_FILE,
+    EXTERNAL_FILE,
+    "../" + EXTERNAL_FILE,
+    "/etc/passwd",
+    "/dev/zero",
+    "..\\x",
+    "",
+)
+_LOCATIONS += (
+    ".",
+    "a\0b",
+    "./" + EXTERNAL_FILE,
+    "sub/../" + EXTERNAL_FILE,
+    "file:///etc/passwd",
+    "x" * 5000,
+    "/proc/self/mem",
+)
 _NEWEST = max(version for version in range(1, 100) if version <= onnx.defs.onnx_opset_version())
 
 
@@ -53,7 +106,15 @@ def damage(rng: random.Random, model: onnx.ModelProto, others: Sequence[onnx.Mod
         name, change = rng.choices(_DAMAGES, _WEIGHTS)[0]
         try:
             changed = change(rng, model, others)
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError, DecodeError, onnx.defs.SchemaError):  # the damage does not fit this model
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            DecodeError,
+            onnx.defs.SchemaError,
+        ):  # the damage does not fit this model
             changed = False
         if changed:
             done.append(name)
@@ -122,16 +183,20 @@ def _random_array(rng: random.Random, dims: Sequence[int], kind: int) -> np.ndar
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     count = int(np.prod(dims))
     if kind == TensorProto.STRING:
-        return np.array([rng.choice(("a", "b c", "", "é", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")) for _ in range(count)], object).reshape(dims)
+        return np.array(
+            [rng.choice(("a", "b c", "", "é", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")) for _ in range(count)], object
+        ).reshape(dims)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return np.array([min(max(hostile_int(rng), info.min), info.max) for _ in range(count)], dtype).reshape(dims)
     if dtype.kind == "b":
         return np.array([rng.random() < 0.5 for _ in range(count)], bool).reshape(dims)
     with np.errstate(all="ignore"):
-        return np.array(
-            [rng.choice(_FLOATS) if rng.random() < 0.3 else rng.gauss(0, 1) for _ in range(count)]
-        ).astype(dtype).reshape(dims)
+        return (
+            np.array([rng.choice(_FLOATS) if rng.random() < 0.3 else rng.gauss(0, 1) for _ in range(count)])
+            .astype(dtype)
+            .reshape(dims)
+        )
 
 
 def _add_constant(model: onnx.ModelProto, array: np.ndarray, rng: random.Random) -> str:
@@ -249,7 +314,20 @@ def _tensor_data(rng: random.Random, model: onnx.ModelProto, _: Sequence[onnx.Mo
         tensor.segment.begin = hostile_int(rng)
     else:
         array = numpy_helper.to_array(tensor)
-        other = rng.choice((TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.INT4, TensorProto.FLOAT8E4M3FN))
+        other = rng.choice(
+            (
+                TensorProto.FLOAT,
+                TensorProto.INT64,
+                TensorProto.INT32,
+                TensorProto.UINT8,
+                TensorProto.FLOAT16,
+                TensorProto.BFLOAT16,
+                TensorProto.BOOL,
+                TensorProto.DOUBLE,
+                TensorProto.INT4,
+                TensorProto.FLOAT8E4M3FN,
+            )
+        )
         with np.errstate(all="ignore"):
             tensor.CopyFrom(numpy_helper.from_array(array.astype(helper.tensor_dtype_to_np_dtype(other)), tensor.name))
     return True
@@ -262,7 +340,9 @@ def _external(rng: random.Random, model: onnx.ModelProto, _: Sequence[onnx.Model
     tensor.data_location = TensorProto.EXTERNAL
     facts = {"location": rng.choice(_LOCATIONS)}
     if rng.random() < 0.7:
-        facts["offset"] = str(rng.choice((0, 0, 64, EXTERNAL_FILE_BYTES - size, EXTERNAL_FILE_BYTES - size + 1, hostile_int(rng))))
+        facts["offset"] = str(
+            rng.choice((0, 0, 64, EXTERNAL_FILE_BYTES - size, EXTERNAL_FILE_BYTES - size + 1, hostile_int(rng)))
+        )
     if rng.random() < 0.7:
         facts["length"] = str(rng.choice((size, size, size + 1, hostile_int(rng))))
     if rng.random() < 0.1:
@@ -353,9 +433,13 @@ def _random_attribute(rng: random.Random, known: object) -> AttributeProto | Non
         numbers = [rng.choice((0, 1, 1, 1, 2, 3, -1, hostile_int(rng))) for _ in range(rng.choice((0, 1, 2, 2, 4, 6)))]
         return helper.make_attribute(known.name, numbers, attr_type=AttributeProto.INTS)
     if kind == AttributeProto.FLOATS:
-        return helper.make_attribute(known.name, [rng.choice(_FLOATS) for _ in range(rng.randrange(4))], attr_type=AttributeProto.FLOATS)
+        return helper.make_attribute(
+            known.name, [rng.choice(_FLOATS) for _ in range(rng.randrange(4))], attr_type=AttributeProto.FLOATS
+        )
     if kind == AttributeProto.STRINGS:
-        return helper.make_attribute(known.name, [rng.choice(_STRINGS) for _ in range(rng.randrange(4))], attr_type=AttributeProto.STRINGS)
+        return helper.make_attribute(
+            known.name, [rng.choice(_STRINGS) for _ in range(rng.randrange(4))], attr_type=AttributeProto.STRINGS
+        )
     if kind == AttributeProto.TENSOR:
         dims = [rng.choice((0, 1, 2, 3)) for _ in range(rng.randrange(3))]
         kinds = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL, TensorProto.FLOAT16)
@@ -429,7 +513,11 @@ def _new_node(rng: random.Random, model: onnx.ModelProto, _: Sequence[onnx.Model
         if rng.random() < 0.45 and values:
             names.append(rng.choice(values[-6:]))
         else:
-            kinds = [k for k in ("tensor(float)", "tensor(int64)", "tensor(bool)", "tensor(string)", "tensor(uint8)") if k in slot.types]
+            kinds = [
+                k
+                for k in ("tensor(float)", "tensor(int64)", "tensor(bool)", "tensor(string)", "tensor(uint8)")
+                if k in slot.types
+            ]
             kind = {"float": 1, "int64": 7, "bool": 9, "string": 8, "uint8": 2}[rng.choice(kinds)[7:-1]]
             dims = [rng.choice((1, 2, 3, 4, 0)) for _ in range(rng.choice((0, 1, 1, 2, 3, 4)))]
             names.append(_add_constant(model, _random_array(rng, dims, kind), rng))
@@ -440,7 +528,10 @@ def _new_node(rng: random.Random, model: onnx.ModelProto, _: Sequence[onnx.Model
             if made is None:
                 return False
             attributes.append(made)
-    outputs = [f"{_fresh(model, 'made')}_{i}" for i in range(rng.randint(schema.min_output, min(schema.max_output, schema.min_output + 1)))]
+    outputs = [
+        f"{_fresh(model, 'made')}_{i}"
+        for i in range(rng.randint(schema.min_output, min(schema.max_output, schema.min_output + 1)))
+    ]
     node = helper.make_node(schema.name, names, outputs)
     node.attribute.extend(attributes)
     graph.node.append(node)
@@ -574,7 +665,10 @@ def _function(rng: random.Random, model: onnx.ModelProto, _: Sequence[onnx.Model
     model.functions.append(function)
     if kind == 3:
         for level in range(rng.choice((3, 20, 70))):
-            calls = [helper.make_node(name, inputs, outputs if i == 0 else [f"c{i}_{b}" for b in outputs], domain="f") for i in range(rng.choice((1, 2, 10)))]
+            calls = [
+                helper.make_node(name, inputs, outputs if i == 0 else [f"c{i}_{b}" for b in outputs], domain="f")
+                for i in range(rng.choice((1, 2, 10)))
+            ]
             name = f"{name}_{level}"
             made = helper.make_function("f", name, inputs, outputs, calls, list(model.opset_import))
             made.opset_import.add(domain="f", version=1)

@@ -63,7 +63,9 @@ def _node_tests() -> list[Seed]:
         given = case.data_sets[0][0] if case.data_sets else []
         inputs = []
         for x in given:
-            tensor = x if isinstance(x, TensorProto) else numpy_helper.from_array(x) if isinstance(x, np.ndarray) else None
+            tensor = (
+                x if isinstance(x, TensorProto) else numpy_helper.from_array(x) if isinstance(x, np.ndarray) else None
+            )
             if tensor is None or tensor.ByteSize() > _MOST_BYTES:
                 inputs = []
                 break
@@ -77,7 +79,9 @@ def _real() -> list[Seed]:
     if not folder:
         return []
     # Those of onnx-light are small files of large networks.
-    files = [p for p in sorted(Path(folder).rglob("*.onnx")) if p.stat().st_size <= _MOST_BYTES and "light" not in p.stem]
+    files = [
+        p for p in sorted(Path(folder).rglob("*.onnx")) if p.stat().st_size <= _MOST_BYTES and "light" not in p.stem
+    ]
     return [Seed(f"real-{p.stem}", onnx.load(p), []) for p in files]
 
 
@@ -292,8 +296,18 @@ def built_seeds() -> list[Seed]:
                 node("StringSplit", ["n"], ["s", "c"], delimiter=" "),
                 node("StringConcat", ["n", "n"], ["j"]),
                 node("RegexFullMatch", ["j"], ["m"], pattern="a+b*"),
-                node("TfIdfVectorizer", ["i"], ["t"], max_gram_length=2, max_skip_count=1, min_gram_length=1, mode="TF",
-                     ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_int64s=[1, 2, 1, 2]),
+                node(
+                    "TfIdfVectorizer",
+                    ["i"],
+                    ["t"],
+                    max_gram_length=2,
+                    max_skip_count=1,
+                    min_gram_length=1,
+                    mode="TF",
+                    ngram_counts=[0, 2],
+                    ngram_indexes=[0, 1, 2],
+                    pool_int64s=[1, 2, 1, 2],
+                ),
             ],
             [_value("x", [3], TensorProto.STRING), _value("i", [5], TensorProto.INT64)],
             ["s", "c", "m", "t"],
@@ -333,7 +347,15 @@ def built_seeds() -> list[Seed]:
                 node("ConvTranspose", ["x", "w"], ["c"], strides=[2, 2], output_padding=[1, 1]),
                 node("InstanceNormalization", ["c", "s", "s"], ["n"]),
                 node("PRelu", ["n", "slope"], ["p"]),
-                node("AveragePool", ["p"], ["a"], kernel_shape=[3, 3], ceil_mode=1, count_include_pad=1, pads=[1, 1, 1, 1]),
+                node(
+                    "AveragePool",
+                    ["p"],
+                    ["a"],
+                    kernel_shape=[3, 3],
+                    ceil_mode=1,
+                    count_include_pad=1,
+                    pads=[1, 1, 1, 1],
+                ),
                 node("LRN", ["a"], ["l"], size=3),
                 node("Split", ["l", "parts"], ["y", "z"], axis=1),
                 node("Where", ["mask", "y", "z"], ["o"]),
@@ -422,9 +444,7 @@ def _functions() -> Seed:
 
 def _sequences() -> Seed:
     node = helper.make_node
-    mapped = helper.make_graph(
-        [node("Relu", ["e"], ["r"])], "map", [_value("e", [None, 2])], [_value("r", [None, 2])]
-    )
+    mapped = helper.make_graph([node("Relu", ["e"], ["r"])], "map", [_value("e", [None, 2])], [_value("r", [None, 2])])
     return _model(
         "sequences",
         [

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from neo.errors import DTypeError, ModelError, ResourceError
+from neo.errors import DTypeError, Error, ModelError, ResourceError
 from neo.frontend.onnx.wire import split_file
 from neo.limits import Limits
 
@@ -68,9 +68,9 @@ def load_model(
                 _check_size(os.fstat(file.fileno()).st_size, most, str(path))
                 split = None if whole else split_file(file)
                 raw = split.message if split else _read(file)
+        except Error:
+            raise
         except (OSError, ValueError) as error:
-            if isinstance(error, ResourceError):
-                raise
             reason = error.strerror if isinstance(error, OSError) else error
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
