@@ -117,7 +117,7 @@ def built_seeds() -> list[Seed]:
     """Networks of a few nodes, one for each way through the compiler."""
     node = helper.make_node
     image = _value("x", [1, 3, 8, 8])
-    seeds = [
+    return [
         _model(
             "convnet",
             [
@@ -371,7 +371,6 @@ def built_seeds() -> list[Seed]:
             ],
         ),
     ]
-    return seeds
 
 
 def _control() -> Seed:

@@ -72,3 +72,14 @@ def test_long_names_are_shortened() -> None:
     with pytest.raises(neo.ModelError, match="sizes must not be negative") as caught:
         neo.compile(model([node("Add", "x w")], w=tensor), limits=LIMITS)
     assert len(str(caught.value)) < 2100
+
+
+def test_a_cast_like_what_is_no_tensor() -> None:
+    optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.INT8, [1]))
+    like = helper.make_value_info("like", optional)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    cast = helper.make_node("CastLike", ["x", "like"], ["y"])
+    graph = helper.make_graph([cast], "g", [x, like], [onnx.ValueInfoProto(name="y")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    with pytest.raises(neo.ModelError):
+        neo.compile(made, limits=LIMITS).run({"x": np.ones(2, np.float32), "like": None})
