@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 __all__ = ["EXTERNAL_FILE", "EXTERNAL_FILE_BYTES", "damage", "damage_bytes", "hostile_int", "hostile_name"]
