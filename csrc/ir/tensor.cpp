@@ -63,7 +63,7 @@ struct Tensor::Splat {
 };
 
 Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)) {
-  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   owner_ = allocate(dtype, size_);
   data_ = owner_.get();
 }

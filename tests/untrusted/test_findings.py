@@ -83,3 +83,10 @@ def test_a_cast_like_what_is_no_tensor() -> None:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     with pytest.raises(neo.ModelError):
         neo.compile(made, limits=LIMITS).run({"x": np.ones(2, np.float32), "like": None})
+
+
+def test_a_loss_of_a_sequence() -> None:
+    nodes = [node("SequenceConstruct", "x", "s"), node("NegativeLogLikelihoodLoss", "s i")]
+    made = model(nodes, x=[2, 3], i=ints(0, 1))
+    with pytest.raises(neo.ModelError):
+        neo.compile(made, limits=LIMITS).run({"x": np.ones((2, 3), np.float32)})
