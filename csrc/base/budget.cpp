@@ -69,8 +69,8 @@ void Budget::take(int64_t bytes) {
 void Budget::fail_late() const {
   NEO_CHECK(!cancelled_ || !cancelled_->load(std::memory_order_relaxed), Cancelled, "run",
             "the call was cancelled. Got cancel(), expected none");
-  fail(ErrorKind::Cancelled, "limit",
-       str("loading and each call must end in time. Got longer, expected at most ", *quota_.seconds, " seconds"));
+  fail(ErrorKind::Time, "limit",
+       str("compiling, loading and each call must end in time. Got longer, expected at most ", *quota_.seconds, " s"));
 }
 
 void Budget::look_at_clock() {

@@ -16,6 +16,7 @@ enum class ErrorKind {
   Unsupported,  // valid, but outside what neo does            neo.UnsupportedError (NotImplementedError)
   Resource,     // a file, a device or a library is missing    neo.ResourceError (OSError)
   Memory,       // no memory, or a limit on it                 neo.OutOfMemoryError (MemoryError)
+  Time,         // a limit on the time was reached             neo.TimeLimitError (TimeoutError)
   Cancelled,    // the caller cancelled a run                  neo.CancelledError
   Internal,     // a bug in neo                                neo.InternalError (RuntimeError)
 };
@@ -38,7 +39,8 @@ std::string str(const Args&... args) {
 }
 
 // Throws neo::Error with the message "[where] text". The text follows docs/errors.md:
-// "rule. Got <values>, expected <values> - at <place>", and where we know one a last line "Hint: ...".
+// "rule. Got <values>, expected <values> - at <place>", and where we know one a last line "Hint: ...". What a model
+// makes of it stays one readable line: control characters are escaped, and of a long text the middle is left out.
 [[noreturn]] void fail(ErrorKind kind, std::string_view where, const std::string& text);
 
 // The same error again.

@@ -18,6 +18,8 @@ const char* class_name(ErrorKind kind) {
       return "ResourceError";
     case ErrorKind::Memory:
       return "OutOfMemoryError";
+    case ErrorKind::Time:
+      return "TimeLimitError";
     case ErrorKind::Cancelled:
       return "CancelledError";
     case ErrorKind::Internal:

@@ -1,5 +1,6 @@
 #include "base/isa.h"
 #include "base/knobs.h"
+#include "base/budget.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "routines/limits.h"
@@ -7,8 +8,33 @@
 #include "runtime/thread_pool.h"
 
 namespace neo::python {
+namespace {
+
+// A budget as a context of Python's, on the thread that enters it.
+class BudgetContext {
+ public:
+  BudgetContext(std::optional<double> seconds, std::optional<int64_t> bytes) : quota_{bytes, seconds} {}
+  void enter() {
+    auto budget = std::make_shared<Budget>(quota_);
+    budget->start(0, nullptr, &poll_);
+    scope_ = std::make_unique<BudgetScope>(std::move(budget));
+  }
+  void exit() { scope_.reset(); }
+
+ private:
+  Quota quota_;
+  std::function<void()> poll_ = raise_pending_signals;
+  std::unique_ptr<BudgetScope> scope_;
+};
+
+}  // namespace
 
 void bind_info(py::module_& m) {
+  py::class_<BudgetContext>(m, "Budget", "What this thread may take inside a with statement, the time from its start on.")
+      .def(py::init<std::optional<double>, std::optional<int64_t>>(), py::arg("seconds"), py::arg("memory"))
+      .def("__enter__", &BudgetContext::enter)
+      .def("__exit__", [](BudgetContext& budget, const py::args&) { budget.exit(); });
+  m.def("checkpoint", &checkpoint, "Raises TimeLimitError once the time of this thread's budget is up.");
   m.def("default_threads", &default_threads);
   m.def("host_isa", [] { return std::string(isa_name(host_isa())); });
   m.def("host_tiers", [] {

@@ -108,6 +108,12 @@ void bind_module(py::module_& m) {
       .def_property_readonly("estimate_us", [](const Module& module) { return module.plan().estimate_us; })
       .def_property_readonly("kept_bytes", &Module::kept_bytes)
       .def_property_readonly("binding_count", &Module::binding_count)
+      .def(
+          "limit_calls",
+          [](Module& module, std::optional<int64_t> memory, std::optional<double> seconds) {
+            module.limit_calls({memory, seconds});
+          },
+          py::arg("memory"), py::arg("seconds"))
       .def_property_readonly("steps",
                              [](const Module& module) {
                                py::list steps;

@@ -17,7 +17,8 @@ namespace neo {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised (strings are empty); throws Memory when there is none. 64-byte aligned.
+  // Uninitialised (strings are empty); throws Memory when there is none or the thread's quota is used up. 64-byte
+  // aligned.
   Tensor(DType dtype, Dims dims);
   // Memory of someone else, kept alive by `owner`.
   Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/budget.h"
 
 namespace neo {
 namespace {
@@ -60,6 +61,7 @@ class BlockBuilder {
     make_steps();
     start_region();
     for (const auto& node : graph_.nodes()) {
+      checkpoint();
       if (live_.count(node.get())) emit(*node);
     }
     for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/budget.h"
 
 namespace neo {
 namespace {
@@ -20,6 +21,8 @@ class Builder {
     auto problem = std::make_unique<SelectionProblem>();
     problem_ = problem.get();
     add_graphs(graph, 1, true);
+    std::set<std::string> seen;
+    find_refined(graph, seen);
     target_.cold_constants = problem->cold_constants = constant_bytes() > target_.kept_bytes;
     for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
     add_arrays();
@@ -53,6 +56,30 @@ class Builder {
         problem_->nodes.push_back({node.get(), trips, {}, {}});
       }
       for (const auto& [name, body] : node->bodies) add_graphs(*body, trips * expected_trips(*node), variables);
+    }
+  }
+
+  // Symbols that stand in a node's result for the first time although neither inputs nor inference made them: a pass
+  // gave a rank to what had none (refine_ranks).
+  void find_refined(const Graph& graph, std::set<std::string>& seen) {
+    const auto symbols_of = [](const Value* v) {
+      std::map<std::string, Symbol> used;
+      if (v && v->type.is_tensor() && v->shape().has_rank()) {
+        for (const Dim& d : v->shape().dims()) d.collect_symbols(used);
+      }
+      return used;
+    };
+    for (const Value* input : graph.inputs) {
+      for (const auto& [name, symbol] : symbols_of(input)) seen.insert(name);
+    }
+    for (const auto& node : graph.nodes()) {
+      for (const Symbol& symbol : node->symbols) seen.insert(symbol.name);
+      for (const auto& [name, body] : node->bodies) find_refined(*body, seen);
+      for (const Value* output : node->outputs) {
+        for (const auto& [name, symbol] : symbols_of(output)) {
+          if (seen.insert(name).second) refined_[node.get()].insert(name);
+        }
+      }
     }
   }
 
@@ -94,7 +121,7 @@ class Builder {
   }
 
   // Why only a host step can do this: its memory cannot be laid out before it runs.
-  static std::optional<std::string> open_size(const Workload& workload) {
+  std::optional<std::string> open_size(const Workload& workload) const {
     const auto ranked = [](const Value* v) { return v->type.is_tensor() && v->shape().has_rank(); };
     if (!std::all_of(workload.inputs.begin(), workload.inputs.end(), ranked))
       return "the rank of an input is not known";
@@ -108,6 +135,11 @@ class Builder {
       for (const Symbol& symbol : node->symbols) {
         if (used.count(symbol.name)) return str("the size ", symbol.name, " is known only after it ran");
       }
+      const auto refined = refined_.find(node);
+      if (refined == refined_.end()) continue;
+      for (const std::string& name : refined->second) {
+        if (used.count(name)) return str("the size ", name, " is known only after it ran");
+      }
     }
     return std::nullopt;
   }
@@ -115,6 +147,7 @@ class Builder {
   void add_choices(const Graph& graph) {
     const Graph::Users users = graph.users();
     for (const auto& node : graph.nodes()) {
+      checkpoint();
       SelectionProblem::NodeVariable& variable = at(*node);
       if (!node->bodies.empty()) {
         variable.choices.push_back({});
@@ -278,7 +311,10 @@ class Builder {
     for (const Value* output : graph.outputs) {
       if (output && !output->is_constant() && readers.try_emplace(output).second) order.push_back(output);
     }
-    for (const Value* value : order) add_value(*value, readers[value], graph.is_output(value), trips);
+    for (const Value* value : order) {
+      checkpoint();
+      add_value(*value, readers[value], graph.is_output(value), trips);
+    }
   }
 
   // The time of a conversion, entered into the problem the first time it is asked for.
@@ -374,6 +410,7 @@ class Builder {
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
   size_t first_group_ = 0;
+  std::map<const Node*, std::set<std::string>> refined_;
 };
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace neo {
 
 namespace {
 
+// Longer than any sequence.
+constexpr int64_t kMaxWindow = int64_t{1} << 46;
+
 constexpr double kMasked = -HUGE_VAL;
 
 // The axes of a 3-D operand [batch, sequence, heads * size] or a 4-D one [batch, heads, sequence, size].
@@ -141,8 +144,8 @@ class Bias {
  public:
   Bias(const ReferenceContext& ctx, const Heads& q, int64_t keys)
       : causal_(ctx.node().int_attr("is_causal", 0) != 0),
-        left_(ctx.node().int_attr("left_window_size", -1)),
-        right_(ctx.node().int_attr("right_window_size", -1)),
+        left_(std::min(ctx.node().int_attr("left_window_size", -1), kMaxWindow)),
+        right_(std::min(ctx.node().int_attr("right_window_size", -1), kMaxWindow)),
         offsets_(static_cast<size_t>(q.batch)),
         valid_(static_cast<size_t>(q.batch), keys) {
     if (ctx.has_input(4)) {
@@ -151,7 +154,11 @@ class Bias {
       valid_ = ctx.ints(6);
       ctx.check(static_cast<int64_t>(valid_.size()) == q.batch,
                 str("nonpad_kv_seqlen must have one length per element of the batch. Got ", valid_.size()));
-      for (size_t b = 0; b < valid_.size(); ++b) offsets_[b] = valid_[b] - q.length;
+      for (size_t b = 0; b < valid_.size(); ++b) {
+        ctx.check(valid_[b] >= 0 && valid_[b] <= keys,
+                  str("nonpad_kv_seqlen must be 0 to ", keys, ". Got ", valid_[b]));
+        offsets_[b] = valid_[b] - q.length;
+      }
     }
     if (!ctx.has_input(3)) return;
     Dims mask = ctx.input(3).dims();

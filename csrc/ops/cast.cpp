@@ -161,6 +161,7 @@ void reference_cast(ReferenceContext& ctx) {
 }
 
 void infer_cast_like(InferContext& ctx) {
+  ctx.check(ctx.type(1).is_tensor(), str("the second input must be a tensor. Got ", ctx.type(1).to_string()));
   infer_cast_to(ctx, ctx.dtype(1));
 }
 

@@ -1,6 +1,7 @@
 #include <new>
 #include <unordered_map>
 
+#include "base/budget.h"
 #include "ops/control.h"
 #include "ops/infer.h"
 
@@ -51,6 +52,7 @@ std::vector<HostValue> evaluate_graph(const Graph& graph, const OpRegistry& ops,
     return it->second;
   };
   for (const auto& node : graph.nodes()) {
+    checkpoint();
     std::vector<HostValue> operands;
     for (const Value* v : node->inputs) operands.push_back(v ? read(v) : HostValue());
     for (const Value* v : node->inputs) {

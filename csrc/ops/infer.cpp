@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/budget.h"
 #include "ops/control.h"
 
 namespace neo {
@@ -67,6 +68,7 @@ void check_arity(const Node& node, const Op& op) {
 
 std::vector<int> infer_with_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols) {
   std::vector<int> ranks;
+  checkpoint();
   at_node(node, [&] {
     const Op& op = ops.get(node.op);
     check_arity(node, op);

@@ -180,6 +180,8 @@ int InferContext::axis(int64_t axis, int rank) const {
 }
 
 Tensor& ReferenceContext::output(int i, DType dtype, const Dims& dims) {
+  if (dtype == DType::Undefined)
+    fail(ErrorKind::Type, "the dtype of a result must be known. Got inputs that are no tensors");
   NEO_ASSERT(i >= 0 && i < output_count(), "output ", i, " - at ", node_.place());
   HostValue& value = outputs_[static_cast<size_t>(i)];
   if (value.kind == HostValue::Kind::Tensor && value.tensor.defined()) {

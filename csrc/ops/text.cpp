@@ -224,9 +224,10 @@ void count_ngrams(const Node& node, const Ngrams<T>& ngrams, const T* row, int64
   const int64_t shortest = node.int_attr("min_gram_length", 1);
   const int64_t longest = node.int_attr("max_gram_length", 1);
   const int64_t skips = node.int_attr("max_skip_count", 0);
-  for (int64_t length = shortest; length <= longest; ++length) {
-    // Single items have nothing to skip.
-    for (int64_t distance = 1; distance <= (length == 1 ? 1 : skips + 1); ++distance) {
+  for (int64_t length = std::max<int64_t>(shortest, 1); length <= std::min(longest, size); ++length) {
+    // Single items have nothing to skip; what is longer than the row is not in it.
+    const int64_t most = length == 1 ? 0 : std::min(skips, (size - 1) / (length - 1) - 1);
+    for (int64_t distance = 1; distance <= most + 1; ++distance) {
       for (int64_t begin = 0; begin + distance * (length - 1) < size; ++begin) {
         std::vector<T> gram;
         for (int64_t i = 0; i < length; ++i) gram.push_back(row[begin + i * distance]);

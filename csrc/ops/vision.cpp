@@ -128,9 +128,15 @@ bool is_half_pixel(const Node& node) {
   return mode == "half_pixel";
 }
 
+// Samples of a cell along an axis.
+constexpr int64_t kMaxSampling = 1024;
+
 void infer_roi_align(InferContext& ctx) {
   is_max_mode(ctx.node());
   is_half_pixel(ctx.node());
+  const int64_t sampling = ctx.node().int_attr("sampling_ratio", 0);
+  ctx.check(sampling >= 0 && sampling <= kMaxSampling,
+            str("sampling_ratio must be 0 to ", kMaxSampling, ". Got ", sampling));
   ctx.check_rank(0, 4);
   ctx.check_rank(1, 2);
   ctx.check_rank(2, 1);
@@ -205,6 +211,9 @@ void reference_roi_align(ReferenceContext& ctx) {
     const double bin_width = width / static_cast<double>(columns);
     const int64_t grid_rows = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_height));
     const int64_t grid_columns = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_width));
+    ctx.check(grid_rows * grid_columns <= kMaxSampling * kMaxSampling,
+              str("a region must have at most ", kMaxSampling * kMaxSampling, " samples per cell. Got ", grid_rows,
+                  " x ", grid_columns));
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
         samples.clear();

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/budget.h"
 #include "passes/pass.h"
 
 namespace neo {
@@ -8,8 +9,10 @@ namespace {
 // Results larger than this are left to run time unless an input is as large: a ConstantOfShape must not blow up the
 // plan.
 constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
+// References are plain loops: what takes them longer is left to routines, at run time.
+constexpr int64_t kMaxFlops = int64_t{1} << 30;
 
-bool is_foldable(const Node& node, const PassContext& context) {
+bool is_foldable(const Node& node, const PassContext& context, int64_t left_bytes = kMaxFoldedBytes) {
   const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
   if (context.keep_codes && node.op == "DequantizeLinear") return false;
@@ -23,26 +26,33 @@ bool is_foldable(const Node& node, const PassContext& context) {
     if (!v->type.is_tensor()) return false;
     if (!v->shape().is_static()) continue;
     const int64_t bytes = element_count(v->shape().to_dims()) * item_bytes(v->dtype());
-    if (bytes > kMaxGrowthBytes && bytes > input_bytes) return false;
+    if (bytes > std::min(kMaxGrowthBytes, left_bytes) && bytes > input_bytes) return false;
   }
-  return true;
+  return !op->work || op->work(node).flops.hint() <= kMaxFlops;
 }
 
 bool fold(Graph& graph, const PassContext& context) {
   bool changed = false;
   for (const auto& node : graph.nodes()) {
-    if (!is_foldable(*node, context)) continue;
+    if (!is_foldable(*node, context, *context.foldable_bytes)) continue;
+    checkpoint();
     std::vector<HostValue> inputs;
-    for (const Value* v : node->inputs) inputs.push_back(v ? HostValue(*v->constant) : HostValue());
+    int64_t growth = 0;
+    for (const Value* v : node->inputs) {
+      inputs.push_back(v ? HostValue(*v->constant) : HostValue());
+      if (v) growth -= v->constant->bytes();
+    }
     const std::vector<HostValue> results = context.evaluate(*node, inputs);
     for (size_t i = 0; i < node->outputs.size(); ++i) {
       Value* old = node->outputs[i];
       if (!old) continue;
       const std::string name = old->name;
+      growth += results[i].tensor.bytes();
       Value* constant = graph.add_constant(name, results[i].tensor);
       graph.replace_uses(old, constant);
       graph.rename(constant, name);
     }
+    *context.foldable_bytes -= std::max<int64_t>(growth, 0);
     changed = true;
   }
   if (changed) {

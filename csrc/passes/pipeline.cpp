@@ -1,4 +1,4 @@
-#include "base/check.h"
+#include "base/budget.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
 
@@ -53,6 +53,7 @@ void run_passes(Graph& graph, std::span<const Pass> passes, const PassContext& c
   for (int round = 0; changed && round < kMaxRounds; ++round) {
     changed = false;
     for (const Pass& pass : passes) {
+      checkpoint();
       const bool did = pass.run(graph, context);
       if (observer) observer(pass, graph, did);
       changed = changed || did;

@@ -82,6 +82,8 @@ class Collector {
   Tensor stack(const Type& declared) const {
     const auto count = static_cast<int64_t>(elements_.size());
     if (count == 0) {
+      NEO_CHECK(declared.is_tensor() && declared.dtype != DType::Undefined, Type, "Loop",
+                "what no iteration gave must have a known dtype. Got ", declared.to_string());
       Dims dims;
       if (declared.shape.has_rank()) {
         for (const Dim& d : declared.shape.dims()) dims.push_back(d.is_constant() ? d.value() : 0);

@@ -20,6 +20,8 @@ class Module {
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
   const Quota& quota() const { return quota_; }
+  // Of every call; before the first.
+  void limit_calls(const Quota& quota) { quota_ = quota; }
 
   struct CallOptions {
     std::vector<TraceEvent>* trace = nullptr;

@@ -18,8 +18,10 @@ from neo.errors import (
     OutOfMemoryError,
     ResourceError,
     ShapeError,
+    TimeLimitError,
     UnsupportedError,
 )
+from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.saved import load
 from neo.tune.sweep import tune
@@ -35,12 +37,14 @@ __all__ = [
     "DTypeError",
     "Error",
     "InternalError",
+    "Limits",
     "ModelError",
     "Module",
     "OutOfMemoryError",
     "ResourceError",
     "ShapeError",
     "Tensor",
+    "TimeLimitError",
     "UnsupportedError",
     "__version__",
     "check_accuracy",

@@ -10,7 +10,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from neo import _native
-from neo.errors import DTypeError, ModelError, UnsupportedError
+from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError, UnsupportedError
+from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
 from neo.select import Flat, Problem, Resource, solve
@@ -39,6 +40,7 @@ def compile(  # noqa: A001  (the name users expect)
     memory: int | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
     shapes: Mapping[str, Size | list[Size]] | None = None,
+    limits: Limits | None = None,
 ) -> Module:
     """Compile a model for a machine.
 
@@ -70,6 +72,9 @@ def compile(  # noqa: A001  (the name users expect)
         Symbols of the model to a size, or to the range it may take. A list makes a variant for each of its entries, and
         several lists one for each combination; a call runs the first whose sizes fit. What the arguments say goes for
         each variant.
+    limits : Limits, optional
+        What compiling, and afterwards any one call, may take; for models that nobody has looked at
+        (docs/untrusted.md).
 
     Returns
     -------
@@ -83,6 +88,8 @@ def compile(  # noqa: A001  (the name users expect)
         The model or an argument is malformed.
     neo.ResourceError
         The database cannot be used.
+    neo.TimeLimitError, neo.OutOfMemoryError
+        A limit was reached.
     """
     targets = [target] if isinstance(target, str) else target
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(t, str) for t in targets):
@@ -109,34 +116,43 @@ def compile(  # noqa: A001  (the name users expect)
         msg = f"[compile] database must be a path. Got {type(database).__name__}, expected a str or a PathLike"
         raise DTypeError(msg)
 
-    limits = _Limits(threads, accuracy, memory, routines)
+    if limits is not None and not isinstance(limits, Limits):
+        msg = f"[compile] limits must be neo.Limits. Got {type(limits).__name__}"
+        raise DTypeError(msg)
+    are_calls_limited = limits is not None
+    limits = limits or Limits()
+
+    wanted = _Wanted(threads, accuracy, memory, routines, limits, are_calls_limited)
     sizes = spread(shapes)
     made = {
-        name: [_compile_one(model, name, budget, database, limits, one) for one in sizes]
+        name: [_compile_one(model, name, budget, database, wanted, one) for one in sizes]
         for name in sorted(targets, key=_strength, reverse=True)
     }
     if len(targets) == len(sizes) == 1:
         return made[targets[0]][0]
     best, *others = made.values()
-    union = _signature(model, hull_of(sizes), best[0].reduction_length)
+    union = _signature(model, hull_of(sizes), best[0].reduction_length, limits)
     return VariantModule(best, union, [m for modules in others for m in modules])
 
 
 @dataclass(frozen=True)
-class _Limits:
+class _Wanted:
     """What goes for every variant."""
 
     threads: int
     accuracy: str | None
     memory: int | None
     routines: Mapping[str, str | Sequence[str]] | None
+    limits: Limits
+    are_calls_limited: bool
 
 
-def _signature(model: Model, shapes: Mapping[str, Size], depth: int) -> Signature:
+def _signature(model: Model, shapes: Mapping[str, Size], depth: int, limits: Limits) -> Signature:
     """Inputs and outputs of a model with these sizes."""
     from neo.frontend.onnx import read_model
 
-    graph, declared = read_model(model, shapes=shapes)
+    with limits.budget():
+        graph, declared = read_model(model, shapes=shapes, limits=limits)
     inputs = [_tensor(v) for v in graph.inputs]
     outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
     return Signature(tuple(inputs), tuple(outputs), {v.name: v.kind for v in graph.inputs}, depth)
@@ -147,28 +163,18 @@ def _compile_one(
     target: str,
     budget: Budget | None,
     database: str | PathLike[str] | None,
-    limits: _Limits,
+    wanted: _Wanted,
     shapes: Mapping[str, Size] | None,
 ) -> Module:
     from neo.frontend.onnx import read_model
 
-    threads, accuracy, memory, routines = limits.threads, limits.accuracy, limits.memory, limits.routines
-    graph, declared = read_model(model, shapes=shapes)
-    inputs = [_tensor(v) for v in graph.inputs]
-    outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
-    kinds = {v.name: v.kind for v in graph.inputs}
-    graph = _native.run_passes(graph)
-
-    problem = _build_problem(graph, target, threads, routines)
-    arrays = selection_arrays(problem, accuracy, memory)
+    threads, accuracy, memory, routines = wanted.threads, wanted.accuracy, wanted.memory, wanted.routines
+    limits = wanted.limits
 
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
         return problem.lower(list(choice), total_us, threads)
 
-    if budget is None and database is None:
-        solution = solve(arrays)
-        chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
-    else:
+    def tuned() -> Chosen:
         with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads)
@@ -190,7 +196,7 @@ def _compile_one(
                 selected=None if any("{" in pin for pin in pins) else selected,
                 name=graph.name,
             )
-            chosen = choose(
+            return choose(
                 arrays,
                 selection_arrays(problem, accuracy, memory),
                 tuning,
@@ -201,6 +207,30 @@ def _compile_one(
                 database=stored,
                 context=context,
             )
+
+    plain = budget is None and database is None
+    try:
+        with limits.budget():
+            graph, declared = read_model(model, shapes=shapes, limits=limits)
+            inputs = [_tensor(v) for v in graph.inputs]
+            outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
+            kinds = {v.name: v.kind for v in graph.inputs}
+            graph = _native.run_passes(graph)
+            problem = _build_problem(graph, target, threads, routines)
+            arrays = selection_arrays(problem, accuracy, memory)
+            if plain:
+                solution = solve(arrays)
+                chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
+        if not plain:
+            with limits.budget(timed=False):
+                chosen = tuned()
+    except MemoryError as error:
+        if isinstance(error, Error):
+            raise
+        msg = f"[compile] memory must be available. Got {error or 'none'}"
+        raise OutOfMemoryError(msg) from error
+    if wanted.are_calls_limited:
+        chosen.native.limit_calls(limits.memory, float(limits.seconds))
     depth = int(graph.reduction_length)
     made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
     return Module(*made, provenance=Provenance.of(model, graph.name))

@@ -5,9 +5,37 @@ neo has a bug. Each also derives from the built-in class one would expect. Messa
 ``[op] rule. Got <values>, expected <values> - at <place>``, with a ``Hint:`` line where there is one (docs/errors.md).
 """
 
+_MOST_TEXT = 2000
+
 
 class Error(Exception):
-    """The base of every error neo raises on purpose."""
+    """The base of every error neo raises on purpose.
+
+    What a model makes of a message stays readable: control characters are escaped, and of a long line the middle is
+    left out.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_readable(a) if isinstance(a, str) else a for a in args))
+
+
+def _readable(text: str) -> str:
+    if len(text) <= _MOST_TEXT and text.isprintable():
+        return text
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and not line.startswith(("Hint: ", "  ")):
+            lines[-1] += f"\\n{line}"  # not a line of the message but of a name in it
+        else:
+            lines.append(line)
+    return "\n".join(_shortened(line) for line in lines)
+
+
+def _shortened(line: str) -> str:
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    half = _MOST_TEXT // 2
+    return line if len(line) <= _MOST_TEXT else f"{line[:half]} [...] {line[-half:]}"
 
 
 class ModelError(Error, ValueError):
@@ -36,6 +64,10 @@ class ResourceError(Error, OSError):
 
 class OutOfMemoryError(Error, MemoryError):
     """There is no memory, or a limit on it was reached."""
+
+
+class TimeLimitError(Error, TimeoutError):
+    """A limit on the time was reached."""
 
 
 class InternalError(Error, RuntimeError):

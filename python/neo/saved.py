@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import IO, Any
 
 from neo import _native
 from neo.errors import DTypeError, ModelError
+from neo.limits import Limits
 from neo.module import Module
 from neo.provenance import Provenance
 from neo.signature import Signature
@@ -19,8 +21,7 @@ def load(
     source: str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes],
     *,
     threads: int | None = None,
-    memory: int | None = None,
-    seconds: float | None = None,
+    limits: Limits | None = None,
 ) -> Module:
     """Load a module that :meth:`Module.save` wrote.
 
@@ -31,11 +32,9 @@ def load(
         module of it lives. Saving over it is safe.
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
-    memory : int, optional
-        Bytes that loading, and afterwards any one call, may hold at once: values, results and what they are made with,
-        but not the file itself. The default is what the system has free at that moment.
-    seconds : float, optional
-        How long loading, and afterwards any one call, may take. Without, a call ends when it is done or cancelled.
+    limits : Limits, optional
+        What loading, and afterwards any one call, may take: memory and seconds, and the bytes of the file. Without,
+        memory is what the system has free, and a call ends when it is done or cancelled.
 
     Returns
     -------
@@ -51,21 +50,25 @@ def load(
         It is of another format, of routines that this neo lacks, or for an instruction set that does not run here.
     neo.ResourceError
         The file cannot be read.
-    neo.OutOfMemoryError, neo.CancelledError
-        Loading did not stay within `memory` or `seconds`.
+    neo.OutOfMemoryError, neo.TimeLimitError
+        A limit was reached.
     """
     if threads is None:
         threads = _native.default_threads()
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         msg = f"[load] threads must be a positive int. Got {threads!r}, expected 1 or more"
         raise ModelError(msg)
-    if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or not 0 <= memory < 2**63):
-        msg = f"[load] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
-        raise ModelError(msg)
-    if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0):
-        msg = f"[load] seconds must be a time. Got {seconds!r}, expected a number of 0 or more"
-        raise ModelError(msg)
-    parts = _native.load_variants(_given(source), threads, memory, seconds)
+    if limits is not None and not isinstance(limits, Limits):
+        msg = f"[load] limits must be neo.Limits. Got {type(limits).__name__}"
+        raise DTypeError(msg)
+    given = _given(source)
+    if limits is not None:
+        size = len(given) if isinstance(given, bytes) else os.stat(given).st_size if Path(given).is_file() else 0
+        if size > limits.bytes:
+            msg = f"[load] a file must stay within its limit. Got {size} bytes, expected at most {limits.bytes}"
+            raise ModelError(msg)
+    memory, seconds = (None, None) if limits is None else (limits.memory, float(limits.seconds))
+    parts = _native.load_variants(given, threads, memory, seconds)
     modules = [_module(*part) for part in parts]
     if len(modules) == 1:
         return modules[0]

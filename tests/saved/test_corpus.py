@@ -30,7 +30,7 @@ def test_what_campaigns_found_ends() -> None:
     code = (
         "import sys, neo\n"
         "for path in sys.argv[1:]:\n"
-        "    try: neo.load(path, threads=1, memory=64 << 20, seconds=1)\n"
+        "    try: neo.load(path, threads=1, limits=neo.Limits(memory=64 << 20, seconds=1))\n"
         "    except neo.InternalError: raise\n"
         "    except neo.Error: pass\n"
         "print('ended')"

@@ -104,7 +104,7 @@ FOREVER = np.array(10**18)
     ],
 )
 def test_a_call_stays_within_its_memory(save: Save, text: str, feeds: dict[str, np.ndarray]) -> None:
-    module = neo.load(save(text), memory=32 * MB)
+    module = neo.load(save(text), limits=neo.Limits(memory=32 * MB))
     for _ in range(2):
         with pytest.raises(neo.OutOfMemoryError, match=r"memory must stay within its limit. Got .*at most 33554432"):
             module.run(feeds)
@@ -119,7 +119,7 @@ def test_without_a_limit_the_system_has_one(save: Save, text: str, feeds: dict[s
 
 
 def test_memory_is_counted_by_call(save: Save) -> None:
-    module = neo.load(save(EXPANDING), memory=32 * MB)
+    module = neo.load(save(EXPANDING), limits=neo.Limits(memory=32 * MB))
     feeds = {"shape": np.array([1024, 1024]), "x": ONE}
     kept = [module.run(feeds)["y"] for _ in range(20)]
     assert all((y == 1).all() for y in kept)
@@ -135,9 +135,9 @@ def test_memory_is_counted_by_call(save: Save) -> None:
     ],
 )
 def test_a_call_ends_in_its_time(save: Save, text: str, feeds: dict[str, np.ndarray]) -> None:
-    module = neo.load(save(text), seconds=0.05)
+    module = neo.load(save(text), limits=neo.Limits(seconds=0.05))
     for m in (module, module.with_threads(1)):
-        with pytest.raises(neo.CancelledError, match=r"must end in time. Got longer, expected at most 0.05 seconds"):
+        with pytest.raises(neo.TimeLimitError, match=r"must end in time. Got longer, expected at most 0.05 s"):
             m.run(feeds)
 
 
@@ -156,13 +156,13 @@ def test_a_call_of_any_length_can_be_cancelled(save: Save, text: str, feeds: dic
 def test_loading_stays_within_its_limits(save: Save, tmp_path: Path) -> None:
     path = save(IDLE)
     with pytest.raises(neo.OutOfMemoryError, match=r"memory must stay within its limit.* - at .*m\.neo"):
-        neo.load(path, memory=1000)
-    with pytest.raises(neo.CancelledError, match=r"must end in time.* - at .*m\.neo"):
-        neo.load(path, seconds=0)
+        neo.load(path, limits=neo.Limits(memory=1000))
+    with pytest.raises(neo.TimeLimitError, match=r"must end in time.* - at .*m\.neo"):
+        neo.load(path, limits=neo.Limits(seconds=0))
     parts = Parts.of(path.read_bytes())
     parts.plan["symbols"] = [["x", 0, 1, 0]] * 400_000
     with pytest.raises(neo.OutOfMemoryError, match="must stay within its limit"):
-        neo.load(parts.join(), memory=64 * MB)
+        neo.load(parts.join(), limits=neo.Limits(memory=64 * MB))
 
 
 def test_a_plan_of_many_pairs_ends_in_time(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_a_plan_of_many_pairs_ends_in_time(tmp_path: Path) -> None:
     for region in parts.plan["blocks"][0]["regions"]:
         region["items"] = (region["items"] * 30_000)[:30_000]
     whole = parts.join()
-    with pytest.raises((neo.CancelledError, neo.ModelError)):
-        neo.load(whole, seconds=0.2)
+    with pytest.raises((neo.TimeLimitError, neo.ModelError)):
+        neo.load(whole, limits=neo.Limits(seconds=0.2))
 
 
 @pytest.mark.parametrize("limits", [{"memory": -1}, {"memory": 1.5}, {"memory": True}, {"memory": 2**63}])
@@ -184,4 +184,4 @@ def test_memory_must_be_bytes(save: Save, limits: dict[str, int]) -> None:
 @pytest.mark.parametrize("seconds", [-1, float("nan"), "1", True])
 def test_seconds_must_be_a_time(save: Save, seconds: float) -> None:
     with pytest.raises(neo.ModelError, match="seconds must be a time"):
-        neo.load(save(IDLE), seconds=seconds)
+        neo.load(save(IDLE), limits=neo.Limits(seconds=seconds))

@@ -24,6 +24,7 @@ from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
 )
 from neo.frontend.onnx.importer import Importer, Refusal
 from neo.frontend.onnx.load import load_model
+from neo.limits import Limits
 
 if TYPE_CHECKING:
     import onnx
@@ -54,12 +55,14 @@ def read_model(
     model: str | PathLike[str] | bytes | onnx.ModelProto,
     *,
     shapes: Mapping[str, int | tuple[int, int]] | None = None,
+    limits: Limits | None = None,
 ) -> tuple[_native.Graph, dict[str, tuple[int | str | None, ...]]]:
     """Read an ONNX model into neo's graph, and the shapes that it declares for its outputs by name.
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    importer = Importer(load_model(model), {} if shapes is None else shapes)
+    limits = limits or Limits()
+    importer = Importer(load_model(model, limits=limits), {} if shapes is None else shapes, limits)
     graph = importer.run()
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)

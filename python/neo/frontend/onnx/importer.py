@@ -23,11 +23,11 @@ from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
 from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
 from neo.frontend.onnx.versions import KNOWN_DOMAINS, WITHOUT_SCHEMA, find_version, newest_opset
+from neo.limits import Limits
 
 __all__ = ["Context", "Importer", "Refusal"]
 
 _MAX_DEPTH = 64
-_MAX_NODES = 250_000
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
@@ -58,7 +58,9 @@ class Context:
 class Importer:
     """Builds one graph; collects what it refuses instead of stopping at the first."""
 
-    def __init__(self, loaded: Loaded, shapes: Mapping[str, int | tuple[int, int]]) -> None:
+    def __init__(
+        self, loaded: Loaded, shapes: Mapping[str, int | tuple[int, int]], limits: Limits | None = None
+    ) -> None:
         self._model = loaded.proto
         self._folder = loaded.folder
         self._tensors = loaded.tensors
@@ -67,6 +69,7 @@ class Importer:
         self._ops = frozenset(_native.op_names())
         self._symbols: dict[str, str] = {}
         self._count = 0
+        self._most_nodes = (limits or Limits()).nodes
         self.refusals: list[Refusal] = []
 
     def run(self) -> _native.Graph:
@@ -278,8 +281,12 @@ class Importer:
 
     def _enter(self, node: onnx.NodeProto, context: Context, index: int) -> str:
         self._count += 1
-        if self._count > _MAX_NODES:
-            msg = f"[import] a model may have {_MAX_NODES} nodes when its functions are written out. Got more"
+        _native.checkpoint()
+        if self._count > self._most_nodes:
+            msg = (
+                f"[import] a model may have {self._most_nodes} nodes when its functions are written out. Got more"
+                "\nHint: neo.Limits(nodes=...) sets the limit."
+            )
             raise ModelError(msg)
         if not node.name:
             return f"{context.place}.nodes[{index}] ({node.op_type})"

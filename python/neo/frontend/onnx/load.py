@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,8 +13,9 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from neo.errors import DTypeError, ModelError, ResourceError
+from neo.errors import DTypeError, Error, ModelError, ResourceError
 from neo.frontend.onnx.wire import split_file
+from neo.limits import Limits
 
 __all__ = ["Loaded", "load_model"]
 
@@ -34,7 +37,9 @@ class Loaded(NamedTuple):
     tensors: Mapping[int, np.ndarray[Any, Any]]
 
 
-def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False) -> Loaded:
+def load_model(
+    model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False, limits: Limits | None = None
+) -> Loaded:
     """Read a model, without running or checking its nodes; a whole one keeps large tensors in the message.
 
     Raises
@@ -42,11 +47,13 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: b
     neo.ResourceError
         The file cannot be read.
     neo.ModelError
-        It is not an ONNX model, or a truncated one.
+        It is not an ONNX model, a truncated one, or a larger one than the limits allow.
     """
+    most = (limits or Limits()).bytes
     if isinstance(model, onnx.ModelProto):
         return Loaded(_checked(model, "the model given"), None, {})
     if isinstance(model, (bytes, bytearray, memoryview)):
+        _check_size(memoryview(model).nbytes, most, "the bytes given")
         return Loaded(_parse(bytes(model), "the bytes given"), None, {})
     if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
@@ -54,9 +61,15 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: b
             msg = f"[import] the model must be ONNX. Got {path.name}\nHint: convert it first; docs/formats.md says how."
             raise ModelError(msg)
         try:
+            if stat.S_ISFIFO(mode := path.stat().st_mode) or stat.S_ISCHR(mode):  # may never end
+                msg = f"[import] the model file must be a plain file. Got {path}"
+                raise ResourceError(msg)
             with path.open("rb") as file:
+                _check_size(os.fstat(file.fileno()).st_size, most, str(path))
                 split = None if whole else split_file(file)
                 raw = split.message if split else _read(file)
+        except Error:
+            raise
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
@@ -64,6 +77,15 @@ def load_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: b
         return Loaded(_parse(raw, str(path)), path.parent, split.tensors if split else {})
     msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
     raise DTypeError(msg)
+
+
+def _check_size(size: int, most: int, place: str) -> None:
+    if size > most:
+        msg = (
+            f"[import] a model must have at most {most} bytes. Got {size} - at {place}"
+            "\nHint: neo.Limits(bytes=...) sets the limit."
+        )
+        raise ModelError(msg)
 
 
 def _read(file: BinaryIO) -> bytes:

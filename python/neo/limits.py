@@ -1,0 +1,57 @@
+"""What compiling or loading a model, and a call of it, may take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from neo import _native
+from neo.errors import DTypeError, ModelError
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits for a model that nobody has looked at; the defaults let every sound model through.
+
+    Parameters
+    ----------
+    bytes : int
+        Of the model's file.
+    nodes : int
+        Of an ONNX model, functions and bodies written out.
+    memory : int, optional
+        Bytes that tensors may take at once: while compiling those neo makes itself (folded constants, packed weights),
+        in a call its results and intermediate values. The default is what the system has free.
+    seconds : float
+        That compiling or loading may take, and afterwards any one call; tuning has a budget of its own.
+
+    Examples
+    --------
+    >>> import neo
+    >>> neo.Limits(seconds=10, memory=1 << 30)
+    Limits(bytes=68719476736, nodes=250000, memory=1073741824, seconds=10)
+    """
+
+    bytes: int = 1 << 36
+    nodes: int = 250_000
+    memory: int | None = None
+    seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name == "memory":
+                continue
+            kinds = (int, float) if field.name == "seconds" else (int,)
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                msg = f"[limits] {field.name} must be a number. Got {value!r}, expected {kinds[-1].__name__}"
+                raise DTypeError(msg)
+            if not 0 <= value < 1 << 62 or math.isnan(value):
+                msg = f"[limits] {field.name} must be 0 or more. Got {value!r}, expected 0 to 2^62"
+                raise ModelError(msg)
+
+    def budget(self, *, timed: bool = True) -> _native.Budget:
+        """A context in which time from now on and memory are limited."""
+        return _native.Budget(float(self.seconds) if timed else None, self.memory)

@@ -1,0 +1,1 @@
+"""Models nobody trusts: damaged, hostile and too large ones."""
