@@ -190,6 +190,31 @@ void run_tile(const Tile& t) {
   }
 }
 
+// A tile as its first rows and the others.
+[[gnu::noinline]] void run_parts(const Tile& t, int64_t rows, TileKernel first, TileKernel second) {
+  first(t);
+  Tile rest = t;
+  rest.first_row += rows;
+  rest.ahead = nullptr;
+  if (rest.row_bias) rest.row_bias += rows;
+  if (rest.init) rest.init += rows * t.init_row;
+  rest.dst += rows * t.dst_row;
+  second(rest);
+}
+
+// A tile vector by vector.
+[[gnu::noinline]] void run_vectors(const Tile& t, int64_t vectors, TileKernel one) {
+  for (int64_t v = 0; v < vectors; ++v) {
+    Tile part = t;
+    part.weight += v * kLanes;
+    if (part.bias) part.bias += v * kLanes;
+    if (v > 0) part.ahead = nullptr;
+    part.init_vector[0] = t.init_vector[v];
+    part.dst_vector[0] = t.dst_vector[v];
+    one(part);
+  }
+}
+
 template <int V, int R, bool kColumns>
 constexpr TileKernel block_kernel();
 
@@ -197,29 +222,14 @@ constexpr TileKernel block_kernel();
 template <int V, int R, bool kColumns>
 void run_split(const Tile& t) {
   if constexpr (V > 1 && kept_blocks(kColumns, V) == 0) {
-    for (int v = 0; v < V; ++v) {
-      Tile part = t;
-      part.weight += v * kLanes;
-      if (part.bias) part.bias += v * kLanes;
-      if (part.ahead && v > 0) part.ahead = nullptr;
-      part.init_vector[0] = t.init_vector[v];
-      part.dst_vector[0] = t.dst_vector[v];
-      block_kernel<1, R, kColumns>()(part);
-    }
+    run_vectors(t, V, block_kernel<1, R, kColumns>());
   } else {
     constexpr int kRows = [] {
       int rows = R - 1;
       while (rows > 1 && !keeps(kColumns, V, rows)) --rows;
       return rows;
     }();
-    block_kernel<V, kRows, kColumns>()(t);
-    Tile rest = t;
-    rest.first_row += kRows;
-    rest.ahead = nullptr;
-    if (rest.row_bias) rest.row_bias += kRows;
-    if (rest.init) rest.init += kRows * t.init_row;
-    rest.dst += kRows * t.dst_row;
-    block_kernel<V, R - kRows, kColumns>()(rest);
+    run_parts(t, kRows, block_kernel<V, kRows, kColumns>(), block_kernel<V, R - kRows, kColumns>());
   }
 }
 
