@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/fork_safe_mutex.h"
 #include "exec/run.h"
 #include "runtime/recording_team.h"
 
@@ -44,7 +44,7 @@ class Module {
   std::shared_ptr<BindingCache> bindings_;
   int threads_;
   bool oversubscribe_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::vector<std::shared_ptr<Run>> idle_;
 };
 
