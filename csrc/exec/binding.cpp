@@ -268,7 +268,7 @@ bool Arg::is_dense() const {
 std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Region& region,
                                                  const SymbolValues& symbols) {
   {
-    std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       if (it->region != &region || it->binding->symbols != symbols) continue;
       entries_.splice(entries_.begin(), entries_, it);
@@ -276,7 +276,7 @@ std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Regio
     }
   }
   auto binding = bind_region(block, region, symbols);
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   entries_.push_front({&region, binding});
   // Every region keeps its share: the capacity counts bindings of one region.
   size_t same = 0;
@@ -291,7 +291,7 @@ std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Regio
 }
 
 size_t BindingCache::size() const {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return entries_.size();
 }
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/fork_safe_mutex.h"
 #include "exec/plan.h"
 
 namespace neo {
@@ -39,7 +39,7 @@ class BindingCache {
     const Region* region;
     std::shared_ptr<const Binding> binding;
   };
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::list<Entry> entries_;
   size_t capacity_;
 };

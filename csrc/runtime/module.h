@@ -2,10 +2,10 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/fork_safe_mutex.h"
 #include "exec/run.h"
 #include "runtime/recording_team.h"
 
@@ -49,6 +49,7 @@ class Module {
   bool oversubscribe_;
   Quota quota_;
   mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::vector<std::shared_ptr<Run>> idle_;
 };
 

@@ -145,7 +145,7 @@ def _fork(state: State, rng: random.Random) -> None:
     if status != 0:
         msg = f"a forked child ended with status {status}"
         raise AssertionError(msg)
-    time.sleep(0.05)
+    time.sleep(0.01)
 
 
 def _starve(state: State, rng: random.Random) -> None:
