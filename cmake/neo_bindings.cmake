@@ -26,9 +26,10 @@ target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--stri
 install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 
 # What tests/check makes routines wrong with. It shares the types of _neo, beside which the tests look for it.
-if(NOT SKBUILD)
+if(NEO_BUILD_TESTS OR NOT SKBUILD)
   pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
+  install(TARGETS _wrong_routines LIBRARY DESTINATION neo COMPONENT python)
 endif()
 
 # The kernels of tests/kernel_ir, printed and run on devices. The tests look for it in the build's folder.

@@ -43,6 +43,7 @@ class Group:
 
     name: tuple[str, int, str]
     routines: tuple[str, ...]
+    candidates: tuple[str, ...]
     rows: NDArray[np.float32]
     times_us: NDArray[np.float64]
 
@@ -55,7 +56,7 @@ def load(points: Iterable[Point]) -> list[Group]:
     groups = []
     for (text, threads, residence), members in by_group.items():
         bench = Workload.parse(text).bench(threads)
-        rows, times, routines = [], [], []
+        rows, times, routines, candidates = [], [], [], []
         for space, routine in bench.spaces.items():
             mine = [p for p in members if p.routine == routine]
             found = [(bench.native.find(space, p.candidate), p) for p in mine]
@@ -64,9 +65,11 @@ def load(points: Iterable[Point]) -> list[Group]:
                 continue
             rows.append(point_features(bench.native, space, routine, residence, numbers))
             times += [p.time_us for n, p in found if n is not None]
+            candidates += [p.candidate for n, p in found if n is not None]
             routines += [routine] * len(numbers)
         if len(times) > 1:
-            groups.append(Group((text, threads, residence), tuple(routines), np.vstack(rows), np.array(times)))
+            name = text, threads, residence
+            groups.append(Group(name, tuple(routines), tuple(candidates), np.vstack(rows), np.array(times)))
     return groups
 
 

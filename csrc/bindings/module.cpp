@@ -79,13 +79,7 @@ py::list call(Module& module, const py::list& inputs, CancelToken* token, Record
 void list_steps(const Block& block, int depth, py::list& out) {
   for (const Region& region : block.regions) {
     for (const Item& item : region.items) {
-      py::dict entry;
-      entry["node"] = item.node;
-      entry["op"] = item.op;
-      entry["routine"] = item.routine;
-      entry["estimate_us"] = item.estimate_us;
-      entry["flops"] = item.flops.hint();
-      entry["bytes"] = item.bytes.hint();
+      py::dict entry = describe_item(item);
       entry["depth"] = depth;
       out.append(entry);
       if (const auto* branch = std::get_if<IfItem>(&item.what)) {

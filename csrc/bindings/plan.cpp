@@ -139,6 +139,17 @@ std::vector<const Block*> blocks_of(const Plan& plan) {
   return blocks;
 }
 
+py::dict describe_item(const Item& item) {
+  py::dict entry;
+  entry["node"] = item.node;
+  entry["op"] = item.op;
+  entry["routine"] = item.routine;
+  entry["estimate_us"] = item.estimate_us;
+  entry["flops"] = item.flops.hint();
+  entry["bytes"] = item.bytes.hint();
+  return entry;
+}
+
 py::dict describe_plan(const Plan& plan) {
   py::list blocks, items;
   std::map<const Block*, int> numbers;
@@ -153,13 +164,7 @@ py::dict describe_plan(const Plan& plan) {
     blocks.append(entry);
   };
   walk.visit = [&](const Item& item, const Block&, const ItemPlace& place) {
-    py::dict entry;
-    entry["node"] = item.node;
-    entry["op"] = item.op;
-    entry["routine"] = item.routine;
-    entry["estimate_us"] = item.estimate_us;
-    entry["flops"] = item.flops.hint();
-    entry["bytes"] = item.bytes.hint();
+    py::dict entry = describe_item(item);
     entry["block"] = place.block;
     entry["region"] = place.region;
     entry["reads"] = reads_of(item);

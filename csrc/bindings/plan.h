@@ -17,6 +17,9 @@ struct ItemPlace {
 std::map<const Item*, ItemPlace> places_of(const Plan& plan);
 std::vector<const Block*> blocks_of(const Plan& plan);
 
+// What an item computes and is expected to cost: node, op, routine, estimate_us, flops and bytes at the hints.
+py::dict describe_item(const Item& item);
+
 // Blocks, slots and items as plain data, sizes at the hints.
 py::dict describe_plan(const Plan& plan);
 

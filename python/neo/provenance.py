@@ -38,7 +38,10 @@ class Provenance:
         if not isinstance(model, str | PathLike):
             return cls(facts)
         path = Path(model).absolute()
-        status = path.stat()
+        try:
+            status = path.stat()
+        except OSError:  # the file went when it had been read
+            return cls({**facts, "model": path.name})
         return cls({**facts, "model": path.name}, (path, status.st_size, status.st_mtime_ns))
 
     def told(self) -> Mapping[str, str]:

@@ -179,6 +179,7 @@ def test_a_bar_appears_on_a_terminal_only_when_it_takes_long(monkeypatch, capfd)
     neo.check_accuracy(dense(0))
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     neo.check_accuracy(dense(0))
     assert "checking" in capfd.readouterr().err
 

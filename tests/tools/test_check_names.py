@@ -46,3 +46,27 @@ def test_allows_throw_in_check_and_in_comments_and_rethrowing(tmp_path):
         path.write_text(text)
     result = run(tmp_path)
     assert result.returncode == 0, result.stdout
+
+
+BOUNDS = "namespace neo {{\n{0}struct Bounds {{\n  int low = 0;\n}};\n{1}}}  // namespace neo\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "clash"),
+    [
+        (("", ""), ("", ""), True),
+        (("", ""), ("namespace {\n", "}  // namespace\n"), False),
+        (("", ""), ("namespace {\nint x;\n}  // namespace\n", ""), True),
+        (("namespace python {\n", "}  // namespace python\n"), ("", ""), False),
+    ],
+)
+def test_a_type_has_one_home(tmp_path, first, second, clash):
+    folder = tmp_path / "csrc" / "passes"
+    folder.mkdir(parents=True)
+    (folder / "a.h").write_text(BOUNDS.format(*first))
+    (folder / "b.h").write_text(BOUNDS.format(*second))
+    result = run(tmp_path)
+    assert (
+        "csrc/passes/b.h: neo::" in result.stdout and "Bounds is defined in csrc/passes/a.h too" in result.stdout
+    ) == clash
+    assert result.returncode == (1 if clash else 0), result.stdout

@@ -149,6 +149,7 @@ def test_a_long_run_shows_its_progress_between_measurements(monkeypatch, capsys)
     import rich.console
 
     monkeypatch.setattr(rich.console.Console, "is_terminal", True)
+    monkeypatch.setenv("TERM", "xterm")
     trials = [trial(w, w, 10) for w in "uvw"]
     tune_problem(
         bench := FakeBench(trials, dict.fromkeys("uvw", 1.0), seconds_each=1.5),

@@ -132,16 +132,6 @@ std::optional<AffineProblem> read_affine(const Workload& workload, std::string* 
   return p;
 }
 
-// A value per channel padded with zeros to whole vectors; undefined where there is none.
-Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed) {
-  if (!constant) return {};
-  const int64_t count = constant->constant->size(), padded = ceil_div(count, lanes) * lanes;
-  return packed.floats(padded, {constant}, [&](float* to) {
-    std::copy_n(constant->constant->as<float>(), count, to);
-    std::fill_n(to + count, padded - count, 0.0f);
-  });
-}
-
 const TileKernels& tiles_of(const Target& target) {
   return NEO_PICK_TIER(target.isa, tile_kernels)();
 }
@@ -186,7 +176,7 @@ class AffinePointwiseStep final : public KernelStep {
     weight_ = packed.floats(direct_weight_size(plan), {problem.conv.weight}, [&](float* to) {
       pack_direct_weight(plan, problem.conv.weight->constant->as<float>(), to);
     });
-    bias_ = padded_bias(problem.conv, kernels_.lanes, packed);
+    bias_ = padded_channels(problem.conv.bias, kernels_.lanes, packed);
     if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, kernels_.lanes, packed);
     shift_ = padded_channels(prologue.shift, kernels_.lanes, packed);
     scale_argument_ = argument_of(candidate, prologue.scale);
@@ -247,9 +237,7 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const double pixels = part / std::ceil(part / static_cast<double>(plan.run));
   const double rows = pixels / std::ceil(pixels / static_cast<double>(run.schedule.reg_n));
   const double panel_bytes = static_cast<double>(s.ic) * vectors * lanes * 4;
-  const auto block = static_cast<double>(std::min<int64_t>(plan.lanes, s.ic));
-  const double efficiency =
-      0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+  const double efficiency = blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(plan.lanes, s.ic), target);
   const auto weights = static_cast<double>(direct_weight_size(run));
   const double images = static_cast<double>(s.n * s.oh * s.ow);
   const double elements = images * static_cast<double>(plan.blocks) * lanes;

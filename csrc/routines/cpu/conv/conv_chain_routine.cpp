@@ -34,9 +34,8 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
   const auto most = static_cast<double>(kernels.max_rows[ceil_div(split.vectors, split.panels)]);
   const double rows = run / std::ceil(run / most);
   const double panel_bytes = static_cast<double>(ic) * vectors * target.lanes() * 4;
-  const auto block = static_cast<double>(std::min<int64_t>(target.lanes(), ic));
   const double efficiency =
-      0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+      blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(target.lanes(), ic), target);
   return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
 }
 
@@ -112,7 +111,7 @@ class ChainStep final : public KernelStep {
     depthwise_.weight = packed.floats(depthwise_weight_size(depthwise), {conv.weight}, [&](float* to) {
       pack_depthwise_weight(depthwise, conv.weight->constant->as<float>(), to);
     });
-    depthwise_.bias = padded_bias(conv, lanes, packed);
+    depthwise_.bias = padded_channels(conv.bias, lanes, packed);
     depthwise_.activation = activation_of(problem.depthwise.activation, target);
   }
 
@@ -166,7 +165,7 @@ class ChainStep final : public KernelStep {
     to.weight = packed.floats(pointwise_weight_size(split, g.ic, lanes), {link.conv.weight}, [&](float* weight) {
       pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), weight);
     });
-    to.bias = padded_bias(link.conv, lanes, packed);
+    to.bias = padded_channels(link.conv.bias, lanes, packed);
   }
 
   static ChainStage stage_of(const ChainLink& link, const Packed& packed) {

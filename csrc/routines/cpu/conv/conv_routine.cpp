@@ -97,12 +97,12 @@ ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args, std::
   return bound;
 }
 
-Tensor padded_bias(const ConvProblem& problem, int64_t lanes, PackedStore& packed) {
-  if (!problem.bias) return {};
-  const int64_t oc = problem.geometry.oc, padded = ceil_div(oc, lanes) * lanes;
-  return packed.floats(padded, {problem.bias}, [&](float* to) {
-    std::copy_n(problem.bias->constant->as<float>(), oc, to);
-    std::fill_n(to + oc, padded - oc, 0.0f);
+Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed) {
+  if (!constant) return {};
+  const int64_t count = constant->constant->size(), padded = ceil_div(count, lanes) * lanes;
+  return packed.floats(padded, {constant}, [&](float* to) {
+    std::copy_n(constant->constant->as<float>(), count, to);
+    std::fill_n(to + count, padded - count, 0.0f);
   });
 }
 

@@ -40,8 +40,8 @@ class ConvRoutine : public Routine {
 // The schemas of a candidate: every operand left out but input and residual. An x_block or y_block of 1 is plain.
 Candidate conv_candidate(const Workload& workload, const ConvProblem& problem, int64_t x_block, int64_t y_block);
 
-// The bias of a convolution padded with zeros to whole vectors; undefined where it has none.
-Tensor padded_bias(const ConvProblem& problem, int64_t lanes, PackedStore& packed);
+// A constant value per channel (a bias, a scale) padded with zeros to whole vectors; undefined where there is none.
+Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed);
 
 // Where a step finds its operands, and the epilogue.
 struct ConvArguments {

@@ -28,7 +28,7 @@ class DepthwiseStep final : public KernelStep {
     const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
     weight_ = packed.floats(depthwise_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_depthwise_weight(plan, problem.weight->constant->as<float>(), to); });
-    bias_ = padded_bias(problem, kernels_.lanes, packed);
+    bias_ = padded_channels(problem.bias, kernels_.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {

@@ -93,7 +93,7 @@ class FirstLayerStep final : public KernelStep {
     weight_ = packed.floats(first_layer_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_first_layer_weight(plan, problem.weight->constant->as<float>(), to);
     });
-    bias_ = padded_bias(problem, kernels_.lanes, packed);
+    bias_ = padded_channels(problem.bias, kernels_.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {

@@ -104,8 +104,7 @@ struct WeightsAhead {
   }
 };
 
-// While a panel works on some pixels, its share of the same pixels of what is read
-// next is fetched.
+// While a panel works on some pixels, its share of the same pixels of what is read next is fetched.
 void fetch_input(const DirectPlan& plan, const ConvOperands& args, IndexRange pixels, int64_t panel, Tile& t) {
   const int64_t floats = ceil_div(pixels.size() * plan.lanes, plan.panels);
   t.ahead_step = ceil_div(floats, plan.lanes);

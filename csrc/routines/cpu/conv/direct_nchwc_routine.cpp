@@ -22,11 +22,9 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const double rows = static_cast<double>(line) / static_cast<double>(ceil_div(line, plan.schedule.reg_n));
   const double per_output = static_cast<double>(s.group_ic() * s.taps());
   const double panel_bytes = per_output * vectors * static_cast<double>(plan.lanes) * 4;
-  // Border taps of larger windows are gathered; few input channels make short loops; narrow blocks read pixels more
-  // often.
-  const auto block = static_cast<double>(std::min(plan.schedule.ic_bn, s.group_ic()));
-  const double efficiency = tile_efficiency(rows, vectors, panel_bytes, target) * (s.taps() > 1 ? 0.93 : 0.97) *
-                            (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+  const int64_t block = std::min(plan.schedule.ic_bn, s.group_ic());
+  // Border taps of larger windows are gathered.
+  const double efficiency = blocked_efficiency(rows, vectors, panel_bytes, block, target) * (s.taps() > 1 ? 0.96 : 1);
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));

@@ -269,7 +269,7 @@ class WinogradStep final : public KernelStep {
     weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
     });
-    bias_ = padded_bias(problem, plan.lanes, packed);
+    bias_ = padded_channels(problem.bias, plan.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {

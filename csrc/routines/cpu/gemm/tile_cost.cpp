@@ -21,6 +21,11 @@ double tile_efficiency(double rows, double vectors, double panel_bytes, const Ta
   return crowded * ideal / cycles;
 }
 
+double blocked_efficiency(double rows, double vectors, double panel_bytes, int64_t ic_block, const Target& target) {
+  const auto block = static_cast<double>(ic_block);
+  return 0.97 * tile_efficiency(rows, vectors, panel_bytes, target) * (block / (block + 0.7)) * (0.96 + 0.01 * vectors);
+}
+
 double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target,
                 double constant_bytes) {
   StepLoad load;

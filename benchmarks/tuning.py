@@ -1,0 +1,136 @@
+"""What tuning takes and gives, network by network: ``python -m benchmarks.tuning``.
+
+From an empty database each network is tuned (``tune=True``, which ends after a minute at most), compiled again with
+what was learned, and the default module and the tuned one run in turn. Beside them stands what the selection expected
+the tuned module to take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import neo
+from neo import _native
+from neo.bench.intervals import Interval, ratio_interval
+from neo.report.table import render_table
+from neo.tune.compare import made_up_inputs
+from rich.progress import track
+
+from benchmarks import environment, page, results
+from benchmarks.suites import find_entries
+
+ROUNDS = 15
+#: A round ends after so many seconds of both.
+SECONDS = 0.6
+HEAD = (
+    "network",
+    "tuning, s",
+    "times",
+    "compiling again, s",
+    "default, ms",
+    "tuned, ms",
+    "default / tuned [95 %]",
+    "selection's total / measured",
+)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One network: what tuning took, and the medians of the rounds."""
+
+    name: str
+    tuning_s: float
+    measured: int
+    again_s: float
+    default_us: list[float]
+    tuned_us: list[float]
+    total_us: float
+
+    @property
+    def gain(self) -> Interval:
+        """Default over tuned time, round by round."""
+        return ratio_interval(self.default_us, self.tuned_us)
+
+    @property
+    def predicted(self) -> float:
+        """The selection's total over the measured time."""
+        return self.total_us / sorted(self.tuned_us)[len(self.tuned_us) // 2]
+
+    def cells(self) -> list[str]:
+        """A row of the table."""
+        gain = self.gain
+        default_ms, tuned_ms = (sorted(v)[len(v) // 2] / 1e3 for v in (self.default_us, self.tuned_us))
+        return [
+            self.name,
+            f"{self.tuning_s:.1f}",
+            str(self.measured),
+            f"{self.again_s:.2f}",
+            page.number(default_ms),
+            page.number(tuned_ms),
+            f"{gain.median:.3f} [{gain.low:.3f}, {gain.high:.3f}]",
+            f"{self.predicted:.2f}",
+        ]
+
+
+def measure(name: str, path: Path, threads: int) -> Tuned:
+    """Tune a network from nothing and time what comes of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / "tuning.db"
+        start = time.perf_counter()
+        first = neo.compile(path, threads=threads, tune=True, database=database)
+        tuning_s = time.perf_counter() - start
+        del first
+        start = time.perf_counter()
+        tuned = neo.compile(path, threads=threads, database=database)
+        again_s = time.perf_counter() - start
+    default = neo.compile(path, threads=threads)
+    arrays = made_up_inputs(tuned.inputs)
+    default_us, tuned_us = [], []
+    for _ in range(ROUNDS):
+        (d, _), (t, _) = _native.race_modules([default._native, tuned._native], arrays, 5, SECONDS)
+        default_us.append(d)
+        tuned_us.append(t)
+    report = tuned.tuning
+    return Tuned(name, tuning_s, report.stored, again_s, default_us, tuned_us, float(tuned._native.estimate_us))
+
+
+def main() -> None:
+    """Measure, print the table and write it into the results."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning", description=__doc__)
+    parser.add_argument("--networks", help="by name, with commas between; all where it is not given")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "models" / "cache", help="exported files")
+    parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
+    options = parser.parse_args()
+    entries = find_entries("networks", options.networks and options.networks.split(","))
+    found = []
+    for entry in track(entries, "tuning"):
+        path, _ = entry.prepare(options.cache.resolve())
+        found.append(measure(entry.name, path, options.threads))
+        print(*found[-1].cells(), sep="  ", flush=True)
+    rows = [tuned.cells() for tuned in found]
+    print(render_table(HEAD, rows, right=range(1, len(HEAD))))
+    mean = page.geometric_mean([tuned.gain.median for tuned in found])
+    slowest = max(found, key=lambda tuned: tuned.tuning_s)
+    notes = [
+        f"Default over tuned time: geometric mean {mean:.3f} of {len(found)}. The longest tuning took "
+        f"{slowest.tuning_s:.1f} s ({slowest.name}). Selection's total over measured time: "
+        f"{min(t.predicted for t in found):.2f} to {max(t.predicted for t in found):.2f}.",
+        f"Measured on {environment.cpu_name()}.",
+        f"`python -m benchmarks.tuning --threads {options.threads}`",
+    ]
+    text = (
+        f"`tune=True` from an empty database on {options.threads} threads; compiling again with what it holds; {ROUNDS} "
+        "rounds of the default and the tuned module in turn, medians; what the selection expected of the tuned one."
+    )
+    section = results.Section("Tuning the networks", text, list(HEAD), rows, notes)
+    json_path = options.results.with_name(options.results.stem.lower() + ".json")
+    results.record_section(f"tuning {options.threads}", section, json_path, options.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Every example of the documents runs: blocks of Python in order, and lines of a shell after ``$``.
+
+The blocks of one page share their names and an empty directory, in which a page that does not make its own model finds
+one. A line of a shell that starts neo runs the neo that is tested.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import neo
+import numpy as np
+import onnx
+import pytest
+from neo import demo
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if BLOCK.search(p.read_text("utf-8"))]
+
+
+def example_model():
+    """The digits' network under the names that documents use for any network: input, conv1, y."""
+    model = onnx.load_model_from_string(demo.model_bytes())
+    names = {"image": "input", "probabilities": "y", "block.conv": "conv1"}
+    for node in model.graph.node:
+        node.name = names.get(node.name, node.name)
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    for value in [*model.graph.input, *model.graph.output]:
+        value.name = names[value.name]
+    return model.SerializeToString()
+
+
+def names_of(page):
+    """What the examples of a page find under names they do not make."""
+    x = demo.images()[0][:8]
+    return {"neo": neo, "np": np, "x": x, "y": neo.compile("model.onnx")(x), "model": "model.onnx"}
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """An empty directory with the digits' network, another name for it, and a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    (commands / "neo").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m neo "$@"\n')
+    (commands / "neo").chmod(0o755)
+    (commands / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    package = str(Path(neo.__file__).resolve().parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])))
+    for name in ("model.onnx", "a.onnx", "b.onnx"):
+        (tmp_path / name).write_bytes(example_model())
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_examples_run(path, directory):
+    names = names_of(path.stem)
+    for language, text in BLOCK.findall(path.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(text, f"{path.name}:{text.splitlines()[0]}", "exec"), names)
+            continue
+        for line in re.findall(r"^\$ (.*?)(?<!\\)$", text, re.MULTILINE | re.DOTALL):
+            result = subprocess.run(["sh", "-ec", line], capture_output=True, text=True, check=False)
+            assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
+    for name, value in list(names.items()):  # a test of an example runs as pytest would run it
+        if name.startswith("test_"):
+            value()
