@@ -173,7 +173,7 @@ std::vector<std::string> names() {
 
 PYBIND11_MODULE(_kernels, m) {
   using namespace neo::kernel::examples;  // NOLINT
-  py::register_exception_translator([](std::exception_ptr p) {
+  py::register_local_exception_translator([](std::exception_ptr p) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const neo::Error& e) {

@@ -1,5 +1,6 @@
 #include "runtime/devices/check_launch.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "base/check.h"
@@ -27,15 +28,16 @@ int64_t number_at(const std::string& text, size_t at) {
   return number;
 }
 
-// The line that a log's first error names: "name:12:3: error" or "name(12): error". 0: none.
+// The line that a log's first error names: "name:12:3: error", "error: name:12:3: ...", "name(12): error". 0: none.
 int64_t error_line(const std::string& log) {
   const size_t error = log.find("error");
   if (error == std::string::npos) return 0;
-  const size_t start = log.rfind('\n', error) + 1;  // npos + 1 is 0
-  for (size_t i = start; i + 1 < error; ++i) {
-    if ((log[i] == ':' || log[i] == '(') && std::isdigit(static_cast<unsigned char>(log[i + 1])) != 0) {
-      return number_at(log, i + 1);
-    }
+  const size_t end = std::min(log.find('\n', error), log.size());
+  for (size_t i = log.rfind('\n', error) + 1; i + 1 < end; ++i) {  // npos + 1 is 0
+    if (log[i] != ':' && log[i] != '(') continue;
+    size_t after = i + 1;
+    while (after < end && std::isdigit(static_cast<unsigned char>(log[after])) != 0) ++after;
+    if (after > i + 1 && after < end && (log[after] == ':' || log[after] == ')')) return number_at(log, i + 1);
   }
   return 0;
 }
