@@ -30,8 +30,8 @@ class Budget {
   void give(int64_t bytes) noexcept { held_.fetch_sub(bytes, std::memory_order_relaxed); }
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
 
-  // A Cancelled error when the caller said so, a Time error when the time is up. Polls every 50 ms or so; what that throws goes
-  // through.
+  // A Cancelled error when the caller said so, a Time error when the time is up. Polls every 50 ms or so; what that
+  // throws goes through.
   void checkpoint() {
     if (is_over_.load(std::memory_order_relaxed) || (cancelled_ && cancelled_->load(std::memory_order_relaxed)))
       fail_late();

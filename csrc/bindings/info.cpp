@@ -1,6 +1,6 @@
+#include "base/budget.h"
 #include "base/isa.h"
 #include "base/knobs.h"
-#include "base/budget.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "routines/limits.h"
@@ -30,8 +30,10 @@ class BudgetContext {
 }  // namespace
 
 void bind_info(py::module_& m) {
-  py::class_<BudgetContext>(m, "Budget", "What this thread may take inside a with statement, the time from its start on.")
-      .def(py::init<std::optional<double>, std::optional<int64_t>>(), py::arg("seconds"), py::arg("memory"))
+  py::class_<BudgetContext>(m, "Budget",
+                            "What this thread may take inside a with statement, the time from its start on.")
+      .def(py::init<std::optional<double>, std::optional<int64_t>>(), py::arg("seconds") = py::none(),
+           py::arg("memory") = py::none())
       .def("__enter__", &BudgetContext::enter)
       .def("__exit__", [](BudgetContext& budget, const py::args&) { budget.exit(); });
   m.def("checkpoint", &checkpoint, "Raises TimeLimitError once the time of this thread's budget is up.");

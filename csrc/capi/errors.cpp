@@ -33,6 +33,8 @@ neo_error_kind kind_of(ErrorKind kind) {
       return NEO_ERROR_MEMORY;
     case ErrorKind::Cancelled:
       return NEO_ERROR_CANCELLED;
+    case ErrorKind::Time:
+      return NEO_ERROR_TIME;
     case ErrorKind::Internal:
       return NEO_ERROR_INTERNAL;
   }

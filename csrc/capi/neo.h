@@ -52,7 +52,8 @@ typedef enum neo_error_kind {
   NEO_ERROR_RESOURCE = 5,    /* a file cannot be read */
   NEO_ERROR_MEMORY = 6,      /* there is no memory */
   NEO_ERROR_CANCELLED = 7,   /* the call was cancelled */
-  NEO_ERROR_INTERNAL = 8     /* a bug in neo */
+  NEO_ERROR_INTERNAL = 8,    /* a bug in neo */
+  NEO_ERROR_TIME = 9         /* a limit on the time was reached */
 } neo_error_kind;
 
 /* Why the last function that failed on this thread did, in one line; "" before the first. The text stays until another

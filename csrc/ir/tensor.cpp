@@ -78,19 +78,19 @@ struct Tensor::Splat {
 };
 
 Tensor::Tensor(DType dtype, Dims dims) : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)) {
-  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   owner_ = allocate(dtype, size_);
   data_ = owner_.get();
 }
 
 Tensor::Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner)
     : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)), data_(data), owner_(std::move(owner)) {
-  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   NEO_ASSERT(data != nullptr || size_ == 0, "a tensor needs memory");
 }
 
 Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
-  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   Tensor t;
   t.dtype_ = dtype;
   t.dims_ = std::move(dims);
@@ -107,7 +107,7 @@ Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
 }
 
 Tensor Tensor::absent(DType dtype, Dims dims) {
-  NEO_ASSERT(dtype != DType::Undefined, "a tensor needs a dtype");
+  NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   Tensor t;
   t.dtype_ = dtype;
   t.dims_ = std::move(dims);

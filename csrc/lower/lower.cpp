@@ -5,8 +5,8 @@
 #include <exception>
 #include <set>
 
-#include "base/check.h"
 #include "base/budget.h"
+#include "base/check.h"
 
 namespace neo {
 namespace {

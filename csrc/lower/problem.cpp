@@ -4,8 +4,8 @@
 #include <set>
 #include <tuple>
 
-#include "base/check.h"
 #include "base/budget.h"
+#include "base/check.h"
 
 namespace neo {
 namespace {

@@ -48,7 +48,6 @@ class Module {
   int threads_;
   bool oversubscribe_;
   Quota quota_;
-  mutable std::mutex mutex_;
   mutable ForkSafeMutex mutex_;
   std::vector<std::shared_ptr<Run>> idle_;
 };

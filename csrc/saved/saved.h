@@ -39,8 +39,8 @@ std::vector<SavedModule> load_variants(const FileBytes& file, const std::string&
                                        const RoutineTable& routines, const Quota& quota = {},
                                        const std::function<void()>* poll = nullptr);
 
-// The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one module
-// that it was made for in an exported library (exported/exported.cpp).
+// The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one
+// module that it was made for in an exported library (exported/exported.cpp).
 SavedModule open_module(const FileBytes& file, const std::string& place);
 
 }  // namespace neo

@@ -5,6 +5,7 @@ from pathlib import Path
 from neo import _neo, errors  # noqa: F401  (the extension raises these classes)
 from neo._neo import (
     Bench,
+    Budget,
     CancelToken,
     Collapse,
     Graph,
@@ -12,7 +13,6 @@ from neo._neo import (
     Module,
     Node,
     Problem,
-    Budget,
     Value,
     build_problem,
     check_target,
@@ -45,6 +45,7 @@ from neo._neo import (
 
 __all__ = [
     "Bench",
+    "Budget",
     "CancelToken",
     "Collapse",
     "Graph",
@@ -52,7 +53,6 @@ __all__ = [
     "Module",
     "Node",
     "Problem",
-    "Budget",
     "Value",
     "build_problem",
     "check_target",

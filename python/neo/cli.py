@@ -477,7 +477,9 @@ def _targets(_: argparse.Namespace) -> None:
     for kind in _native.devices():
         for d in kind["devices"]:
             memory = f"{d['memory_bytes'] / 2**30:.1f} GiB"
-            devices.append((kind["kind"], d["name"], d["platform"].split("  ")[0], memory, ", ".join(d["lacks"]) or "nothing"))
+            devices.append(
+                (kind["kind"], d["name"], d["platform"].split("  ")[0], memory, ", ".join(d["lacks"]) or "nothing")
+            )
         if not kind["devices"]:
             devices.append((kind["kind"], "none", "", "", kind["missing"].split("\n")[0]))
     print()

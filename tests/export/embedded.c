@@ -1,4 +1,5 @@
-/* embedded GIVEN ANSWERED COUNT: runs the digits of the demo in the file GIVEN with the module that is in the library. */
+/* embedded GIVEN ANSWERED COUNT: runs the digits of the demo in the file GIVEN with the module that is in the library.
+ */
 #include <neo_embedded.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -51,7 +51,7 @@ def test_nodes() -> None:
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_seconds_end_an_import(seconds: float) -> None:
     start = time.monotonic()
-    with pytest.raises(neo.TimeLimitError, match=r"within its limit of [0-9.]+ s. Got more"):
+    with pytest.raises(neo.TimeLimitError, match=r"must end in time. Got longer, expected at most [0-9.]+ s"):
         neo.compile(laughs(40, 2), limits=neo.Limits(seconds=seconds))
     assert time.monotonic() - start < 60
     assert issubclass(neo.TimeLimitError, TimeoutError)
@@ -61,13 +61,13 @@ def test_memory_while_compiling() -> None:
     """40 constants of 15 MB: folding has a limit of its own, packing has the user's."""
     product = model([node("ConstantOfShape", "t", "c"), node("MatMul", "x c")], x=["N", 512], t=ints(512, 512))
     neo.compile(product)
-    with pytest.raises(neo.OutOfMemoryError, match=r"limit of 100000 bytes.*\nHint: neo.Limits\(memory"):
+    with pytest.raises(neo.OutOfMemoryError, match=r"within its limit. Got .*, expected at most 100000 in all"):
         neo.compile(product, limits=neo.Limits(memory=100_000))
 
 
 def test_memory_of_a_call() -> None:
     grows = neo.compile(loop(30, grows=True), limits=neo.Limits(memory=1 << 20))
-    with pytest.raises(neo.OutOfMemoryError, match="must fit the limit of 1048576 bytes"):
+    with pytest.raises(neo.OutOfMemoryError, match="expected at most 1048576 in all"):
         grows(np.ones(4, np.float32))
     few = neo.compile(loop(3, grows=True), limits=neo.Limits(memory=1 << 20))
     kept = [few(np.ones(4, np.float32)) for _ in range(10_000)]

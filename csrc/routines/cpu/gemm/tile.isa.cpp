@@ -191,7 +191,7 @@ void run_tile(const Tile& t) {
 }
 
 // A tile as its first rows and the others.
-[[gnu::noinline]] void run_parts(const Tile& t, int64_t rows, TileKernel first, TileKernel second) {
+[[gnu::noinline, maybe_unused]] void run_parts(const Tile& t, int64_t rows, TileKernel first, TileKernel second) {
   first(t);
   Tile rest = t;
   rest.first_row += rows;
@@ -203,7 +203,7 @@ void run_tile(const Tile& t) {
 }
 
 // A tile vector by vector.
-[[gnu::noinline]] void run_vectors(const Tile& t, int64_t vectors, TileKernel one) {
+[[gnu::noinline, maybe_unused]] void run_vectors(const Tile& t, int64_t vectors, TileKernel one) {
   for (int64_t v = 0; v < vectors; ++v) {
     Tile part = t;
     part.weight += v * kLanes;
