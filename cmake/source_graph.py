@@ -31,6 +31,7 @@ def main(nm: str, objects: str, output: str) -> None:
     paths = Path(objects).read_text(encoding="utf-8").split()
     listing = subprocess.run([nm, "-A", *paths], check=True, capture_output=True, text=True).stdout
     defined: dict[str, str] = {}
+    weak: dict[str, str] = {}
     wanted: dict[str, set[str]] = {source_of(path): set() for path in paths}
     for line in listing.splitlines():
         path, _, rest = line.partition(":")
@@ -39,6 +40,10 @@ def main(nm: str, objects: str, output: str) -> None:
             wanted[source_of(path)].add(name)
         elif kind in "TDRB" and source_of(path) != REPLACED:
             defined[name] = source_of(path)
+        elif kind in "VW":
+            # Where a file wants a virtual table and has none, one that defines the first virtual function has it.
+            weak.setdefault(name, source_of(path))
+    defined = weak | defined
     # Every instruction set has the same functions, in a namespace of its own.
     tiers = ("scalar", "avx2", "avx512", "neon")
     for name, source in list(defined.items()):

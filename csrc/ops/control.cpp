@@ -342,7 +342,12 @@ void infer_scan(InferContext& ctx) {
 
 void add_control_ops(OpRegistry& ops) {
   ops.add({.name = "If", .min_inputs = 1, .max_inputs = -1, .max_outputs = -1, .infer = infer_if});
-  ops.add({.name = "Loop", .min_inputs = 2, .max_inputs = -1, .max_outputs = -1, .infer = infer_loop});
+  ops.add({.name = "Loop",
+           .min_inputs = 2,
+           .max_inputs = -1,
+           .required_inputs = 0,
+           .max_outputs = -1,
+           .infer = infer_loop});
   ops.add({.name = "Scan", .min_inputs = 1, .max_inputs = -1, .max_outputs = -1, .infer = infer_scan});
 }
 

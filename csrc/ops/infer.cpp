@@ -61,6 +61,10 @@ void check_arity(const Node& node, const Op& op) {
   const int inputs = static_cast<int>(node.inputs.size());
   check("input", op.max_inputs >= 0 && inputs > op.max_inputs ? count_used(node.inputs) : inputs, op.min_inputs,
         op.max_inputs);
+  for (int i = 0; i < (op.required_inputs < 0 ? op.min_inputs : op.required_inputs); ++i) {
+    NEO_CHECK(node.inputs[static_cast<size_t>(i)], Model, node.op, "input ", i, " must not be left out. Got none - at ",
+              node.place());
+  }
   const int outputs = static_cast<int>(node.outputs.size());
   check("output", op.max_outputs >= 0 && outputs > op.max_outputs ? count_used(node.outputs) : outputs, op.min_outputs,
         op.max_outputs);

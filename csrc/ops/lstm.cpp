@@ -155,6 +155,7 @@ void add_lstm_ops(OpRegistry& ops) {
   ops.add({.name = "com.microsoft.DynamicQuantizeLSTM",
            .min_inputs = 12,
            .max_inputs = 12,
+           .required_inputs = 3,
            .max_outputs = 3,
            .infer = infer_dynamic_lstm,
            .reference = reference_dynamic_lstm,

@@ -158,6 +158,15 @@ int64_t count_between(const Dims& dims, int begin, int end) {
   return count;
 }
 
+bool add_up(const std::vector<int64_t>& sizes, int64_t total) {
+  int64_t left = total;
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > left) return false;
+    left -= size;
+  }
+  return left == 0;
+}
+
 bool next_index(std::vector<int64_t>& index, const Dims& dims) {
   for (size_t axis = dims.size(); axis > 0; --axis) {
     if (++index[axis - 1] < dims[axis - 1]) return true;

@@ -43,6 +43,9 @@ int64_t checked_index(const ReferenceContext& ctx, int64_t index, int64_t size);
 // The product of dims[begin ... end).
 int64_t count_between(const Dims& dims, int begin, int end);
 
+// Whether sizes that are not negative add up to a total.
+bool add_up(const std::vector<int64_t>& sizes, int64_t total);
+
 // Steps a counter over `dims` in row-major order; false when it wraps around.
 bool next_index(std::vector<int64_t>& index, const Dims& dims);
 

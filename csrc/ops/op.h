@@ -137,7 +137,8 @@ std::vector<int64_t> load_ints(const Tensor& tensor);
 struct Op {
   std::string name = {};
   int min_inputs = 1;
-  int max_inputs = 1;  // -1: any number
+  int max_inputs = 1;        // -1: any number
+  int required_inputs = -1;  // the first so many may not be left out; -1: min_inputs
   int min_outputs = 1;
   int max_outputs = 1;  // -1: any number
   LayoutClass layout = LayoutClass::Dependent;

@@ -221,10 +221,8 @@ void reference_split_to_sequence(ReferenceContext& ctx) {
     ctx.check(chunk > 0, str("split must be positive. Got ", chunk));
     for (int64_t at = 0; at < size; at += chunk) sizes.push_back(std::min(chunk, size - at));
   }
-  ctx.check(
-      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == size &&
-          std::all_of(sizes.begin(), sizes.end(), [](int64_t part) { return part >= 0; }),
-      str("the sizes of the parts must add up to the axis. Got ", to_string(sizes), ", expected a sum of ", size));
+  ctx.check(add_up(sizes, size), str("the sizes of the parts must add up to the axis. Got ", to_string(sizes),
+                                     ", expected a sum of ", size));
   const bool drop_axis = !has_split && ctx.node().int_attr("keepdims", 1) == 0;
   const int64_t outer = count_between(x.dims(), 0, axis);
   const int64_t inner = count_between(x.dims(), axis + 1, x.rank());

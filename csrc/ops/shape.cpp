@@ -401,7 +401,8 @@ void reference_tile(ReferenceContext& ctx) {
   StridedView from;
   for (size_t i = 0; i < repeats.size(); ++i) {
     ctx.check(repeats[i] >= 0, str("repeats must not be negative. Got ", repeats[i]));
-    dims.push_back(x.dims()[i] * repeats[i]);
+    ctx.check(!__builtin_mul_overflow(x.dims()[i], repeats[i], &dims.emplace_back()),
+              str("the sizes must fit in 64 bits. Got ", x.dims()[i], " times ", repeats[i]));
     box.insert(box.end(), {repeats[i], x.dims()[i]});
     from.strides.insert(from.strides.end(), {0, strides[i]});
   }

@@ -160,10 +160,8 @@ void reference_split(ReferenceContext& ctx) {
   } else {
     sizes = even_parts(size, parts);
   }
-  ctx.check(
-      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == size &&
-          *std::min_element(sizes.begin(), sizes.end()) >= 0,
-      str("the sizes of the parts must add up to the axis. Got ", to_string(sizes), ", expected a sum of ", size));
+  ctx.check(add_up(sizes, size), str("the sizes of the parts must add up to the axis. Got ", to_string(sizes),
+                                     ", expected a sum of ", size));
   const int64_t outer = count_between(x.dims(), 0, axis);
   const int64_t inner = count_between(x.dims(), axis + 1, rank);
   int64_t offset = 0;

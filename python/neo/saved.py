@@ -63,7 +63,7 @@ def load(
         raise DTypeError(msg)
     given = _given(source)
     if limits is not None:
-        size = len(given) if isinstance(given, bytes) else os.stat(given).st_size if Path(given).is_file() else 0
+        size = len(given) if isinstance(given, bytes) else Path(given).stat().st_size if Path(given).is_file() else 0
         if size > limits.bytes:
             msg = f"[load] a file must stay within its limit. Got {size} bytes, expected at most {limits.bytes}"
             raise ModelError(msg)

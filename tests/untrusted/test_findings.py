@@ -90,3 +90,31 @@ def test_a_loss_of_a_sequence() -> None:
     made = model(nodes, x=[2, 3], i=ints(0, 1))
     with pytest.raises(neo.ModelError):
         neo.compile(made, limits=LIMITS).run({"x": np.ones((2, 3), np.float32)})
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [helper.make_node("ScatterND", ["x", "", "x"], ["y"])],
+        [helper.make_node("Concat", ["", "x"], ["y"], axis=0)],
+    ],
+)
+def test_an_input_that_must_be_there(nodes) -> None:
+    with pytest.raises(neo.ModelError, match=r"input \d must not be left out"):
+        neo.compile(model(nodes, x=[2, 3]), limits=LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([node("Tile", "x n")], "must fit in 64 bits|must fit"),
+        ([node("SplitToSequence", "x n", "s"), node("SequenceLength", "s")], "must add up to the axis"),
+        ([helper.make_node("Split", ["x", "n"], ["a", "y"])], "must add up to the axis"),
+    ],
+)
+def test_sums_and_products_of_run_time_sizes_do_not_wrap(nodes, words) -> None:
+    made = model(nodes, x=[2, 3])
+    made.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [2]))
+    module = neo.compile(made, limits=LIMITS)
+    with pytest.raises(neo.Error, match=words):
+        module.run({"x": np.ones((2, 3), np.float32), "n": np.array([2**62, 2**62], np.int64)})
