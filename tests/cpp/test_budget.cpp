@@ -53,7 +53,7 @@ TEST(Budget, ends_when_cancelled_or_late) {
   EXPECT_EQ(kind_of([&] { budget.checkpoint(); }), ErrorKind::Cancelled);
   EXPECT_TRUE(budget.is_over());
   Budget late(Quota{.seconds = 0});
-  EXPECT_EQ(kind_of([&] { late.checkpoint(); }), ErrorKind::Cancelled);
+  EXPECT_EQ(kind_of([&] { late.checkpoint(); }), ErrorKind::Time);
 }
 
 TEST(LimitedTeam, covers_every_range_in_time_and_none_later) {
