@@ -147,7 +147,8 @@ typedef struct neo_module neo_module;
 
 /* Loads a file that Module.save of Python or `neo compile -o` wrote. Nothing in the file is trusted. It is mapped, and
  * weights are read when they are first used: it must not be changed in place while the module lives (writing a new file
- * and renaming it is safe).
+ * and renaming it is safe). Of a file of several variants the first of those for the best instruction set is taken: one
+ * range of sizes. Save a range that fits every call for a program in C.
  * threads: that a call may use, at least 1; 0: NEO_NUM_THREADS, or the cores that this process may really use. */
 NEO_API int neo_load(const char* path, int threads, neo_module** module);
 /* The same from memory, which is copied. */
