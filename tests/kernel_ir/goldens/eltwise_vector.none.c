@@ -6,7 +6,7 @@ static inline float32x8 splat_float32x8(float a) {
   for (int i = 0; i < 8; ++i) r[i] = a;
   return r;
 }
-static inline float32x8 load_float32x8(const float* p) {
+static inline float32x8 load_float32x8(const float *p) {
   float32x8 r;
   memcpy(&r, p, sizeof r);
   return r;
@@ -32,29 +32,23 @@ static inline float32x8 tanh_float32x8(float32x8 a) {
   for (int i = 0; i < 8; ++i) r[i] = tanhf(a[i]);
   return r;
 }
-static inline void store_float32x8(float* p, float32x8 a) {
+static inline void store_float32x8(float *p, float32x8 a) {
   memcpy(p, &a, sizeof a);
 }
-void eltwise_vector(void* const* args) {
-  const int n = *(const int*)args[0];
-  const int size = *(const int*)args[1];
-  const float scale = *(const float*)args[2];
-  const float* x = args[3];
-  const float* table = args[4];
-  float* y = args[5];
+void eltwise_vector(void *const *args) {
+  const int n = *(const int *)args[0];
+  const int size = *(const int *)args[1];
+  const float scale = *(const float *)args[2];
+  const float *x = args[3];
+  const float *table = args[4];
+  float *y = args[5];
   for (int gx = 0; gx < (n + 7) / 8; ++gx) {
     for (int t = 0; t < 1; ++t) {
       const int first = gx * 8;
       if (first + 8 <= n) {
-        const float32x8 scaled =
-            min_float32x8(max_float32x8(load_float32x8(x + first) * splat_float32x8(scale) + splat_float32x8(0.5f),
-                                        splat_float32x8((-4.0f))),
-                          splat_float32x8(4.0f));
-        const float32x8 looked_up = (float32x8){
-            table[first % size],       table[(first + 1) % size], table[(first + 2) % size], table[(first + 3) % size],
-            table[(first + 4) % size], table[(first + 5) % size], table[(first + 6) % size], table[(first + 7) % size]};
-        store_float32x8(y + first,
-                        select_float32x8(scaled < splat_float32x8(0.0f), tanh_float32x8(scaled), scaled + looked_up));
+        const float32x8 scaled = min_float32x8(max_float32x8(load_float32x8(x + first) * splat_float32x8(scale) + splat_float32x8(0.5f), splat_float32x8((-4.0f))), splat_float32x8(4.0f));
+        const float32x8 looked_up = (float32x8){table[first % size], table[(first + 1) % size], table[(first + 2) % size], table[(first + 3) % size], table[(first + 4) % size], table[(first + 5) % size], table[(first + 6) % size], table[(first + 7) % size]};
+        store_float32x8(y + first, select_float32x8(scaled < splat_float32x8(0.0f), tanh_float32x8(scaled), scaled + looked_up));
       } else {
         for (int i = first; i < n; ++i) {
           const float scaled_2 = fminf(fmaxf(x[i] * scale + 0.5f, (-4.0f)), 4.0f);

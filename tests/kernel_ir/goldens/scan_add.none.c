@@ -1,15 +1,15 @@
 #include <math.h>
 #include <string.h>
-static inline int atomic_min_int32(int* p, int v) {
+static inline int atomic_min_int32(int *p, int v) {
   const int o = *p;
   *p = v < o ? v : o;
   return o;
 }
-void scan_add(void* const* args) {
-  const int n = *(const int*)args[0];
-  const int* starts = args[1];
-  const float* totals = args[2];
-  float* y = args[3];
+void scan_add(void *const *args) {
+  const int n = *(const int *)args[0];
+  const int *starts = args[1];
+  const float *totals = args[2];
+  float *y = args[3];
   for (int block = 0; block < (n + 511) / 512; ++block) {
     int first_start[1];
     memset(first_start, 0xff, sizeof first_start);

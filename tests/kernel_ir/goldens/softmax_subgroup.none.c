@@ -1,10 +1,10 @@
 #include <math.h>
 #include <string.h>
-void softmax_subgroup(void* const* args) {
-  const int rows = *(const int*)args[0];
-  const int width = *(const int*)args[1];
-  const float* x = args[2];
-  float* y = args[3];
+void softmax_subgroup(void *const *args) {
+  const int rows = *(const int *)args[0];
+  const int width = *(const int *)args[1];
+  const float *x = args[2];
+  float *y = args[3];
   for (int gx = 0; gx < (rows + 3) / 4; ++gx) {
     float exchange_float32[64];
     memset(exchange_float32, 0xff, sizeof exchange_float32);
