@@ -16,7 +16,7 @@ add_custom_command(
   VERBATIM)
 add_custom_target(neo_source_graph ALL DEPENDS "${source_graph}")
 
-install(FILES "${source_graph}" DESTINATION neo COMPONENT python)
+install(FILES "${source_graph}" DESTINATION neo COMPONENT python OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc" DESTINATION neo/export/source COMPONENT python
         PATTERN bindings EXCLUDE PATTERN lower EXCLUDE PATTERN passes EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/neo_isa.cmake" "${PROJECT_SOURCE_DIR}/LICENSE"
