@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -396,7 +395,7 @@ class _Sweeping:
                     if future.cancelled():
                         continue
                     error = future.exception()
-                    if isinstance(error, BrokenProcessPool):
+                    if isinstance(error, BrokenExecutor):
                         left.append(futures[future])
                         continue
                     self._take(future.result() if error is None else _reason(error), contexts)
