@@ -19,9 +19,12 @@ find_package(pybind11 2.13 CONFIG REQUIRED)
 
 pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
 target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
-set(small_sources ${binding_sources})
-list(FILTER small_sources EXCLUDE REGEX "/(module|arrays)\\.cpp$")  # a call passes through these
-set_source_files_properties(${small_sources} PROPERTIES COMPILE_OPTIONS "${NEO_SMALL_FLAGS}")
+target_compile_options(_neo PRIVATE ${NEO_SMALL_FLAGS})
+set(called_sources ${binding_sources})
+list(FILTER called_sources INCLUDE REGEX "/(module|arrays)\\.cpp$")
+set_source_files_properties(${called_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
+                                                         SKIP_PRECOMPILE_HEADERS ON)
+neo_precompile(_neo small_modules <pybind11/numpy.h> <pybind11/stl.h>)
 target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)
 install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 
@@ -29,6 +32,7 @@ install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
   pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
+  neo_precompile(_wrong_routines modules <pybind11/numpy.h> <pybind11/stl.h>)
 endif()
 
 # The kernels of tests/kernel_ir, printed and run on devices. The tests look for it in the build's folder.
@@ -36,5 +40,12 @@ if(NEO_BUILD_TESTS OR NOT SKBUILD)
   file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kernel_ir/*.cpp")
   pybind11_add_module(_kernels MODULE NO_EXTRAS ${kernel_sources})
   target_link_libraries(_kernels PRIVATE neo_options neo_kernel_ir neo_runtime)
-  install(TARGETS _wrong_routines _kernels LIBRARY DESTINATION neo COMPONENT python OPTIONAL)
+  neo_precompile(_kernels modules)
+
+  # The programs of the GPU's routines, without models.
+  file(GLOB program_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/routines/gpu/*.cpp")
+  pybind11_add_module(_gpu_programs MODULE NO_EXTRAS ${program_sources})
+  target_link_libraries(_gpu_programs PRIVATE neo_options neo_routines neo_runtime)
+  neo_precompile(_gpu_programs modules)
+  install(TARGETS _wrong_routines _kernels _gpu_programs LIBRARY DESTINATION neo COMPONENT python OPTIONAL)
 endif()

@@ -1,10 +1,9 @@
 # What `neo export` needs beside _neo: the sources of a runtime, and which of them need which.
 
 set(objects "")
-foreach(folder base ir ops exec routines runtime saved capi exported)
-  list(APPEND objects $<TARGET_OBJECTS:neo_${folder}>)
+foreach(folder base ir ops exec routines routines_gpu routines_scalar runtime saved capi exported)
+  list(APPEND objects $<FILTER:$<TARGET_OBJECTS:neo_${folder}>,EXCLUDE,gch$>)
 endforeach()
-list(APPEND objects $<TARGET_OBJECTS:neo_routines_scalar>)
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/export_objects.txt" CONTENT "$<JOIN:${objects},\n>\n")
 set(source_graph "${PROJECT_BINARY_DIR}/export_sources.json")
 add_custom_command(

@@ -12,7 +12,7 @@ endif()
 
 # One archive of all folders, since a static library takes none of those that it is linked with.
 set(objects "")
-foreach(folder base ir ops exec routines runtime saved capi)
+foreach(folder base ir ops exec kernel_ir routines runtime saved capi)
   get_target_property(folder_objects neo_${folder} NEO_OBJECTS)
   list(APPEND objects ${folder_objects})
 endforeach()
