@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxCalls = 64;
 constexpr size_t kMaxScript = 1024;
+constexpr neo_limits kLimits = {.bytes = 0, .memory = uint64_t{64} << 20, .seconds = 0.25};
 constexpr std::string_view kMark = "calls:";
 
 // Splits an input at its mark: module and script.
@@ -69,7 +70,7 @@ class Player {
 
   void load() {
     neo_module* module = nullptr;
-    if (!check(neo_load_bytes(file_.data(), file_.size(), 1, &module))) return;
+    if (!check(neo_load_bytes_within(file_.data(), file_.size(), 1, &kLimits, &module))) return;
     modules_.push_back(module);
     reached_ = Reached::Loaded;
   }
@@ -211,8 +212,8 @@ class Player {
       case 14: {
         neo_module* module = nullptr;
         const size_t size = std::min<size_t>(file_.size(), byte() * 16);
-        if (check(neo_load_bytes(byte() % 16 == 15 ? nullptr : file_.data(), size, byte() - 2, place(module))))
-          modules_.push_back(module);
+        const void* data = byte() % 16 == 15 ? nullptr : file_.data();
+        if (check(neo_load_bytes_within(data, size, byte() - 2, &kLimits, place(module)))) modules_.push_back(module);
         return;
       }
       case 15:

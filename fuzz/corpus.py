@@ -1,6 +1,6 @@
 """Writes the corpus of the loader: ``python -m fuzz.corpus`` after a change of the format or of the routines.
 
-Small modules of every kind of step and item, compiled for the weakest instruction set and for AVX2, and texts.
+Small modules of every kind of step and item, compiled for the weakest instruction set, for AVX2 and for a device, and texts.
 """
 
 from __future__ import annotations
@@ -99,6 +99,9 @@ NETWORKS = {
     ),
 }
 
+# Those that are compiled for a device too: one that computes nothing and needs no driver.
+ON_DEVICE = ("gemm", "views")
+
 # Operators of ONNX's own cases that the networks do not have.
 CASES = (
     "attention_4d",
@@ -187,7 +190,8 @@ def main() -> None:
             path.unlink()
     total = 0
     for name, model, pins in _models():
-        for target in ("cpu:scalar", "cpu:avx2") if name in NETWORKS else ("cpu:scalar",):
+        targets = ["cpu:scalar", *(["cpu:avx2"] if name in NETWORKS else []), *(["null"] if name in ON_DEVICE else [])]
+        for target in targets:
             path = FOLDER / "module" / f"{name}-{target.removeprefix('cpu:')}.neo"
             neo.compile(model, target=target, threads=1, routines=pins or None).save(path)
             if path.stat().st_size > LARGEST:

@@ -1,6 +1,6 @@
 // What libFuzzer does, for compilers without it: runs every file of the folders on the command line, then mutations of
-// them. Understands -seed=, -runs=, -max_len=, -timeout=, -artifact_prefix= and -leave_out=, the beginning of names of
-// files that are passed over, as are other options.
+// them. Understands -seed=, -runs=, -max_len=, -timeout=, -mutate_depth= and -artifact_prefix=; other options are
+// passed over.
 
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ struct Options {
   uint64_t runs = 0;
   size_t max_len = 65536;
   unsigned timeout = 60;
-  std::vector<std::string> left_out;
+  uint64_t depth = 3;
   std::vector<Bytes> corpus;
 };
 
@@ -60,10 +60,6 @@ void read_folder(const std::string& folder, Options& options) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) {
-    const std::string name = path.filename();
-    if (std::any_of(options.left_out.begin(), options.left_out.end(),
-                    [&](const std::string& begin) { return name.starts_with(begin); }))
-      continue;
     std::ifstream file(path, std::ios::binary);
     options.corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
@@ -80,8 +76,9 @@ Options parse(int argc, char** argv) {
     if (const char* runs = value("-runs=")) options.runs = std::strtoull(runs, nullptr, 10);
     if (const char* bytes = value("-max_len=")) options.max_len = std::strtoull(bytes, nullptr, 10);
     if (const char* seconds = value("-timeout=")) options.timeout = static_cast<unsigned>(std::atoi(seconds));
+    if (const char* depth = value("-mutate_depth="))
+      options.depth = std::max<uint64_t>(1, std::strtoull(depth, nullptr, 10));
     if (const char* prefix = value("-artifact_prefix=")) artifact = prefix;
-    if (const char* name = value("-leave_out=")) options.left_out.emplace_back(name);
     if (!text.starts_with('-')) read_folder(text, options);
   }
   artifact += "crash-" + std::to_string(options.seed);
@@ -101,7 +98,7 @@ Bytes mutated(const Options& options) {
   Bytes input = from;
   input.resize(std::max(options.max_len, from.size()));
   size_t size = from.size();
-  const size_t times = 1 + mutations.below(3);
+  const size_t times = 1 + mutations.below(options.depth);
   for (size_t i = 0; i < times; ++i) {
     const auto seed = static_cast<unsigned>(mutations.next());
     if (LLVMFuzzerCustomCrossOver && mutations.one_in(4)) {

@@ -1,6 +1,8 @@
 #include "fuzz/envelope.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 
 namespace neo::fuzz {
 namespace {
@@ -15,6 +17,35 @@ std::optional<Value> find_plan(std::string_view header) {
     if (v.kind == '"' && header.substr(v.member).starts_with(kPlanKey)) return v;
   }
   return std::nullopt;
+}
+
+// Words of constants: what is special to floats, and to indices and sizes.
+constexpr uint64_t kWords[] = {0,
+                               1,
+                               0xFFFFFFFFFFFFFFFFu,
+                               0x8000000000000000u,
+                               0x7FFFFFFFFFFFFFFFu,
+                               0x80000000u,
+                               0x7FFFFFFFu,
+                               0x7FC000007FC00000u,
+                               0x7F8000007F800000u,
+                               0xFF800000FF800000u,
+                               0x7FF0000000000000u,
+                               0x0000000100000001u,
+                               1000,
+                               uint64_t{1} << 40};
+
+void edit_blobs(std::string& blobs, Random& random) {
+  const size_t width = random.one_in(2) ? 8 : 4;
+  for (size_t n = 1 + random.below(8); n > 0; --n) {
+    if (random.one_in(3) || blobs.size() < width) {
+      blobs[random.below(blobs.size())] = static_cast<char>(random.next());
+      continue;
+    }
+    const uint64_t word = kWords[random.below(std::size(kWords))];
+    const size_t at = random.below(blobs.size() / width) * width;
+    for (size_t i = 0; i < width; ++i) blobs[at + i] = static_cast<char>(word >> 8 * i & 0xFF);
+  }
 }
 
 }  // namespace
@@ -51,9 +82,8 @@ std::string mutate_module(std::string_view file, std::string_view donor, Random&
   const size_t way = random.below(16);
   if (way == 0) {
     parts->header = edit(std::move(parts->header), {}, random);
-  } else if (way == 1 && !parts->blobs.empty()) {
-    for (size_t n = 1 + random.below(8); n > 0; --n)
-      parts->blobs[random.below(parts->blobs.size())] = static_cast<char>(random.next());
+  } else if (way <= 6 && !parts->blobs.empty()) {
+    edit_blobs(parts->blobs, random);
   } else {
     const auto other = donor.empty() ? std::nullopt : Envelope::of(donor);
     parts->plan = edit(std::move(parts->plan), other ? std::string_view(other->plan) : std::string_view(), random);

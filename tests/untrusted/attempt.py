@@ -21,7 +21,8 @@ import onnx
 from neo import _native
 from onnx import numpy_helper
 
-from tests.untrusted.mutate import EXTERNAL_FILE, EXTERNAL_FILE_BYTES, damage, damage_bytes
+from tests.untrusted.hostile import EXTERNAL_FILE, EXTERNAL_FILE_BYTES
+from tests.untrusted.mutate import damage, damage_bytes
 from tests.untrusted.seeds import Seed
 
 __all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "made_up_inputs"]
@@ -60,6 +61,7 @@ class Attempts:
         self._small = [s.model for s in seeds if s.model.ByteSize() < 1 << 13]
         self._folder = folder
         self._stage = "file"
+        self._peak = _peak_kib()
         (folder / EXTERNAL_FILE).write_bytes(np.random.default_rng(0).bytes(EXTERNAL_FILE_BYTES))
 
     def make(self, number: int) -> tuple[bytes, Seed, list[str], random.Random]:
@@ -79,11 +81,15 @@ class Attempts:
     def run(self, number: int) -> Outcome:
         """Compile the model of a number and call it once."""
         raw, seed, how, rng = self.make(number)
+        stage, result, finding, ms = self.attempt(raw, rng, seed)
+        return Outcome(number, stage, result, finding, ms, f"{seed.name}: {', '.join(how)}")
+
+    def attempt(self, raw: bytes, rng: random.Random, seed: Seed | None = None) -> tuple[str, str, str, float]:
+        """Compile a file and call what it gives once: stage, result, finding and milliseconds."""
         source: bytes | Path = raw
         if EXTERNAL_FILE.encode() in raw or rng.random() < 0.05:
             source = self._folder / "damaged.onnx"
             source.write_bytes(raw)
-        memory = _peak_kib()
         start = time.monotonic()
         self._stage = "file"
         result, finding = "ran", ""
@@ -110,9 +116,10 @@ class Attempts:
         ms = (time.monotonic() - start) * 1e3
         if not finding and self._stage != "run" and ms > 1e3 * (LIMITS.seconds or 0) + 4e3:
             finding = f"slow: {ms:.0f} ms"
-        if not finding and _peak_kib() - memory > _MOST_GROWTH_KIB:
-            finding = f"memory: grew by {_peak_kib() - memory} KiB"
-        return Outcome(number, self._stage, result, finding, round(ms, 1), f"{seed.name}: {', '.join(how)}")
+        memory, self._peak = self._peak, _peak_kib()
+        if not finding and self._peak - memory > _MOST_GROWTH_KIB:
+            finding = f"memory: grew by {self._peak - memory} KiB"
+        return self._stage, result, finding, round(ms, 1)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -169,9 +176,9 @@ def complaint(error: neo.Error) -> str:
     return ""
 
 
-def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed) -> dict[str, Any] | None:
-    """Arrays that a module takes; None where they would be too large."""
-    given = {v.name: t for v, t in zip(seed.model.graph.input, seed.inputs, strict=False)}
+def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) -> dict[str, Any] | None:
+    """Arrays that a module takes, now and then those of its seed; None where they would be too large."""
+    given = {v.name: t for v, t in zip(seed.model.graph.input, seed.inputs, strict=False)} if seed else {}
     sizes: dict[str, int] = {}
     inputs: dict[str, Any] = {}
     total = 0
@@ -179,7 +186,8 @@ def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed) -> dict[s
         if "optional" in t.dtype:
             inputs[t.name] = [] if t.dtype.startswith("seq(") else None
             continue
-        kind = t.dtype.removeprefix("seq(").split("[")[0].rstrip(")")
+        depth = t.dtype.count("seq(")
+        kind = t.dtype.split("seq(")[-1].split("[")[0].rstrip(")")
         shape = t.shape if t.shape is not None else (2, 3)[: rng.randint(0, 2)]
         dims = [d if isinstance(d, int) else sizes.setdefault(d, rng.choice((1, 2, 3, 5))) for d in shape]
         total += 8 * int(np.prod([float(d) for d in dims]))
@@ -192,7 +200,10 @@ def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed) -> dict[s
             fits = own.dtype == array.dtype and own.ndim == len(shape)
             if fits and all(not isinstance(d, int) or d == n for d, n in zip(shape, own.shape, strict=True)):
                 array = own
-        inputs[t.name] = [array] if t.dtype.startswith("seq(") else array
+        given_array: Any = array
+        for _ in range(depth):
+            given_array = [given_array]
+        inputs[t.name] = given_array
     return inputs
 
 

@@ -2,7 +2,8 @@
 
 Worker processes try the damaged model of each number, many in one process. Each writes the number down before it tries
 it, so whatever ends the process is found by its number. What was done is kept in DIR: the same command goes on where it
-was stopped. ``--show N`` writes one damaged model and what came of it. The summary is DIR/summary.json and summary.md.
+was stopped. ``--show N`` writes one damaged model and what came of it. The summary is DIR/summary.json and summary.md;
+``--report`` puts it into docs/fuzzing.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.untrusted.seeds import load_seeds, save_seeds
 __all__ = ["main"]
 
 _ROOT = Path(__file__).parents[2]
+_REPORT = _ROOT / "docs" / "fuzzing.md"
+_BEGIN, _END = "<!-- begin: untrusted.campaign -->\n", "<!-- end: untrusted.campaign -->\n"
 _CHUNK = 250
 _MOST_PER_PROCESS = 5000
 _HANG_SECONDS = 40.0
@@ -83,7 +86,7 @@ class _Worker:
     def last_words(self) -> str:
         text = self.stderr.read_text(errors="replace")
         at = max(text.find("ERROR: AddressSanitizer"), text.find("runtime error"), text.find("Fatal Python error"))
-        return text[max(at, 0) :][:6000] if at >= 0 else text[-3000:]
+        return text[text.rfind("\n", 0, at) + 1 :][:6000] if at >= 0 else text[-3000:]
 
 
 def _work(folder: Path, work: Path) -> None:
@@ -225,6 +228,17 @@ def _markdown(summary: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _write_report(text: str) -> None:
+    """Put the summary between its marks."""
+    revision = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=_ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    page = _REPORT.read_text(encoding="utf-8")
+    before, rest = page.split(_BEGIN)
+    made = f"Revision {revision}. {text}"
+    _REPORT.write_text(before + _BEGIN + made + _END + rest.split(_END)[1], encoding="utf-8")
+
+
 def _show(work: Path, number: int) -> None:
     from tests.untrusted.attempt import Attempts
 
@@ -243,6 +257,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--work", type=Path, required=True, help="a folder for seeds, logs and the summary")
     parser.add_argument("--show", type=int, metavar="N", help="write the model of a number and try it here")
+    parser.add_argument("--report", action="store_true", help="write docs/fuzzing.md")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     given.work = given.work.resolve()
@@ -264,6 +279,8 @@ def main(arguments: list[str] | None = None) -> int:
     text = _markdown(summary)
     (given.work / "summary.md").write_text(text)
     print(text)
+    if given.report:
+        _write_report(text)
     return 1 if summary["findings"] else 0
 
 
