@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace neo {
 
@@ -77,6 +78,14 @@ class BudgetScope {
 void take_memory(int64_t bytes);
 // That so much could be taken now, for what is given back soon.
 void require_memory(int64_t bytes);
+// An array for a while, of a length that a model may say: required before it is allocated. A length that wrapped is
+// more than there is.
+template <class T>
+std::vector<T> make_scratch(int64_t count, const T& value = T()) {
+  constexpr int64_t kMost = int64_t{1} << 60, kItem = static_cast<int64_t>(sizeof(T));
+  require_memory(count < 0 || count > kMost / kItem ? kMost : count * kItem);
+  return std::vector<T>(static_cast<size_t>(count), value);
+}
 // Called by loops whose number of rounds a model says: Budget::checkpoint() of the current one.
 void checkpoint();
 

@@ -1,10 +1,43 @@
 #include "runtime/devices/devices.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "bindings/bindings.h"
+#include "routines/target.h"
+#include "runtime/plan_device.h"
 
 namespace neo::python {
 
+namespace {
+
+// A library's kinds become kinds, targets and devices.
+class Registry final : public DeviceRegistry {
+ public:
+  DeviceKind add(const std::string& name, const std::string& summary, OpenDevices open,
+                 const DeviceFigures& figures) override {
+    const auto& targets = device_targets();
+    NEO_CHECK(std::none_of(targets.begin(), targets.end(), [&](const DeviceTarget& t) { return t.name == name; }),
+              Model, "devices", "the target of a kind of device must be new. Got \"", name,
+              "\", which there is already");
+    const DeviceKind kind = add_device_kind(name);
+    add_devices(kind, open);
+    add_device_target({name, summary, kind, figures});
+    return kind;
+  }
+};
+
+}  // namespace
+
 void bind_devices(py::module_& m) {
+  open_devices_with([](DeviceKind kind) { return open_device(kind); });
+  m.def(
+      "load_devices",
+      [](const std::string& path) {
+        Registry registry;
+        load_devices(path, registry);
+      },
+      py::arg("path"), "Opens a library of devices and registers its kinds.");
   m.def(
       "devices",
       [] {

@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "base/check.h"
 #include "bindings/bindings.h"
 
@@ -28,6 +30,11 @@ const char* class_name(ErrorKind kind) {
   return "InternalError";
 }
 
+void set_memory_error() {
+  const py::object type = py::module_::import("neo.errors").attr("OutOfMemoryError");
+  PyErr_SetString(type.ptr(), "[neo] memory must be available. Got none, expected more");
+}
+
 }  // namespace
 
 void bind_errors(py::module_&) {
@@ -38,8 +45,9 @@ void bind_errors(py::module_&) {
       const py::object type = py::module_::import("neo.errors").attr(class_name(e.kind()));
       PyErr_SetString(type.ptr(), e.what());
     } catch (const std::bad_alloc&) {
-      const py::object type = py::module_::import("neo.errors").attr("OutOfMemoryError");
-      PyErr_SetString(type.ptr(), "[neo] memory must be available. Got none, expected more");
+      set_memory_error();
+    } catch (const std::length_error&) {
+      set_memory_error();
     }
   });
 }

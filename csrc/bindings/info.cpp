@@ -67,6 +67,17 @@ void bind_info(py::module_& m) {
     }
     return targets;
   });
+  m.def("device_targets", [] {
+    py::list targets;
+    for (const DeviceTarget& t : device_targets()) {
+      py::dict entry;
+      entry["name"] = t.name;
+      entry["summary"] = t.summary;
+      entry["device"] = std::string(name(t.device));
+      targets.append(entry);
+    }
+    return targets;
+  });
   m.def("knobs", [] {
     py::list knobs;
     for (const KnobInfo& info : all_knobs()) {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "bindings/plan.h"
+#include "routines/target.h"
 
 namespace neo::python {
 
@@ -76,6 +77,33 @@ py::list call(Module& module, const py::list& inputs, CancelToken* token, Record
   return out;
 }
 
+// A device as the target's figures have it, for what is printed without one.
+DeviceInfo device_of(const Target& target) {
+  DeviceInfo info;
+  info.kind = target.device;
+  info.name = target.name;
+  info.language = target.figures.language;
+  info.has_subgroups = target.figures.has_subgroups;
+  info.has_block_reads = target.figures.has_block_reads;
+  return info;
+}
+
+void add_kernels(const Item& item, int number, const Target& target, py::list& out) {
+  const auto* call = std::get_if<StepItem>(&item.what);
+  if (!call || call->step->kind() != Step::Kind::Device) return;
+  const auto& step = static_cast<const DeviceStep&>(*call->step);
+  const DeviceInfo device = device_of(target);
+  for (int i = 0; i < step.kernel_count(); ++i) {
+    const KernelSource kernel = step.kernel(i, device);
+    py::dict entry = describe_item(item);
+    entry["item"] = number;
+    entry["kernel"] = kernel.name;
+    entry["language"] = device.language;
+    entry["text"] = kernel.program.text;
+    out.append(entry);
+  }
+}
+
 void list_steps(const Block& block, int depth, py::list& out) {
   for (const Region& region : block.regions) {
     for (const Item& item : region.items) {
@@ -108,6 +136,21 @@ void bind_module(py::module_& m) {
       .def_property_readonly("estimate_us", [](const Module& module) { return module.plan().estimate_us; })
       .def_property_readonly("kept_bytes", &Module::kept_bytes)
       .def_property_readonly("binding_count", &Module::binding_count)
+      .def(
+          "kernels",
+          [](const Module& module, const Target& target) {
+            py::list kernels;
+            const auto places = places_of(module.plan());
+            for (const Block* block : blocks_of(module.plan())) {
+              for (const Region& region : block->regions) {
+                for (const Item& item : region.items) add_kernels(item, places.at(&item).item, target, kernels);
+              }
+            }
+            return kernels;
+          },
+          py::arg("machine"), "The kernels of every step on the device, as text for the target's.")
+      .def("prepare_device", &Module::prepare_device, py::call_guard<py::gil_scoped_release>(),
+           "Opens the device, compiles its kernels and sends it the constants: a ResourceError where there is none.")
       .def(
           "limit_calls",
           [](Module& module, std::optional<int64_t> memory, std::optional<double> seconds) {

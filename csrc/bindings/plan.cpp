@@ -110,6 +110,7 @@ py::list describe_slots(const Block& block) {
     entry["name"] = slot.name;
     entry["type"] = slot.type.to_string();
     entry["storage"] = text_of(slot.storage);
+    entry["device"] = std::string(name(slot.device));
     entry["base"] = slot.base;
     entry["layout"] = slot.layout.to_string();
     const auto dims = slot.storage == Slot::Storage::Constant ? std::nullopt : dims_at_hints(slot.type);
@@ -144,6 +145,7 @@ py::dict describe_item(const Item& item) {
   entry["node"] = item.node;
   entry["op"] = item.op;
   entry["routine"] = item.routine;
+  entry["device"] = std::string(name(item.device));
   entry["estimate_us"] = item.estimate_us;
   entry["flops"] = item.flops.hint();
   entry["bytes"] = item.bytes.hint();
@@ -187,9 +189,13 @@ py::dict describe_plan(const Plan& plan) {
 py::dict describe_region(const Block& block, int block_number, int region_number, const Binding& binding) {
   const Region& region = block.regions[static_cast<size_t>(region_number)];
   py::dict offsets, sizes;
-  for (const int slot : region.planned) offsets[py::int_(slot)] = binding.offset[static_cast<size_t>(slot)];
+  const auto is_host = [&](size_t slot) { return block.slots[slot].device == DeviceKind::Cpu; };
+  for (const int slot : region.planned) {
+    if (is_host(static_cast<size_t>(slot))) offsets[py::int_(slot)] = binding.offset[static_cast<size_t>(slot)];
+  }
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
+    if (!is_host(i)) continue;
     if (binding.sized[i] && slot.storage != Slot::Storage::Constant)
       sizes[py::int_(i)] = bytes_of(slot, binding.dims[i]);
   }

@@ -70,10 +70,12 @@ std::pair<uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::strin
 
 }  // namespace
 
-void bind_saved(py::module_& m) {
+void bind_machine(py::module_& m) {
   py::class_<Target>(m, "Machine", "A target with the figures that a module was compiled for.")
       .def_readonly("name", &Target::name);
+}
 
+void bind_saved(py::module_& m) {
   m.def(
       "save_variants",
       [](const std::vector<py::tuple>& variants, const std::string& path) {

@@ -56,6 +56,8 @@ const char* text_of(Candidate::Kind kind) {
       return "host";
     case Candidate::Kind::View:
       return "view";
+    case Candidate::Kind::Counted:
+      return "counted";
     case Candidate::Kind::Assemble:
       break;
   }
@@ -196,6 +198,10 @@ void bind_select(py::module_& m) {
                                }
                                return nodes;
                              })
+      .def_property_readonly(
+          "places", [](const BoundProblem& p) { return places_of(*p.problem); },
+          "per node and choice: a bit for each device where it may run; 1: the CPU, 0: anywhere")
+      .def_property_readonly("cpu_penalty_us", [](const BoundProblem& p) { return p.target.cpu_penalty_us; })
       .def_property_readonly("machine", [](const BoundProblem& p) { return p.target; })
       .def(
           "lower",

@@ -10,6 +10,7 @@
 #include "lower/measure.h"
 #include "lower/search_space.h"
 #include "routines/loop_nest.h"
+#include "runtime/devices/devices.h"
 #include "runtime/module.h"
 #include "runtime/thread_pool.h"
 
@@ -38,6 +39,13 @@ RaceOptions race_options(std::optional<double> seconds) {
   if (seconds) options.deadline_ns = steady_now_ns() + static_cast<int64_t>(*seconds * 1e9);
   options.poll = raise_pending_signals;
   return options;
+}
+
+// The device that times are measured on.
+std::shared_ptr<Device> measuring_device(DeviceKind kind) {
+  std::shared_ptr<Device> device = open_device(kind);
+  NEO_CHECK(device->info().computes, Unsupported, "tune", "a device must compute to be measured. Got ", name(kind));
+  return device;
 }
 
 // The times that a problem is made of, measured on a team like the one its module gets.
@@ -73,6 +81,7 @@ class Bench {
     entry["estimate_us"] = t.estimate_us;
     entry["weight"] = t.weight;
     entry["packed_bytes"] = t.packed_bytes;
+    entry["device"] = std::string(name(device_of(t)));
     entry["made"] = origin_.count(index) > 0;
     entry["error"] = t.candidate ? t.candidate->cost.error : 0.0;
     return entry;
@@ -84,6 +93,7 @@ class Bench {
       py::dict entry;
       entry["workload"] = s.workload;
       entry["routine"] = std::string(s.like.routine->name());
+      entry["device"] = std::string(name(place_of(s.like)));
       entry["trials"] = s.list;
       list.append(entry);
     }
@@ -125,6 +135,21 @@ class Bench {
       c.workload = s.like.workload;
       const std::vector<float> row = loop_features(s.like.routine->loops(c, target), c.cost.time_us, target);
       std::copy(row.begin(), row.end(), out.mutable_data(static_cast<py::ssize_t>(i), 0));
+    }
+    return out;
+  }
+
+  // The values of a space's parameters at points, in their order.
+  py::array_t<float> values(size_t index, const std::vector<int64_t>& points) {
+    const Space& space = search(index).space;
+    const auto& parameters = space.parameters();
+    py::array_t<float> out({points.size(), parameters.size()});
+    for (size_t i = 0; i < points.size(); ++i) {
+      const Schedule schedule = space.at(checked(space, points[i]));
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        *out.mutable_data(static_cast<py::ssize_t>(i), static_cast<py::ssize_t>(k)) =
+            static_cast<float>(value_of(schedule, parameters[k].name));
+      }
     }
     return out;
   }
@@ -177,9 +202,11 @@ class Bench {
     if (rounds > 0) options.rounds = rounds;
     {
       const py::gil_scoped_release release;
+      const Target& target = bound_->target;
+      if (!measurer_) measurer_.emplace(target.has_device() ? measuring_device(target.device) : nullptr);
       // Of the size that the module's calls will have, though other calls run now.
       const auto team = process_thread_pool().lease(threads_, Oversubscribe::Yes);
-      results = measurer_.measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team, options);
+      results = measurer_->measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team, options);
     }
     py::list out;
     for (const MeasureResult& r : results) out.append(py::make_tuple(r.time_us, r.rounds, r.failure, r.spread_us));
@@ -203,6 +230,8 @@ class Bench {
         c.measured = measured[i];
       }
     }
+    // Measured times of two machines compare; what is left of estimates was scaled by them.
+    if (is_measured(measured, true) && is_measured(measured, false)) bound_->target.cpu_penalty_us = 0;
     price_problem(*bound_->graph, problem, standard_ops(), standard_routines(), bound_->target);
   }
 
@@ -211,6 +240,20 @@ class Bench {
     SearchSpace& s = searches_.at(index);
     if (is_made_.insert(index).second) s.space = s.like.routine->space(*s.like.workload, target_);
     return s;
+  }
+
+  // Where a trial runs; a copy runs where the device is.
+  DeviceKind device_of(const Trial& trial) const {
+    if (trial.candidate) return place_of(*trial.candidate);
+    const auto& c = bound_->problem->conversions[static_cast<size_t>(trial.conversion)];
+    return c.from.device == DeviceKind::Cpu ? c.to.device : c.from.device;
+  }
+
+  bool is_measured(const std::vector<bool>& measured, bool on_cpu) const {
+    for (size_t i = 0; i < trials_.size(); ++i) {
+      if (measured[i] && trials_[i].candidate && (device_of(trials_[i]) == DeviceKind::Cpu) == on_cpu) return true;
+    }
+    return false;
   }
 
   static int64_t checked(const Space& space, int64_t point) {
@@ -227,7 +270,7 @@ class Bench {
   std::set<size_t> is_made_;
   std::map<std::pair<std::string, std::string>, size_t> index_;
   std::map<size_t, size_t> origin_;  // of trials that were made, their space
-  Measurer measurer_;
+  std::optional<Measurer> measurer_;
 };
 
 // Calls modules in turn on the same inputs; microseconds and rounds of each.
@@ -275,6 +318,7 @@ void bind_tune(py::module_& m) {
       .def("find", &Bench::find, py::arg("space"), py::arg("candidate"), "the point that a candidate's text means")
       .def("mutate", &Bench::mutate, py::arg("space"), py::arg("points"), py::arg("seed"))
       .def("features", &Bench::features, py::arg("space"), py::arg("points"), py::arg("residence"))
+      .def("values", &Bench::values, py::arg("space"), py::arg("points"), "of the space's parameters")
       .def("extend", &Bench::extend, py::arg("space"), py::arg("points"), "the trials of points")
       .def("chosen", &Bench::chosen, py::arg("choices"), "the trials that choices mean, one per use")
       .def("offer", &Bench::offer, py::arg("indices"), "makes trials choices of the problem")
@@ -286,6 +330,15 @@ void bind_tune(py::module_& m) {
         return std::make_unique<Bench>(std::move(problem), threads);
       },
       py::arg("problem"), py::arg("threads"));
+  m.def(
+      "device_fingerprint",
+      [](const std::string& target) {
+        const py::gil_scoped_release release;
+        const DeviceInfo info = measuring_device(Target::parse(target, 1).device)->info();
+        return str(name(info.kind), " ", info.name, ", ", info.platform, ", driver ", info.driver, ", ",
+                   info.compute_units, " units");
+      },
+      py::arg("target"), "Names the device of a target: times measured on it hold where this agrees.");
   m.def("loop_feature_names", [] {
     std::vector<std::string> names;
     for (const std::string_view name : loop_feature_names()) names.emplace_back(name);

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "base/check.h"
@@ -21,6 +22,8 @@ int guarded(Body&& body) noexcept {
   } catch (const Error& error) {
     keep_error(error.kind(), error.what());
   } catch (const std::bad_alloc&) {
+    keep_memory_error();
+  } catch (const std::length_error&) {
     keep_memory_error();
   } catch (const std::exception& error) {
     keep_error(ErrorKind::Internal, error.what());

@@ -66,6 +66,18 @@ int threads_of(int threads, const char* where) {
   return threads == 0 ? default_threads() : threads;
 }
 
+// What loading a file of so many bytes, and then each call, may take.
+Quota quota_of(const neo_limits* limits, size_t bytes) {
+  Quota quota;
+  if (limits == nullptr) return quota;
+  NEO_CHECK(limits->bytes == 0 || bytes <= limits->bytes, Model, "load", "a file must be at most ", limits->bytes,
+            " bytes. Got ", bytes);
+  NEO_CHECK(limits->seconds >= 0, Model, "load", "seconds must not be negative. Got ", limits->seconds);
+  if (limits->memory > 0) quota.bytes = static_cast<int64_t>(std::min<uint64_t>(limits->memory, INT64_MAX));
+  if (limits->seconds > 0) quota.seconds = limits->seconds;
+  return quota;
+}
+
 // Both sides of a module: inputs or outputs.
 using Side = std::vector<std::unique_ptr<const Described>> Signature::*;
 
@@ -106,17 +118,39 @@ int find(const neo_module* module, const char* name, size_t* index, Side side, c
 
 }  // namespace
 
-neo_module* load(const FileBytes& file, const std::string& place, int threads) {
+neo_module* load(const FileBytes& file, const std::string& place, int threads, const Quota& quota) {
   const int count = threads_of(threads, "load");
-  SavedModule saved = open_module(file, place);
+  SavedModule saved = open_module(file, place, quota);
   auto signature = std::make_shared<Signature>(*saved.plan);
   signature->notes = std::move(saved.notes);
   auto loaded = std::make_shared<LoadedModule>();
-  loaded->module = std::make_shared<Module>(std::move(saved.plan), count);
+  loaded->module = std::make_shared<Module>(std::move(saved.plan), count, false, quota);
   loaded->signature = std::move(signature);
   return modules().give_out(std::move(loaded));
 }
 
+namespace {
+
+int load_file(const char* path, int threads, const neo_limits* limits, neo_module** module, const char* where) {
+  return guarded([&] {
+    check_pointer(path, where, "path");
+    check_pointer(module, where, "module");
+    const FileBytes file = map_file(path);
+    *module = load(file, path, threads, quota_of(limits, file.bytes.size()));
+  });
+}
+
+int load_memory(const void* data, size_t bytes, int threads, const neo_limits* limits, neo_module** module,
+                const char* where) {
+  return guarded([&] {
+    check_pointer(data, where, "data");
+    check_pointer(module, where, "module");
+    const Quota quota = quota_of(limits, bytes);
+    *module = load(copy_bytes({static_cast<const std::byte*>(data), bytes}), "bytes", threads, quota);
+  });
+}
+
+}  // namespace
 }  // namespace neo::capi
 
 using namespace neo::capi;  // NOLINT: what follows is the face of this namespace
@@ -130,19 +164,19 @@ int neo_abi_version(void) {
 }
 
 int neo_load(const char* path, int threads, neo_module** module) {
-  return guarded([&] {
-    check_pointer(path, "neo_load", "path");
-    check_pointer(module, "neo_load", "module");
-    *module = load(neo::map_file(path), path, threads);
-  });
+  return load_file(path, threads, nullptr, module, "neo_load");
 }
 
 int neo_load_bytes(const void* data, size_t bytes, int threads, neo_module** module) {
-  return guarded([&] {
-    check_pointer(data, "neo_load_bytes", "data");
-    check_pointer(module, "neo_load_bytes", "module");
-    *module = load(neo::copy_bytes({static_cast<const std::byte*>(data), bytes}), "bytes", threads);
-  });
+  return load_memory(data, bytes, threads, nullptr, module, "neo_load_bytes");
+}
+
+int neo_load_within(const char* path, int threads, const neo_limits* limits, neo_module** module) {
+  return load_file(path, threads, limits, module, "neo_load_within");
+}
+
+int neo_load_bytes_within(const void* data, size_t bytes, int threads, const neo_limits* limits, neo_module** module) {
+  return load_memory(data, bytes, threads, limits, module, "neo_load_bytes_within");
 }
 
 int neo_with_threads(const neo_module* module, int threads, neo_module** other) {

@@ -48,6 +48,6 @@ using ModuleHandles = Handles<neo_module, LoadedModule>;
 ModuleHandles& modules();
 
 // A handle of the module in a file; `place` is what errors name.
-neo_module* load(const FileBytes& file, const std::string& place, int threads);
+neo_module* load(const FileBytes& file, const std::string& place, int threads, const Quota& quota = {});
 
 }  // namespace neo::capi

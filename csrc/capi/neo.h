@@ -153,7 +153,20 @@ typedef struct neo_module neo_module;
 NEO_API int neo_load(const char* path, int threads, neo_module** module);
 /* The same from memory, which is copied. */
 NEO_API int neo_load_bytes(const void* data, size_t bytes, int threads, neo_module** module);
-/* The same module, weights shared, on another number of threads. It has the same answers to the bit. */
+
+/* What a file that nobody trusts may take; 0: no limit of ours. docs/untrusted.md says what counts. */
+typedef struct neo_limits {
+  uint64_t bytes;  /* of the file */
+  uint64_t memory; /* held at once, by loading and then by each call; 0: what the system has free */
+  double seconds;  /* on the clock, of loading and then of each call: NEO_ERROR_TIME */
+} neo_limits;
+
+/* neo_load and neo_load_bytes within limits; NULL: without. */
+NEO_API int neo_load_within(const char* path, int threads, const neo_limits* limits, neo_module** module);
+NEO_API int neo_load_bytes_within(const void* data, size_t bytes, int threads, const neo_limits* limits,
+                                  neo_module** module);
+
+/* The same module, weights and limits shared, on another number of threads. It has the same answers to the bit. */
 NEO_API int neo_with_threads(const neo_module* module, int threads, neo_module** other);
 NEO_API int neo_release(neo_module* module);
 

@@ -168,6 +168,17 @@ class Module {
     detail::check(neo_load_bytes(bytes.data(), bytes.size(), threads, &made));
     handle_ = Handle(made);
   }
+  // A file that nobody trusts, and every call of it, within limits.
+  Module(const std::string& path, int threads, const neo_limits& limits) {
+    neo_module* made = nullptr;
+    detail::check(neo_load_within(path.c_str(), threads, &limits, &made));
+    handle_ = Handle(made);
+  }
+  Module(std::span<const std::byte> bytes, int threads, const neo_limits& limits) {
+    neo_module* made = nullptr;
+    detail::check(neo_load_bytes_within(bytes.data(), bytes.size(), threads, &limits, &made));
+    handle_ = Handle(made);
+  }
   // The same module, weights shared, with the same answers to the bit.
   Module with_threads(int threads) const {
     neo_module* made = nullptr;

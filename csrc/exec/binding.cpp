@@ -1,7 +1,6 @@
 #include "exec/binding.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/budget.h"
 #include "base/check.h"
@@ -10,11 +9,12 @@ namespace neo {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kDeviceAlignment = 256;
 constexpr int64_t kSlotBytes = 128;  // what a binding holds of one, about
 constexpr int64_t kMaxArenaBytes = int64_t{1} << 50;
 
-int64_t align_up(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+int64_t align_up(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 // Whether the sizes of a slot, and where a view lies in its base, are known.
@@ -49,24 +49,14 @@ void check_guard(const Guard& guard, const SymbolValues& symbols) {
             guard.right.to_string(), "=", b);
 }
 
-Arg describe(const Block& block, const Binding& binding, int index) {
-  Arg arg;
-  if (index < 0) {
-    arg.present = false;
-    return arg;
-  }
-  const auto i = static_cast<size_t>(index);
-  const Slot& slot = block.slots[i];
-  NEO_ASSERT(binding.sized[i], "a kernel step reads \"", slot.name, "\" whose size is not known");
-  arg.dtype = slot.type.dtype;
-  arg.layout = slot.layout;
-  arg.dims = binding.dims[i];
-  if (slot.strides.empty()) {
-    arg.strides = dense_strides(slot.layout.physical_dims(arg.dims));
-  } else {
-    for (const Dim& s : slot.strides) arg.strides.push_back(s.evaluate(binding.symbols));
-  }
-  return arg;
+// The launches of a device step, of which the arguments are checked against what they may touch.
+StepLaunches launches_of(const Block& block, const Binding& binding, const StepItem& call) {
+  const auto& step = static_cast<const DeviceStep&>(*call.step);
+  std::vector<Arg> args;
+  for (int slot : call.inputs) args.push_back(describe_slot(block, binding, slot));
+  if (step.counts() > 0) return step.count(args);
+  for (int slot : call.outputs) args.push_back(describe_slot(block, binding, slot));
+  return step.launches(args);
 }
 
 // Where a slot lies in the memory that it is in the end a part of.
@@ -169,13 +159,13 @@ class Places {
   Binding& binding_;
 };
 
-// Largest first, each at the lowest offset that no buffer it may not share with overlaps.
-int64_t place_buffers(const Region& region, const std::vector<int64_t>& bytes, std::vector<int64_t>& offset) {
-  std::vector<size_t> order(region.planned.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+// The buffers `order` of the planned ones. Largest first, each at the lowest offset that no buffer it may not share
+// with overlaps.
+int64_t place_buffers(const Region& region, std::vector<size_t> order, const std::vector<int64_t>& bytes,
+                      std::vector<int64_t>& offset) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
   std::vector<size_t> placed;
-  std::vector<int64_t> at(order.size(), 0);
+  std::vector<int64_t> at(region.planned.size(), 0);
   int64_t total = 0;
   for (size_t i : order) {
     std::vector<std::pair<int64_t, int64_t>> taken;
@@ -231,13 +221,18 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->late_bytes = places.late();
 
   std::vector<int64_t> bytes;
+  std::vector<size_t> of_host, of_device;
   for (int planned : region.planned) {
     const auto i = static_cast<size_t>(planned);
     const Slot& slot = block.slots[i];
     NEO_ASSERT(binding->sized[i], "the planned buffer \"", slot.name, "\" has no size");
-    bytes.push_back(align_up(element_count(slot.layout.physical_dims(binding->dims[i])) * item_bytes(slot.type.dtype)));
+    const bool is_host = !kHasDevices || slot.device == DeviceKind::Cpu;
+    (is_host ? of_host : of_device).push_back(bytes.size());
+    bytes.push_back(align_up(element_count(slot.layout.physical_dims(binding->dims[i])) * item_bytes(slot.type.dtype),
+                             is_host ? kAlignment : kDeviceAlignment));
   }
-  binding->arena_bytes = place_buffers(region, bytes, binding->offset);
+  binding->arena_bytes = place_buffers(region, std::move(of_host), bytes, binding->offset);
+  binding->device_arena_bytes = place_buffers(region, std::move(of_device), bytes, binding->offset);
 
   for (const Item& item : region.items) {
     checkpoint();
@@ -246,14 +241,55 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
     if (call && call->recipe) places.check_overlaps(*call);
     if (call && call->step->kind() == Step::Kind::Kernel) {
       std::vector<Arg> args;
-      for (int slot : call->inputs) args.push_back(describe(block, *binding, slot));
-      for (int slot : call->outputs) args.push_back(describe(block, *binding, slot));
+      for (int slot : call->inputs) args.push_back(describe_slot(block, *binding, slot));
+      for (int slot : call->outputs) args.push_back(describe_slot(block, *binding, slot));
       prepared = static_cast<const KernelStep&>(*call->step).prepare(args);
       binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
+    }
+    if (kHasDevices && call && call->step->kind() == Step::Kind::Device) {
+      binding->launches.resize(region.items.size());
+      StepLaunches& launches = binding->launches[binding->prepared.size()];
+      launches = launches_of(block, *binding, *call);
+      const int counts = static_cast<const DeviceStep&>(*call->step).counts();
+      binding->device_scratch_bytes =
+          std::max(binding->device_scratch_bytes, temporary_offsets(launches, counts).back());
     }
     binding->prepared.push_back(std::move(prepared));
   }
   return binding;
+}
+
+std::vector<int64_t> temporary_offsets(const StepLaunches& launches, int counts) {
+  std::vector<int64_t> offsets;
+  int64_t end = align_up(counts * int64_t{4}, kDeviceAlignment);
+  for (const int64_t bytes : launches.temporaries) {
+    offsets.push_back(end);
+    NEO_CHECK(bytes >= 0 && bytes <= kMaxArenaBytes - end, Memory, "run", "the memory of a call must be at most ",
+              kMaxArenaBytes, " bytes. Got more");
+    end += align_up(bytes, kDeviceAlignment);
+  }
+  offsets.push_back(end);
+  return offsets;
+}
+
+Arg describe_slot(const Block& block, const Binding& binding, int index) {
+  Arg arg;
+  if (index < 0) {
+    arg.present = false;
+    return arg;
+  }
+  const auto i = static_cast<size_t>(index);
+  const Slot& slot = block.slots[i];
+  NEO_ASSERT(binding.sized[i], "a kernel step reads \"", slot.name, "\" whose size is not known");
+  arg.dtype = slot.type.dtype;
+  arg.layout = slot.layout;
+  arg.dims = binding.dims[i];
+  if (slot.strides.empty()) {
+    arg.strides = dense_strides(slot.layout.physical_dims(arg.dims));
+  } else {
+    for (const Dim& s : slot.strides) arg.strides.push_back(s.evaluate(binding.symbols));
+  }
+  return arg;
 }
 
 bool Arg::is_dense() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fork_safe_mutex.h"
+#include "exec/device_step.h"
 #include "exec/plan.h"
 
 namespace neo {
@@ -22,7 +23,16 @@ struct Binding {
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;
   std::vector<Prepared> prepared;  // by item; empty for items that need none
+  // Of regions with device steps.
+  int64_t device_arena_bytes = 0;      // offsets of slots of a device lie in an arena of its own
+  int64_t device_scratch_bytes = 0;    // temporaries of the step that wants most
+  std::vector<StepLaunches> launches;  // by item; of a step that counts, those of count()
 };
+
+// Where each temporary of a step lies in its scratch memory, and behind the last one the end.
+std::vector<int64_t> temporary_offsets(const StepLaunches& launches, int counts);
+// One argument of a kernel or device step.
+Arg describe_slot(const Block& block, const Binding& binding, int slot);
 
 // Checks guards, evaluates every formula, plans the arena (greedy by size over may_share) and prepares kernel steps.
 std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols);

@@ -14,6 +14,13 @@
 
 namespace neo {
 
+// Off in an exported program, and in a libneo of NEO_DEVICES=OFF: plans of the CPU alone, a third of the size.
+#ifdef NEO_WITHOUT_DEVICES
+inline constexpr bool kHasDevices = false;
+#else
+inline constexpr bool kHasDevices = true;
+#endif
+
 // What a device is and has, as its driver says.
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::Null;
@@ -33,6 +40,8 @@ struct DeviceInfo {
   bool has_subgroups = false;    // shuffles
   bool has_block_reads = false;  // of Intel's subgroups
   bool is_host_unified = false;  // shares the host's memory
+  bool computes = true;          // launches do what their kernels say
+  std::string language;          // that compile() takes, by its name in kernel_ir: "opencl", "cuda", "c"
 
   // What a kernel may have to do without, in words: "float16", "subgroups", ...
   std::vector<std::string> lacks() const;

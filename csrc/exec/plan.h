@@ -23,12 +23,13 @@ struct Slot {
     Arena,     // planned memory of the region that writes it
     Result,    // memory of the block's result, handed out to the caller
     View,      // a part of another slot
-    Owned,     // allocated by the host step that writes it: size, rank or kind is not known before
+    Owned,     // allocated by the step that writes it: size, rank or kind is not known before
   };
   Storage storage = Storage::Arena;
-  std::string name;  // the value's
-  Type type;         // the logical shape; sizes are formulas of the block's symbols
-  Layout layout;     // tensors
+  DeviceKind device = DeviceKind::Cpu;  // whose memory; arguments and results are the host's
+  std::string name;                     // the value's
+  Type type;                            // the logical shape; sizes are formulas of the block's symbols
+  Layout layout;                        // tensors
   Tensor constant;
   int base = -1;  // views: the slot, and where in it, in elements of the base's memory
   Dim offset = 0;
@@ -102,7 +103,8 @@ struct Item {
   std::variant<StepItem, DimsItem, IfItem, LoopItem> what;
   std::string node;  // name of the model's node, for messages and traces
   std::string op;
-  std::string routine;  // "cpu:float32/direct_nchwc@avx512{...}"
+  std::string routine;                  // "cpu:float32/direct_nchwc@avx512{...}"
+  DeviceKind device = DeviceKind::Cpu;  // where it runs; of a copy the device that is not the CPU
   double estimate_us = 0;
   Dim flops = 0;
   Dim bytes = 0;
@@ -134,7 +136,8 @@ struct Plan {
   std::shared_ptr<const Block> root;
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
-  double estimate_us = 0;  // the selection's total
+  double estimate_us = 0;               // the selection's total
+  DeviceKind device = DeviceKind::Cpu;  // beside the CPU; Cpu: none
 };
 
 }  // namespace neo

@@ -42,8 +42,12 @@ class Run {
   virtual int64_t arena_bytes() const = 0;
 };
 
-// A fresh run over a plan; both are kept alive by it. A call beyond the quota ends in a Memory or a Cancelled error.
+// What the runs of a plan share on its device (runtime/plan_device.h).
+class PlanDevice;
+
+// A fresh run over a plan; all are kept alive by it. A call beyond the quota ends in a Memory or a Cancelled error.
+// `device` is needed where steps of the plan run on one.
 std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
-                              const Quota& quota = {});
+                              const Quota& quota = {}, std::shared_ptr<PlanDevice> device = nullptr);
 
 }  // namespace neo

@@ -44,6 +44,8 @@ class Step {
   enum class Kind : uint8_t {
     Kernel,  // no allocation, no lock, no exception, any team; sizes known when its region binds
     Host,    // may allocate its outputs, may throw; runs on one thread
+    Device,  // launches of kernels on a device, as data (exec/device_step.h)
+    Copy,    // the bytes of its input into its output, which lies on another device
   };
   virtual ~Step() = default;
   virtual Kind kind() const = 0;
@@ -63,6 +65,11 @@ class HostStep : public Step {
   Kind kind() const final { return Kind::Host; }
   // Outputs arrive empty, or as tensors over planned memory whose dims are known and must be met.
   virtual void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const = 0;
+};
+
+class DeviceCopyStep final : public Step {
+ public:
+  Kind kind() const final { return Kind::Copy; }
 };
 
 }  // namespace neo

@@ -5,7 +5,7 @@
 
 namespace neo {
 
-SavedModule open_module(const FileBytes& file, const std::string& place) {
+SavedModule open_module(const FileBytes& file, const std::string& place, const Quota& /*quota*/) {
   const ExportedParts parts = exported_parts();
   static const OpRegistry ops = [&] {
     OpRegistry used;

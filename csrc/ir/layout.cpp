@@ -10,7 +10,6 @@ namespace neo {
 namespace {
 
 constexpr int kMaxLettered = 26;
-constexpr int kMaxRank = 1024;
 
 // The letters of the axes in logical order.
 std::string letters_of(int rank) {
@@ -137,7 +136,7 @@ Layout Layout::parse(std::string_view text) {
     do {
       if (!order.empty()) rest.remove_prefix(1);
       const int64_t axis = read_number(text, rest);
-      if (axis >= kMaxRank) refuse(text);
+      if (axis >= kMostAxes) refuse(text);
       order.push_back(static_cast<int>(axis));
     } while (!rest.empty() && rest[0] == '.');
     while (!rest.empty() && rest[0] == '/') {
@@ -146,7 +145,7 @@ Layout Layout::parse(std::string_view text) {
       if (rest.empty() || rest[0] != 'x') refuse(text);
       rest.remove_prefix(1);
       const int64_t axis = read_number(text, rest);
-      if (axis >= kMaxRank) refuse(text);
+      if (axis >= kMostAxes) refuse(text);
       blocks.push_back({static_cast<int>(axis), size});
     }
     if (!rest.empty() || order.size() <= kMaxLettered) refuse(text);

@@ -1,13 +1,21 @@
 #include "ir/schema.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cctype>
 #include <iterator>
+#include <mutex>
 
 #include "base/check.h"
 
 namespace neo {
 namespace {
 
-constexpr std::string_view kDevices[] = {"cpu", "opencl", "cuda", "null"};
+// In the order of DeviceKind. A name is there before it counts, and stays.
+constinit std::string_view device_names[kMostDeviceKinds] = {"cpu", "opencl", "cuda", "null"};
+constinit std::atomic<size_t> device_count = 4;
+constinit std::mutex device_mutex;  // of those who add
+
 constexpr std::string_view kSchemes[] = {"none", "tensor.asym", "tensor.sym", "channel.sym", "dynamic"};
 
 template <class Enum, size_t N>
@@ -21,8 +29,32 @@ std::optional<Enum> find(const std::string_view (&names)[N], std::string_view wa
 }  // namespace
 
 std::string_view name(DeviceKind device) {
-  return kDevices[static_cast<size_t>(device)];
+  return device_names[static_cast<size_t>(device)];
 }
+
+std::optional<DeviceKind> find_device_kind(std::string_view name) {
+  for (size_t i = device_count.load(std::memory_order_acquire); i-- > 0;) {
+    if (device_names[i] == name) return static_cast<DeviceKind>(i);
+  }
+  return std::nullopt;
+}
+
+DeviceKind add_device_kind(std::string_view name) {
+  const bool is_word = !name.empty() && std::all_of(name.begin(), name.end(),
+                                                    [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  NEO_CHECK(is_word, Model, "device", "the name of a kind of device must be letters, digits and \"_\". Got \"", name,
+            "\"");
+  const std::lock_guard lock(device_mutex);
+  NEO_CHECK(!find_device_kind(name), Model, "device", "a kind of device must be new. Got \"", name,
+            "\", which there is already");
+  const size_t count = device_count.load(std::memory_order_relaxed);
+  NEO_CHECK(count < kMostDeviceKinds, Unsupported, "device", "there are at most ", kMostDeviceKinds,
+            " kinds of devices. Got one more");
+  device_names[count] = *new std::string(name);
+  device_count.store(count + 1, std::memory_order_release);
+  return static_cast<DeviceKind>(count);
+}
+
 std::string_view name(Scheme scheme) {
   return kSchemes[static_cast<size_t>(scheme)];
 }
@@ -43,7 +75,7 @@ Schema Schema::parse(std::string_view text) {
   const size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
   if (second == std::string_view::npos) refuse("too few parts");
   Schema schema;
-  const auto device = find<DeviceKind>(kDevices, text.substr(0, first));
+  const auto device = find_device_kind(text.substr(0, first));
   if (!device) refuse("an unknown device");
   schema.device = *device;
   std::string_view element = text.substr(first + 1, second - first - 1);

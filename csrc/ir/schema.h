@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,9 +9,13 @@
 
 namespace neo {
 
-// Where a value lives.
+// Where a value lives: one of these, or what add_device_kind() gave.
 enum class DeviceKind : uint8_t { Cpu, OpenCl, Cuda, Null };
 std::string_view name(DeviceKind device);
+std::optional<DeviceKind> find_device_kind(std::string_view name);
+// A kind of another name; at most kMostDeviceKinds in all. Thread-safe, like the two above.
+DeviceKind add_device_kind(std::string_view name);
+inline constexpr size_t kMostDeviceKinds = 31;
 
 // How the numbers are represented: as they are, or quantized by a scheme whose scale and zero point travel with the
 // value.
@@ -25,6 +30,8 @@ struct Schema {
   Layout layout;
 
   static Schema plain(DType dtype, int rank) { return {DeviceKind::Cpu, dtype, Scheme::None, Layout::plain(rank)}; }
+  // The same numbers in the memory of another device.
+  Schema on(DeviceKind other) const { return {other, dtype, scheme, layout}; }
   std::string to_string() const;
   static Schema parse(std::string_view text);
   friend bool operator==(const Schema&, const Schema&) = default;

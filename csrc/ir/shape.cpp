@@ -11,14 +11,15 @@ int64_t element_count(const Dims& dims) {
   bool zero = false;
   for (int64_t d : dims) {
     NEO_CHECK(d >= 0, Shape, "shape", "a size must not be negative. Got ", to_string(dims));
-    zero = zero || d == 0;
-  }
-  if (zero) return 0;
-  for (int64_t d : dims) {
+    if (d == 0) {
+      zero = true;
+      continue;
+    }
+    // Also where another size is 0: strides are products of the others.
     NEO_CHECK(!__builtin_mul_overflow(count, d, &count) && count <= kMaxExtent, Shape, "shape",
               "a tensor must have at most ", kMaxExtent, " elements. Got the shape ", to_string(dims));
   }
-  return count;
+  return zero ? 0 : count;
 }
 
 std::string to_string(const Dims& dims) {

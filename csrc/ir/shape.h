@@ -9,6 +9,9 @@
 
 namespace neo {
 
+// The most axes that a tensor may have.
+inline constexpr int kMostAxes = 1024;
+
 // Sizes known at run time.
 using Dims = std::vector<int64_t>;
 

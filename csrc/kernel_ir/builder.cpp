@@ -133,6 +133,7 @@ Kernel Builder::finish() {
   Kernel done = std::move(kernel_);
   kernel_ = {};
   verify(done);
+  done.is_verified = true;
   return done;
 }
 

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "base/check.h"
-#include "kernel_ir/poly.h"
 
 namespace neo::kernel {
 namespace {
@@ -188,46 +186,57 @@ Interval Facts::range(const Poly& p) const {
 bool Facts::proves(const Poly& p, Effort effort) const {
   // Short proofs first: a wrong first step would else be followed to its end.
   const bool deep = effort == Effort::Deep;
+  Attempt attempt;
   for (int depth = 0; depth <= (deep ? kDepth : kQuickDepth); ++depth) {
-    int budget = deep ? kBudget : kQuickBudget;
-    if (search(p, depth, budget)) return true;
+    attempt.budget = deep ? kBudget : kQuickBudget;
+    if (search(p, depth, attempt)) return true;
   }
   return false;
 }
 
 // p >= 0, by subtracting multiples of facts until the ranges tell: if fact >= 0, q >= 0 and p - q * fact >= 0, then
 // p >= 0. Each step removes an atom, or one term.
-bool Facts::search(const Poly& p, int depth, int& budget) const {
+bool Facts::search(const Poly& p, int depth, Attempt& attempt) const {
   if (range(p).lo >= 0) return true;
-  if (depth == 0 || --budget < 0) return false;
+  if (depth == 0) return false;
+  int& tried = attempt.in_vain[p.hash()];
+  if (tried >= depth || --attempt.budget < 0) return false;
   const auto large = [](const Poly& q) {
     return std::any_of(q.begin(), q.end(),
                        [](const auto& term) { return std::abs(term.second) > kLargestCoefficient; });
   };
   if (large(p)) return false;
-  std::set<int> atoms;
-  for (const auto& [m, c] : p) atoms.insert(m.begin(), m.end());
-  for (const int atom : atoms) {
+  const auto goes_on = [&](Poly rest) {
+    rest.divide_by_common_factor();
+    return search(rest, depth - 1, attempt);
+  };
+  Monomial atoms;
+  for (const auto& [m, c] : p) atoms += m;
+  std::sort(atoms.begin(), atoms.end());
+  atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
+  for (const char16_t atom : atoms) {
     // p = slope * atom + rest, where the slope has one sign.
-    Poly slope;
+    std::vector<Poly::Term> terms;
     bool linear = true;
     for (const auto& [m, c] : p) {
       const auto count = std::count(m.begin(), m.end(), atom);
       linear = linear && count <= 1;
-      if (count == 1) slope[*quotient(m, {atom})] = c;
+      if (count == 1) terms.emplace_back(*quotient(m, {atom}), c);
     }
+    if (!linear) continue;
+    const Poly slope(std::move(terms));
     const Interval signs = range(slope);
-    if (!linear || (signs.lo < 0 && signs.hi > 0)) continue;
+    if (signs.lo < 0 && signs.hi > 0) continue;
     const int64_t sign = signs.lo >= 0 ? 1 : -1;
     for (const Poly& fact : facts_) {
-      const auto found = fact.find(Monomial{atom});
-      if (found == fact.end() || (found->second > 0) != (sign > 0)) continue;
+      const int64_t found = fact.coefficient({atom});
+      if (found == 0 || (found > 0) != (sign > 0)) continue;
       const bool alone = std::none_of(fact.begin(), fact.end(), [&](const auto& term) {
         return term.first.size() > 1 && std::binary_search(term.first.begin(), term.first.end(), atom);
       });
       if (!alone || large(fact)) continue;
-      const Poly scaled = multiply(p, Monomial{}, std::abs(found->second));
-      if (search(add(scaled, multiply(slope, fact), -sign), depth - 1, budget)) return true;
+      const Poly scaled = multiply(p, Monomial{}, std::abs(found));
+      if (goes_on(add(scaled, multiply(slope, fact), -sign))) return true;
     }
   }
   for (const auto& [m, c] : p) {
@@ -239,10 +248,12 @@ bool Facts::search(const Poly& p, int depth, int& budget) const {
         if (!q || range(*q).lo < 0 || large(fact)) continue;
         const int64_t g = std::gcd(c, d);
         const Poly taken = multiply(fact, *q, std::abs(c) / g);
-        if (search(add(multiply(p, Monomial{}, std::abs(d) / g), taken, -1), depth - 1, budget)) return true;
+        if (goes_on(add(multiply(p, Monomial{}, std::abs(d) / g), taken, -1))) return true;
       }
     }
   }
+  // What ran out of budget was not tried to the end.
+  if (attempt.budget >= 0) attempt.in_vain[p.hash()] = depth;
   return false;
 }
 
@@ -289,18 +300,20 @@ Poly Facts::poly(const Expr& e) {
 
 // a = d * q + r with 0 <= r < d, term by term.
 bool Facts::split(const Poly& dividend, const Poly& divisor, Poly* q, Poly* r) {
-  q->clear();
-  r->clear();
+  *q = *r = Poly();
   if (divisor.size() != 1) return false;
   const auto& [m, d] = *divisor.begin();
   if (d <= 0) return false;
+  std::vector<Poly::Term> whole, left;
   for (const auto& [n, c] : dividend) {
     const auto rest = quotient(n, m);
     int64_t times = rest ? c / d : 0;
     if (rest && c % d < 0) --times;  // the remainder's coefficient stays positive
-    if (times != 0) (*q)[*rest] = times;
-    if (const int64_t left = c - times * d; left != 0) (*r)[n] = left;
+    if (rest) whole.emplace_back(*rest, times);
+    left.emplace_back(n, c - times * d);
   }
+  *q = Poly(std::move(whole));
+  *r = Poly(std::move(left));
   return proves(*r) && proves(add(add(divisor, *r, -1), constant_poly(-1)));
 }
 
@@ -311,7 +324,7 @@ Poly Facts::quotient_poly(const Expr& e) {
   Poly q, r;
   if (split(a, d, &q, &r)) return wants_quotient ? q : r;
   if (!proves(r) || q.empty()) {
-    q.clear();
+    q = Poly();
     r = a;
   }
   // a = d * q + r and r = d * floor(r / d) + what is left.

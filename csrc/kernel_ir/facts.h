@@ -6,21 +6,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "kernel_ir/poly.h"
 #include "kernel_ir/stmt.h"
 
 namespace neo::kernel {
-
-// A closed interval of integers; kUnbounded and its negative stand for none.
-inline constexpr int64_t kUnbounded = int64_t{1} << 62;
-struct Interval {
-  int64_t lo = -kUnbounded;
-  int64_t hi = kUnbounded;
-  bool inside(int64_t a, int64_t b) const { return lo >= a && hi <= b; }
-};
-
-// A polynomial with integer coefficients over atoms: variables, quotients, minima, and whatever is opaque.
-using Monomial = std::vector<int>;  // sorted
-using Poly = std::map<Monomial, int64_t>;
 
 // What is known about integer expressions at one place of a kernel: ranges of its sizes, axes and loops, guards around.
 // Every answer is a proof; no answer means "not proven".
@@ -68,7 +57,13 @@ class Facts {
   Interval range(const Poly& p) const;
   Interval range(const Monomial& m) const;
   bool proves(const Poly& p, Effort effort = Effort::Quick) const;
-  bool search(const Poly& p, int depth, int& budget) const;
+  // Steps that are left to a proof, and what was tried in vain: by the hash of a polynomial, with how many steps. Facts
+  // subtracted in another order give the same polynomial.
+  struct Attempt {
+    int budget = 0;
+    std::unordered_map<uint64_t, int> in_vain;
+  };
+  bool search(const Poly& p, int depth, Attempt& attempt) const;
   std::optional<Expr> to_expr(const Poly& p) const;
   bool split(const Poly& dividend, const Poly& divisor, Poly* quotient, Poly* remainder);
 

@@ -147,4 +147,11 @@ const Language& language(LanguageKind kind) {
   return kind == LanguageKind::OpenClC ? kOpenCl : kind == LanguageKind::CudaCpp ? kCuda : kPlain;
 }
 
+LanguageKind find_language(std::string_view name) {
+  for (const Language* one : {&kOpenCl, &kCuda, &kPlain}) {
+    if (one->name == name) return one->kind;
+  }
+  fail(ErrorKind::Unsupported, "kernel", str("a language must be opencl, cuda or c. Got ", name));
+}
+
 }  // namespace neo::kernel

@@ -47,5 +47,7 @@ struct Language {
 };
 
 const Language& language(LanguageKind kind);
+// By its name: "opencl", "cuda", "c".
+LanguageKind find_language(std::string_view name);
 
 }  // namespace neo::kernel

@@ -1,6 +1,7 @@
 #include "kernel_ir/poly.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -25,45 +26,89 @@ int64_t add_ends(int64_t a, int64_t b) {
 
 }  // namespace
 
+Poly::Poly(std::vector<Term> terms) : terms_(std::move(terms)) {
+  std::sort(terms_.begin(), terms_.end(), [](const Term& a, const Term& b) { return a.first < b.first; });
+  terms_.erase(std::remove_if(terms_.begin(), terms_.end(), [](const Term& t) { return t.second == 0; }), terms_.end());
+}
+
+int64_t Poly::coefficient(const Monomial& m) const {
+  const auto at =
+      std::lower_bound(terms_.begin(), terms_.end(), m, [](const Term& t, const Monomial& n) { return t.first < n; });
+  return at == terms_.end() || at->first != m ? 0 : at->second;
+}
+
+void Poly::divide_by_common_factor() {
+  int64_t factor = 0;
+  for (const auto& [m, c] : terms_) {
+    factor = std::gcd(factor, c);
+    if (factor == 1) return;
+  }
+  for (auto& [m, c] : terms_) c /= factor;
+}
+
+uint64_t Poly::hash() const {
+  uint64_t h = 0x9e3779b97f4a7c15;
+  const auto mix = [&](uint64_t value) {
+    h = (h ^ value) * 0xbf58476d1ce4e5b9;
+    h ^= h >> 31;
+  };
+  for (const auto& [m, c] : terms_) {
+    for (const char16_t atom : m) mix(atom);
+    mix(static_cast<uint64_t>(c) ^ 0x94d049bb133111eb);
+  }
+  return h;
+}
+
+Monomial atom_monomial(int atom) {
+  NEO_ASSERT(atom >= 0 && atom < kMostAtoms, "a kernel has fewer than ", kMostAtoms, " atoms. Got number ", atom);
+  return {static_cast<char16_t>(atom)};
+}
+
 Poly constant_poly(int64_t value) {
-  return value == 0 ? Poly{} : Poly{{Monomial{}, value}};
+  return Poly({{Monomial{}, value}});
 }
 
 Poly atom_poly(int atom) {
-  return {{Monomial{atom}, 1}};
+  return Poly({{atom_monomial(atom), 1}});
 }
 
 Poly add(const Poly& a, const Poly& b, int64_t factor) {
-  Poly out = a;
-  for (const auto& [m, c] : b) {
-    const auto [at, fresh] = out.try_emplace(m, 0);
-    at->second = checked(static_cast<__int128>(at->second) + static_cast<__int128>(c) * factor);
-    if (at->second == 0) out.erase(at);
+  Poly out;
+  if (factor == 0) return a;
+  out.reserve(a.size() + b.size());
+  auto at_a = a.begin(), at_b = b.begin();
+  while (at_a != a.end() || at_b != b.end()) {
+    const int order = at_a == a.end() ? 1 : at_b == b.end() ? -1 : at_a->first.compare(at_b->first);
+    if (order < 0) {
+      out.append(at_a->first, at_a->second);
+      ++at_a;
+      continue;
+    }
+    const __int128 before = order == 0 ? at_a->second : 0;
+    const int64_t sum = checked(before + static_cast<__int128>(at_b->second) * factor);
+    if (sum != 0) out.append(at_b->first, sum);
+    at_a += order == 0;
+    ++at_b;
   }
   return out;
 }
 
 Poly multiply(const Poly& a, const Monomial& m, int64_t factor) {
-  Poly out;
-  if (factor == 0) return out;
+  if (factor == 0) return {};
+  std::vector<Poly::Term> terms;
+  terms.reserve(a.size());
   for (const auto& [n, c] : a) {
-    Monomial merged;
-    std::merge(n.begin(), n.end(), m.begin(), m.end(), std::back_inserter(merged));
-    out[merged] = checked(static_cast<__int128>(c) * factor);
+    Monomial merged(n.size() + m.size(), 0);
+    std::merge(n.begin(), n.end(), m.begin(), m.end(), merged.begin());
+    terms.emplace_back(std::move(merged), checked(static_cast<__int128>(c) * factor));
   }
-  return out;
+  return Poly(std::move(terms));
 }
 
 Poly multiply(const Poly& a, const Poly& b) {
   Poly out;
   for (const auto& [m, c] : b) out = add(out, multiply(a, m, c));
   return out;
-}
-
-std::optional<int64_t> constant_of(const Poly& p) {
-  if (p.empty()) return 0;
-  if (p.size() == 1 && p.begin()->first.empty()) return p.begin()->second;
-  return std::nullopt;
 }
 
 std::optional<Monomial> quotient(const Monomial& a, const Monomial& b) {
@@ -77,7 +122,7 @@ std::string key_of(const Poly& p) {
   std::string key;
   for (const auto& [m, c] : p) {
     key += std::to_string(c);
-    for (const int atom : m) key += "*" + std::to_string(atom);
+    for (const int atom : m) key += "*" + std::to_string(static_cast<int>(atom));
     key += "+";
   }
   return key;

@@ -143,7 +143,8 @@ class Printer {
     close();
   }
   std::string loop_head(const Loop& s) {
-    const std::string begin = exprs_.print(s.begin), end = exprs_.print(s.end);
+    constexpr int kAboveLess = 10;  // C's precedence of shifts
+    const std::string begin = exprs_.print(s.begin), end = exprs_.print(s.end, kAboveLess);
     const std::string v = exprs_.name(s.variable);
     return str("for (int ", v, " = ", begin, "; ", v, " < ", end, "; ++", v, ")");
   }
@@ -329,8 +330,10 @@ class Printer {
 }  // namespace
 
 std::string print(const Kernel& kernel, LanguageKind kind, const Features& features) {
-  verify(kernel);
-  Kernel lowered = unroll(vectorize(simplify(kernel)));
+  if (!kernel.is_verified) verify(kernel);
+  Kernel lowered = kernel;
+  lowered.is_verified = false;
+  lowered = unroll(vectorize(simplify(lowered)));
   const bool shuffles = kind == LanguageKind::CudaCpp
                             ? kernel.threads() % 32 == 0
                             : kind == LanguageKind::OpenClC && features.subgroups != Features::Subgroups::None;

@@ -7,7 +7,7 @@
 
 namespace neo::kernel {
 
-// The kernel as one source file. Verified, vectorized, unrolled, simplified and hoisted on the way.
+// The kernel as one source file. Verified unless it is, vectorized, unrolled, simplified and hoisted on the way.
 //
 // OpenCL C and CUDA C++ define a kernel of the kernel's name; its arguments are the parameters in order, int or the
 // number's type for numbers. Plain C defines `void <name>(void *const *args)`: args[i] is the memory of a buffer or the

@@ -17,6 +17,8 @@ class ExprPrinter {
   ExprPrinter(const Language& language, const Features& features) : language_(language), features_(features) {}
 
   std::string print(const Expr& e) { return print(e, 0); }
+  // In brackets where it binds less than `precedence`.
+  std::string print(const Expr& e, int precedence);
   std::string name(const Variable& v) { return unique(v.get(), v->name); }
   std::string name(const Memory& m) { return unique(m.get(), m->name); }
   // `buffer` + `index`, a pointer; or the element itself.
@@ -32,7 +34,6 @@ class ExprPrinter {
   std::string preamble() const;
 
  private:
-  std::string print(const Expr& e, int precedence);
   std::string literal(const Expr& e) const;
   std::string math(const Expr& e);
   std::string converted(const Expr& e);

@@ -114,10 +114,14 @@ struct Kernel {
   int subgroup_size = 0;  // 0: no subgroups. They lie along the first local axis, whose extent it divides.
   std::vector<Memory> local_buffers;
   Body body;
+  bool is_verified = false;  // as it is now: what changes a kernel leaves it false
 
   int threads() const;          // of one group
   int64_t local_bytes() const;  // of one group
 };
+
+// Of one buffer: a little less than 2^31, so that an index may be computed by way of a number that is a little larger.
+inline constexpr int64_t kMostBufferElements = (int64_t{1} << 31) - (1 << 20);
 
 // What one launch needs, for given sizes.
 struct Geometry {
@@ -125,7 +129,7 @@ struct Geometry {
   std::array<int64_t, 3> locals{1, 1, 1};
   std::vector<int64_t> elements;  // by parameter; -1: a number
 };
-// Sizes by name. A size outside its range or a buffer beyond 2^31 - 1 elements is a Shape error.
+// Sizes by name. A size outside its range or a buffer beyond kMostBufferElements is a Shape error.
 Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes);
 
 // A copy of statements whose expressions went through `change`; the structure stays.

@@ -1,6 +1,7 @@
 #include "kernel_ir/verify.h"
 
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/check.h"
@@ -124,9 +125,13 @@ class Verifier {
     fits(index, index);
   }
 
-  // No part of an int32 index overflows. The whole lies in a buffer of fewer than 2^31 elements, so a part between 0
-  // and the whole does not.
+  // No part of an int32 index overflows. The whole lies in a buffer of at most kMostBufferElements, so a part between 0
+  // and the whole, or a little more, does not.
   void fits(const Expr& part, const Expr& whole) {
+    if (const auto found = unproven_.find(part->variable.get()); found != unproven_.end()) {
+      between(part, whole);
+      return fits(found->second, found->second);  // which lies between 0 and the whole now
+    }
     if (part->type.dtype != DType::Int32 || part->type.lanes != 1 || part->operands.empty()) return;
     if (part->op == Op::Load || part->op == Op::BlockRead) return;  // its own access is checked
     if (!is_arithmetic(part)) {
@@ -134,10 +139,14 @@ class Verifier {
       return;
     }
     if (!part.same(whole) && !facts_.range(part).inside(INT32_MIN, INT32_MAX)) {
-      require(facts_.nonnegative(part) && facts_.nonnegative(whole - part), "an index is computed within 32 bits. Got ",
-              to_string(part), " in ", to_string(whole));
+      between(part, whole);
     }
     for (const Expr& operand : part->operands) fits(operand, whole);
+  }
+
+  void between(const Expr& part, const Expr& whole) {
+    require(facts_.nonnegative(part) && facts_.nonnegative(whole + (INT32_MAX - kMostBufferElements) - part),
+            "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
   }
 
   // The same for what is made of sizes, axes and loops alone and lies in no buffer. What memory holds is data: nothing
@@ -145,6 +154,7 @@ class Verifier {
   void bounded(const Expr& e) {
     if (e->type.dtype != DType::Int32 && e->type.dtype != DType::Bool) return;
     if (e->op == Op::Load || e->op == Op::BlockRead) return;
+    if (const auto found = unproven_.find(e->variable.get()); found != unproven_.end()) return bounded(found->second);
     for (const Expr& operand : e->operands) bounded(operand);
     if (!is_arithmetic(e) || e->type != kInt || is_data(e)) return;
     require(facts_.range(e).inside(INT32_MIN, INT32_MAX) ||
@@ -252,7 +262,12 @@ class Verifier {
     expression(s.value);
     require(s.variable->type == s.value->type, "a variable has the type of its value. Got ",
             s.variable->type.to_string(), " and ", s.value->type.to_string(), " for ", s.variable->name);
-    bounded(s.value);
+    if (s.value->type == kInt && is_arithmetic(s.value) && !is_data(s.value) &&
+        !facts_.range(s.value).inside(INT32_MIN, INT32_MAX)) {
+      unproven_.emplace(s.variable.get(), s.value);  // what uses it tells
+    } else {
+      bounded(s.value);
+    }
     if (is_data(s.value)) data_.insert(s.variable.get());
     if (subgroup_uniform(s.value)) subgroup_uniform_.insert(s.variable.get());
     declare(s.variable, uniform(s.value));
@@ -368,8 +383,9 @@ class Verifier {
   std::string where_;
   std::unordered_set<const VariableInfo*> declared_;
   std::unordered_set<const VariableInfo*> scope_;
-  std::vector<const VariableInfo*> order_;        // in which they were declared
-  std::unordered_set<const VariableInfo*> data_;  // depend on what memory holds
+  std::vector<const VariableInfo*> order_;                  // in which they were declared
+  std::unordered_map<const VariableInfo*, Expr> unproven_;  // numbers that may leave 32 bits, as far as is known
+  std::unordered_set<const VariableInfo*> data_;            // depend on what memory holds
   std::unordered_set<const BufferInfo*> buffers_;
   std::unordered_set<const VariableInfo*> divergent_;         // differ between threads of a group
   std::unordered_set<const VariableInfo*> subgroup_uniform_;  // divergent, but the same within a subgroup

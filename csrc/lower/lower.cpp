@@ -53,7 +53,7 @@ class BlockBuilder {
 
   std::shared_ptr<const Block> build() {
     for (const Value* input : graph_.inputs) {
-      const int slot = add_slot(*input, Slot::Storage::Argument, plain_schema(input->type).layout);
+      const int slot = add_slot(*input, Slot::Storage::Argument, plain_schema(input->type));
       block_->arguments.push_back(slot);
       held_[{input, plain_schema(input->type).to_string()}] = slot;
     }
@@ -117,7 +117,7 @@ class BlockBuilder {
     std::vector<const Candidate*> chosen;
     for (const Node* node : live_) {
       const auto& candidate = choice_of(*node).candidate;
-      if (candidate && (candidate->kind == Candidate::Kind::Step || candidate->kind == Candidate::Kind::Host)) {
+      if (candidate && candidate->kind != Candidate::Kind::View && candidate->kind != Candidate::Kind::Assemble) {
         chosen.push_back(&*candidate);
       }
     }
@@ -145,12 +145,13 @@ class BlockBuilder {
     }
   }
 
-  int add_slot(const Value& value, Slot::Storage storage, Layout layout) {
+  int add_slot(const Value& value, Slot::Storage storage, const Schema& schema) {
     Slot slot;
     slot.storage = storage;
+    slot.device = schema.device;
     slot.name = value.name;
     slot.type = value.type;
-    slot.layout = std::move(layout);
+    slot.layout = schema.layout;
     block_->slots.push_back(std::move(slot));
     return static_cast<int>(block_->slots.size()) - 1;
   }
@@ -202,16 +203,16 @@ class BlockBuilder {
     item.bytes = work.bytes;
   }
 
-  // Sized output memory, or an owned slot where a size is not known yet.
-  int add_output(const Value& value, const Schema& schema, bool host) {
+  // Sized output memory, or an owned slot where a size is not known yet, which a step with `open` sizes may write.
+  int add_output(const Value& value, const Schema& schema, bool open) {
     const bool is_result = graph_.is_output(&value) && schema == plain_schema(value.type);
     const bool sized = is_known(value.type);
-    NEO_ASSERT(sized || host, "a kernel step writes \"", value.name, "\" whose size is not known");
+    NEO_ASSERT(sized || open, "a kernel step writes \"", value.name, "\" whose size is not known");
     const bool strings = value.type.is_tensor() && value.type.dtype == DType::String;
     const Slot::Storage storage = !sized || strings ? Slot::Storage::Owned
                                   : is_result       ? Slot::Storage::Result
                                                     : Slot::Storage::Arena;
-    const int index = add_slot(value, storage, schema.layout);
+    const int index = add_slot(value, storage, schema);
     held_[{&value, schema.to_string()}] = index;
     made_[&value] = {index, schema};
     written_in_[index] = block_->regions.size();
@@ -223,9 +224,10 @@ class BlockBuilder {
     const Key key{&value, schema.to_string()};
     if (auto it = held_.find(key); it != held_.end()) return it->second;
     if (value.constant) {
-      const int index = add_slot(value, Slot::Storage::Constant, schema.layout);
+      const int index = add_slot(value, Slot::Storage::Constant, schema);
       const Schema plain = plain_schema(value.type);
-      slot(index).constant = schema == plain ? *value.constant : adapt_constant(*value.constant, plain, schema);
+      const bool as_is = schema.on(DeviceKind::Cpu) == plain;
+      slot(index).constant = as_is ? *value.constant : adapt_constant(*value.constant, plain, schema);
       slot(index).constant.data();
       return held_[key] = index;
     }
@@ -238,15 +240,21 @@ class BlockBuilder {
     } else {
       source = held_.at({&value, from.to_string()});
     }
+    if (!is_known(value.type)) start_region();  // a counted step made it
+    if (const auto between = waypoint(from, schema)) {
+      source = slot_of(value, *between);
+      from = *between;
+    }
     const bool is_result = graph_.is_output(&value) && schema == plain_schema(value.type);
-    const int index = add_slot(value, is_result ? Slot::Storage::Result : Slot::Storage::Arena, schema.layout);
+    const int index = add_slot(value, is_result ? Slot::Storage::Result : Slot::Storage::Arena, schema);
     held_[key] = index;
     written_in_[index] = block_->regions.size();
     Item item;
     item.what = conversion_step(value.type, from, schema, source, index);
     item.node = value.producer ? value.producer->name : value.name;
     item.op = "neo.Adapt";
-    item.routine = str("cpu:adapt/", from.to_string(), "->", schema.to_string());
+    item.device = schema.device == DeviceKind::Cpu ? from.device : schema.device;
+    item.routine = adapt_name(from, schema);
     const SelectionProblem::Conversion* conversion = problem_.conversion(value, from, schema);
     item.estimate_us = conversion ? conversion->time_us : adapt_time_us(value.type, from, schema, target_);
     item.bytes = value.shape().element_count() * Dim(2 * item_bytes(value.dtype()));
@@ -277,6 +285,7 @@ class BlockBuilder {
     switch (choice.candidate->kind) {
       case Candidate::Kind::Step:
       case Candidate::Kind::Host:
+      case Candidate::Kind::Counted:
         emit_step(node, *choice.candidate);
         break;
       case Candidate::Kind::View:
@@ -297,12 +306,14 @@ class BlockBuilder {
   }
 
   void emit_step(const Node& node, const Candidate& candidate) {
-    const bool host = candidate.kind == Candidate::Kind::Host;
+    const bool open = candidate.kind == Candidate::Kind::Host || candidate.kind == Candidate::Kind::Counted;
     const Workload& workload = *candidate.workload;
-    if (!host) {
+    if (candidate.kind != Candidate::Kind::Host) {
       for (size_t i = 0; i < workload.inputs.size(); ++i) {
         if (candidate.inputs[i]) need_known(workload.inputs[i]->type, node);
       }
+    }
+    if (!open) {
       for (const Value* v : workload.outputs) need_known(v->type, node);
     }
     StepItem call = std::move(steps_.at(&candidate));
@@ -312,16 +323,17 @@ class BlockBuilder {
     for (size_t i = 0; i < workload.outputs.size(); ++i) {
       const int reused = i == 0 ? in_place_slot(candidate) : -1;
       call.outputs.push_back(reused >= 0 ? view_output(*workload.outputs[i], candidate.outputs[i], reused, 0)
-                                         : add_output(*workload.outputs[i], candidate.outputs[i], host));
+                                         : add_output(*workload.outputs[i], candidate.outputs[i], open));
     }
     Item item;
     item.what = std::move(call);
+    if (!candidate.outputs.empty()) item.device = candidate.outputs.front().device;
     describe(item, node, candidate.text(), candidate.cost.time_us, workload.work(ops_));
     emit_item(std::move(item));
   }
 
   int view_output(const Value& value, const Schema& schema, int base, const Dim& offset) {
-    const int index = add_slot(value, Slot::Storage::View, schema.layout);
+    const int index = add_slot(value, Slot::Storage::View, schema);
     slot(index).base = base;
     slot(index).offset = offset;
     has_views_.insert(base);
@@ -388,7 +400,7 @@ class BlockBuilder {
         slot(piece).offset = candidate.offsets[p];
         continue;
       }
-      const int place = add_slot(*value, Slot::Storage::View, candidate.outputs.front().layout);
+      const int place = add_slot(*value, Slot::Storage::View, candidate.outputs.front());
       slot(place).base = whole;
       slot(place).offset = candidate.offsets[p];
       Item item;
@@ -425,7 +437,7 @@ class BlockBuilder {
   int owned_output(const Value* value) {
     if (!value) return -1;
     const Schema schema = plain_schema(value->type);
-    const int index = add_slot(*value, Slot::Storage::Owned, schema.layout);
+    const int index = add_slot(*value, Slot::Storage::Owned, schema);
     held_[{value, schema.to_string()}] = index;
     made_[value] = {index, schema};
     return index;
@@ -515,7 +527,8 @@ std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& pr
   plan->root = BlockBuilder(graph, problem, choices, ops, target, team, {}).build();
   for (const Value* v : graph.inputs) plan->input_names.push_back(v->name);
   for (const Value* v : graph.outputs) plan->output_names.push_back(v->name);
-  plan->estimate_us = total_us;
+  plan->estimate_us = time_behind(problem, choices, total_us, target);
+  plan->device = target.device;
   return plan;
 }
 

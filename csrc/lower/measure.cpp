@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/flush.h"
 #include "base/topology.h"
+#include "lower/device_contender.h"
 
 namespace neo {
 namespace {
@@ -23,6 +24,7 @@ constexpr int64_t kMostEvicted = int64_t{192} << 20;
 // its next call comes.
 constexpr int64_t kCountedOn = 4;
 constexpr int64_t kNever = int64_t{1} << 60;
+constexpr const char* kTimeIsUp = "the time was up";
 
 Dims dims_at_hints(const Type& type) {
   Dims dims;
@@ -141,6 +143,9 @@ class Measurer::Caches {
     read(all ? private_bytes_ : bytes_);
   }
 
+  // The same where nobody knows the places of the constants.
+  void evict_all() { read(bytes_); }
+
   // Constants for all contenders of a race, none of which finds there what another left.
   Tensor made_up(int64_t bytes) {
     if (!constants_.defined() || constants_.bytes() < bytes) {
@@ -196,6 +201,7 @@ namespace {
 
 // What all trials of a workload share: memory, and inputs by schema.
 struct Stage {
+  std::unique_ptr<DeviceStage> device;  // null: no trial is of one
   std::map<std::pair<const Value*, std::string>, Tensor> inputs;
   Arena outputs;
   Arena scratch;
@@ -208,10 +214,7 @@ class Contender {
             Stage& stage)
       : stage_(stage) {
     if (trial.conversion >= 0) {
-      const auto& c = problem.conversions[static_cast<size_t>(trial.conversion)];
-      step_ = make_adapt(c.value->type, c.from, c.to, target);
-      add_input(*c.value, c.from);
-      add_output(*c.value, c.to);
+      convert(problem.conversions[static_cast<size_t>(trial.conversion)], target);
     } else {
       const Candidate& c = *trial.candidate;
       for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -223,6 +226,11 @@ class Contender {
       for (const Tensor& blob : packed.blobs()) {
         constants_.emplace_back(static_cast<const std::byte*>(blob.data()), static_cast<size_t>(blob.bytes()));
       }
+    }
+    if (device_) return;
+    if (step_->kind() == Step::Kind::Device) {
+      run_on_device(false, false);
+      return;
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
@@ -236,6 +244,7 @@ class Contender {
 
   // After every contender was made: memory no longer moves.
   void place() {
+    if (device_) return device_->place();
     std::byte* at = stage_.outputs.data();
     for (size_t i = inputs_.size(); i < args_.size(); ++i) {
       pointers_.push_back(at);
@@ -247,6 +256,11 @@ class Contender {
   }
 
   int64_t time_ns(Measurer::Caches& caches, Team& team) {
+    if (device_) {
+      if (stage_.device->device().info().is_host_unified) caches.evict_all();
+      device_->warm();
+      return device_->time_ns();
+    }
     caches.evict(constants_);
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
@@ -265,6 +279,30 @@ class Contender {
   }
 
  private:
+  // In one step, or by way of the schema between the two.
+  void convert(const SelectionProblem::Conversion& c, const Target& target) {
+    add_input(*c.value, c.from);
+    add_output(*c.value, c.to);
+    const std::optional<Schema> between = waypoint(c.from, c.to);
+    if (c.from.device == c.to.device) {
+      step_ = make_adapt(c.value->type, c.from, c.to, target);
+    } else if (!between) {
+      run_on_device(c.from.device == DeviceKind::Cpu, c.to.device == DeviceKind::Cpu);
+    } else if (c.from.device == DeviceKind::Cpu) {
+      step_ = make_adapt(c.value->type, *between, c.to, target);
+      run_on_device(true, false);
+    } else {
+      step_ = make_adapt(c.value->type, c.from, *between, target);
+      run_on_device(false, true);
+    }
+  }
+
+  void run_on_device(bool copies_in, bool copies_out) {
+    NEO_CHECK(stage_.device, Resource, "tune", "there must be a device to measure on. Got none");
+    device_.emplace(*stage_.device, static_cast<const DeviceStep*>(step_.get()), inputs_, is_constant_, args_,
+                    copies_in, copies_out);
+  }
+
   void add_input(const Value& value, const Schema& schema) {
     Tensor& tensor = stage_.inputs[{&value, schema.to_string()}];
     if (!tensor.defined()) {
@@ -286,6 +324,7 @@ class Contender {
 
   Stage& stage_;
   std::unique_ptr<Step> step_;
+  std::optional<DeviceContender> device_;  // where it runs there
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
   std::vector<std::span<const std::byte>> constants_;  // what the step reads of them
@@ -342,8 +381,9 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
     const size_t space = key.find(' ');
     Trial trial;
     trial.workload = "neo.Adapt " + key.substr(0, space);
-    trial.candidate_text = "cpu:adapt/" + key.substr(space + 1);
-    trial.routine = "cpu:adapt";
+    const std::string where = c.from.device == c.to.device ? str(name(c.from.device)) : "copy";
+    trial.candidate_text = where + ":adapt/" + key.substr(space + 1);
+    trial.routine = where + ":adapt";
     if (!is_measurable(*c.value)) trial.unmeasurable = "an operand is not a tensor of numbers and known rank";
     trial.estimate_us = c.estimate_us;
     trial.weight = 1;
@@ -367,7 +407,7 @@ Residence residence_of(int64_t footprint_bytes, int threads) {
   return footprint_bytes <= host.l3_bytes / kCountedOn ? Residence::Shared : Residence::Memory;
 }
 
-Measurer::Measurer() : caches_(std::make_unique<Caches>()) {}
+Measurer::Measurer(std::shared_ptr<Device> device) : caches_(std::make_unique<Caches>()), device_(std::move(device)) {}
 
 Measurer::~Measurer() = default;
 
@@ -376,6 +416,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
                                              Team& team, const RaceOptions& options) {
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
+  if (device_) stage.device = std::make_unique<DeviceStage>(device_);
   int64_t packed = 0;
   for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
   if (packed <= kMostBytes) stage.packed = PackedStore::made_up(caches_->made_up(packed));
@@ -387,6 +428,11 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
       results[i].failure = *trials[i]->unmeasurable;
       continue;
     }
+    // Making one may take a driver's compiler.
+    if (options.deadline_ns != 0 && steady_now_ns() >= options.deadline_ns) {
+      results[i].failure = kTimeIsUp;
+      continue;
+    }
     try {
       check_size(problem, *trials[i]);
       contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
@@ -395,10 +441,19 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
       results[i].failure = error.what();
     }
   }
-  for (const auto& contender : contenders) contender->place();
+  if (stage.device) stage.device->place();
+  for (size_t k = 0; k < contenders.size(); ++k) {
+    if (options.poll) options.poll();
+    try {
+      contenders[k]->place();
+    } catch (const Error& error) {
+      results[entered[k]].failure = error.what();
+    }
+  }
   caches_->set(residence, team);
   // A host step may throw on values that were made up: that counts as never being done.
   const auto time_ns = [&](size_t k) {
+    if (!results[entered[k]].failure.empty()) return kNever;
     try {
       return contenders[k]->time_ns(*caches_, team);
     } catch (const Error& error) {
@@ -415,7 +470,7 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
       result.time_us = times[k].time_us;
       result.spread_us = times[k].spread_us;
     } else {
-      result.failure = "the time was up";
+      result.failure = kTimeIsUp;
     }
   }
   return results;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "exec/device.h"
 #include "exec/team.h"
 #include "lower/problem.h"
 #include "lower/race.h"
@@ -55,7 +56,8 @@ struct MeasureResult {
 // Times trials. Keeps the memory that it evicts caches with from one use to the next.
 class Measurer {
  public:
-  Measurer();
+  // `device`: where trials of a device run; null where there are none.
+  explicit Measurer(std::shared_ptr<Device> device = nullptr);
   ~Measurer();
 
   // Runs trials of one workload against each other, on made-up inputs at the hints' sizes and the node's own constants.
@@ -67,6 +69,7 @@ class Measurer {
 
  private:
   std::unique_ptr<Caches> caches_;
+  std::shared_ptr<Device> device_;
 };
 
 }  // namespace neo

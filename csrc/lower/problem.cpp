@@ -154,6 +154,7 @@ class Builder {
         continue;
       }
       for (const Routine* routine : routines_.for_root(node->op)) {
+        if (!routine->serves(target_)) continue;
         for (Workload& workload : routine->matches(*node, users, graph)) {
           if (auto reason = routine->rejects(workload, target_)) {
             variable.rejections.push_back({routine, *reason});
@@ -162,7 +163,7 @@ class Builder {
           const auto shared = std::make_shared<const Workload>(std::move(workload));
           const std::optional<std::string> open = open_size(*shared);
           for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
-            if (open && candidate.kind != Candidate::Kind::Host) {
+            if (open && candidate.kind != Candidate::Kind::Host && candidate.kind != Candidate::Kind::Counted) {
               variable.rejections.push_back({routine, *open});
               break;
             }
@@ -212,7 +213,8 @@ class Builder {
       std::vector<double> time, p, w, e;
       for (const auto& choice : variable.choices) {
         const Cost cost = choice.candidate ? choice.candidate->cost : Cost{};
-        time.push_back(cost.time_us * variable.trips);
+        const double penalty = choice.candidate ? penalty_us(*choice.candidate, target_) : 0;
+        time.push_back((cost.time_us + penalty) * variable.trips);
         p.push_back(static_cast<double>(cost.packed_bytes));
         w.push_back(static_cast<double>(cost.workspace_bytes));
         e.push_back(cost.error);
@@ -370,7 +372,8 @@ class Builder {
           problem_->costs[static_cast<size_t>(producer)][i] += cost_of_give(i, boundary);
         return;
       }
-      const auto& [reader, wishes] = consumers.front();
+      const int reader = consumers.front().first;
+      const auto& wishes = consumers.front().second;
       if (producer < 0) {
         for (size_t j = 0; j < wishes.size(); ++j) {
           if (wishes[j]) problem_->costs[static_cast<size_t>(reader)][j] += cost_of_give(0, *wishes[j]);
@@ -424,6 +427,49 @@ void price_problem(const Graph& graph, SelectionProblem& problem, const OpRegist
                    const Target& target) {
   const ProblemOptions options;
   Builder(ops, routines, target, options).price(graph, problem);
+}
+
+DeviceKind place_of(const Candidate& candidate) {
+  return candidate.outputs.empty() ? DeviceKind::Cpu : candidate.outputs.front().device;
+}
+
+std::vector<std::vector<uint32_t>> places_of(const SelectionProblem& problem) {
+  const auto bit = [](DeviceKind kind) { return uint32_t{1} << static_cast<uint32_t>(kind); };
+  std::map<std::vector<const Node*>, uint32_t> of_groups;
+  for (const auto& variable : problem.nodes) {
+    for (const auto& choice : variable.choices) {
+      if (choice.candidate && choice.candidate->workload->nodes.size() > 1)
+        of_groups[choice.candidate->workload->nodes] |= bit(place_of(*choice.candidate));
+    }
+  }
+  std::vector<std::vector<uint32_t>> places;
+  for (const auto& variable : problem.nodes) {
+    auto& of_choices = places.emplace_back();
+    for (const auto& choice : variable.choices) {
+      if (choice.candidate) {
+        of_choices.push_back(bit(place_of(*choice.candidate)));
+      } else {
+        const int group = choice.absorbed_by;
+        of_choices.push_back(group < 0 ? 0 : of_groups[problem.groups[static_cast<size_t>(group)].nodes]);
+      }
+    }
+  }
+  return places;
+}
+
+double penalty_us(const Candidate& candidate, const Target& target) {
+  if (!target.has_device() || candidate.outputs.empty() || place_of(candidate) != DeviceKind::Cpu) return 0;
+  return target.cpu_penalty_us * static_cast<double>(candidate.workload->nodes.size());
+}
+
+double time_behind(const SelectionProblem& problem, const std::vector<int>& choices, double total_us,
+                   const Target& target) {
+  for (size_t i = 0; i < problem.nodes.size(); ++i) {
+    const auto& variable = problem.nodes[i];
+    const auto& candidate = variable.choices[static_cast<size_t>(choices[i])].candidate;
+    if (candidate) total_us -= penalty_us(*candidate, target) * variable.trips;
+  }
+  return total_us;
 }
 
 std::string conversion_key(const Value& value, const Schema& from, const Schema& to) {

@@ -218,7 +218,7 @@ void reference_attention(ReferenceContext& ctx) {
   const DType precision = dtype_attr(node, "softmax_precision", DType::Float64);
   const bool packed = ctx.input(0).rank() == 3;
   const auto keys = static_cast<size_t>(k.length);
-  std::vector<double> y(static_cast<size_t>(q.batch * q.heads * q.length * v.size));
+  auto y = make_scratch<double>(q.batch * q.heads * q.length * v.size);
   std::vector<double> kept(ctx.has_output(3) ? static_cast<size_t>(q.batch * q.heads * q.length) * keys : 0);
   std::vector<double> scores(keys);
   for (int64_t b = 0; b < q.batch; ++b) {
@@ -320,7 +320,7 @@ void reference_rotary(ReferenceContext& ctx) {
   ctx.check(ctx.input(1).dims() == ctx.input(2).dims() && ctx.input(1).rank() > 0 && ctx.input(1).dims().back() == half,
             str("the caches must have rows of ", half, ". Got ", to_string(ctx.input(1).dims()), " and ",
                 to_string(ctx.input(2).dims())));
-  std::vector<int64_t> positions(static_cast<size_t>(x.batch * x.length));
+  auto positions = make_scratch<int64_t>(x.batch * x.length);
   for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int64_t>(i);
   if (ctx.has_input(3)) positions = broadcast_ints(ctx, 3, {x.batch, x.length});
   for (int64_t b = 0; b < x.batch; ++b) {

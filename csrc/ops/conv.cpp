@@ -214,7 +214,7 @@ void reference_conv_transpose(ReferenceContext& ctx) {
   const int64_t stride = rank == 0 ? 1 : sizes.strides.back();
   const auto x = ctx.doubles(0);
   const auto w = ctx.doubles(1);
-  std::vector<double> y(static_cast<size_t>(count(dims)));
+  auto y = make_scratch<double>(count(dims));
   Dims tap(static_cast<size_t>(rank));
   for (int64_t t = 0; t < taps; ++t, next_index(tap, sizes.kernel)) {
     for_each_run(sizes, tap, [&](int64_t to, int64_t from, int64_t run) {
@@ -305,7 +305,7 @@ std::vector<T> convolve(const ConvSizes& sizes, const std::vector<T>& x, const s
   const int64_t taps = count(window.kernel);
   const int64_t stride = window.rank() == 0 ? 1 : window.strides.back();
   const int64_t channels = sizes.groups * sizes.out_channels;
-  std::vector<T> y(static_cast<size_t>(sizes.batch * channels * y_plane));
+  auto y = make_scratch<T>(sizes.batch * channels * y_plane);
   Dims tap(window.kernel.size());
   for (int64_t t = 0; t < taps; ++t, next_index(tap, window.kernel)) {
     for_each_run(window, tap, [&](int64_t from, int64_t to, int64_t run) {

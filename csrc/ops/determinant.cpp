@@ -50,7 +50,7 @@ void reference_determinant(ReferenceContext& ctx) {
   dims.resize(dims.size() - 2);
   const Tensor& y = ctx.output(0, ctx.input(0).dtype(), dims);
   std::vector<double> x = ctx.doubles(0);
-  std::vector<double> results(static_cast<size_t>(y.size()));
+  auto results = make_scratch<double>(y.size());
   for (size_t i = 0; i < results.size(); ++i) results[i] = determinant(x.data() + static_cast<int64_t>(i) * n * n, n);
   store_doubles(y, results);
 }

@@ -189,7 +189,7 @@ std::vector<T> sum_products(const Loops& loops, const std::vector<std::vector<T>
   const Dims outer(loops.dims.begin(), loops.dims.begin() + static_cast<int64_t>(loops.outer));
   const Dims summed(loops.dims.begin() + static_cast<int64_t>(loops.outer), loops.dims.end());
   const int64_t terms = element_count(summed);
-  std::vector<T> result(static_cast<size_t>(element_count(outer)));
+  auto result = make_scratch<T>(element_count(outer));
   std::vector<int64_t> at(outer.size());
   std::vector<int64_t> start(operands.size());
   std::vector<int64_t> position(operands.size());

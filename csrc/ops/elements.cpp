@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/budget.h"
+
 namespace neo {
 
 namespace {
@@ -38,7 +40,7 @@ std::string_view description(DTypeClass allowed) {
 template <class T>
 std::vector<T> spread(const ReferenceContext& ctx, std::vector<T> elements, const Dims& from, const Dims& to) {
   if (from == to) return elements;
-  std::vector<T> result(static_cast<size_t>(element_count(to)));
+  auto result = make_scratch<T>(element_count(to));
   if (elements.size() == 1) {
     std::fill(result.begin(), result.end(), elements[0]);
     return result;

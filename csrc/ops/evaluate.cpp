@@ -26,6 +26,7 @@ std::vector<HostValue> evaluate_node(const Node& node, const OpRegistry& ops, st
     NEO_ASSERT(inputs.size() == node.inputs.size(), "got ", inputs.size(), " inputs for ", node.place());
     if (op.reference == nullptr) return evaluate_control(node, ops, inputs);
     std::vector<HostValue> outputs(node.outputs.size());
+    check_ranks(node, ops, inputs);
     ReferenceContext context(node, inputs, outputs);
     op.reference(context);
     return outputs;

@@ -23,6 +23,7 @@
   X(lstm)                  \
   X(matmul)                \
   X(ml)                    \
+  X(multibox)              \
   X(norm)                  \
   X(pad)                   \
   X(pool)                  \

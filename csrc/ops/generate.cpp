@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -105,7 +106,7 @@ void infer_constant_of_shape(InferContext& ctx) {
   const auto target = shape_contents(ctx, 0);
   if (!target) {
     const auto rank = constant_length(ctx, 0);
-    return ctx.set_output(0, value.dtype(), rank ? Shape(fresh_dims(ctx, static_cast<int>(*rank), "size")) : Shape());
+    return ctx.set_output(0, value.dtype(), rank ? Shape(fresh_dims(ctx, *rank, "size")) : Shape());
   }
   for (const Dim& dim : *target) ctx.require_less_equal(0, dim, "a size must not be negative");
   const Shape result(*target);
@@ -148,7 +149,7 @@ void infer_range(InferContext& ctx) {
   const auto start = scalar_contents(ctx, 0);
   const auto limit = scalar_contents(ctx, 1);
   const auto delta = scalar_contents(ctx, 2);
-  if (start && limit && delta && delta->is_constant()) {
+  if (start && limit && delta && delta->is_constant() && std::abs(static_cast<double>(delta->value())) <= kMaxExtent) {
     const int64_t step = delta->value();
     ctx.check(step != 0, "delta must not be 0");
     const Dim span = step > 0 ? *limit - *start : *start - *limit;
@@ -176,14 +177,16 @@ void reference_range(ReferenceContext& ctx) {
     const int64_t start = scalar_int(ctx, 0);
     const int64_t delta = scalar_int(ctx, 2);
     ctx.check(delta != 0, "delta must not be 0");
-    std::vector<int64_t> elements(static_cast<size_t>(range_count(start, scalar_int(ctx, 1), delta)));
-    for (size_t i = 0; i < elements.size(); ++i) elements[i] = start + static_cast<int64_t>(i) * delta;
+    auto elements = make_scratch<int64_t>(range_count(start, scalar_int(ctx, 1), delta));
+    for (size_t i = 0; i < elements.size(); ++i) {
+      elements[i] = static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(delta));
+    }
     return store_ints(ctx.output(0, dtype, {static_cast<int64_t>(elements.size())}), elements);
   }
   const double start = scalar_double(ctx, 0);
   const double delta = scalar_double(ctx, 2);
   ctx.check(delta != 0, "delta must not be 0");
-  std::vector<double> elements(static_cast<size_t>(range_count(start, scalar_double(ctx, 1), delta)));
+  auto elements = make_scratch<double>(range_count(start, scalar_double(ctx, 1), delta));
   // Every operation is rounded to the type it happens in: float32 for the 16-bit types unless stash_type says
   // otherwise.
   const bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -208,7 +211,7 @@ void reference_eye_like(ReferenceContext& ctx) {
   const Dims& dims = ctx.input(0).dims();
   ctx.check(dims.size() == 2, str("the input must have a rank of 2. Got ", to_string(dims)));
   const int64_t k = ctx.node().int_attr("k", 0);
-  std::vector<int64_t> elements(static_cast<size_t>(dims[0] * dims[1]), 0);
+  auto elements = make_scratch<int64_t>(dims[0] * dims[1], 0);
   for (int64_t i = 0; i < dims[0]; ++i) {
     if (k >= -i && k < dims[1] - i) elements[static_cast<size_t>(i * dims[1] + i + k)] = 1;
   }
@@ -244,7 +247,7 @@ void reference_window(ReferenceContext& ctx) {
   ctx.check(size >= 0, str("size must not be negative. Got ", size));
   const bool periodic = ctx.node().int_attr("periodic", 1) != 0;
   const auto length = static_cast<double>(std::max<int64_t>(1, periodic ? size : size - 1));
-  std::vector<double> elements(static_cast<size_t>(size), 1.0);
+  auto elements = make_scratch<double>(size, 1.0);
   for (size_t n = 0; n < elements.size() && size > 1; ++n) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(n) / length;
     elements[n] = window->a + window->b * std::cos(angle) + window->c * std::cos(2 * angle);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -175,7 +176,7 @@ void reference_grid_sample(ReferenceContext& ctx) {
   std::vector<GridAxis> extents;
   for (size_t a = 0; a < rank; ++a) extents.push_back(grid_axis(x.dims()[a + 2], attrs.align_corners));
   const bool wide = ctx.input(1).dtype() == DType::Float64;
-  std::vector<double> result(static_cast<size_t>(y.size()));
+  auto result = make_scratch<double>(y.size());
   std::vector<AxisTaps> taps(rank);
   for (int64_t n = 0; n < dims[0]; ++n) {
     for (int64_t p = 0; p < points; ++p) {
@@ -208,7 +209,7 @@ void infer_affine_grid(InferContext& ctx) {
   if (!size) {
     const auto length = constant_length(ctx, 1);
     if (!length) return ctx.set_output(0, ctx.dtype(0), Shape());
-    size = fresh_dims(ctx, static_cast<int>(*length), "grid");
+    size = fresh_dims(ctx, *length, "grid");
   }
   ctx.check(size->size() == 4 || size->size() == 5,
             str("size must be [N,C,H,W] or [N,C,D,H,W]. Got ", size->size(), " sizes"));

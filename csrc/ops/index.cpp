@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -282,7 +283,7 @@ Groups group_rows(const T* elements, int64_t count, int64_t width, const Offset&
     }
     return false;
   };
-  std::vector<int64_t> order(static_cast<size_t>(count));
+  auto order = make_scratch<int64_t>(count);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), row_less);
   std::vector<std::pair<int64_t, int64_t>> spans;  // of order

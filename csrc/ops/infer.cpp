@@ -104,6 +104,29 @@ std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& 
   return open ? infer_with_ranks(node, ops, symbols) : std::vector<int>(node.inputs.size(), -1);
 }
 
+void check_ranks(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs) {
+  const auto is_open = [](const Value* v) { return v && v->type.is_tensor() && !v->shape().has_rank(); };
+  if (std::none_of(node.inputs.begin(), node.inputs.end(), is_open)) return;
+  Graph graph;
+  std::vector<Value*> copies;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value* v = node.inputs[i];
+    if (!v) {
+      copies.push_back(nullptr);
+    } else if (v->constant) {
+      copies.push_back(graph.add_constant(v->name, *v->constant));
+    } else if (inputs[i].kind == HostValue::Kind::Tensor) {
+      const Tensor& tensor = inputs[i].tensor;
+      copies.push_back(graph.add_input(v->name, Type::tensor(tensor.dtype(), Shape::of(tensor.dims()))));
+    } else {
+      copies.push_back(graph.add_input(v->name, v->type));
+    }
+  }
+  std::vector<std::string> names;
+  for (const Value* v : node.outputs) names.push_back(v ? v->name : "");
+  infer_node(*graph.add_node(node.op, copies, names, node.attrs, node.name), ops, *graph.symbols());
+}
+
 void infer_graph(Graph& graph, const OpRegistry& ops) {
   for (const auto& node : graph.nodes()) infer_node(*node, ops, *graph.symbols());
 }

@@ -10,6 +10,9 @@ void infer_node(Node& node, const OpRegistry& ops, SymbolTable& symbols);
 // By input: the rank that the operator needs of an input whose rank is open; -1 where any may do. Infers the node.
 std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& symbols);
 
+// Infers a copy of a node with the types that its inputs turned out to have: what could not be checked before. For
+// nodes with inputs of unknown rank; others are left alone.
+void check_ranks(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs);
 // Every node in order, bodies included. Outputs keep declared types where inference knows less.
 void infer_graph(Graph& graph, const OpRegistry& ops);
 

@@ -110,8 +110,8 @@ void reference_linear_attention(ReferenceContext& ctx) {
   double scale = ctx.node().float_attr("scale", 0.0);
   if (scale == 0) scale = 1.0 / std::sqrt(static_cast<double>(key_size));
   const Dims y_dims = {batch, steps, heads.queries * value_size};
-  std::vector<double> y(static_cast<size_t>(element_count(y_dims)));
-  std::vector<double> written(static_cast<size_t>(value_size));
+  auto y = make_scratch<double>(element_count(y_dims));
+  auto written = make_scratch<double>(value_size);
   const int64_t group = heads.queries / heads.keys;
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t t = 0; t < steps; ++t) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/quantize.h"
@@ -24,8 +25,8 @@ void run_lstm(ReferenceContext& ctx, const RecurrentSizes& sizes,
   const bool coupled = ctx.node().int_attr("input_forget", 0) != 0;
   const Clip clip(ctx.node());
   const auto x = ctx.doubles(0);
-  std::vector<double> y(static_cast<size_t>(element_count(sizes.y_dims())));
-  std::vector<double> final_h(static_cast<size_t>(element_count(sizes.state_dims())));
+  auto y = make_scratch<double>(element_count(sizes.y_dims()));
+  auto final_h = make_scratch<double>(element_count(sizes.state_dims()));
   std::vector<double> final_c(final_h.size());
   for (int64_t d = 0; d < sizes.directions; ++d) {
     const auto bias = direction_bias(ctx, 3, d, 8 * hidden);
@@ -103,7 +104,7 @@ QuantizedWeights read_quantized(const ReferenceContext& ctx, int input, int scal
     ctx.check(
         count == 1 || count == static_cast<size_t>(width),
         str("scales and zero points must be per direction or per column. Got ", to_string(ctx.input(from).dims())));
-    std::vector<double> columns(static_cast<size_t>(width));
+    auto columns = make_scratch<double>(width);
     for (size_t i = 0; i < columns.size(); ++i) columns[i] = all[static_cast<size_t>(direction) * count + i % count];
     return columns;
   };

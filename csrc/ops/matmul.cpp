@@ -231,7 +231,7 @@ std::vector<T> multiply(const MatMulSizes& sizes, const std::vector<T>& a, const
   // Unsigned arithmetic wraps where signed overflow would be undefined.
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
   std::vector<T> y(sizes.a_matrices.size() * static_cast<size_t>(sizes.m * sizes.n));
-  std::vector<Sum> row(static_cast<size_t>(sizes.n));
+  auto row = make_scratch<Sum>(sizes.n);
   for (size_t matrix = 0; matrix < sizes.a_matrices.size(); ++matrix) {
     for (int64_t i = 0; i < sizes.m; ++i) {
       checkpoint();

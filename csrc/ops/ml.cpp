@@ -3,6 +3,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
@@ -271,7 +272,7 @@ void reference_one_hot_encoder(ReferenceContext& ctx) {
   dims.push_back(keys.size());
   if (x.dtype() != DType::String) x = Tensor::from<int64_t>(DType::Int64, x.dims(), ctx.ints(0));
   const KeyTable table(keys);
-  std::vector<double> result(static_cast<size_t>(element_count(dims)), 0.0);
+  auto result = make_scratch<double>(element_count(dims), 0.0);
   for (int64_t i = 0; i < x.size(); ++i) {
     const int64_t found = table.find(x, i);
     ctx.check(found >= 0 || zeros, str("an element must be a category. Got element ", i, " outside them"));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/pool.h"
@@ -77,7 +78,7 @@ void reference_batch_norm(ReferenceContext& ctx) {
   std::vector<double> running_variance = variance;
   if (ctx.node().int_attr("training_mode", 0) != 0) {
     const double momentum = ctx.node().float_attr("momentum", 0.9f);
-    std::vector<double> channel(static_cast<size_t>(view.outer * view.inner));
+    auto channel = make_scratch<double>(view.outer * view.inner);
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t o = 0; o < view.outer; ++o) {
         std::copy_n(x.begin() + (o * channels + c) * view.inner, view.inner, channel.begin() + o * view.inner);
@@ -173,7 +174,7 @@ void infer_lrn(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Float);
   infer_same(ctx);
   const int64_t size = ctx.node().int_attr("size", 0);
-  ctx.check(size >= 1, str("attribute size must be at least 1. Got ", size));
+  ctx.check(size >= 1 && size <= kMaxExtent, str("attribute size must be 1 to ", kMaxExtent, ". Got ", size));
   if (ctx.ranked(0)) {
     ctx.check(ctx.shape(0).rank() >= 2, str("the input must have batch and channels. Got ", ctx.shape(0).to_string()));
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -23,6 +24,10 @@ PadMode pad_mode(const Node& node) {
 
 void infer_pad(InferContext& ctx) {
   pad_mode(ctx.node());
+  if (ctx.has_input(2)) {
+    ctx.check(ctx.dtype(2) == ctx.dtype(0), str("constant_value must have the input's element type. Got ",
+                                                name(ctx.dtype(2)), ", expected ", name(ctx.dtype(0))));
+  }
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   const int rank = ctx.shape(0).rank();
   std::vector<Dim> dims = ctx.shape(0).dims();
@@ -57,11 +62,15 @@ void infer_pad(InferContext& ctx) {
 // For every position of a padded axis the position it copies, or -1 for the constant. Negative pads crop first.
 std::vector<int64_t> padded_positions(const ReferenceContext& ctx, int64_t size, int64_t begin, int64_t end,
                                       PadMode mode) {
+  for (const int64_t pad : {begin, end}) {
+    ctx.check(pad >= -kMaxExtent && pad <= kMaxExtent,
+              str("a pad must be at most ", kMaxExtent, " elements. Got ", pad));
+  }
   ctx.check(size + begin + end >= 0, str("negative pads must not remove more than the axis has. Got ", begin, " and ",
                                          end, " on an axis of ", size));
   const int64_t first = std::max<int64_t>(0, -begin);
   const int64_t count = size - first - std::max<int64_t>(0, -end);
-  std::vector<int64_t> positions(static_cast<size_t>(size + begin + end));
+  auto positions = make_scratch<int64_t>(size + begin + end);
   ctx.check(mode == PadMode::Constant || count > 0 || positions.empty(),
             "an empty axis can only be padded with a constant");
   for (size_t o = 0; o < positions.size(); ++o) {

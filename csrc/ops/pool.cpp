@@ -151,7 +151,7 @@ void reduce_planes(ReferenceContext& ctx, const Reduce& reduce) {
   std::copy_n(dims.begin(), 2, output.begin());
   const int64_t plane = count_between(dims, 2, static_cast<int>(dims.size()));
   const auto x = ctx.doubles(0);
-  std::vector<double> y(static_cast<size_t>(dims[0] * dims[1]));
+  auto y = make_scratch<double>(dims[0] * dims[1]);
   for (size_t i = 0; i < y.size(); ++i) {
     y[i] = reduce(std::span<const double>(x).subspan(i * static_cast<size_t>(plane), static_cast<size_t>(plane)));
   }
@@ -226,7 +226,7 @@ void reference_max_unpool(ReferenceContext& ctx) {
   const auto x = ctx.doubles(0);
   const auto indices = ctx.ints(1);
   const int64_t limit = element_count(counted);
-  std::vector<double> y(static_cast<size_t>(element_count(output)));
+  auto y = make_scratch<double>(element_count(output));
   const Dims strides = dense_strides(output);
   for (size_t i = 0; i < x.size(); ++i) {
     int64_t index = indices[i];
@@ -296,7 +296,7 @@ std::vector<double> sum_windows(const PoolSizes& sizes, const std::vector<double
   const int64_t x_plane = element_count(sizes.window.input);
   const int64_t y_plane = element_count(sizes.window.output);
   const int64_t stride = last_stride(sizes);
-  std::vector<double> y(static_cast<size_t>(sizes.planes() * y_plane));
+  auto y = make_scratch<double>(sizes.planes() * y_plane);
   for_each_tap(sizes, [&](int64_t from, int64_t to, int64_t run) {
     for (int64_t plane = 0; plane < sizes.planes(); ++plane) {
       checkpoint();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/activation.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -138,7 +139,7 @@ void reference_qlinear_global_pool(ReferenceContext& ctx) {
   output[channel_axis] = dims[channel_axis];
   const auto x = real_elements(ctx, 0, read_scale(ctx, 1, 2));
   const auto group = broadcast_indices(ctx, output, dims);
-  std::vector<double> mean(static_cast<size_t>(element_count(output)));
+  auto mean = make_scratch<double>(element_count(output));
   const double count = static_cast<double>(x.size()) / static_cast<double>(std::max<size_t>(1, mean.size()));
   for (size_t i = 0; i < x.size(); ++i) mean[static_cast<size_t>(group[i])] += x[i] / count;
   store_quantized(ctx.output(0, ctx.input(0).dtype(), output), read_scale(ctx, 3, 4), mean);
@@ -184,7 +185,7 @@ void reference_qlinear_concat(ReferenceContext& ctx) {
   dims[static_cast<size_t>(axis)] = joined;
   const int64_t outer = count_between(dims, 0, axis);
   const int64_t row = count_between(dims, axis, static_cast<int>(dims.size()));
-  std::vector<double> y(static_cast<size_t>(outer * row));
+  auto y = make_scratch<double>(outer * row);
   int64_t offset = 0;
   for (int i = 2; i < ctx.input_count(); i += 3) {
     const auto x = real_elements(ctx, i, read_scale(ctx, i + 1, i + 2));

@@ -4,6 +4,7 @@
 #include <numbers>
 #include <random>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -45,7 +46,7 @@ class RandomStream {
 template <class Next>
 void fill_output(ReferenceContext& ctx, DType dtype, const Dims& dims, const Next& next) {
   const Tensor& y = ctx.output(0, dtype, dims);
-  std::vector<double> elements(static_cast<size_t>(y.size()));
+  auto elements = make_scratch<double>(y.size());
   for (double& element : elements) element = next();
   store_doubles(y, elements);
 }

@@ -63,8 +63,8 @@ void reference_rnn(ReferenceContext& ctx) {
   const auto x = ctx.doubles(0);
   const auto w = ctx.doubles(1);
   const auto r = ctx.doubles(2);
-  std::vector<double> y(static_cast<size_t>(element_count(sizes.y_dims())));
-  std::vector<double> final_h(static_cast<size_t>(element_count(sizes.state_dims())));
+  auto y = make_scratch<double>(element_count(sizes.y_dims()));
+  auto final_h = make_scratch<double>(element_count(sizes.state_dims()));
   for (int64_t d = 0; d < sizes.directions; ++d) {
     const auto bias = direction_bias(ctx, 3, d, 2 * hidden);
     const auto f = direction_activations(ctx.node(), {"Tanh"}, d).front();
@@ -96,10 +96,10 @@ void reference_gru(ReferenceContext& ctx) {
   const auto x = ctx.doubles(0);
   const auto w = ctx.doubles(1);
   const auto r = ctx.doubles(2);
-  std::vector<double> y(static_cast<size_t>(element_count(sizes.y_dims())));
-  std::vector<double> final_h(static_cast<size_t>(element_count(sizes.state_dims())));
-  std::vector<double> update(static_cast<size_t>(hidden));
-  std::vector<double> reset(static_cast<size_t>(hidden));
+  auto y = make_scratch<double>(element_count(sizes.y_dims()));
+  auto final_h = make_scratch<double>(element_count(sizes.state_dims()));
+  auto update = make_scratch<double>(hidden);
+  auto reset = make_scratch<double>(hidden);
   for (int64_t d = 0; d < sizes.directions; ++d) {
     const auto bias = direction_bias(ctx, 3, d, 6 * hidden);
     const double* w_bias = bias.data();
@@ -116,7 +116,7 @@ void reference_gru(ReferenceContext& ctx) {
         reset[j] = f(clip(from_x[hidden + i] + from_h[hidden + i] + w_bias[hidden + i] + r_bias[hidden + i]));
       }
       const int64_t c = 2 * hidden;
-      std::vector<double> recurrent(static_cast<size_t>(hidden));
+      auto recurrent = make_scratch<double>(hidden);
       if (linear_first) {
         for (int64_t i = 0; i < hidden; ++i) {
           const auto j = static_cast<size_t>(i);
@@ -259,7 +259,7 @@ Clip::Clip(const Node& node) : bound_(node.float_attr("clip", HUGE_VAL)) {}
 
 std::vector<double> multiply_transposed(const std::vector<double>& rows, int64_t count, const double* weights,
                                         int64_t width, int64_t depth) {
-  std::vector<double> result(static_cast<size_t>(count * width));
+  auto result = make_scratch<double>(count * width);
   for (int64_t i = 0; i < count; ++i) {
     checkpoint();
     const double* row = rows.data() + i * depth;
@@ -295,7 +295,7 @@ void run_direction(const ReferenceContext& ctx, const RecurrentSizes& sizes, int
 
 std::vector<double> initial_state(const ReferenceContext& ctx, const RecurrentSizes& sizes, int input,
                                   int64_t direction) {
-  std::vector<double> state(static_cast<size_t>(sizes.batch * sizes.hidden));
+  auto state = make_scratch<double>(sizes.batch * sizes.hidden);
   if (!ctx.has_input(input)) return state;
   ctx.check(ctx.input(input).dims() == sizes.state_dims(),
             str("an initial state must have dims ", to_string(sizes.state_dims()), ". Got ",

@@ -92,7 +92,7 @@ Shape unknown_reduced_shape(InferContext& ctx) {
   if (keeps_dims(ctx.node())) return Shape(fresh_dims(ctx, rank, "reduced"));
   const auto listed = constant_length(ctx, 1);
   if (!listed || *listed == 0 || *listed > rank) return Shape();
-  return Shape(fresh_dims(ctx, rank - static_cast<int>(*listed), "reduced"));
+  return Shape(fresh_dims(ctx, rank - *listed, "reduced"));
 }
 
 std::optional<Dim> fold_sizes(std::string_view op, const Dim& a, const Dim& b) {
@@ -203,7 +203,7 @@ void reference_reduce(ReferenceContext& ctx) {
 void reference_reduce_log_sum_exp(ReferenceContext& ctx) {
   const Groups groups = read_groups(ctx);
   const auto x = ctx.doubles(0);
-  std::vector<double> largest(static_cast<size_t>(groups.count), -kInfinity);
+  auto largest = make_scratch<double>(groups.count, -kInfinity);
   for (size_t i = 0; i < x.size(); ++i) {
     double& best = largest[static_cast<size_t>(groups.group[i])];
     best = std::isnan(best) || best > x[i] ? best : x[i];
@@ -236,7 +236,7 @@ void infer_arg(InferContext& ctx) {
 
 template <class T, class Better>
 std::vector<int64_t> best_positions(const std::vector<T>& x, const AxisView& view, bool last, const Better& better) {
-  std::vector<int64_t> positions(static_cast<size_t>(view.lines()));
+  auto positions = make_scratch<int64_t>(view.lines());
   for (int64_t line = 0; line < view.lines(); ++line) {
     checkpoint();
     const T* elements = x.data() + view.start(line);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/budget.h"
+#include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -126,6 +128,7 @@ bool has_elements(InferContext& ctx, int input) {
 
 void infer_resize(InferContext& ctx) {
   const ResizeAttrs attrs(ctx.node());
+  if (attrs.interpolation != Interpolation::Nearest) check_dtype(ctx, 0, DTypeClass::Number);
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   const auto axes = all_or_listed_axes(ctx.node(), ctx.shape(0).rank());
   std::vector<Dim> dims = ctx.shape(0).dims();
@@ -240,7 +243,7 @@ int64_t nearest_position(Rounding rounding, double x) {
 }
 
 std::vector<ResizeTaps> axis_taps(const ResizeAttrs& attrs, const AxisResize& a) {
-  std::vector<ResizeTaps> all(static_cast<size_t>(a.output));
+  auto all = make_scratch<ResizeTaps>(a.output);
   const double squeeze = attrs.antialias ? std::min(a.scale, 1.0) : 1.0;
   const int64_t reach = attrs.interpolation == Interpolation::Linear ? 1 : 2;
   const auto first = static_cast<int64_t>(std::floor(-static_cast<double>(reach) / squeeze) + 1);
@@ -341,7 +344,7 @@ bool keeps(const ResizeAttrs& attrs, const AxisResize& a) {
 void resize_nearest(const ResizeAttrs& attrs, const std::vector<AxisResize>& plan, const Tensor& x, const Tensor& y) {
   std::vector<std::vector<int64_t>> positions(x.dims().size());
   for (size_t axis = 0; axis < positions.size(); ++axis) {
-    positions[axis].resize(static_cast<size_t>(y.dims()[axis]));
+    positions[axis] = make_scratch<int64_t>(y.dims()[axis]);
     std::iota(positions[axis].begin(), positions[axis].end(), 0);
   }
   for (const AxisResize& a : plan) {
@@ -378,7 +381,7 @@ std::vector<double> resize_axis(const ResizeAttrs& attrs, const AxisResize& a, c
   const auto taps = axis_taps(attrs, a);
   const int64_t outer = count_between(dims, 0, a.axis);
   const int64_t inner = count_between(dims, a.axis + 1, static_cast<int>(dims.size()));
-  std::vector<double> y(static_cast<size_t>(outer * a.output * inner), 0.0);
+  auto y = make_scratch<double>(outer * a.output * inner, 0.0);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t j = 0; j < a.output; ++j) {
       const ResizeTaps& tap = taps[static_cast<size_t>(j)];

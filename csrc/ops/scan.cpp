@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
@@ -79,8 +80,8 @@ void infer_top_k(InferContext& ctx) {
 // The positions of the first k elements of every line in the order of `before`, lower positions first among equals.
 template <class T, class Before>
 std::vector<int64_t> first_positions(const std::vector<T>& x, const AxisView& view, int64_t k, const Before& before) {
-  std::vector<int64_t> positions(static_cast<size_t>(view.lines() * k));
-  std::vector<int64_t> order(static_cast<size_t>(view.size));
+  auto positions = make_scratch<int64_t>(view.lines() * k);
+  auto order = make_scratch<int64_t>(view.size);
   for (int64_t line = 0; line < view.lines(); ++line) {
     const T* elements = x.data() + view.start(line);
     std::iota(order.begin(), order.end(), 0);

@@ -227,6 +227,7 @@ void reference_tensor_scatter(ReferenceContext& ctx) {
   const auto starts = ctx.has_input(2) ? ctx.ints(2) : std::vector<int64_t>(static_cast<size_t>(batches), 0);
   const int64_t capacity = x.dims()[static_cast<size_t>(axis)];
   const int64_t length = update.dims()[static_cast<size_t>(axis)];
+  ctx.check(capacity > 0 || length == 0, "an empty cache cannot be written");
   const int64_t middle = count_between(x.dims(), 1, axis);
   const int64_t run = count_between(x.dims(), axis + 1, x.rank());
   ctx.check(static_cast<int64_t>(starts.size()) == batches && update.size() == batches * middle * length * run,
@@ -236,7 +237,10 @@ void reference_tensor_scatter(ReferenceContext& ctx) {
   copy_tensor(x, y);
   const ElementMover move(x.dtype(), update.data(), y.data());
   for (int64_t row = 0; row < batches * middle; ++row) {
-    const int64_t start = starts[static_cast<size_t>(row / middle)];
+    int64_t start = starts[static_cast<size_t>(row / middle)];
+    if (circular && length > 0) start %= capacity;
+    ctx.check(start <= capacity,
+              str("an index must lie inside the cache. Got ", start, ", expected at most ", capacity));
     for (int64_t s = 0; s < length; ++s) {
       const int64_t at = circular ? (start + s) % capacity : start + s;
       move((row * capacity + checked_index(ctx, at, capacity)) * run, (row * length + s) * run, run);

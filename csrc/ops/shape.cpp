@@ -69,7 +69,7 @@ void infer_reshape(InferContext& ctx) {
   const auto target = shape_contents(ctx, 1);
   if (!target) {
     const auto rank = constant_length(ctx, 1);
-    return ctx.set_output(0, ctx.dtype(0), rank ? Shape(fresh_dims(ctx, static_cast<int>(*rank), "reshape")) : Shape());
+    return ctx.set_output(0, ctx.dtype(0), rank ? Shape(fresh_dims(ctx, *rank, "reshape")) : Shape());
   }
   std::vector<Dim> dims = *target;
   int solved = -1;
@@ -142,7 +142,14 @@ void reference_reshape(ReferenceContext& ctx) {
                 str("a size of 0 copies the input's size on that axis. Got axis ", i, " of ", to_string(x.dims())));
       dims[i] = x.dims()[i];
     }
-    known *= dims[i];
+    ctx.check(dims[i] >= 0, str("a size must not be negative, beside one -1. Got ", to_string(dims)));
+  }
+  const auto multiply = [&](int64_t size) {
+    ctx.check(!__builtin_mul_overflow(known, size, &known),
+              str(kReshapeRule, ". Got ", to_string(x.dims()), ", expected ", to_string(dims)));
+  };
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (static_cast<int>(i) != solved) multiply(dims[i]);
   }
   if (solved >= 0) {
     if (known == 0) {
@@ -155,7 +162,7 @@ void reference_reshape(ReferenceContext& ctx) {
         if (same != rest.end()) {
           rest.erase(same);
         } else {
-          known *= dims[i];
+          multiply(dims[i]);
         }
       }
       total = count_between(rest, 0, static_cast<int>(rest.size()));
@@ -223,8 +230,7 @@ void infer_squeeze(InferContext& ctx) {
     const auto count = constant_length(ctx, 1);
     return ctx.set_output(
         0, ctx.dtype(0),
-        count ? Shape(fresh_dims(ctx, std::max(0, ctx.shape(0).rank() - static_cast<int>(*count)), "squeeze"))
-              : Shape());
+        count ? Shape(fresh_dims(ctx, std::max<int64_t>(0, ctx.shape(0).rank() - *count), "squeeze")) : Shape());
   }
   const auto marked = marked_axes(ctx, *axes, ctx.shape(0).rank());
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -269,9 +275,8 @@ void infer_unsqueeze(InferContext& ctx) {
   if (!ctx.ranked(0) || !axes) {
     const auto count = constant_length(ctx, 1);
     const bool has_rank = ctx.ranked(0) && count;
-    return ctx.set_output(
-        0, ctx.dtype(0),
-        has_rank ? Shape(fresh_dims(ctx, ctx.shape(0).rank() + static_cast<int>(*count), "unsqueeze")) : Shape());
+    return ctx.set_output(0, ctx.dtype(0),
+                          has_rank ? Shape(fresh_dims(ctx, ctx.shape(0).rank() + *count, "unsqueeze")) : Shape());
   }
   const auto& dims = ctx.shape(0).dims();
   set_view(ctx, insert_ones(dims, marked_axes(ctx, *axes, static_cast<int>(dims.size() + axes->size()))));
@@ -341,7 +346,7 @@ void infer_expand(InferContext& ctx) {
   if (!target || !ctx.ranked(0)) {
     const auto rank = constant_length(ctx, 1);
     const bool has_rank = rank && ctx.ranked(0);
-    const int output_rank = has_rank ? std::max(static_cast<int>(*rank), ctx.shape(0).rank()) : 0;
+    const int64_t output_rank = has_rank ? std::max<int64_t>(*rank, ctx.shape(0).rank()) : 0;
     return ctx.set_output(0, ctx.dtype(0), has_rank ? Shape(fresh_dims(ctx, output_rank, "expand")) : Shape());
   }
   for (const Dim& dim : *target) ctx.require_less_equal(0, dim, "a size must not be negative");

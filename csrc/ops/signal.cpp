@@ -116,7 +116,7 @@ void reference_dft(ReferenceContext& ctx) {
   const int64_t outer = count_between(dims, 0, axis);
   const int64_t inner = count_between(dims, axis + 1, rank - 1);
   const auto elements = ctx.doubles(0);
-  std::vector<double> result(static_cast<size_t>(y.size()));
+  auto result = make_scratch<double>(y.size());
   const Twiddles twiddles(length, attrs.inverse);
   const double scale = attrs.inverse ? 1 / static_cast<double>(length) : 1;
   const auto n = static_cast<size_t>(length);
@@ -253,7 +253,7 @@ void reference_mel_weight_matrix(ReferenceContext& ctx) {
     edges.push_back(static_cast<int64_t>(edge));
   }
   const Tensor& y = ctx.output(0, dtype_attr(ctx.node(), "output_datatype", DType::Float32), {rows, bins});
-  std::vector<double> weights(static_cast<size_t>(y.size()), 0.0);
+  auto weights = make_scratch<double>(y.size(), 0.0);
   const auto set = [&](int64_t row, int64_t bin, double weight) {
     if (row < rows) weights[static_cast<size_t>(row * bins + bin)] = weight;
   };

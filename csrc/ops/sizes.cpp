@@ -78,9 +78,10 @@ std::optional<int64_t> constant_length(InferContext& ctx, int input) {
   return ctx.shape(input)[0].value();
 }
 
-std::vector<Dim> fresh_dims(InferContext& ctx, int rank, std::string_view stem) {
+std::vector<Dim> fresh_dims(InferContext& ctx, int64_t rank, std::string_view stem) {
+  ctx.check(rank <= kMostAxes, str("a tensor must have at most ", kMostAxes, " axes. Got ", rank));
   std::vector<Dim> dims;
-  for (int i = 0; i < rank; ++i) dims.push_back(ctx.fresh(stem));
+  for (int64_t i = 0; i < rank; ++i) dims.push_back(ctx.fresh(stem));
   return dims;
 }
 

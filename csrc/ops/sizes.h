@@ -27,7 +27,7 @@ std::optional<Dim> scalar_contents(InferContext& ctx, int input);
 std::optional<int64_t> constant_length(InferContext& ctx, int input);
 
 // `rank` fresh dims.
-std::vector<Dim> fresh_dims(InferContext& ctx, int rank, std::string_view stem);
+std::vector<Dim> fresh_dims(InferContext& ctx, int64_t rank, std::string_view stem);
 
 // The attribute axes, made non-negative; `fallback` counts all axes where it is absent.
 std::vector<int> all_or_listed_axes(const Node& node, int rank);

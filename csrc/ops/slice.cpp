@@ -214,6 +214,17 @@ std::pair<int64_t, int64_t> slice_axis(int64_t size, int64_t start, int64_t end,
   return {begin, begin > stop ? (stop - begin + 1) / step + 1 : 0};
 }
 
+// An axis that is listed twice would be cut twice, from where it began.
+template <class Context>
+void check_once(const Context& ctx, const std::vector<int64_t>& axes, int rank) {
+  std::vector<bool> seen(static_cast<size_t>(rank));
+  for (const int64_t given : axes) {
+    const auto axis = static_cast<size_t>(ctx.axis(given, rank));
+    ctx.check(!seen[axis], str("an axis must be listed once. Got ", given, " twice"));
+    seen[axis] = true;
+  }
+}
+
 void infer_slice(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   std::vector<Dim> dims = ctx.shape(0).dims();
@@ -232,6 +243,7 @@ void infer_slice(InferContext& ctx) {
     for (Dim& dim : dims) dim = ctx.fresh("slice", {0, dim.range().hi});
     return ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
   }
+  check_once(ctx, *axes, rank);
   bool known = starts && ends && (steps || !ctx.has_input(4));
   if (known) {
     ctx.check(
@@ -277,6 +289,7 @@ void reference_slice(ReferenceContext& ctx) {
   ctx.check(ends.size() == starts.size() && axes.size() == starts.size() && steps.size() == starts.size(),
             str("starts, ends, axes and steps must have one length. Got ", starts.size(), ", ", ends.size(), ", ",
                 axes.size(), ", ", steps.size()));
+  check_once(ctx, axes, x.rank());
   Dims dims = x.dims();
   StridedView from{0, dense_strides(x.dims())};
   for (size_t i = 0; i < axes.size(); ++i) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/budget.h"
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/sizes.h"
@@ -21,7 +22,7 @@ void rewrite_lines(ReferenceContext& ctx, const Rewrite& rewrite) {
   const Dims dims = ctx.input(0).dims();
   const AxisView view(dims, ctx.axis(ctx.node().int_attr("axis", -1), static_cast<int>(dims.size())));
   auto x = ctx.doubles(0);
-  std::vector<double> line(static_cast<size_t>(view.size));
+  auto line = make_scratch<double>(view.size);
   for (int64_t i = 0; i < view.lines() && view.size > 0; ++i) {
     double* elements = x.data() + view.start(i);
     for (size_t j = 0; j < line.size(); ++j) line[j] = elements[static_cast<int64_t>(j) * view.inner];

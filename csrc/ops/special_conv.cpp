@@ -87,8 +87,8 @@ void reference_deform_conv(ReferenceContext& ctx) {
   const auto w = ctx.doubles(1);
   const auto bias = ctx.has_input(3) ? ctx.doubles(3) : std::vector<double>{};
   const int64_t out_channels = sizes.groups * sizes.out_channels;
-  std::vector<double> y(static_cast<size_t>(sizes.batch * out_channels * y_plane));
-  std::vector<double> column(static_cast<size_t>(channels * taps));
+  auto y = make_scratch<double>(sizes.batch * out_channels * y_plane);
+  auto column = make_scratch<double>(channels * taps);
   std::vector<double> position(static_cast<size_t>(rank));
   for (int64_t n = 0; n < sizes.batch; ++n) {
     Dims output(static_cast<size_t>(rank));
@@ -165,7 +165,7 @@ void reference_causal_conv(ReferenceContext& ctx) {
   const Dims state_dims = {dims[0], dims[1], history};
   const auto x = ctx.doubles(0);
   const auto w = ctx.doubles(1);
-  std::vector<double> past(static_cast<size_t>(element_count(state_dims)));
+  auto past = make_scratch<double>(element_count(state_dims));
   if (ctx.has_input(3)) {
     ctx.check(ctx.input(3).dims() == state_dims,
               str("past_state must have dims ", to_string(state_dims), ". Got ", to_string(ctx.input(3).dims())));
@@ -174,7 +174,7 @@ void reference_causal_conv(ReferenceContext& ctx) {
   const auto bias = ctx.has_input(2) ? ctx.doubles(2) : std::vector<double>(static_cast<size_t>(dims[1]));
   const bool swish = ctx.node().string_attr("activation", "none") != "none";
   std::vector<double> y(x.size());
-  std::vector<double> line(static_cast<size_t>(history + length));
+  auto line = make_scratch<double>(history + length);
   for (int64_t row = 0; row < dims[0] * dims[1]; ++row) {
     const auto channel = static_cast<size_t>(row % dims[1]);
     std::copy_n(past.begin() + row * history, history, line.begin());

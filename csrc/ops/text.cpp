@@ -243,7 +243,10 @@ int64_t vector_size(const Node& node) {
   const auto indexes = node.ints_attr("ngram_indexes");
   NEO_CHECK(!indexes.empty() && *std::min_element(indexes.begin(), indexes.end()) >= 0, Model, node.op,
             "ngram_indexes must hold positions of the output - at ", node.place());
-  return *std::max_element(indexes.begin(), indexes.end()) + 1;
+  const int64_t last = *std::max_element(indexes.begin(), indexes.end());
+  NEO_CHECK(last < kMaxExtent, Model, node.op, "ngram_indexes must be below ", kMaxExtent, ". Got ", last, " - at ",
+            node.place());
+  return last + 1;
 }
 
 void infer_tf_idf_vectorizer(InferContext& ctx) {
@@ -266,7 +269,7 @@ void reference_tf_idf_vectorizer(ReferenceContext& ctx) {
   const int64_t width = vector_size(node);
   const int64_t rows = x.rank() == 2 ? x.dims()[0] : 1;
   const int64_t size = x.rank() == 0 ? 1 : x.dims().back();
-  std::vector<double> counts(static_cast<size_t>(rows * width), 0.0);
+  auto counts = make_scratch<double>(rows * width, 0.0);
   const auto count_all = [&](const auto& pool, const auto* elements) {
     const auto ngrams = read_pool(node, pool);
     for (const auto& [gram, places] : ngrams.places) {
@@ -283,7 +286,7 @@ void reference_tf_idf_vectorizer(ReferenceContext& ctx) {
     count_all(node.ints_attr("pool_int64s"), elements.data());
   }
   // A weight belongs to an n-gram of the pool, and so to the output position of that n-gram.
-  std::vector<double> scale(static_cast<size_t>(width), 1.0);
+  auto scale = make_scratch<double>(width, 1.0);
   for (size_t i = 0; mode != "TF" && i < std::min(weights.size(), indexes.size()); ++i)
     scale[static_cast<size_t>(indexes[i])] = weights[i];
   for (size_t i = 0; i < counts.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
@@ -101,7 +102,7 @@ std::vector<double> score_row(const ReferenceContext& ctx, const Forest& forest,
   const double start = forest.aggregate == Aggregate::Min   ? std::numeric_limits<float>::max()
                        : forest.aggregate == Aggregate::Max ? std::numeric_limits<float>::lowest()
                                                             : 0;
-  std::vector<double> scores(static_cast<size_t>(forest.targets), start);
+  auto scores = make_scratch<double>(forest.targets, start);
   for (const int64_t root : forest.roots) {
     for (const Vote& vote : find_leaf(ctx, forest, root, x, features).votes) {
       double& score = scores[static_cast<size_t>(vote.target)];

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/budget.h"
+#include "ops/boxes.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -29,10 +30,6 @@ void infer_non_max_suppression(InferContext& ctx) {
   ctx.set_output(0, DType::Int64, Shape({ctx.fresh("selected", range), 3}));
 }
 
-struct Box {
-  float x_min, x_max, y_min, y_max;
-};
-
 std::vector<Box> read_boxes(const std::vector<double>& numbers, bool centered) {
   std::vector<Box> boxes;
   for (size_t i = 0; i + 3 < numbers.size(); i += 4) {
@@ -47,18 +44,6 @@ std::vector<Box> read_boxes(const std::vector<double>& numbers, bool centered) {
     }
   }
   return boxes;
-}
-
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  const float width = std::min(a.x_max, b.x_max) - std::max(a.x_min, b.x_min);
-  const float height = std::min(a.y_max, b.y_max) - std::max(a.y_min, b.y_min);
-  if (!(width > 0) || !(height > 0)) return false;
-  const float area_a = (a.x_max - a.x_min) * (a.y_max - a.y_min);
-  const float area_b = (b.x_max - b.x_min) * (b.y_max - b.y_min);
-  const float both = width * height;
-  const float either = area_a + area_b - both;
-  if (!(area_a > 0) || !(area_b > 0) || !(either > 0)) return false;
-  return both / either > threshold;
 }
 
 void reference_non_max_suppression(ReferenceContext& ctx) {
@@ -89,8 +74,9 @@ void reference_non_max_suppression(ReferenceContext& ctx) {
       for (const size_t i : order) {
         checkpoint();
         if (static_cast<int64_t>(kept.size()) >= limit) break;
-        const bool hidden = std::any_of(kept.begin(), kept.end(),
-                                        [&](size_t k) { return overlaps(image[i], image[k], iou_threshold); });
+        const bool hidden = std::any_of(kept.begin(), kept.end(), [&](size_t k) {
+          return intersection_over_union(image[i], image[k]) > iou_threshold;
+        });
         if (!hidden) kept.push_back(i);
       }
       for (const size_t i : kept) selected.insert(selected.end(), {batch, c, static_cast<int64_t>(i)});
@@ -192,7 +178,7 @@ void reference_roi_align(ReferenceContext& ctx) {
   const Tensor& out = ctx.output(0, x.dtype(), {rois, channels, rows, columns});
   if (out.size() == 0) return;
   ctx.check(plane > 0, str("X must hold pixels. Got ", to_string(dims)));
-  std::vector<double> result(static_cast<size_t>(out.size()));
+  auto result = make_scratch<double>(out.size());
   std::vector<Bilinear> samples;
   for (int64_t r = 0; r < rois; ++r) {
     const double* region = regions.data() + r * 4;
@@ -402,7 +388,7 @@ void infer_col2im(InferContext& ctx) {
     channels = ctx.fresh("channels");
   }
   if (!image && !count) return ctx.set_output(0, ctx.dtype(0), Shape());
-  std::vector<Dim> dims = image ? *image : fresh_dims(ctx, static_cast<int>(*count), "image");
+  std::vector<Dim> dims = image ? *image : fresh_dims(ctx, *count, "image");
   dims.insert(dims.begin(), {batch, channels});
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
 }
@@ -434,7 +420,7 @@ void reference_col2im(ReferenceContext& ctx) {
   dims.insert(dims.end(), image.begin(), image.end());
   const int64_t plane = element_count(image);
   const auto columns = ctx.doubles(0);
-  std::vector<double> result(static_cast<size_t>(element_count(dims)), 0.0);
+  auto result = make_scratch<double>(element_count(dims), 0.0);
   const Dims image_strides = dense_strides(image);
   size_t next = 0;
   for (int64_t channel = 0; channel < dims[0] * dims[1]; ++channel) {

@@ -21,6 +21,7 @@ std::optional<Affine> as_affine(const Node& node) {
   for (size_t i = 1; i < 5; ++i) {
     if (!node.input(i) || !node.input(i)->constant) return std::nullopt;
     p.push_back(load_doubles(*node.input(i)->constant));
+    if (p.back().size() != p.front().size()) return std::nullopt;
   }
   const double epsilon = node.float_attr("epsilon", 1e-5);
   Affine affine;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/check.h"
 #include "routines/cpu/move/transpose.h"
@@ -183,14 +182,6 @@ Transform plan_transform(const Arg& from, const Arg& to) {
   return t;
 }
 
-bool convertible(const Schema& from, const Schema& to) {
-  if (from.device != DeviceKind::Cpu || to.device != DeviceKind::Cpu) return false;
-  if (from.dtype != to.dtype || from.scheme != to.scheme || from.layout.rank() != to.layout.rank()) return false;
-  if (from.dtype == DType::String || from.layout.rank() + 1 > kMaxAxes) return false;
-  if (from.layout.is_blocked() && to.layout.is_blocked()) return from.layout == to.layout;
-  return from.layout.blocks().size() <= 1 && to.layout.blocks().size() <= 1;
-}
-
 using TransposeKernel = void (*)(const TransposePlane&);
 
 class AdaptStep final : public KernelStep {
@@ -254,17 +245,16 @@ class AdaptStep final : public KernelStep {
 
 }  // namespace
 
-double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
-  if (from == to) return 0;
-  if (!type.is_tensor() || !type.shape.has_rank() || !convertible(from, to))
-    return std::numeric_limits<double>::infinity();
-  Work work;
-  work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
-  return roofline_us(work, target, 1);
+bool is_host_convertible(const Schema& from, const Schema& to) {
+  if (from.device != DeviceKind::Cpu || to.device != DeviceKind::Cpu) return false;
+  if (from.dtype != to.dtype || from.scheme != to.scheme || from.layout.rank() != to.layout.rank()) return false;
+  if (from.dtype == DType::String || from.layout.rank() + 1 > kMaxAxes) return false;
+  if (from.layout.is_blocked() && to.layout.is_blocked()) return from.layout == to.layout;
+  return from.layout.blocks().size() <= 1 && to.layout.blocks().size() <= 1;
 }
 
-std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
-  NEO_ASSERT(convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ",
+std::unique_ptr<Step> make_host_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
+  NEO_ASSERT(is_host_convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ",
              to.to_string());
   return std::make_unique<AdaptStep>(NEO_PICK_TIER(target.isa, transpose_plane));
 }

@@ -79,6 +79,7 @@ struct Candidate {
     Host,      // make() gives a host step: any kind of value, and sizes that it finds out itself
     View,      // the outputs are parts of input 0's memory: no step
     Assemble,  // the inputs are written straight into their places in the output: no step (Concat)
+    Counted,   // make() gives a device step that finds out the sizes of its outputs
   };
   const Routine* routine = nullptr;
   std::shared_ptr<const Workload> workload;
@@ -103,6 +104,8 @@ class Routine {
   virtual std::string_view name() const = 0;                // "cpu:float32/direct_nchwc"
   virtual std::vector<std::string_view> roots() const = 0;  // ops its workloads end in; empty: any op
 
+  // Whether it is for such machines at all; it is not asked further for others.
+  virtual bool serves(const Target&) const { return true; }
   // Groups this routine could take that end in `root`. The default: the node alone.
   virtual std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const;
   // Why it cannot take this workload on this target; for the whole range of every symbol.
@@ -138,10 +141,17 @@ class RoutineTable {
 };
 const RoutineTable& standard_routines();
 
-// Conversions between schemas of one value: layout transforms (and casts, quantization, copies as those come).
-// Time of a conversion at the hint; infinite where there is none.
+// Conversions between schemas of one value: layout transforms, copies between devices (and casts, quantization as those
+// come). Time of a conversion at the hint; infinite where there is none. A conversion that takes two steps is the sum:
+// `waypoint` is the schema between them.
 double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target);
+std::optional<Schema> waypoint(const Schema& from, const Schema& to);
+// "cpu:adapt/cpu:float32:NCHW->cpu:float32:NCHW16c"
+std::string adapt_name(const Schema& from, const Schema& to);
 std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target);
+// On the CPU alone, for programs that link no more.
+bool is_host_convertible(const Schema& from, const Schema& to);
+std::unique_ptr<Step> make_host_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target);
 // A constant brought into another schema at compile time.
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to);
 

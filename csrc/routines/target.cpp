@@ -13,6 +13,8 @@ struct Figures {
   double gflops;
   double l2_gbps;
 };
+constexpr double kUnmeasuredPenaltyUs = 1e5;
+
 constexpr Figures kFigures[] = {
     {kIsaScalar, 4, 12, 20},
     {kIsaNeon, 4, 30, 30},
@@ -28,7 +30,34 @@ const Figures& figures_of(Isa isa) {
   return *best;
 }
 
+std::vector<DeviceTarget>& mutable_device_targets() {
+  // Of data sheets and, where a paper measured them, of papers; a copy on the devices that share the host's memory
+  // moves through the caches.
+  static std::vector<DeviceTarget> targets = {
+      {"opencl", "any OpenCL device", DeviceKind::OpenCl, {400, 30, 8, 15, 8, "opencl", false, false}},
+      {"mali",
+       "Arm Mali through OpenCL; the figures of a T860 MP4",
+       DeviceKind::OpenCl,
+       {83, 7, 30, 60, 4, "opencl", false, false}},
+      {"intel_graphics",
+       "Intel Graphics through OpenCL; the figures of an HD 505",
+       DeviceKind::OpenCl,
+       {216, 14, 10, 20, 8, "opencl", true, true}},
+      {"cuda", "NVIDIA; the figures of an A100", DeviceKind::Cuda, {19500, 1555, 4, 8, 20, "cuda", true, false}},
+      {"null", "plans and prints, computes nothing", DeviceKind::Null, {400, 30, 8, 15, 8, "opencl", false, false}},
+  };
+  return targets;
+}
+
 }  // namespace
+
+const std::vector<DeviceTarget>& device_targets() {
+  return mutable_device_targets();
+}
+
+void add_device_target(DeviceTarget target) {
+  mutable_device_targets().push_back(std::move(target));
+}
 
 int Target::lanes() const {
   return figures_of(isa).lanes;
@@ -38,9 +67,18 @@ Target Target::parse(std::string_view name, int threads) {
   Target target;
   target.name = name;
   target.threads = threads;
-  NEO_CHECK(name == "cpu" || name.substr(0, 4) == "cpu:", Model, "compile", "target must be known. Got \"", name,
-            "\", expected \"cpu\" or \"cpu:<instruction set>\" (neo targets lists them)");
-  target.isa = name == "cpu" ? host_isa() : parse_isa(name.substr(4), "compile");
+  std::string devices;
+  for (const DeviceTarget& d : device_targets()) {
+    devices += str(", \"", d.name, "\"");
+    if (d.name != name) continue;
+    target.device = d.device;
+    target.figures = d.figures;
+    target.cpu_penalty_us = kUnmeasuredPenaltyUs;
+  }
+  NEO_CHECK(name == "cpu" || name.substr(0, 4) == "cpu:" || target.has_device(), Model, "compile",
+            "target must be known. Got \"", name, "\", expected \"cpu\", \"cpu:<instruction set>\"", devices,
+            " (neo targets lists them)");
+  target.isa = name.substr(0, 4) == "cpu:" ? parse_isa(name.substr(4), "compile") : host_isa();
   const Figures& figures = figures_of(target.isa);
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;

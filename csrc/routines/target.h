@@ -2,16 +2,22 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/isa.h"
-#include "ir/schema.h"
+#include "exec/device_registry.h"
 
 namespace neo {
 
-// A machine: a device kind, what it can execute, and the figures that estimates use.
+// A machine: a CPU, which does what nothing else takes, perhaps a device beside it, and the figures that estimates use.
 struct Target {
   std::string name = "cpu";
-  DeviceKind device = DeviceKind::Cpu;
+  DeviceKind device = DeviceKind::Cpu;  // beside the CPU; Cpu: none
+  DeviceFigures figures;                // of the device
+  // What the selection adds for each node that the CPU runs beside a device. Estimates of two machines do not compare,
+  // and whoever names a device wants it used: with this, nodes run there wherever a routine takes them. 0 where both
+  // were measured.
+  double cpu_penalty_us = 0;
   Isa isa;                       // what kernels may use
   int threads = 1;               // team size that costs are taken at
   double gflops_per_thread = 0;  // fp32 FMA peak
@@ -23,9 +29,20 @@ struct Target {
   bool cold_constants = false;   // the model at hand finds them in memory
 
   int lanes() const;  // float32 lanes of one vector
+  bool has_device() const { return device != DeviceKind::Cpu; }
 
-  // "cpu", "cpu:avx2", ...; an unknown name is a Model error that lists what there is.
+  // "cpu", "cpu:avx2", "opencl", "mali", ...; an unknown name is a Model error that lists what there is.
   static Target parse(std::string_view name, int threads);
 };
+
+// A name for a kind of device with the figures of one, for Target::parse.
+struct DeviceTarget {
+  std::string name;
+  std::string summary;
+  DeviceKind device = DeviceKind::Cpu;
+  DeviceFigures figures;
+};
+const std::vector<DeviceTarget>& device_targets();
+void add_device_target(DeviceTarget target);
 
 }  // namespace neo

@@ -62,6 +62,10 @@ Frame::Frame(const Block& block, RunState& run)
   take_memory(static_cast<int64_t>(block.slots.size() * (sizeof(HostValue) + sizeof(std::byte*))));
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
+    if (kHasDevices && slot.device != DeviceKind::Cpu && !device_) {
+      NEO_ASSERT(run.device, "a plan with slots on a device needs one");
+      device_ = std::make_shared<DeviceFrame>(block, *run.device);
+    }
     if (slot.storage == Slot::Storage::Constant) data_[i] = static_cast<std::byte*>(slot.constant.data());
   }
 }
@@ -101,7 +105,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
     const Region& region = block_.regions[r];
-    for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], binding_->prepared[i]);
+    for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], i);
   }
   std::vector<HostValue> results;
   results.reserve(block_.results.size());
@@ -119,7 +123,7 @@ void Frame::enter_region(size_t index) {
   for (const SymbolSource& source : region.sources) {
     const auto slot = static_cast<size_t>(source.slot);
     const Slot& from = block_.slots[slot];
-    const Dims& dims = host_[slot].tensor.dims();
+    const Dims& dims = dims_of(slot);
     NEO_CHECK(static_cast<int>(dims.size()) == from.type.shape.rank(), Shape, "run", "rank must be as declared. Got ",
               to_string(dims), ", expected ", from.type.shape.to_string(), " - at \"", from.name, "\"");
     bind_symbol(symbols_, source, dims[static_cast<size_t>(source.axis)], from.name);
@@ -141,6 +145,7 @@ void Frame::enter_region(size_t index) {
     const auto slot = static_cast<size_t>(planned);
     data_[slot] = arena + binding_->offset[slot];
   }
+  if (kHasDevices && device_) device_->enter_region(index, bound);
   for (size_t r = 0; r < block_.results.size(); ++r) {
     const auto slot = static_cast<size_t>(block_.results[r]);
     const Slot& s = block_.slots[slot];
@@ -151,10 +156,16 @@ void Frame::enter_region(size_t index) {
   }
 }
 
+const Dims& Frame::dims_of(size_t slot) const {
+  const bool on_host = !kHasDevices || block_.slots[slot].device == DeviceKind::Cpu;
+  return on_host ? host_[slot].tensor.dims() : device_->dims_of(slot);
+}
+
 HostValue Frame::read(int index) const {
   if (index < 0) return {};
   const auto i = static_cast<size_t>(index);
   const Slot& slot = block_.slots[i];
+  if (kHasDevices && slot.device != DeviceKind::Cpu) return device_->read(i);
   if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
   if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
   if (slot.storage == Slot::Storage::Owned || slot.storage == Slot::Storage::Argument) return {};
@@ -181,11 +192,11 @@ void Frame::check_late(int view, size_t memory) const {
             block_.slots[static_cast<size_t>(view)].name, "\"");
 }
 
-void Frame::execute(const Item& item, const Prepared& prepared) {
+void Frame::execute(const Item& item, size_t index) {
   run_.budget->checkpoint();
   const int64_t start = run_.trace ? now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
-    run_step(*step, prepared);
+    run_step(*step, index);
   } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
     run_dims(*dims);
   } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
@@ -194,30 +205,50 @@ void Frame::execute(const Item& item, const Prepared& prepared) {
     run_loop(std::get<LoopItem>(item.what));
   }
   if (run_.observer && run_.observed == &block_) observe(item);
-  if (run_.trace) run_.trace->push_back({&item, start, now_ns(), run_.iteration, bound_[region_]});
+  if (run_.trace) {
+    const int64_t device_ns = kHasDevices && run_.device && item.device != DeviceKind::Cpu ? run_.device->take_ns() : 0;
+    const int64_t end = now_ns();
+    run_.trace->push_back({&item, device_ns > 0 ? end - device_ns : start, end, run_.iteration, bound_[region_]});
+  }
 }
 
-void Frame::run_step(const StepItem& call, const Prepared& prepared) {
+std::byte* Frame::address_of(int index) const {
+  if (index < 0) return nullptr;
+  int64_t bytes = 0;
+  auto i = static_cast<size_t>(index);
+  while (block_.slots[i].storage == Slot::Storage::View) {
+    bytes += binding_->view_bytes[i];
+    i = static_cast<size_t>(block_.slots[i].base);
+  }
+  check_late(index, i);
+  return data_[i] + bytes;
+}
+
+void Frame::run_copy(const StepItem& call) {
+  const auto from = static_cast<size_t>(call.inputs.front()), to = static_cast<size_t>(call.outputs.front());
+  const Slot& slot = block_.slots[to];
+  NEO_ASSERT(binding_->sized[to], "a copy makes \"", slot.name, "\" whose size is not known");
+  const int64_t bytes = element_count(slot.layout.physical_dims(binding_->dims[to])) * item_bytes(slot.type.dtype);
+  if (slot.device == DeviceKind::Cpu) {
+    device_->read(from, {address_of(call.outputs.front()), static_cast<size_t>(bytes)});
+  } else {
+    device_->write(to, {address_of(call.inputs.front()), static_cast<size_t>(bytes)});
+  }
+}
+
+void Frame::run_step(const StepItem& call, size_t item) {
   if (call.step->kind() == Step::Kind::Kernel) {
+    const Prepared& prepared = binding_->prepared[item];
     pointers_.clear();
-    const auto address = [&](int index) -> std::byte* {
-      if (index < 0) return nullptr;
-      int64_t bytes = 0;
-      auto i = static_cast<size_t>(index);
-      while (block_.slots[i].storage == Slot::Storage::View) {
-        bytes += binding_->view_bytes[i];
-        i = static_cast<size_t>(block_.slots[i].base);
-      }
-      check_late(index, i);
-      return data_[i] + bytes;
-    };
-    for (int slot : call.inputs) pointers_.push_back(address(slot));
-    for (int slot : call.outputs) pointers_.push_back(address(slot));
+    for (int slot : call.inputs) pointers_.push_back(address_of(slot));
+    for (int slot : call.outputs) pointers_.push_back(address_of(slot));
     static_cast<const KernelStep&>(*call.step)
         .run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
     if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
     return;
   }
+  if (kHasDevices && call.step->kind() == Step::Kind::Device) return device_->run(call, item);
+  if (kHasDevices && call.step->kind() == Step::Kind::Copy) return run_copy(call);
   std::vector<HostValue> inputs;
   inputs.reserve(call.inputs.size());
   for (int slot : call.inputs) inputs.push_back(read(slot));

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/budget.h"
 #include "exec/run.h"
+#include "runtime/device_frame.h"
 
 namespace neo {
 
@@ -22,6 +23,7 @@ struct RunState {
   const Block* observed = nullptr;  // the block whose values it is told of
   Team* team = nullptr;
   int iteration = -1;
+  std::shared_ptr<DeviceRun> device;  // null: no step needs one
 };
 
 // The memory of one block inside one run.
@@ -35,9 +37,12 @@ class Frame {
 
  private:
   void enter_region(size_t index);
-  void execute(const Item& item, const Prepared& prepared);
+  void execute(const Item& item, size_t index);
   void observe(const Item& item) const;
-  void run_step(const StepItem& call, const Prepared& prepared);
+  void run_step(const StepItem& call, size_t item);
+  void run_copy(const StepItem& call);
+  const Dims& dims_of(size_t slot) const;  // of a slot that exists
+  std::byte* address_of(int slot) const;
   void run_dims(const DimsItem& item);
   void run_if(const IfItem& item);
   void run_loop(const LoopItem& item);
@@ -62,6 +67,8 @@ class Frame {
   std::vector<std::byte*> pointers_;
   std::vector<std::vector<Tensor>> spare_;  // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;
+  // Null: no slot of this block is on a device. Shared, so that a program without devices links no destructor.
+  std::shared_ptr<DeviceFrame> device_;
 };
 
 }  // namespace neo

@@ -1,6 +1,7 @@
 #include "runtime/module.h"
 
 #include "base/check.h"
+#include "runtime/plan_device.h"
 #include "runtime/thread_pool.h"
 
 namespace neo {
@@ -37,6 +38,7 @@ class RunningCall {
 Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe, const Quota& quota)
     : plan_(std::move(plan)),
       bindings_(std::make_shared<BindingCache>()),
+      device_(kHasDevices ? PlanDevice::of(plan_) : nullptr),
       threads_(threads),
       oversubscribe_(oversubscribe),
       quota_(quota) {
@@ -46,6 +48,7 @@ Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe
 std::unique_ptr<Module> Module::with_threads(int threads, bool oversubscribe) const {
   auto other = std::make_unique<Module>(plan_, threads, oversubscribe, quota_);
   other->bindings_ = bindings_;
+  other->device_ = device_;
   return other;
 }
 
@@ -58,7 +61,11 @@ std::shared_ptr<Run> Module::take_run() {
       return run;
     }
   }
-  return make_run(plan_, bindings_, quota_);
+  return make_run(plan_, bindings_, quota_, device_);
+}
+
+void Module::prepare_device() {
+  if (kHasDevices && device_) device_->prepare();
 }
 
 void Module::give_back(std::shared_ptr<Run> run) {

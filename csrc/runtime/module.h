@@ -35,6 +35,10 @@ class Module {
   // The same plan and bindings on another number of threads.
   std::unique_ptr<Module> with_threads(int threads, bool oversubscribe) const;
 
+  // Opens the device, compiles its kernels and sends it the constants, which the first call does otherwise. Nothing
+  // where no step needs a device; a Resource error where there is none.
+  void prepare_device();
+
   // Memory that idle runs keep for the next call.
   int64_t kept_bytes() const;
   size_t binding_count() const { return bindings_->size(); }
@@ -45,6 +49,7 @@ class Module {
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<BindingCache> bindings_;
+  std::shared_ptr<PlanDevice> device_;  // null: no step needs one
   int threads_;
   bool oversubscribe_;
   Quota quota_;

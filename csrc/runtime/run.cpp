@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "runtime/frame.h"
 #include "runtime/limited_team.h"
+#include "runtime/plan_device.h"
 
 namespace neo {
 namespace {
@@ -41,9 +42,14 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
 
 class PlanRun final : public Run {
  public:
-  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota)
+  PlanRun(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings, const Quota& quota,
+          std::shared_ptr<PlanDevice> device)
       : plan_(std::move(plan)) {
     state_.bindings = std::move(bindings);
+    if (kHasDevices && device) {
+      state_.device = std::make_shared<DeviceRun>(std::move(device));
+      state_.device->start(false);
+    }
     state_.budget = std::make_shared<Budget>(quota);
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
@@ -61,6 +67,7 @@ class PlanRun final : public Run {
     state_.iteration = -1;
     const Block& root = *plan_->root;
     NEO_ASSERT(inputs.size() == root.arguments.size());
+    if (kHasDevices && state_.device) state_.device->start(state_.trace != nullptr);
     for (size_t i = 0; i < inputs.size(); ++i) {
       check_value(inputs[i], root.slots[static_cast<size_t>(root.arguments[i])].type, plan_->input_names[i]);
     }
@@ -92,8 +99,8 @@ class PlanRun final : public Run {
 }  // namespace
 
 std::unique_ptr<Run> make_run(std::shared_ptr<const Plan> plan, std::shared_ptr<BindingCache> bindings,
-                              const Quota& quota) {
-  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), quota);
+                              const Quota& quota, std::shared_ptr<PlanDevice> device) {
+  return std::make_unique<PlanRun>(std::move(plan), std::move(bindings), quota, std::move(device));
 }
 
 }  // namespace neo

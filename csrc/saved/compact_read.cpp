@@ -76,7 +76,7 @@ class Reader {
     recipe->in_place = part.in_place;
     x.recipe = std::move(recipe);
     if (part.maker < 0) {
-      x.step = make_adapt(part.values[0].type, *part.inputs[0], part.outputs[0], target);
+      x.step = make_host_adapt(part.values[0].type, *part.inputs[0], part.outputs[0], target);
       return;
     }
     std::vector<std::unique_ptr<Value>> values;

@@ -186,6 +186,8 @@ void io(Writer& a, std::shared_ptr<const Block>& x) {
 
 CompactModule write_compact(const SavedModule& module, const FileBytes& file) {
   using compact::Writer;
+  NEO_CHECK(!module.target.has_device(), Unsupported, "export",
+            "a module must be for the CPU to be exported. Got one for ", module.target.name);
   CompactModule out;
   Writer plan(file, standard_ops(), standard_routines(), out);
   Plan copy = *module.plan;

@@ -60,6 +60,10 @@ void check_slot(const Slot& slot) {
   check(held_by_caller || slot.storage == Storage::Constant || !is_string(slot.type), "strings have no planned memory");
   check(!(held_by_caller || slot.storage == Storage::Result) || slot.layout.is_plain(),
         "what the caller sees must be row-major");
+  const bool on_device = slot.device != DeviceKind::Cpu;
+  check(!on_device || (slot.storage != Storage::Argument && slot.storage != Storage::Result),
+        "what the caller sees must be the host's");
+  check(!on_device || (is_ranked(slot.type) && !is_string(slot.type)), "a device holds tensors of a rank");
   if (slot.storage == Storage::Constant) check_constant(slot);
 }
 
@@ -102,6 +106,8 @@ BlockFlow::BlockFlow(const Block& block)
       NEO_CHECK(is_ranked(base.type) && base.type.dtype == block.slots[at].type.dtype && !is_string(base.type), Model,
                 "load", "a view must have the dtype of its base. Got ", base.type.to_string(), " - at \"",
                 block.slots[at].name, "\"");
+      NEO_CHECK(base.device == block.slots[at].device, Model, "load", "a view must be where its base is. Got ",
+                name(base.device), " - at \"", block.slots[at].name, "\"");
       at = static_cast<size_t>(block.slots[at].base);
     }
     const int memory = memory_[at] < 0 ? static_cast<int>(at) : memory_[at];
@@ -130,8 +136,9 @@ void BlockFlow::read(int index) const {
 
 void BlockFlow::read_plain(int index) const {
   read(index);
-  NEO_CHECK(slot(index).layout.is_plain(), Model, "load", "a host value must be row-major. Got ",
-            slot(index).layout.to_string(), " - at \"", slot(index).name, "\"");
+  NEO_CHECK(slot(index).layout.is_plain() && slot(index).device == DeviceKind::Cpu, Model, "load",
+            "a host value must be row-major. Got ", slot(index).layout.to_string(), " on ", name(slot(index).device),
+            " - at \"", slot(index).name, "\"");
 }
 
 void BlockFlow::write(int index) {
@@ -153,7 +160,7 @@ void BlockFlow::write(int index) {
 void BlockFlow::write_owned(const std::vector<int>& results) {
   for (int r : results) {
     if (r == -1) continue;
-    NEO_CHECK(slot(r).storage == Slot::Storage::Owned, Model, "load",
+    NEO_CHECK(slot(r).storage == Slot::Storage::Owned && slot(r).device == DeviceKind::Cpu, Model, "load",
               "a body's result must have a slot of its own. Got \"", slot(r).name, "\"");
     write(r);
   }
@@ -171,6 +178,8 @@ void BlockFlow::check_operand(int index, const SavedStep::Operand& operand, bool
   const Slot& s = slot(index);
   const bool is_open = is_host && is_output && s.storage == Slot::Storage::Owned;
   const bool fits = is_open ? agrees(s.type, operand.type) : s.type == operand.type;
+  NEO_CHECK(s.device == operand.schema.device, Model, "load", "a slot must be where its step runs. Got ",
+            name(s.device), ", expected ", name(operand.schema.device), " - at \"", s.name, "\"");
   NEO_CHECK(fits && s.layout == operand.schema.layout && (!s.type.is_tensor() || s.type.dtype == operand.schema.dtype),
             Model, "load", "a slot must hold what its step takes. Got ", s.type.to_string(), " as ",
             s.layout.to_string(), ", expected ", operand.type.to_string(), " as ", operand.schema.to_string(),
@@ -185,8 +194,9 @@ void BlockFlow::check_operand(int index, const SavedStep::Operand& operand, bool
   NEO_CHECK(operand.constant, Model, "load", "a constant that is not of floats must be saved with its step. Got \"",
             s.name, "\"");
   const Schema plain = plain_schema(s.type);
-  const Tensor expected =
-      operand.schema == plain ? *operand.constant : adapt_constant(*operand.constant, plain, operand.schema);
+  const Tensor expected = operand.schema.on(DeviceKind::Cpu) == plain
+                              ? *operand.constant
+                              : adapt_constant(*operand.constant, plain, operand.schema);
   NEO_CHECK(identical(expected, s.constant), Model, "load",
             "a constant operand must be the constant that its step was made from. Got another - at \"", s.name, "\"");
 }
@@ -197,13 +207,15 @@ void BlockFlow::add_step(const SavedStep& step) {
             "a step must have a slot for every operand. Got ", item.inputs.size(), " and ", item.outputs.size(),
             ", expected ", step.reads.size(), " and ", step.writes.size());
   const bool is_host = item.step->kind() == Step::Kind::Host;
+  // What allocates its outputs.
+  const bool allocates = is_host || step.is_counted;
   for (size_t i = 0; i < item.inputs.size(); ++i) {
     read(item.inputs[i]);
     check_operand(item.inputs[i], step.reads[i], is_host, false);
   }
   for (size_t i = 0; i < item.outputs.size(); ++i) {
-    check_operand(item.outputs[i], step.writes[i], is_host, true);
-    NEO_CHECK(is_host || slot(memory_of(item.outputs[i])).storage != Slot::Storage::Owned, Model, "load",
+    check_operand(item.outputs[i], step.writes[i], allocates, true);
+    NEO_CHECK(allocates || slot(memory_of(item.outputs[i])).storage != Slot::Storage::Owned, Model, "load",
               "a kernel must write to planned memory. Got \"", slot(item.outputs[i]).name, "\"");
     for (size_t j = 0; j < i; ++j) {
       NEO_CHECK(item.outputs[i] != item.outputs[j], Model, "load", "a step must write each output once. Got \"",
@@ -216,7 +228,8 @@ void BlockFlow::add_step(const SavedStep& step) {
 void BlockFlow::add_dims(const DimsItem& item) {
   const Slot& s = slot(item.output);
   const bool is_memory = s.storage == Slot::Storage::Arena || s.storage == Slot::Storage::Result;
-  NEO_CHECK(is_memory && is_integer(s.type.dtype) && s.layout.is_plain() && s.type.shape.is_static() &&
+  NEO_CHECK(is_memory && s.device == DeviceKind::Cpu && is_integer(s.type.dtype) && s.layout.is_plain() &&
+                s.type.shape.is_static() &&
                 element_count(s.type.shape.to_dims()) == static_cast<int64_t>(item.elements.size()),
             Model, "load", "sizes must be written to integers of their number. Got ", item.elements.size(), " for ",
             s.type.to_string(), " - at \"", s.name, "\"");

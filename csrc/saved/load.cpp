@@ -37,6 +37,20 @@ double positive(const Json& json) {
   return x;
 }
 
+// What a target's name says of the device beside the CPU. Estimates do not matter any more.
+void read_device(Target& target) {
+  if (target.name == "cpu" || target.name.starts_with("cpu:")) return;
+  NEO_CHECK(kHasDevices, Unsupported, "load",
+            "a module with a device must be loaded by a library that was built with devices. Got one for \"",
+            target.name, "\"");
+  const auto& known = device_targets();
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& t) { return t.name == target.name; });
+  NEO_CHECK(found != known.end(), Unsupported, "load", "the target of a saved module must be known. Got \"",
+            target.name, "\"");
+  target.device = found->device;
+  target.figures = found->figures;
+}
+
 Target read_target(const Json& json) {
   Target target;
   target.name = json.at("name").as_string();
@@ -57,6 +71,7 @@ Target read_target(const Json& json) {
   target.l2_bytes = json.at("l2_bytes").as_int(1 << 10, kMaxBytes);
   target.kept_bytes = json.at("kept_bytes").as_int(0, kMaxBytes);
   target.cold_constants = json.at("cold_constants").as_bool();
+  read_device(target);
   return target;
 }
 
@@ -79,7 +94,7 @@ class PlanReader {
  public:
   PlanReader(const Json& json, const Target& target, const SavedBlobs& blobs, const OpRegistry& ops,
              const RoutineTable& routines)
-      : json_(json), blobs_(blobs), maker_(target, ops, routines, blobs) {}
+      : json_(json), blobs_(blobs), device_(target.device), maker_(target, ops, routines, blobs) {}
 
   std::shared_ptr<const Plan> read() {
     read_symbols();
@@ -87,6 +102,7 @@ class PlanReader {
     NEO_CHECK(!blocks.empty(), Model, "load", "a plan must have a block. Got none");
     read_ranges(blocks);
     auto plan = std::make_shared<Plan>();
+    plan->device = device_;
     plan->root = read_block(0, 0, {});
     NEO_CHECK(blocks_read_ == blocks.size(), Model, "load", "every block must be the body of an item. Got ",
               blocks_read_, ", expected ", blocks.size());
@@ -164,6 +180,13 @@ class PlanReader {
     slot.storage = static_cast<Slot::Storage>(enumerator(json.at("storage"), kStorageNames));
     slot.name = json.at("name").as_string();
     slot.type = Type::parse(json.at("type").as_string(), lookup_);
+    if (const Json* device = json.find("device")) {
+      const auto kind = find_device_kind(device->as_string());
+      NEO_CHECK(kind && *kind == device_ && *kind != DeviceKind::Cpu, Model, "load",
+                "a slot must be on the device of its target. Got \"", device->as_string(), "\" - at \"", slot.name,
+                "\"");
+      slot.device = *kind;
+    }
     const Json* layout = json.find("layout");
     slot.layout = layout ? Layout::parse(layout->as_string()) : plain_schema(slot.type).layout;
     if (slot.storage == Slot::Storage::Constant) slot.constant = blobs_.get(json.at("constant"));
@@ -257,6 +280,8 @@ class PlanReader {
       step.item.inputs = read_slots(json.at("reads"));
       step.item.outputs = read_slots(json.at("writes"));
       for (const auto& [name, symbol] : step.symbols) check_range(symbol);
+      const Step::Kind how = step.item.step->kind();
+      if (how == Step::Kind::Device || how == Step::Kind::Copy) item.device = device_;
       flow.add_step(step);
       for (const Guard& guard : step.guards) add_guard(guard, known, region);
       item.what = std::move(step.item);
@@ -324,6 +349,7 @@ class PlanReader {
 
   const Json& json_;
   const SavedBlobs& blobs_;
+  DeviceKind device_;
   StepMaker maker_;
   std::map<std::string, Symbol, std::less<>> symbols_;
   std::map<std::string, Range, std::less<>> ranges_;

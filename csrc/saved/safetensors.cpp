@@ -95,7 +95,9 @@ Safetensors read_safetensors(std::span<const std::byte> file) {
     const size_t index = index_of(name, count);
     const Json::Array& offsets = entry.at("data_offsets").as_array();
     NEO_CHECK(offsets.size() == 2, Model, "load", "a blob must have two offsets. Got ", offsets.size());
-    const int64_t first = offsets[0].as_int(0, file_bytes - begin), last = offsets[1].as_int(first, file_bytes - begin);
+    const int64_t first = offsets[0].as_int(0, kMaxExtent), last = offsets[1].as_int(first, kMaxExtent);
+    NEO_CHECK(last <= file_bytes - begin, Model, "load", "a saved module must hold all its blobs. Got ", file_bytes,
+              " bytes, expected at least ", begin + last, ": the file was cut short or its header changed");
     const int64_t declared = declared_bytes(entry);
     NEO_CHECK(last - first == declared, Model, "load", "a blob must hold what its shape says. Got ", last - first,
               " bytes, expected ", declared);

@@ -143,6 +143,7 @@ class PlanWriter {
     NEO_ASSERT(slot.strides.empty(), "a saved module has no views with strides");
     Json::Object out{
         {"storage", kStorageNames[static_cast<size_t>(slot.storage)]}, {"name", slot.name}, {"type", write(slot.type)}};
+    if (slot.device != DeviceKind::Cpu) out.emplace_back("device", name(slot.device));
     if (!slot.layout.is_plain()) out.emplace_back("layout", slot.layout.to_string());
     if (slot.storage == Slot::Storage::Constant) out.emplace_back("constant", blobs_.add(slot.constant));
     if (slot.storage == Slot::Storage::View) {

@@ -79,7 +79,7 @@ std::optional<Tensor> find_constant(const Recipe& recipe, std::string_view name)
 }
 
 bool is_same(const Candidate& offered, const Recipe& recipe) {
-  return (offered.kind == Candidate::Kind::Step || offered.kind == Candidate::Kind::Host) &&
+  return offered.kind != Candidate::Kind::View && offered.kind != Candidate::Kind::Assemble &&
          offered.inputs == recipe.inputs && offered.outputs == recipe.outputs && offered.schedule == recipe.schedule &&
          offered.in_place == recipe.in_place;
 }
@@ -161,6 +161,7 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   packed.check_all_taken();
   const bool is_host = made.item.step->kind() == Step::Kind::Host;
   if (is_host != (candidate->kind == Candidate::Kind::Host)) refuse("its step is of another kind");
+  made.is_counted = candidate->kind == Candidate::Kind::Counted;
 
   NEO_CHECK(recipe.inputs.size() == workload->inputs.size() && recipe.outputs.size() == workload->outputs.size(), Model,
             "load", "a candidate must have a schema for every operand. Got ", recipe.inputs.size(), " and ",

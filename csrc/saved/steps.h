@@ -23,7 +23,8 @@ struct SavedStep {
   std::vector<Guard> guards;  // that the workload needs
   std::map<std::string, Symbol> symbols;
   std::shared_ptr<const Graph> graph;
-  int in_place = -1;  // read whose memory the first write may be
+  bool is_counted = false;  // a step on a device that finds out the sizes of its outputs
+  int in_place = -1;        // read whose memory the first write may be
 };
 
 // A number, or the text of an expression.

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neo.compile import compile  # noqa: A004  (the name users expect)
+from neo.devices import load_devices
 from neo.errors import (
     CancelledError,
     DTypeError,
@@ -50,6 +51,7 @@ __all__ = [
     "check_accuracy",
     "compile",
     "load",
+    "load_devices",
     "optimize",
     "testing",
     "tune",

@@ -142,6 +142,12 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
     command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
     command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+    command = add("kernels", _kernels, "write the kernels that would run on a device, which need not be there")
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument("--target", required=True, help="mali, intel_graphics, opencl, cuda (neo targets)")
+    command.add_argument("--out", required=True, metavar="DIR", help="folder for one file for each kernel")
+    command.add_argument("--threads", type=int, help="threads of the steps on the CPU")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
     command = add("info", _info, "a model's inputs, outputs and operators")
     command.add_argument("model", help="an ONNX file")
     command = add("routines", _routines, "every routine, or those that take a workload with how many schedules")
@@ -297,6 +303,13 @@ def _optimize(options: argparse.Namespace) -> None:
         f"{options.output}: {written.size / 1e6:.1f} MB, {written.nodes_before} nodes became {written.nodes}, "
         f"opset {opsets}"
     )
+
+
+def _kernels(options: argparse.Namespace) -> None:
+    from neo.kernels import write_kernels
+
+    module = compile_model(options.model, target=options.target, threads=options.threads, shapes=_sizes(options))
+    print(write_kernels(module, options.out))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -473,6 +486,8 @@ def _targets(_: argparse.Namespace) -> None:
     rows = [(t["name"], t["architecture"], "yes" if t["runs_here"] else "no") for t in _native.targets()]
     print(render_table(("target", "architecture", "runs here"), rows))
     print(f"cpu is cpu:{_native.host_isa()} here, {_native.default_threads()} threads")
+    print()
+    print(render_table(("target", "device"), [(t["name"], t["summary"]) for t in _native.device_targets()]))
     devices = []
     for kind in _native.devices():
         for d in kind["devices"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from neo import _native
-from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError, UnsupportedError
+from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError, ResourceError, UnsupportedError
 from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
@@ -49,8 +50,10 @@ def compile(  # noqa: A001  (the name users expect)
     model : path, bytes or onnx.ModelProto
         An ONNX model; external data lies beside the file.
     target : str or list of str
-        ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set (``neo targets`` lists them). A list
-        makes a variant for each: calls use the strongest, and so does a machine that loads the saved module.
+        ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set; ``"opencl"``, ``"mali"``,
+        ``"intel_graphics"`` and ``"cuda"`` are a device beside it, which need not be there until the module is called
+        (``neo targets`` lists them all). A list of instruction sets makes a variant for each: calls use the strongest,
+        and so does a machine that loads the saved module.
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
     tune : bool, int or str
@@ -98,7 +101,7 @@ def compile(  # noqa: A001  (the name users expect)
     for name in targets:
         _native.check_target(name)
         _check_runs_here(name)
-    _check_targets_differ(targets)
+    _check_targets_fit(targets)
     if threads is None:
         threads = _native.default_threads()
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
@@ -177,7 +180,7 @@ def _compile_one(
     def tuned() -> Chosen:
         with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
-            context = Context.here(target, bench.threads)
+            context = Context.here(target, bench.threads, measures=budget is not None)
 
             def selected() -> list[int]:
                 return bench.chosen(list(solve(selection_arrays(problem, accuracy, memory)).choice))
@@ -231,6 +234,9 @@ def _compile_one(
         raise OutOfMemoryError(msg) from error
     if wanted.are_calls_limited:
         chosen.native.limit_calls(limits.memory, float(limits.seconds))
+    # Where there is no such device, a call says so.
+    with contextlib.suppress(ResourceError):
+        chosen.native.prepare_device()
     depth = int(graph.reduction_length)
     made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
     return Module(*made, provenance=Provenance.of(model, graph.name))
@@ -238,7 +244,7 @@ def _compile_one(
 
 def _strength(target: str) -> int:
     """Targets of this machine, weaker before stronger."""
-    names = [t["name"] for t in _native.targets()]
+    names = [t["name"] for t in (*_native.targets(), *_native.device_targets())]
     return names.index(_full_name(target))
 
 
@@ -246,7 +252,13 @@ def _full_name(target: str) -> str:
     return f"cpu:{_native.host_isa()}" if target == "cpu" else target
 
 
-def _check_targets_differ(targets: Sequence[str]) -> None:
+def _check_targets_fit(targets: Sequence[str]) -> None:
+    """Variants for several targets are of instruction sets, which must differ."""
+    devices = [t["name"] for t in _native.device_targets()]
+    for target in targets if len(targets) > 1 else ():
+        if target in devices:
+            msg = f"[compile] a list of targets must name instruction sets. Got {target!r}, expected cpu or cpu:..."
+            raise ModelError(msg)
     names = [_full_name(t) for t in targets]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -269,7 +281,7 @@ def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memo
         resources.append(Resource("packed_bytes", float(memory), problem.resources["packed_bytes"]))
     if accuracy == "strict":
         resources.append(Resource("error", 0.0, problem.resources["error"]))
-    return Problem.from_flat(Flat(*problem.flat), resources)
+    return Problem.from_flat(Flat(*problem.flat), resources, problem.places)
 
 
 def _build_problem(

@@ -329,13 +329,15 @@ class Module:
             tuning=tuning,
             bound=self._bound() if node is None else None,
             schedules=None if node is None or self._problem is None else schedules,
+            is_named=self._problem is not None and self._problem.cpu_penalty_us > 0,
         )
 
     def _bound(self) -> Bound | None:
         """How good the selection is, by the costs the problem has now; None where the problem is not known."""
         if self._problem is None:
             return None
-        found = standing(Problem.from_flat(Flat(*self._problem.flat)), self._choices)
+        problem = Problem.from_flat(Flat(*self._problem.flat), places=self._problem.places)
+        found = standing(problem, self._choices)
         if found is None:
             return None
         return Bound(found.total, found.lower_bound, found.method, found.proof, found.others)
@@ -348,6 +350,11 @@ class Module:
         """What these inputs make of the symbols."""
         given = [(t, np.shape(inputs[t.name])) for t in self._inputs if t.name in inputs and t.shape is not None]
         return {symbol: n for t, shape in given for symbol, n in _open_sizes(t, shape).items()}
+
+    @property
+    def kernels(self) -> list[dict[str, Any]]:
+        """The kernels that run on the device: node, routine, name, language, text, and the estimate of their step."""
+        return self._native.kernels(self._machine)
 
     @property
     def steps(self) -> list[Step]:

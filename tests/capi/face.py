@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from tests.capi.libneo import prefix
 from tests.capi.values import DTYPES
 
-__all__ = ["Buffer", "Info", "NeoError", "Tensor", "call", "info_of", "library", "load", "tensor"]
+__all__ = ["Buffer", "Info", "Limits", "NeoError", "Tensor", "call", "info_of", "library", "load", "tensor"]
 
 
 class Tensor(Structure):
@@ -55,6 +55,12 @@ class Info(Structure):
     ]
 
 
+class Limits(Structure):
+    """neo_limits."""
+
+    _fields_ = (("bytes", c_uint64), ("memory", c_uint64), ("seconds", c_double))
+
+
 class NeoError(Exception):
     """What a function that returned -1 left: its line, and the number of its kind."""
 
@@ -83,13 +89,14 @@ def call(function: str, *args: Any) -> None:
     raise NeoError(lib.neo_last_error().decode(), lib.neo_last_error_kind())
 
 
-def load(source: Path | bytes, threads: int = 1) -> c_void_p:
+def load(source: Path | bytes, threads: int = 1, limits: Limits | None = None) -> c_void_p:
     """Load a module."""
     module = c_void_p()
+    within, given = ("", ()) if limits is None else ("_within", (byref(limits),))
     if isinstance(source, bytes):
-        call("neo_load_bytes", source, c_size_t(len(source)), threads, byref(module))
+        call(f"neo_load_bytes{within}", source, c_size_t(len(source)), threads, *given, byref(module))
     else:
-        call("neo_load", str(source).encode(), threads, byref(module))
+        call(f"neo_load{within}", str(source).encode(), threads, *given, byref(module))
     return module
 
 

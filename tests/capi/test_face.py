@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from tests.capi import face
-from tests.capi.face import Buffer, NeoError, Tensor, call, info_of, load, run, tensor
+from tests.capi.face import Buffer, Limits, NeoError, Tensor, call, info_of, load, run, tensor
 from tests.capi.libneo import ROOT, answers_of, compile_program, prefix, tool
 from tests.capi.libneo import run as run_program
 from tests.capi.values import DTYPES
@@ -25,7 +25,7 @@ from tests.models.conftest import tiers_of_this_machine
 from tests.saved.parts import MODELS, feeds_of
 from tests.saved.same_bits import assert_same
 
-MODEL, SHAPE, DTYPE, UNSUPPORTED, RESOURCE, CANCELLED = 1, 2, 3, 4, 5, 7
+MODEL, SHAPE, DTYPE, UNSUPPORTED, RESOURCE, MEMORY, CANCELLED, TIME = 1, 2, 3, 4, 5, 6, 7, 9
 
 _PAIR = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -90,9 +90,9 @@ def outputs(n: int = 2) -> list[np.ndarray]:
     return [np.empty((n, 3), np.float32), np.empty((n, 3), np.float32), np.empty(2, np.int64)]
 
 
-def refused(kind: int, text: str, function: Callable[..., Any], *args: Any) -> None:
+def refused(kind: int, text: str, function: Callable[..., Any], *args: Any, **given: Any) -> None:
     with pytest.raises(NeoError, match=text) as error:
-        function(*args)
+        function(*args, **given)
     assert error.value.kind == kind
     assert "\n" not in str(error.value)
 
@@ -266,6 +266,33 @@ def test_many_threads(folder: Path) -> None:
     assert run_program([program, folder / "digits.neo"]) == "1600 the same\n"
 
 
+# ---- Limits ----
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_a_file_stays_within_limits(pair_path: Path, as_bytes: bool) -> None:
+    source = pair_path.read_bytes() if as_bytes else pair_path
+    size = pair_path.stat().st_size
+    call("neo_release", load(source, limits=Limits(bytes=size)))
+    refused(MODEL, rf"at most {size - 1} bytes. Got {size}$", load, source, limits=Limits(bytes=size - 1))
+    refused(MEMORY, "memory must stay within its limit", load, source, limits=Limits(memory=100))
+    refused(MODEL, "must not be negative. Got -1", load, source, limits=Limits(seconds=-1))
+
+
+def test_calls_stay_within_limits(tmp_path: Path) -> None:
+    path = tmp_path / "endless.neo"
+    save(_ENDLESS, path)
+    module = load(path, limits=Limits(seconds=0.1))
+    trips, x = np.array(2**60), np.ones(4, np.float32)
+    given = [tensor(trips), tensor(x)]
+    refused(TIME, "must end in time. Got longer, expected at most 0.1 s", run, module, given, [np.empty(4, np.float32)])
+    other = c_void_p()
+    call("neo_with_threads", module, 2, byref(other))
+    refused(TIME, "must end in time", run, other, given, [np.empty(4, np.float32)])
+    for m in (module, other):
+        call("neo_release", m)
+
+
 # ---- What it refuses ----
 
 
@@ -279,6 +306,8 @@ def null(function: str, *args: Any) -> pytest.param:
         null("neo_load", None, 0, None),
         null("neo_load", b"x", 0, None),
         null("neo_load_bytes", None, c_size_t(8), 0, None),
+        null("neo_load_within", None, 0, None, None),
+        null("neo_load_bytes_within", None, c_size_t(8), 0, None, None),
         null("neo_with_threads", None, 1, None),
         null("neo_threads", None, None),
         null("neo_input_count", None, None),

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
-import warnings
-from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import neo
 import numpy as np
 import pytest
 
-from .backend_cases import Case, all_cases, run_case
 from .exceptions import RANDOM, REFUSED, TOLERANCES
+from .on_device import cases, check_case, is_listed
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
-
-
-@cache
-def cases() -> dict[str, Case]:
-    """Load every case; ONNX computes those of the kind node when it is asked for them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {case.name: case for case in all_cases()}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -32,26 +20,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("name", list(cases()))
 
 
-def is_listed(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def test_case(name: str) -> None:
-    case = cases()[name]
-    if is_listed(name, REFUSED):
-        with pytest.raises(neo.UnsupportedError, match=r"every node must be supported|not supported"):
-            run_case(case, neo.compile)
-    elif is_listed(name, RANDOM):
-        run_case(case, neo.compile, compare_random)
-    else:
-        rtol, atol, _ = TOLERANCES.get(name, (case.rtol, case.atol, ""))
-        run_case(case, neo.compile, rtol=rtol, atol=atol)
-
-
-def compare_random(got: Any, want: Any, rtol: float, atol: float, name: str) -> None:
-    assert got.dtype == want.dtype, name
-    assert got.shape == want.shape, name
-    assert np.isin(got, [0, 1]).all(), name
+    check_case(cases()[name], neo.compile)
 
 
 def test_every_case_is_there() -> None:

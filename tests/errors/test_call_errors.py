@@ -207,7 +207,7 @@ def compiles(**options):
 def test_an_unknown_target(target):
     fails(
         neo.ModelError,
-        f'[compile] target must be known. Got "{target}", expected "cpu" or "cpu:<instruction set>"',
+        f'[compile] target must be known. Got "{target}", expected "cpu", "cpu:<instruction set>", "opencl", "mali", "intel_graphics"',
         compiles,
         target=target,
     )

@@ -1,26 +1,13 @@
 """The kernels of the tests: what each takes, what it has to give, and plain C of all of them in one program."""
 
-import importlib.util
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-from neo import _native
 
+from tests.kernel_ir.extension import load_extension
 
-def _load():
-    """The extension with the kernels, which lies beside neo's own, or in the folder where ./test builds."""
-    found = sorted(_native.library_path().resolve().parent.glob("_kernels*"))
-    if not found:
-        found = sorted(Path(__file__).resolve().parents[2].glob("build/venv/_kernels*.so"))
-    spec = importlib.util.spec_from_file_location("_kernels", found[0])
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-kernels = _load()
+kernels = load_extension("_kernels")
 EACH_BLOCK = 512  # elements of a block of the scan
 SORTED = 256  # elements of a sorted block
 

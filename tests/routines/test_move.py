@@ -242,7 +242,7 @@ def test_says_why_it_declines():
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", [4, 5]), graph.add_constant("p", np.ones(4, np.int64))]
     graph.outputs = graph.add_node("Pad", [*operands, graph.add_input("v", "float32", [])], ["y"], {}, "move").outputs
-    assert rejections(graph, TIERS[0], "move")[PAD] == "the padding is not a constant"
+    assert rejections(graph, TIERS[0], "move")[PAD] == "the padding is not a constant of the input's dtype"
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("i", "int64", [3])]
     graph.outputs = graph.add_node("Gather", operands, ["y"], {}, "move").outputs

@@ -13,12 +13,12 @@ CORPUS = Path(__file__).parent.parent.parent / "fuzz" / "corpus"
 MODULES = sorted((CORPUS / "module").glob("*.neo"))
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "scalar" in p.name], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [p for p in MODULES if "avx2" not in p.name], ids=lambda p: p.stem)
 def test_a_module_of_the_corpus_loads(path: Path) -> None:
     # Where this fails after a change of the format or of a routine, `python -m fuzz.corpus` writes the corpus again.
     module = neo.load(path, threads=1)
     assert module.steps
-    assert module.target == "cpu:scalar"
+    assert module.target == ("null" if "null" in path.name else "cpu:scalar")
 
 
 def test_the_corpus_is_small() -> None:

@@ -2,25 +2,41 @@
 
 #include <algorithm>
 #include <cctype>
+#include <mutex>
 
 #include "base/check.h"
 #include "runtime/devices/cuda/cuda_device.h"
+#include "runtime/devices/driver_library.h"
 #include "runtime/devices/null/null_device.h"
 #include "runtime/devices/opencl/opencl_device.h"
 
 namespace neo {
 namespace {
 
-// One line for each kind of device.
 struct Kind {
   DeviceKind kind;
-  std::vector<std::shared_ptr<Device>> (*open)();
+  OpenDevices open;
 };
-constexpr Kind kKinds[] = {
-    {DeviceKind::OpenCl, &open_opencl_devices},
-    {DeviceKind::Cuda, &open_cuda_devices},
-    {DeviceKind::Null, &open_null_devices},
+
+// One line for each kind that neo comes with; others are added behind them.
+struct Kinds {
+  std::mutex mutex;
+  std::vector<Kind> all{
+      {DeviceKind::OpenCl, &open_opencl_devices},
+      {DeviceKind::Cuda, &open_cuda_devices},
+      {DeviceKind::Null, &open_null_devices},
+  };
 };
+
+Kinds& kinds() {
+  static auto* const known = new Kinds;
+  return *known;
+}
+
+std::vector<Kind> known_kinds() {
+  const std::lock_guard lock(kinds().mutex);
+  return kinds().all;
+}
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -40,10 +56,22 @@ std::vector<std::string> DeviceInfo::lacks() const {
 }
 
 std::vector<std::shared_ptr<Device>> open_devices(DeviceKind kind) {
-  for (const Kind& k : kKinds) {
+  for (const Kind& k : known_kinds()) {
     if (k.kind == kind) return k.open();
   }
-  fail(ErrorKind::Unsupported, "device", str("a device is opencl, cuda or null. Got ", name(kind)));
+  fail(ErrorKind::Unsupported, "device", str("devices of a kind must be known. Got ", name(kind)));
+}
+
+void add_devices(DeviceKind kind, OpenDevices open) {
+  const std::lock_guard lock(kinds().mutex);
+  kinds().all.push_back({kind, open});
+}
+
+void load_devices(const std::string& path, DeviceRegistry& registry) {
+  const DriverLibrary library("devices", {path}, "build it from a function neo_register_devices (docs/devices.md)");
+  void (*add)(DeviceRegistry&) = nullptr;
+  library.get("neo_register_devices", add);
+  add(registry);
 }
 
 std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) {
@@ -61,7 +89,7 @@ std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) 
 
 std::vector<FoundDevices> find_devices() {
   std::vector<FoundDevices> all;
-  for (const Kind& k : kKinds) {
+  for (const Kind& k : known_kinds()) {
     FoundDevices found;
     found.kind = k.kind;
     try {

@@ -4,13 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "exec/device.h"
+#include "exec/device_registry.h"
 
 namespace neo {
 
 // The devices of one kind, in the driver's order. Without a driver or a device: a Resource error that says which of the
 // two is missing.
 std::vector<std::shared_ptr<Device>> open_devices(DeviceKind kind);
+
+// A kind that neo does not come with; known from then on.
+void add_devices(DeviceKind kind, OpenDevices open);
+// Opens a library of devices for good and lets it register them; a Resource error where it is none.
+void load_devices(const std::string& path, DeviceRegistry& registry);
 
 // One of them: the first, or the first whose name or platform contains `wanted`, upper and lower case alike.
 std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted = "");

@@ -19,7 +19,7 @@ __all__ = ["Bound", "Explanation", "NodeExplanation", "Option", "Step", "explain
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a plan: the model's node and operator, its routine, expected time, work, and depth of nesting."""
+    """One step of a plan: the model's node and operator, its routine, expected time, work, depth of nesting, device."""
 
     node: str
     op: str
@@ -28,6 +28,7 @@ class Step:
     flops: float
     bytes: float
     depth: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,15 @@ class Option:
 
 @dataclass(frozen=True)
 class NodeExplanation:
-    """All options of one node, the chosen one first; a node without a name goes by that of a value it makes."""
+    """All options of one node, the chosen one first; a node without a name goes by that of a value it makes.
+
+    `place` says where it runs and why there; empty where there is the CPU alone.
+    """
 
     node: str
     op: str
     options: tuple[Option, ...]
+    place: str = ""
 
     def __str__(self) -> str:
         chosen_us = self.options[0].time_us if self.options else None
@@ -130,7 +135,7 @@ class NodeExplanation:
             if o.time_us is not None and o.status == "slower" and chosen_us and o.nodes == self.options[0].nodes:
                 time += f" ({o.time_us / chosen_us:.2f}x)"
             rows.append((o.status, o.routine, time, o.reason))
-        title = f"{self.node or '(unnamed)'}: {self.op}"
+        title = f"{self.node or '(unnamed)'}: {self.op}" + (f"\non {self.place}" if self.place else "")
         return title + "\n" + render_table(("", "routine", "us", ""), rows, right=(2,))
 
 
@@ -176,16 +181,18 @@ class Explanation:
         tuning: str = "",
         bound: Bound | None = None,
         schedules: Callable[[str], Mapping[str, int]] | None = None,
+        is_named: bool = False,
     ) -> Explanation:
         """Of all nodes, or of the wanted one.
 
-        `schedules` gives, for the text of a workload, how many schedules each routine has for it.
+        `schedules` gives, for the text of a workload, how many schedules each routine has for it. `is_named`: nodes are
+        on the device because the target names it, not by what was measured.
         """
         nodes = subject.nodes
         explained = []
         for node, choice, changes in zip(nodes, subject.choices, subject.changes, strict=False):
             if _is_wanted(node, wanted):
-                explained.append(_explain(node, choice, changes, schedules))
+                explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
         told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound)
@@ -207,7 +214,7 @@ class Explanation:
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def __str__(self) -> str:
-        text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + f"\n{self._totals()}"
+        text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + f"\n{self._totals()}{self._devices()}"
         sources = [o.source for n in self.nodes for o in n.options if o.source]
         if "measured" in sources:
             text += "\n* a measured time; the others are estimates"
@@ -216,6 +223,21 @@ class Explanation:
         if set(sources) & {"measured", "hinted"}:
             text += f"\n{self._sources()}"
         return text + (f"\ntuning: {self.tuning}" if self.tuning else "")
+
+    @property
+    def devices(self) -> dict[str, int]:
+        """Steps by the device that runs them; ``copies``: between it and the CPU."""
+        counts: dict[str, int] = {}
+        for item in [] if self._subject is None else self._subject.plan["items"]:
+            device = "copies" if item["routine"].startswith("copy:") else str(item["device"])
+            counts[device] = counts.get(device, 0) + 1
+        return counts
+
+    def _devices(self) -> str:
+        counts = self.devices
+        if set(counts) <= {"cpu"}:
+            return ""
+        return "\nsteps: " + ", ".join(f"{n} {device}" for device, n in sorted(counts.items()))
 
     def _nodes_text(self) -> str:
         if len(self.nodes) == 1:
@@ -235,8 +257,10 @@ class Explanation:
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {_time_text(best)}" if best else ""
-            rows.append((n.node or "-", n.op, first.routine, _time_text(first), against))
-        return render_table(("node", "op", "chosen", "us", "best other, us"), rows, right=(3,))
+            rows.append((n.node or "-", n.op, first.routine, _time_text(first), against, n.place))
+        titles = ("node", "op", "chosen", "us", "best other, us", "where, and why")
+        columns = len(titles) if any(n.place for n in self.nodes) else len(titles) - 1
+        return render_table(titles[:columns], [row[:columns] for row in rows], right=(3,))
 
     def _sources(self) -> str:
         """Where the times of the chosen options come from."""
@@ -329,6 +353,8 @@ def _explain(
     choice: int,
     changes: Sequence[float],
     schedules: Callable[[str], Mapping[str, int]] | None = None,
+    *,
+    is_named: bool = False,
 ) -> NodeExplanation:
     options = []
     known: dict[str, Mapping[str, int]] = {}
@@ -368,7 +394,33 @@ def _explain(
             options.append(Option("absorbed", status, None, f"part of {c['absorbed_by']}"))
     options.sort(key=lambda o: (o.status != "chosen", o.time_us if o.time_us is not None else float("inf")))
     options += [Option(name, "rejected", None, reason) for name, reason in node["rejections"]]
-    return NodeExplanation(node["name"] or _first(node["outputs"]), node["op"], tuple(options))
+    name = node["name"] or _first(node["outputs"])
+    return NodeExplanation(name, node["op"], tuple(options), _place(node, choice, changes, is_named))
+
+
+def _place(node: Mapping[str, Any], choice: int, changes: Sequence[float], is_named: bool) -> str:
+    """Where a node runs, and what speaks against the other device."""
+    chosen = node["choices"][choice]
+    reasons = [f"{name}: {reason}" for name, reason in node["rejections"] if name.startswith("gpu")]
+    places = [_device(c) for c in node["choices"]]
+    if not reasons and set(places) <= {"", "cpu"}:
+        return ""
+    if "routine" not in chosen:
+        return f"{chosen['absorbed_by']}'s device" if chosen["absorbed_by"] else ""
+    here = places[choice]
+    others = {place for place in places if place not in ("", here)}
+    if not others:
+        why = reasons[0] if reasons and here == "cpu" else "no routine of another device takes it"
+        return f"{here}: {why}"
+    if is_named and here != "cpu":
+        return f"{here}: the target names it, and not both devices were measured"
+    change = min(changes[i] for i, place in enumerate(places) if place in others)
+    against = f"{change:+.1f} us" if math.isfinite(change) else "another node would have to go along"
+    return f"{here}: on {' or '.join(sorted(others))} {against}"
+
+
+def _device(choice: Mapping[str, Any]) -> str:
+    return str(choice["outputs"][0]).partition(":")[0] if choice.get("outputs") else ""
 
 
 def _first(outputs: Sequence[str]) -> str:

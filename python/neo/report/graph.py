@@ -79,7 +79,9 @@ class _Drawing:
             if schema == given:
                 return maker, value, schema
             if (value, schema) not in held:
-                routine = f"cpu:adapt/{given}->{schema}"
+                holders = given.split(":")[0], schema.split(":")[0]
+                where = holders[0] if holders[0] == holders[1] else "copy"
+                routine = f"{where}:adapt/{given}->{schema}"
                 item = self._writers.get((-1 if block is None else block, value, routine))
                 steps = [] if item is None else [item]
                 added = self._add("conversion", value, "neo.Adapt", parent, body, routine=routine, steps=steps)

@@ -23,11 +23,10 @@ def greedy(problem: Problem) -> list[int]:
     is not taken. Where every choice of a variable does, the result is forbidden.
     """
     edges = _Edges(problem)
-    allowed = [c < np.inf for c in problem.costs]
-    supports = [[(other, (matrix < np.inf).T) for other, matrix in around] for around in edges.around]
+    follower = Follower(problem)
     choice = [-1] * len(problem.costs)
-    _follow(supports, allowed, range(len(choice)))
     for v, cost in enumerate(problem.costs):
+        allowed = follower.allowed
         total = np.where(allowed[v], cost, np.inf)
         for other, matrix in edges.around[v]:
             if choice[other] >= 0:
@@ -37,34 +36,53 @@ def greedy(problem: Problem) -> list[int]:
         ranked = [int(i) for i in np.argsort(total, kind="stable")]
         choice[v] = ranked[0]
         for i in ranked:
-            if not allowed[v][i]:
-                continue
-            before = list(allowed)
-            allowed[v] = np.arange(len(cost)) == i
-            if _follow(supports, allowed, [v]):
+            if follower.allowed[v][i] and follower.restrict(v, np.arange(len(cost)) == i):
                 choice[v] = i
                 break
-            allowed = before
     return choice
 
 
 Mask = npt.NDArray[np.bool_]
 
 
-def _follow(supports: list[list[tuple[int, Mask]]], allowed: list[Mask], changed: Iterable[int]) -> bool:
-    """Forbid what no choice of a neighbour supports any more; whether every variable has a choice left."""
-    queue = dict.fromkeys(changed)
-    while queue:
-        v = next(iter(queue))
-        del queue[v]
-        for other, support in supports[v]:
-            left = allowed[other] & support[:, allowed[v]].any(axis=1)
-            if not left.any():
-                return False
-            if left.sum() < allowed[other].sum():
-                allowed[other] = left
-                queue[other] = None
-    return True
+class Follower:
+    """Which choices are left, when what some of them forbid elsewhere is followed from neighbour to neighbour.
+
+    Attributes
+    ----------
+    allowed : list of array of bool
+        Per variable.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        around = _Edges(problem).around
+        self._supports = [[(other, (matrix < np.inf).T) for other, matrix in edges] for edges in around]
+        self.allowed: list[Mask] = [c < np.inf for c in problem.costs]
+        self._follow(range(len(self.allowed)))
+
+    def restrict(self, v: int, wanted: Mask) -> bool:
+        """Leave a variable only what is wanted; False, and nothing changes, where that leaves a variable nothing."""
+        before = list(self.allowed)
+        self.allowed[v] = before[v] & wanted
+        if self.allowed[v].any() and self._follow([v]):
+            return True
+        self.allowed = before
+        return False
+
+    def _follow(self, changed: Iterable[int]) -> bool:
+        """Forbid what no choice of a neighbour supports any more; whether every variable has a choice left."""
+        queue = dict.fromkeys(changed)
+        while queue:
+            v = next(iter(queue))
+            del queue[v]
+            for other, support in self._supports[v]:
+                left = self.allowed[other] & support[:, self.allowed[v]].any(axis=1)
+                if not left.any():
+                    return False
+                if left.sum() < self.allowed[other].sum():
+                    self.allowed[other] = left
+                    queue[other] = None
+        return True
 
 
 def improve(problem: Problem, choice: Sequence[int], *, sweeps: int = 20) -> list[int]:

@@ -18,6 +18,7 @@ from neo.errors import ModelError
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Pair = tuple[int, int]
+Places = Sequence[Sequence[int]]
 
 LIMIT_TOLERANCE = 1e-12
 
@@ -104,6 +105,9 @@ class Problem:
         u > v is transposed.
     resources : sequence of Resource
         May be empty.
+    places : sequence of sequence of int, optional
+        Where several devices are at hand: for each variable that is a node, those come first, and each of its choices
+        the devices that run it, a bit each; 1 is the CPU, 0 anywhere.
 
     Attributes
     ----------
@@ -112,6 +116,8 @@ class Problem:
         (u, v) with u < v to the matrix of that pair.
     resources : list of Resource
         Their vectors and matrices as float64 arrays.
+    places : sequence of sequence of int, or None
+        None where all of them are the CPU.
 
     Examples
     --------
@@ -125,7 +131,9 @@ class Problem:
         costs: Sequence[npt.ArrayLike],
         edges: Mapping[Pair, npt.ArrayLike] | Iterable[tuple[int, int, npt.ArrayLike]] = (),
         resources: Iterable[Resource] = (),
+        places: Places | None = None,
     ) -> None:
+        self.places = _several(places)
         self._costs: list[Array] | None = [np.asarray(c, dtype=np.float64) for c in costs]
         for i, c in enumerate(self.costs):
             if c.ndim != 1 or c.size == 0:
@@ -145,9 +153,10 @@ class Problem:
         self._set_resources(resources)
 
     @classmethod
-    def from_flat(cls, flat: Flat, resources: Iterable[Resource] = ()) -> Problem:
+    def from_flat(cls, flat: Flat, resources: Iterable[Resource] = (), places: Places | None = None) -> Problem:
         """Arrays that lie end to end already, each edge once; views of them are made when they are asked for."""
         problem = cls.__new__(cls)
+        problem.places = _several(places)
         problem.flat = flat
         problem._costs = problem._edges = None
         problem._set_resources(resources)
@@ -175,7 +184,7 @@ class Problem:
     def restricted(self, allowed: Sequence[npt.NDArray[np.bool_]]) -> Problem:
         """The same problem, without limits, with fewer choices: per variable which stay, the others forbidden."""
         mask = np.concatenate(list(allowed)) if len(allowed) else np.zeros(0, dtype=bool)
-        return Problem.from_flat(self.flat._replace(costs=np.where(mask, self.flat.costs, np.inf)))
+        return Problem.from_flat(self.flat._replace(costs=np.where(mask, self.flat.costs, np.inf)), places=self.places)
 
     def evaluate(self, choice: Sequence[int]) -> float:
         """Sum of the costs of a choice per variable; infinite where a choice or a pair is forbidden."""
@@ -355,6 +364,10 @@ class Problem:
         terms = [float(np.asarray(v)[i]) for v, i in zip(resource.vectors, choice, strict=True)]
         terms.extend(float(np.asarray(m)[choice[u], choice[v]]) for (u, v), m in resource.matrices.items())
         return math.fsum(terms)
+
+
+def _several(places: Places | None) -> Places | None:
+    return places if places and any(bits > 1 for choices in places for bits in choices) else None
 
 
 def _flat(arrays: Iterable[npt.ArrayLike]) -> Array:

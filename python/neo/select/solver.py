@@ -20,6 +20,7 @@ from neo.select.elimination import Factor
 from neo.select.greedy import cheapest, greedy, improve
 from neo.select.pbqp import pbqp
 from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
+from neo.select.two_pass import tagged
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ METHODS: dict[str, Callable[[Problem], tuple[list[int] | None, bool]]] = {
     "pbqp": lambda problem: (pbqp(problem), False),
     "chain": lambda problem: (chain(problem), True),
     "dprs": dprs,
+    "two-pass": lambda problem: _two_pass(problem),
     "branch and bound": lambda problem: _searched(problem),
 }
 
@@ -123,6 +125,14 @@ def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
     total = problem.evaluate(choice)
     seconds = time.perf_counter() - start
     return Solution(choice, total, total if proven else -math.inf, method, proven, seconds)
+
+
+def _two_pass(problem: Problem) -> tuple[list[int] | None, bool]:
+    """Devices by the list, and what is best for them."""
+    try:
+        return _minimise(problem.restricted(tagged(problem)), math.inf).choice, False
+    except InfeasibleError:
+        return None, False
 
 
 def _searched(problem: Problem) -> tuple[list[int] | None, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ class Standing:
     proof : int
         How many numbers its certificate consists of.
     others : mapping of str to float
-        The totals of greedy and PBQP; infinite where they are forbidden.
+        The totals of greedy, PBQP and, with several devices, two-pass; infinite where they are forbidden.
     """
 
     total: float
@@ -36,7 +37,7 @@ class Standing:
 
 def standing(problem: Problem, choice: Sequence[int]) -> Standing | None:
     """Say where a choice stands; None where nothing is allowed or the choice is not of this problem."""
-    unlimited = Problem.from_flat(problem.flat)
+    unlimited = Problem.from_flat(problem.flat, places=problem.places)
     if len(choice) != len(problem.sizes):
         return None
     try:
@@ -44,7 +45,12 @@ def standing(problem: Problem, choice: Sequence[int]) -> Standing | None:
     except InfeasibleError:
         return None
     total = unlimited.evaluate(choice)
-    others = {name: solve(unlimited, method=name).total for name in ("greedy", "pbqp")}
+    others = {}
+    for name in ("greedy", "pbqp") if problem.places is None else ("greedy", "pbqp", "two-pass"):
+        try:
+            others[name] = solve(unlimited, method=name).total
+        except InfeasibleError:
+            others[name] = math.inf
     assert best.certificate is not None
     # Choices as good as the best may differ by rounding.
     bound = min(best.lower_bound, total)

@@ -1,15 +1,17 @@
-"""Select by measured times, and never worse than by estimates."""
+"""Select by measured times, and never worse than by estimates, or than one device alone."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from neo import _native
 from neo.errors import ResourceError
-from neo.select import Problem, solve
+from neo.select import InfeasibleError, Problem, solve
 from neo.tune.alone import alone
 from neo.tune.compare import compare_modules
 from neo.tune.database import Database, Verdict
@@ -45,7 +47,10 @@ def choose(
     database: Database,
     context: Context,
 ) -> Chosen:
-    """The selection by measured times, or the default one where that runs faster.
+    """The selection by measured times, or another one that runs faster.
+
+    The others are the default one and, for a target with a device, everything on the CPU and everything on the device,
+    both by measured times.
 
     Parameters
     ----------
@@ -68,31 +73,65 @@ def choose(
     def lowered(choice: Sequence[int]) -> _native.Module:
         return lower(choice, float(priced.evaluate(choice)))
 
-    def keep(verdict: Verdict) -> None:
+    def keep(found: Verdict, names: Sequence[str]) -> None:
         # Where it cannot be kept, they are compared again next time.
         with contextlib.suppress(ResourceError):
-            database.store_verdict(context, digest, verdict)
+            for name, us in zip(names, found.others_us, strict=True):
+                database.store_verdict(context, f"{digest} {name}", Verdict(us, found.tuned_us))
+            database.store_verdict(context, digest, Verdict(found.default_us, found.tuned_us))
 
     verdict = database.verdict(context, digest)
-    if verdict is None:
-        if database.read_only:
-            return Chosen(lowered(tuned), tuned, tuning)
-        default = list(solve(estimated).choice)
-        if default == tuned:
-            keep(_SAME)
-            return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
-        modules = (lowered(default), lowered(tuned))
-        with alone():
-            found = compare_modules(*modules, inputs)
-        if isinstance(found, str):
-            return Chosen(modules[0], default, replace(tuning, chosen="default", reason=found))
-        keep(found)
-        if found.tuned_us <= found.default_us:
-            return Chosen(modules[1], tuned, replace(tuning, chosen="tuned", verdict=found))
-        return Chosen(modules[0], default, replace(tuning, chosen="default", verdict=found))
+    if verdict is None and database.read_only:
+        return Chosen(lowered(tuned), tuned, tuning)
     if verdict == _SAME:
         return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
-    if verdict.tuned_us <= verdict.default_us:
-        return Chosen(lowered(tuned), tuned, replace(tuning, chosen="tuned", verdict=verdict))
     default = list(solve(estimated).choice)
-    return Chosen(lowered(default), default, replace(tuning, chosen="default", verdict=verdict))
+    others = _on_one_device(priced, tuned, default)
+    if verdict is not None and others:
+        verdict = _with_others(verdict, [database.verdict(context, f"{digest} {name}") for name in others])
+        if verdict is None and database.read_only:
+            return Chosen(lowered(tuned), tuned, tuning)
+    modules: dict[str, _native.Module] = {}
+    if verdict is None:
+        if default == tuned and not others:
+            keep(_SAME, ())
+            return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
+        choices = {"default": default, "tuned": tuned, **others}
+        modules = {name: lowered(choice) for name, choice in choices.items()}
+        with alone():
+            found = compare_modules(modules["default"], modules["tuned"], inputs, *(modules[name] for name in others))
+        if isinstance(found, str):
+            return Chosen(modules["default"], default, replace(tuning, chosen="default", reason=found))
+        keep(found, list(others))
+        verdict = found
+    times = dict(zip(others, verdict.others_us, strict=True))
+    every = {"tuned": verdict.tuned_us, "default": verdict.default_us, **times}
+    best = min(every, key=lambda name: every[name])
+    choice = {"tuned": tuned, "default": default, **others}[best]
+    native = modules[best] if modules else lowered(choice)
+    told = replace(tuning, chosen=best, verdict=Verdict(verdict.default_us, verdict.tuned_us), others_us=times)
+    return Chosen(native, choice, told)
+
+
+def _with_others(verdict: Verdict, others: Sequence[Verdict | None]) -> Verdict | None:
+    """What is stored of all modules of one race; None where that is not all of them."""
+    known = [other.default_us for other in others if other is not None]
+    return replace(verdict, others_us=tuple(known)) if len(known) == len(others) else None
+
+
+def _on_one_device(priced: Problem, *known: Sequence[int]) -> Mapping[str, list[int]]:
+    """The selections that keep to the CPU, and to the device where they can, that are not `known`."""
+    if priced.places is None:
+        return {}
+    found: dict[str, list[int]] = {}
+    on_cpu = [np.array([bits == 0 or bits & 1 == 1 for bits in places]) for places in priced.places]
+    on_cpu += [np.ones(n, dtype=bool) for n in priced.sizes[len(on_cpu) :]]
+    restricted = Problem.from_flat(priced.restricted(on_cpu).flat, priced.resources)
+    unlimited = Problem.from_flat(priced.flat, places=priced.places)
+    for name, problem, method in (("cpu", restricted, None), ("device", unlimited, "two-pass")):
+        with contextlib.suppress(InfeasibleError):
+            choice = list(solve(problem, method=method).choice)
+            is_new = all(choice != list(other) for other in (*known, *found.values()))
+            if is_new and priced.is_feasible(choice):
+                found[name] = choice
+    return found

@@ -1,4 +1,4 @@
-"""The last word on a selection: the default and the tuned module, timed against each other."""
+"""The last word on a selection: the default, the tuned and other modules, timed against each other."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ def made_up_inputs(inputs: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
     return arrays
 
 
-def compare_modules(default: _native.Module, tuned: _native.Module, inputs: Sequence[Any]) -> Verdict | str:
-    """Time both in turn on made-up inputs; why that is impossible, where it is."""
+def compare_modules(
+    default: _native.Module, tuned: _native.Module, inputs: Sequence[Any], *others: _native.Module
+) -> Verdict | str:
+    """Time all in turn on made-up inputs; why that is impossible, where it is."""
     try:
         arrays = made_up_inputs(inputs)
-        (default_us, _), (tuned_us, _) = _native.race_modules([default, tuned], arrays, _ROUNDS, _SECONDS)
+        times = [us for us, _ in _native.race_modules([default, tuned, *others], arrays, _ROUNDS, _SECONDS)]
     except Error as error:
         return str(error).partition("\n")[0]
-    return Verdict(default_us, tuned_us)
+    return Verdict(times[0], times[1], tuple(times[2:]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,12 +27,15 @@ class CostModel:
     ----------
     shipped : Trees, optional
         What is known beforehand. The default: what comes with neo, where it is of these features.
+    names : sequence of str, optional
+        Of the features, "estimate" among them; the default are those of routines of the CPU. Of others nothing is known
+        beforehand but the estimate.
     """
 
-    def __init__(self, shipped: Trees | None = None) -> None:
-        self.names = tuple(feature_names())
+    def __init__(self, shipped: Trees | None = None, *, names: Sequence[str] | None = None) -> None:
+        self.names = tuple(feature_names() if names is None else names)
         self._estimate = self.names.index("estimate")
-        if shipped is None:
+        if shipped is None and names is None:
             try:
                 shipped = shipped_model()
             except ResourceError:

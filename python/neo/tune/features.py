@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -10,7 +11,14 @@ from numpy.typing import NDArray
 
 from neo import _native
 
-__all__ = ["ROUTINES", "SpaceBench", "feature_names", "point_features"]
+__all__ = [
+    "DEVICE_FEATURES",
+    "ROUTINES",
+    "SpaceBench",
+    "device_point_features",
+    "feature_names",
+    "point_features",
+]
 
 # Those that have a space; the model tells them apart.
 ROUTINES = (
@@ -22,6 +30,10 @@ ROUTINES = (
     "cpu:float32/winograd",
     "cpu:float32/gemm",
 )
+# A schedule of a device is seen as it is written: the estimate, which its routine makes from a model of the device, and
+# the values of so many parameters.
+_MOST_PARAMETERS = 16
+DEVICE_FEATURES = ("estimate", *(f"parameter {i}" for i in range(_MOST_PARAMETERS)), "routine")
 _RESIDENCES = {"private": 0.0, "shared": 1.0, "memory": 2.0}
 
 
@@ -30,6 +42,10 @@ class SpaceBench(Protocol):
 
     def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]:
         """What the routine says of the points."""
+        ...
+
+    def values(self, space: int, points: Sequence[int]) -> NDArray[Any]:
+        """The values of the parameters at the points."""
         ...
 
 
@@ -48,3 +64,16 @@ def point_features(
         rest[:, ROUTINES.index(routine)] = 1
     rest[:, -1] = _RESIDENCES[residence]
     return np.hstack([loops, rest])
+
+
+def device_point_features(
+    bench: SpaceBench, space: int, routine: str, residence: str, points: Sequence[int]
+) -> NDArray[np.float32]:
+    """The same of a routine of a device: one number tells its routine from others."""
+    estimates = np.asarray(bench.features(space, list(points), residence), np.float32)
+    values = np.asarray(bench.values(space, list(points)), np.float32)[:, :_MOST_PARAMETERS]
+    rows = np.zeros((len(points), len(DEVICE_FEATURES)), np.float32)
+    rows[:, 0] = estimates[:, _native.loop_feature_names().index("estimate")]
+    rows[:, 1 : 1 + values.shape[1]] = np.log2(1 + values)
+    rows[:, -1] = zlib.crc32(routine.encode()) % 4096
+    return rows

@@ -1,4 +1,4 @@
-"""What a measured time depends on beside the workload: this machine, these kernels, this team."""
+"""What a measured time depends on beside the workload: this machine, these kernels, this team, this device."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neo import _native
+from neo.errors import ResourceError, UnsupportedError
 
 __all__ = ["Context", "kernels_fingerprint", "machine_fingerprint"]
 
@@ -26,10 +27,24 @@ class Context:
         return f"{self.machine}; kernels {self.kernels}; {self.target}, {self.threads} threads"
 
     @classmethod
-    def here(cls, target: str, threads: int) -> Context:
-        """The context of a module compiled for a target on a team of this size."""
-        isa = _native.host_isa() if target == "cpu" else target.partition(":")[2]
-        return cls(machine_fingerprint(), kernels_fingerprint(), isa, threads)
+    def here(cls, target: str, threads: int, *, measures: bool = True) -> Context:
+        """The context of a module compiled for a target on a team of this size.
+
+        A target with a device names it. Where it is absent that is a ResourceError, unless nothing is measured.
+        """
+        runs = target.partition(":")[2] or _native.host_isa()
+        if target in {t["name"] for t in _native.device_targets()}:
+            runs += f" + {_device(target, measures=measures)}"
+        return cls(machine_fingerprint(), kernels_fingerprint(), runs, threads)
+
+
+def _device(target: str, *, measures: bool) -> str:
+    try:
+        return _native.device_fingerprint(target)
+    except (ResourceError, UnsupportedError):
+        if measures:
+            raise
+        return f"{target}, absent"
 
 
 @functools.cache

@@ -35,6 +35,8 @@ _RACE_BYTES = 512 << 20
 # Fetching constants from memory at this rate, in bytes per microsecond, must make this share of a step's time to count.
 _MEMORY_RATE = 2e4
 _COUNTS = 0.03
+# The selections that a tuned one is timed against.
+_NAMES = {"default": "the default", "cpu": "all on the CPU", "device": "all on the device"}
 
 
 class Bench(SearchBench, Protocol):
@@ -72,9 +74,11 @@ class Tuning:
         Whether the budget ended the measuring.
     verdict : Verdict or None
         What the default and the tuned selection took, timed against each other; None where they were not.
-    chosen : {"same", "tuned", "default", "unchecked"}
-        Which selection the module runs; ``same``: they do not differ; ``unchecked``: that of the stored times, not
-        timed against the default's.
+    chosen : {"same", "tuned", "default", "cpu", "device", "unchecked"}
+        Which selection the module runs; ``same``: they do not differ; ``cpu``, ``device``: everything there, of a
+        target with a device; ``unchecked``: that of the stored times, not timed against the default's.
+    others_us : mapping of str to float
+        What everything on the CPU and everything on the device took in the same race, where there is a device.
     reason : str
         Why they were not timed against each other, where they should have been.
     note : str
@@ -95,6 +99,7 @@ class Tuning:
     reason: str = ""
     note: str = ""
     hints: Mapping[tuple[str, str], Hint] = field(default_factory=dict, repr=False)
+    others_us: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self._text() + (f"; {self.note}" if self.note else "")
@@ -108,8 +113,9 @@ class Tuning:
             what = "the default selection is kept" if self.chosen == "default" else "not timed against the default"
             return f"{text}; {what}" + (f": {self.reason}" if self.reason else "")
         v = self.verdict
-        kept = "" if self.chosen == "tuned" else ", so the default is kept"
-        return f"{text}; tuned {v.tuned_us / 1e3:.3f} ms, default {v.default_us / 1e3:.3f} ms{kept}"
+        kept = "" if self.chosen == "tuned" else f", so {_NAMES[self.chosen]} is kept"
+        others = "".join(f", {_NAMES[name]} {us / 1e3:.3f} ms" for name, us in self.others_us.items())
+        return f"{text}; tuned {v.tuned_us / 1e3:.3f} ms, default {v.default_us / 1e3:.3f} ms{others}{kept}"
 
 
 @dataclass(frozen=True)
@@ -252,7 +258,8 @@ class _Run:
         progress: LateProgress,
     ) -> None:
         """Measure the problem's own candidates, those that weigh most first."""
-        for group in sorted(groups, key=lambda g: -g.importance):
+        groups = sorted(groups, key=lambda g: -g.importance)
+        for group in [part for phase in _phases(groups, trials) for part in phase]:
             for batch in _batches(group.indices, trials):
                 left = self.trials_left()
                 if not self.go_on() or left < 1:
@@ -348,7 +355,13 @@ def list_groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[Gro
     groups = []
     for workload, indices in by_workload.items():
         best = min(trials[i]["estimate_us"] for i in indices)
-        kept = tuple(i for i in indices if trials[i]["estimate_us"] <= _HOPELESS * best + _HOPELESS_US)
+        # Estimates of two machines do not compare.
+        least: dict[str, float] = {}
+        for i in indices:
+            least[_device(trials[i])] = min(least.get(_device(trials[i]), math.inf), trials[i]["estimate_us"])
+        kept = tuple(
+            i for i in indices if trials[i]["estimate_us"] <= _HOPELESS * least[_device(trials[i])] + _HOPELESS_US
+        )
         packed = max(trials[i]["packed_bytes"] for i in kept)
         # Where fetching constants takes no time, it does not matter from where.
         counts = packed / _MEMORY_RATE > _COUNTS * best
@@ -430,6 +443,28 @@ def _take_stored(
                 count += times[i] is not None
         groups[k] = replace(group, indices=tuple(i for i in group.indices if trials[i]["candidate"] not in rows))
     return count
+
+
+def _phases(groups: Sequence[Group], trials: Sequence[Mapping[str, Any]]) -> list[list[Group]]:
+    """What is measured one after the other.
+
+    Where there is a device, first what promises most of each workload on each: a short budget then still says where
+    nodes belong.
+    """
+    if not any(_device(trials[i]) != "cpu" for g in groups for i in g.indices):
+        return [list(groups)]
+    first, rest = [], []
+    for group in groups:
+        heads: dict[str, int] = {}
+        for i in sorted(group.indices, key=lambda i: trials[i]["estimate_us"]):
+            heads.setdefault(_device(trials[i]), i)
+        first.append(replace(group, indices=tuple(heads.values())))
+        rest.append(replace(group, indices=tuple(i for i in group.indices if i not in heads.values())))
+    return [first, [group for group in rest if group.indices]]
+
+
+def _device(trial: Mapping[str, Any]) -> str:
+    return str(trial.get("device", "cpu"))
 
 
 def _batches(indices: Sequence[int], trials: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neo.tune.anneal import Point, anneal, pick_batch
+from neo.tune.cost_model import CostModel
 from neo.tune.database import Row
-from neo.tune.features import SpaceBench, point_features
+from neo.tune.features import DEVICE_FEATURES, SpaceBench, device_point_features, point_features
 from neo.tune.timing import Timing
 
 __all__ = ["Search", "SearchBench"]
@@ -30,8 +31,10 @@ _PRIOR = 0.1
 _DECAY = 0.5
 # A batch that is expected to make the module faster by less is not worth its time.
 _WORTHWHILE = 0.0015
-# A routine whose best is slower than the selected one's by more is not searched.
+# A routine whose best is slower than the selected one's by more is not searched; one on another device, for whose
+# schedules estimates are further off, is given more.
 _COMPETES = 1.25
+_COMPETES_ELSEWHERE = 2.0
 
 
 class SearchBench(SpaceBench, Protocol):
@@ -90,10 +93,11 @@ Store = Callable[[str, str, Sequence[Row]], None]
 
 @dataclass
 class _Subject:
-    """A workload under search."""
+    """A workload under search, on the CPU or on a device: what is learned of the one says nothing of the other."""
 
     workload: str
     residence: str
+    on_device: bool = False
     known: dict[Point, float | None] = field(default_factory=dict)
     trial: dict[Point, int] = field(default_factory=dict)
     predicted: dict[Point, float] = field(default_factory=dict)
@@ -120,7 +124,7 @@ class Search:
     residences : mapping of str to str
         Of every workload that is measured: where its constants lie.
     model : Ranker
-        Predicts and learns.
+        Predicts and learns for the CPU; the one for a device knows its estimates only.
     random : Generator
         Everything that is drawn.
     """
@@ -129,36 +133,37 @@ class Search:
         self, bench: SearchBench, residences: Mapping[str, str], model: Ranker, random: np.random.Generator
     ) -> None:
         self._bench = bench
-        self._model = model
+        self._models = {False: model, True: CostModel(names=DEVICE_FEATURES)}
         self._random = random
         self._routines: dict[int, str] = {}
-        self._subjects: dict[str, _Subject] = {}
+        self._subjects: dict[tuple[str, bool], _Subject] = {}
         self._trials: dict[int, list[int]] = {}
-        self._by_workload: dict[str, list[int]] = {}
+        self._spaces: dict[tuple[str, bool], list[int]] = {}
         for i, space in enumerate(bench.spaces):
             workload = space["workload"]
             if workload not in residences:
                 continue
+            key = (workload, space.get("device", "cpu") != "cpu")
             self._routines[i] = space["routine"]
             self._trials[i] = list(space["trials"])
-            self._by_workload.setdefault(workload, []).append(i)
-            self._subjects.setdefault(workload, _Subject(workload, residences[workload]))
+            self._spaces.setdefault(key, []).append(i)
+            self._subjects.setdefault(key, _Subject(workload, residences[workload], key[1]))
         self.measured = 0
 
     @property
     def note(self) -> str:
         """What the cost model could not do."""
-        return self._model.note if self.measured else ""
+        return self._models[False].note if self.measured else ""
 
     def take_stored(self, rows: Mapping[tuple[str, str], Mapping[str, Row]], times: list[float | None]) -> int:
         """Make trials of the stored points that no trial is; how many have a time. Their times are appended."""
         count = 0
-        for workload, subject in self._subjects.items():
-            trials = {self._bench.trial(t)["candidate"] for i in self._by_workload[workload] for t in self._trials[i]}
-            for text, row in rows.get((workload, subject.residence), {}).items():
+        for key, subject in self._subjects.items():
+            trials = {self._bench.trial(t)["candidate"] for i in self._spaces[key] for t in self._trials[i]}
+            for text, row in rows.get((subject.workload, subject.residence), {}).items():
                 if text in trials:
                     continue
-                for space in self._by_workload[workload]:
+                for space in self._spaces[key]:
                     if self._routines[space] != row.routine:
                         continue
                     point = self._bench.find(space, text)
@@ -208,14 +213,18 @@ class Search:
         while worked:
             worked = False
             uses = Counter(i for i in selected() if i < len(times) and times[i] is not None)
-            chosen = {i: n for i, n in uses.items() if self._bench.trial(i)["workload"] in self._subjects}
             total = sum((times[i] or 0.0) * n for i, n in uses.items())
             subjects = []
-            for index, n in chosen.items():
-                subject = self._subjects[self._bench.trial(index)["workload"]]
-                self._begin(subject, times, index)
-                if subject.spaces:
-                    subjects.append((subject, n))
+            for index, n in uses.items():
+                entry = self._bench.trial(index)
+                for on_device in (False, True):
+                    subject = self._subjects.get((entry["workload"], on_device))
+                    if subject is None:
+                        continue
+                    is_here = on_device == (entry.get("device", "cpu") != "cpu")
+                    self._begin(subject, times, index, _COMPETES if is_here else _COMPETES_ELSEWHERE)
+                    if subject.spaces:
+                        subjects.append((subject, n))
             while total > 0:
                 left = [(self._worth(s, n) / total, k) for k, (s, n) in enumerate(subjects) if not s.is_spent]
                 if not left or max(left)[0] < _WORTHWHILE:
@@ -230,15 +239,15 @@ class Search:
         best = subject.best(subject.spaces)
         return 0.0 if best is None else subject.gain * best[1] * uses
 
-    def _begin(self, subject: _Subject, times: Sequence[float | None], selected: int) -> None:
+    def _begin(self, subject: _Subject, times: Sequence[float | None], selected: int, competes: float) -> None:
         """Take what is known of the workload's candidates, and decide which routines compete with the selected one."""
         limit = times[selected]
         assert limit is not None
         spaces = []
-        for space in self._by_workload[subject.workload]:
+        for space in self._spaces[subject.workload, subject.on_device]:
             known = [t for t in self._trials[space] if times[t] is not None]
             own = [times[t] for t in known] + [us for p, us in subject.known.items() if p[0] == space]
-            if min((us for us in own if us is not None), default=math.inf) > limit * _COMPETES:
+            if min((us for us in own if us is not None), default=math.inf) > limit * competes:
                 continue
             if self._bench.space_size(space) < 2:
                 continue
@@ -295,19 +304,20 @@ class Search:
         if not timed:
             return
         rows = self._features(subject, timed)
-        changed = self._model.add(
+        changed = self._models[subject.on_device].add(
             f"{subject.workload} {subject.residence}", rows, np.array([subject.known[p] for p in timed], np.float64)
         )
         if changed:
             for other in self._subjects.values():
-                other.predicted.clear()
+                if other.on_device == subject.on_device:
+                    other.predicted.clear()
 
     def _features(self, subject: _Subject, points: Sequence[Point]) -> NDArray[np.float32]:
         width = None
         rows: NDArray[np.float32] | None = None
         for space in sorted({s for s, _ in points}):
             at = [k for k, p in enumerate(points) if p[0] == space]
-            part = point_features(
+            part = (device_point_features if subject.on_device else point_features)(
                 self._bench, space, self._routines[space], subject.residence, [points[k][1] for k in at]
             )
             if rows is None:
@@ -318,7 +328,7 @@ class Search:
         return rows
 
     def _score(self, subject: _Subject) -> Callable[[Sequence[Point]], NDArray[np.floating]]:
-        return lambda points: self._model.predict(self._features(subject, points))
+        return lambda points: self._models[subject.on_device].predict(self._features(subject, points))
 
     def _mutate(self, points: Sequence[Point]) -> list[Point]:
         moved = list(points)

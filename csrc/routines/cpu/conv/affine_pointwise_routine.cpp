@@ -277,7 +277,6 @@ class AffinePointwiseRoutine final : public Routine {
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
     std::string why;
     const auto problem = read_affine(workload, &why);
     if (!problem) return why;

@@ -203,8 +203,7 @@ class ChainRoutine final : public Routine {
     return match_chains(root, form_, users, graph);
   }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     std::string why;
     if (!read_chain(workload, &why)) return why;
     return std::nullopt;

@@ -19,7 +19,6 @@ std::vector<Workload> ConvRoutine::matches(const Node& root, const Graph::Users&
 }
 
 std::optional<std::string> ConvRoutine::rejects(const Workload& workload, const Target& target) const {
-  if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
   std::string why;
   const auto problem = read_conv(workload, &why);
   if (!problem) return why;

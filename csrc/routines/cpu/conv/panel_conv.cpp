@@ -57,26 +57,50 @@ AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
 }
 
 struct Phase {
+  int64_t index[3] = {};
   AxisPhase axis[3];
   int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
   int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
 };
 
-Phase find_phase(const PanelConvShape& s, int64_t index) {
+Phase find_phase(const PanelConvPlan& plan, int64_t index) {
   Phase phase;
   for (int i = 2; i >= 0; --i) {
-    const int64_t count = s.transposed ? s.stride[i] : 1;
-    phase.axis[i] = find_axis_phase(s, i, index % count);
-    index /= count;
+    phase.index[i] = index % plan.axis_phases[i];
+    phase.axis[i] = find_axis_phase(plan.shape, i, phase.index[i]);
+    index /= plan.axis_phases[i];
   }
   return phase;
 }
 
+// The phase of the output that tap `tap` of an axis adds to.
+int64_t phase_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
+  const int64_t stride = s.stride[axis], rest = (tap * s.dilation[axis] - s.pad[axis]) % stride;
+  return rest < 0 ? rest + stride : rest;
+}
+
 // Floats of packed weights of one group before this phase.
-int64_t phase_weight_offset(const PanelConvShape& s, int64_t index) {
-  int64_t taps = 0;
-  for (int64_t i = 0; i < index; ++i) taps += find_phase(s, i).taps();
+int64_t phase_weight_offset(const PanelConvShape& s, const Phase& phase) {
+  if (!s.transposed) return 0;
+  int64_t taps = 0, outer = 1;
+  for (int axis = 0; axis < 3; ++axis) {
+    int64_t before = 0;
+    for (int64_t t = 0; t < s.kernel[axis]; ++t) before += phase_of_tap(s, axis, t) < phase.index[axis];
+    taps = taps * s.kernel[axis] + outer * before;
+    outer *= phase.axis[axis].taps;
+  }
   return taps * s.group_ic() * s.group_oc();
+}
+
+// The first phase of an axis after `phase` that has taps; -1: there is none.
+int64_t next_phase(const PanelConvShape& s, int axis, int64_t phase) {
+  if (!s.transposed) return phase < 0 ? 0 : -1;
+  int64_t next = -1;
+  for (int64_t t = 0; t < s.kernel[axis]; ++t) {
+    const int64_t p = phase_of_tap(s, axis, t);
+    if (p > phase && (next < 0 || p < next)) next = p;
+  }
+  return next;
 }
 
 // Consecutive pixels of one output row within a panel.
@@ -178,11 +202,15 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& 
   plan.is_pointwise = !s.transposed && s.taps() == 1 && std::equal(s.in, s.in + 3, s.out) &&
                       std::all_of(s.stride, s.stride + 3, [](int64_t stride) { return stride == 1; }) &&
                       std::all_of(s.pad, s.pad + 3, [](int64_t pad) { return pad == 0; });
-  plan.phases = s.transposed ? s.stride[0] * s.stride[1] * s.stride[2] : 1;
+  // A stride beyond the output leaves phases that no pixel has.
+  for (int axis = 0; axis < 3; ++axis) {
+    plan.axis_phases[axis] = s.transposed ? std::clamp<int64_t>(s.out[axis], 1, s.stride[axis]) : 1;
+  }
+  plan.phases = plan.axis_phases[0] * plan.axis_phases[1] * plan.axis_phases[2];
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kChunk);
   plan.workspace_size = plan.k_chunk * width + (s.transposed ? s.group_oc() * width : 0);
-  const int64_t panels = ceil_div(ceil_div(find_phase(s, 0).pixels(), plan.lanes), plan.vectors);
+  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups * plan.phases;
   if (panels == 0 || parts == 0) return plan;
   const int64_t products = s.transposed ? s.in_size() : s.out_size();
@@ -201,23 +229,29 @@ int64_t panel_conv_weight_size(const PanelConvPlan& plan) {
 void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed) {
   const PanelConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t p = 0; p < plan.phases; ++p) {
-      const Phase phase = find_phase(s, p);
-      for (int64_t oc = 0; oc < group_oc; ++oc) {
-        for (int64_t ic = 0; ic < group_ic; ++ic) {
-          const int64_t filter =
-              s.transposed ? (g * group_ic + ic) * group_oc + oc : (g * group_oc + oc) * group_ic + ic;
-          for (int64_t d = 0; d < phase.axis[0].taps; ++d) {
-            for (int64_t h = 0; h < phase.axis[1].taps; ++h) {
-              for (int64_t w = 0; w < phase.axis[2].taps; ++w) {
-                const int64_t kd = phase.axis[0].first_tap + d * phase.axis[0].tap_step;
-                const int64_t kh = phase.axis[1].first_tap + h * phase.axis[1].tap_step;
-                const int64_t kw = phase.axis[2].first_tap + w * phase.axis[2].tap_step;
-                *packed++ = weight[((filter * s.kernel[0] + kd) * s.kernel[1] + kh) * s.kernel[2] + kw];
-              }
+  const auto pack_phase = [&](int64_t group, const AxisPhase& depth, const AxisPhase& height, const AxisPhase& width) {
+    for (int64_t oc = 0; oc < group_oc; ++oc) {
+      for (int64_t ic = 0; ic < group_ic; ++ic) {
+        const int64_t filter =
+            s.transposed ? (group * group_ic + ic) * group_oc + oc : (group * group_oc + oc) * group_ic + ic;
+        for (int64_t d = 0; d < depth.taps; ++d) {
+          for (int64_t h = 0; h < height.taps; ++h) {
+            for (int64_t w = 0; w < width.taps; ++w) {
+              const int64_t kd = depth.first_tap + d * depth.tap_step;
+              const int64_t kh = height.first_tap + h * height.tap_step;
+              const int64_t kw = width.first_tap + w * width.tap_step;
+              *packed++ = weight[((filter * s.kernel[0] + kd) * s.kernel[1] + kh) * s.kernel[2] + kw];
             }
           }
+        }
+      }
+    }
+  };
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t d = -1; (d = next_phase(s, 0, d)) >= 0;) {
+      for (int64_t h = -1; (h = next_phase(s, 1, h)) >= 0;) {
+        for (int64_t w = -1; (w = next_phase(s, 2, w)) >= 0;) {
+          pack_phase(g, find_axis_phase(s, 0, d), find_axis_phase(s, 1, h), find_axis_phase(s, 2, w));
         }
       }
     }
@@ -235,7 +269,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     const int64_t phase_index = task / plan.phase_chunks % plan.phases;
     const int64_t group = task / (plan.phase_chunks * plan.phases) % s.groups;
     const int64_t image = task / (plan.phase_chunks * plan.phases * s.groups);
-    const Phase phase = find_phase(s, phase_index);
+    const Phase phase = find_phase(plan, phase_index);
     const GemmPlan gemm = make_gemm(plan, phase);
     const int64_t first_oc = group * s.group_oc();
     const float* src = args.src + image * args.src_batch + group * s.group_ic() * args.src_channel;
@@ -244,7 +278,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     if (residual) residual += image * args.residual_batch + first_oc * args.residual_channel;
 
     GemmArgs gemm_args;
-    gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase_index);
+    gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase);
     gemm_args.a_row = gemm.shape.k;
     if (args.bias) gemm_args.row_bias = args.bias + first_oc;
     if (!s.transposed) {

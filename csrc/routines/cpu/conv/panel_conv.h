@@ -46,7 +46,8 @@ struct PanelConvPlan {
   int64_t vectors = 4;  // per register block
   int64_t rows = 0;     // of a register block; 0: as many as the registers hold
   int64_t k_chunk = 0;
-  int64_t phases = 0;
+  int64_t axis_phases[3] = {1, 1, 1};
+  int64_t phases = 0;          // their product
   bool is_pointwise = false;   // one tap that reads the pixel it writes
   int64_t panel_chunk = 0;     // panels per task
   int64_t phase_chunks = 0;    // tasks per phase, after the largest one

@@ -308,8 +308,7 @@ class EltwiseRoutine final : public Routine {
     return found;
   }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     for (const Node* node : workload.nodes) {
       if (!is_eltwise(*node)) return str(node->op, " with these dtypes or operands is not a program step");
     }
@@ -373,8 +372,7 @@ class IntegerRoutine final : public Routine {
   std::string_view name() const override { return "cpu:int64/eltwise"; }
   std::vector<std::string_view> roots() const override { return integer_eltwise_ops(); }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     if (!is_integer_eltwise(*workload.nodes.front())) return "an operand is not an integer that it takes";
     if (workload.outputs.front()->shape().rank() > kEltwiseMaxAxes) return "too many axes";
     std::string why;

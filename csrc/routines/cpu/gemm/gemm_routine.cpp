@@ -257,8 +257,7 @@ class GemmRoutine final : public Routine {
     return match_epilogues(root, kOps, users, graph);
   }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     std::string why;
     if (!read_gemm(workload, &why)) return why;
     return std::nullopt;

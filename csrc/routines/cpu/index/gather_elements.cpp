@@ -68,8 +68,7 @@ class GatherElementsRoutine final : public Routine {
   std::string_view name() const override { return "cpu/gather_elements"; }
   std::vector<std::string_view> roots() const override { return {"GatherElements"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     for (const Value* v : workload.inputs) {
       if (!v->type.is_tensor() || !v->shape().has_rank()) return "the rank of an input is not known";

@@ -193,8 +193,7 @@ class ScatterNdRoutine final : public Routine {
   std::string_view name() const override { return "cpu/scatter_nd"; }
   std::vector<std::string_view> roots() const override { return {"ScatterND"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     for (const Value* v : workload.inputs) {
       if (!v->type.is_tensor()) return "an input is no tensor";

@@ -74,7 +74,6 @@ class LrnRoutine final : public Routine {
   std::vector<std::string_view> roots() const override { return {"LRN"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
     const Value* input = workload.root().inputs.front();
     if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {
       return "the input is not a float32 tensor of known rank";

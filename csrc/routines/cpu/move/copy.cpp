@@ -249,37 +249,39 @@ class CopyRoutine final : public Routine {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
-    const Workload& workload = *candidate.workload;
-    const Node& node = workload.root();
-    if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));
-    if (node.op == "Slice") return std::make_unique<SliceStep>(target, *slice_ranges(node));
-    if (node.op == "Expand") return std::make_unique<ExpandStep>(target);
-    if (node.op == "Tile") return std::make_unique<TileStep>(target);
-    if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") return std::make_unique<BlockStep>(target, node);
-    if (node.op == "ConstantOfShape") return std::make_unique<FillStep>(target, element_of(node.tensor_attr("value")));
-    return make_parts(workload, target);
-  }
-
- private:
-  static std::unique_ptr<Step> make_parts(const Workload& workload, const Target& target) {
-    const Node& node = workload.root();
-    const int axis = normalized_axis(node, node.inputs.front()->shape().rank());
-    if (node.op == "Split") {
-      std::vector<int64_t> starts;
-      const auto ranges = *slice_ranges(node);
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i]) starts.push_back(ranges[i].start);
-      }
-      return std::make_unique<SplitStep>(target, axis, std::move(starts));
-    }
-    std::vector<int> arguments;
-    for (const Value* v : node.inputs) arguments.push_back(workload.input_index(v));
-    return std::make_unique<ConcatStep>(target, axis, std::move(arguments));
+    return make_copy_step(*candidate.workload, target);
   }
 };
+
+std::unique_ptr<CopyStep> make_parts(const Workload& workload, const Target& target) {
+  const Node& node = workload.root();
+  const int axis = normalized_axis(node, node.inputs.front()->shape().rank());
+  if (node.op == "Split") {
+    std::vector<int64_t> starts;
+    const auto ranges = *slice_ranges(node);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i]) starts.push_back(ranges[i].start);
+    }
+    return std::make_unique<SplitStep>(target, axis, std::move(starts));
+  }
+  std::vector<int> arguments;
+  for (const Value* v : node.inputs) arguments.push_back(workload.input_index(v));
+  return std::make_unique<ConcatStep>(target, axis, std::move(arguments));
+}
 
 }  // namespace
 
 NEO_DEFINE_ROUTINE(copy, CopyRoutine)
+
+std::unique_ptr<CopyStep> make_copy_step(const Workload& workload, const Target& target) {
+  const Node& node = workload.root();
+  if (node.op == "Transpose") return std::make_unique<TransposeStep>(target, transpose_axes(node));
+  if (node.op == "Slice") return std::make_unique<SliceStep>(target, *slice_ranges(node));
+  if (node.op == "Expand") return std::make_unique<ExpandStep>(target);
+  if (node.op == "Tile") return std::make_unique<TileStep>(target);
+  if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") return std::make_unique<BlockStep>(target, node);
+  if (node.op == "ConstantOfShape") return std::make_unique<FillStep>(target, element_of(node.tensor_attr("value")));
+  return make_parts(workload, target);
+}
 
 }  // namespace neo

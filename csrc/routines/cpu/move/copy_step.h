@@ -1,10 +1,11 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "exec/step.h"
 #include "routines/cpu/move/transpose.h"
-#include "routines/target.h"
+#include "routines/routine.h"
 
 namespace neo {
 
@@ -25,6 +26,10 @@ struct CopyPart {
   void add_axis(int64_t count, int64_t from_stride, int64_t to_stride);
 };
 
+// Joins neighbouring axes where both sides allow; where neither side is contiguous along the last axis of the other,
+// brings the axis that is contiguous in the source beside the one that is so in the destination.
+void order_axes(CopyPart& part);
+
 struct CopyPlan {
   int64_t width = 4;  // bytes of an element
   // An output that is filled with one element before the parts are copied; -1: none.
@@ -42,6 +47,8 @@ class CopyStep : public KernelStep {
   explicit CopyStep(const Target& target);
   Prepared prepare(std::span<const Arg> args) const final;
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const final;
+  // What it copies, axes joined where that is possible.
+  CopyPlan planned(std::span<const Arg> args) const;
 
  protected:
   virtual void plan(std::span<const Arg> args, CopyPlan& plan) const = 0;
@@ -49,5 +56,8 @@ class CopyStep : public KernelStep {
  private:
   void (*transpose_)(const TransposePlane&);
 };
+
+// The step of a workload that the routine "cpu/copy" takes.
+std::unique_ptr<CopyStep> make_copy_step(const Workload& workload, const Target& target);
 
 }  // namespace neo

@@ -201,12 +201,11 @@ class PadRoutine final : public Routine {
   std::string_view name() const override { return "cpu/pad"; }
   std::vector<std::string_view> roots() const override { return {"Pad"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     for (const Value* v : {node.inputs.front(), workload.outputs.front()}) {
       if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() > kMaxPadAxes ||
-          v->dtype() == DType::String) {
+          v->dtype() == DType::String || v->dtype() == DType::Undefined) {
         return "the input is not a tensor of known rank and fixed element size";
       }
     }
@@ -214,7 +213,10 @@ class PadRoutine final : public Routine {
     if (!pad_mode(node)) return "the mode is not known";
     if (!pads_begin(node)) return "the pads are not known";
     const Value* element = node.input(2);
-    if (element && (!element->constant || element->constant->size() != 1)) return "the padding is not a constant";
+    if (element && (!element->constant || element->constant->size() != 1 ||
+                    element->constant->dtype() != workload.outputs.front()->dtype())) {
+      return "the padding is not a constant of the input's dtype";
+    }
     return std::nullopt;
   }
 

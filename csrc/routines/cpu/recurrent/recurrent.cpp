@@ -490,8 +490,7 @@ class RecurrentRoutine final : public Routine {
   std::string_view name() const override { return "cpu:float32/recurrent"; }
   std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     std::string why;
     if (!read_recurrent(workload.root(), &why)) return why;
     return std::nullopt;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/cpu/reduce/reduced_axes.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/step_cost.h"
@@ -17,12 +18,6 @@ namespace {
 
 constexpr int64_t kSerialElements = 8192;
 constexpr int64_t kElementsPerTask = 4096;
-
-// A run of neighbouring axes [first, last] that an operator works along.
-struct AxisRun {
-  int first = 0;
-  int last = 0;
-};
 
 ReduceShape shape_along(const Dims& dims, AxisRun run) {
   ReduceShape s;
@@ -73,35 +68,6 @@ std::optional<ReduceKind> kind_of(std::string_view op) {
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
 }
 
-int normal(int64_t axis, int rank) {
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-
-// The axes a reduction works along, where they are known and neighbours.
-std::optional<AxisRun> run_of(const Node& node) {
-  const int rank = node.inputs.front()->shape().rank();
-  if (rank == 0) return std::nullopt;
-  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool")
-    return rank > 2 ? std::optional(AxisRun{2, rank - 1}) : std::nullopt;
-  if (node.op == "ArgMax" || node.op == "ArgMin") {
-    const int axis = normal(node.int_attr("axis", 0), rank);
-    return AxisRun{axis, axis};
-  }
-  std::vector<int> axes;
-  if (const Value* given = node.input(1)) {
-    if (!given->constant) return std::nullopt;
-    for (int64_t a : load_ints(*given->constant)) axes.push_back(normal(a, rank));
-  }
-  if (axes.empty()) {
-    if (node.int_attr("noop_with_empty_axes", 0) != 0) return std::nullopt;
-    return AxisRun{0, rank - 1};
-  }
-  std::sort(axes.begin(), axes.end());
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  if (axes.back() - axes.front() + 1 != static_cast<int>(axes.size())) return std::nullopt;
-  return AxisRun{axes.front(), axes.back()};
-}
-
 Candidate plain_candidate(const Workload& workload, const Target& target, const OpRegistry& ops, double efficiency) {
   Candidate c;
   for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
@@ -147,7 +113,7 @@ class ReduceRoutine final : public Routine {
     const Node& node = workload.root();
     if (!is_float_tensor(node.inputs.front())) return "the input is not a float32 tensor of known rank";
     if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
-    if (!run_of(node)) return "the axes are not known neighbours";
+    if (!reduced_run(node)) return "the axes are not known neighbours";
     return std::nullopt;
   }
 
@@ -164,7 +130,7 @@ class ReduceRoutine final : public Routine {
     constexpr double kRowCycles = 10, kVectorCycles = 2, kColumnCycles = 3, kScalarCycles = 3;
     const Node& node = workload.root();
     const Shape& x = node.inputs.front()->shape();
-    const AxisRun run = *run_of(node);
+    const AxisRun run = *reduced_run(node);
     double outer = 1, along = 1, inner = 1;
     for (int i = 0; i < x.rank(); ++i) {
       (i < run.first ? outer : i <= run.last ? along : inner) *= static_cast<double>(x[i].hint());
@@ -188,7 +154,8 @@ class ReduceRoutine final : public Routine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
-    return std::make_unique<ReduceStep>(*kind_of(node.op), *run_of(node), node.int_attr("select_last_index", 0) != 0,
+    return std::make_unique<ReduceStep>(*kind_of(node.op), *reduced_run(node),
+                                        node.int_attr("select_last_index", 0) != 0,
                                         NEO_PICK_TIER(target.isa, reduce_tasks));
   }
 };
@@ -199,7 +166,7 @@ class SoftmaxStep final : public KernelStep {
       : axis_(axis), logarithm_(logarithm), kernel_(kernel) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const int axis = normal(axis_, static_cast<int>(args[0].dims.size()));
+    const int axis = axis_from_front(axis_, static_cast<int>(args[0].dims.size()));
     return Prepared::of(shape_along(args[0].dims, {axis, axis}));
   }
 
@@ -274,7 +241,7 @@ class NormStep final : public KernelStep {
     const int rank = static_cast<int>(dims.size());
     NormPlan plan;
     if (!form_.per_channel) {
-      plan.shape = shape_along(dims, {normal(form_.first_axis, rank), rank - 1});
+      plan.shape = shape_along(dims, {axis_from_front(form_.first_axis, rank), rank - 1});
       return Prepared::of(plan);
     }
     plan.channels = dims[1];
@@ -329,7 +296,7 @@ class NormRoutine final : public Routine {
     const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
     if (per_channel)
       return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
-    const int first = normal(node.int_attr("axis", -1), shape.rank());
+    const int first = axis_from_front(node.int_attr("axis", -1), shape.rank());
     Dim row = 1;
     for (int i = first; i < shape.rank(); ++i) row = row * shape[i];
     for (size_t i = 1; i < node.inputs.size(); ++i) {

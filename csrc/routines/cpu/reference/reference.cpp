@@ -10,8 +10,13 @@ constexpr double kSlowness = 0.004;
 
 class ReferenceStep final : public HostStep {
  public:
-  ReferenceStep(std::shared_ptr<const Graph> holder, const Node* node, const Op& op, std::vector<int> argument_of_input)
-      : holder_(std::move(holder)), node_(node), op_(op), argument_of_input_(std::move(argument_of_input)) {}
+  ReferenceStep(std::shared_ptr<const Graph> holder, const Node* node, const OpRegistry& ops,
+                std::vector<int> argument_of_input)
+      : holder_(std::move(holder)),
+        node_(node),
+        ops_(ops),
+        op_(ops.get(node->op)),
+        argument_of_input_(std::move(argument_of_input)) {}
 
   void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
     std::vector<HostValue> all(argument_of_input_.size());
@@ -24,6 +29,7 @@ class ReferenceStep final : public HostStep {
     for (size_t i = 0; i < places.size(); ++i) {
       if (node_->outputs[i]) places[i] = std::move(outputs[next++]);
     }
+    check_ranks(*node_, ops_, all);
     ReferenceContext context(*node_, all, places);
     op_.reference(context);
     next = 0;
@@ -35,6 +41,7 @@ class ReferenceStep final : public HostStep {
  private:
   std::shared_ptr<const Graph> holder_;
   const Node* node_;
+  const OpRegistry& ops_;
   const Op& op_;
   std::vector<int> argument_of_input_;
 };
@@ -91,7 +98,7 @@ class ReferenceRoutine final : public Routine {
     auto [graph, node] = isolate(workload.root());
     std::vector<int> arguments;
     for (const Value* v : workload.root().inputs) arguments.push_back(v ? workload.input_index(v) : -1);
-    return std::make_unique<ReferenceStep>(std::move(graph), node, ops.get(node->op), std::move(arguments));
+    return std::make_unique<ReferenceStep>(std::move(graph), node, ops, std::move(arguments));
   }
 };
 

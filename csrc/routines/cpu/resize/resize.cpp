@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "ops/resize.h"
+#include "routines/cpu/resize/taps.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -32,44 +33,6 @@ bool is_given(const Value* v) {
   return v && !(v->constant && v->constant->size() == 0);
 }
 
-// The factor of an axis, where the node gives factors rather than sizes.
-std::optional<double> factor_of(const Node& node, int axis) {
-  if (is_given(node.input(3))) return std::nullopt;
-  const auto axes = axes_of(node, node.inputs.front()->shape().rank());
-  const auto it = std::find(axes.begin(), axes.end(), axis);
-  if (it == axes.end()) return std::nullopt;
-  return load_doubles(*node.input(2)->constant)[static_cast<size_t>(it - axes.begin())];
-}
-
-// True where an axis is certain to stay as it is.
-bool keeps_axis(const Node& node, int axis) {
-  const auto factor = factor_of(node, axis);
-  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
-}
-
-// A table as it lies behind a call in the prepared bytes; offsets in bytes.
-struct TablePlace {
-  int64_t taps = 1;
-  int64_t position = 0;
-  int64_t weight = 0;
-};
-
-struct ResizeCall {
-  int64_t planes = 1;
-  int64_t input_rows = 1, input_columns = 1;
-  int64_t rows = 1, columns = 1;
-  int64_t row_bytes = 0;  // of a workspace
-  TablePlace row, column;
-  TaskSplit split;
-};
-
-// One axis of a resize as numbers: [tap][output].
-struct TapTable {
-  int64_t taps = 1;
-  std::vector<int32_t> position;
-  std::vector<float> weight;
-};
-
 TapTable identity_table(int64_t size) {
   TapTable table;
   for (int64_t i = 0; i < size; ++i) table.position.push_back(static_cast<int32_t>(i));
@@ -77,7 +40,17 @@ TapTable identity_table(int64_t size) {
   return table;
 }
 
-TapTable table_of(const Node& node, std::optional<double> factor, int64_t input, int64_t output) {
+}  // namespace
+
+std::optional<double> resize_factor(const Node& node, int axis) {
+  if (is_given(node.input(3))) return std::nullopt;
+  const auto axes = axes_of(node, node.inputs.front()->shape().rank());
+  const auto it = std::find(axes.begin(), axes.end(), axis);
+  if (it == axes.end()) return std::nullopt;
+  return load_doubles(*node.input(2)->constant)[static_cast<size_t>(it - axes.begin())];
+}
+
+TapTable tap_table(const Node& node, std::optional<double> factor, int64_t input, int64_t output) {
   NEO_CHECK(output == 0 || (input > 0 && input <= INT32_MAX), Shape, node.op,
             "an empty axis cannot grow. Got a size of ", input, ", expected 1 to ", INT32_MAX, " - at ", node.place());
   AxisResize a;
@@ -103,6 +76,30 @@ TapTable table_of(const Node& node, std::optional<double> factor, int64_t input,
   return table;
 }
 
+namespace {
+
+// True where an axis is certain to stay as it is.
+bool keeps_axis(const Node& node, int axis) {
+  const auto factor = resize_factor(node, axis);
+  return node.inputs.front()->shape()[axis] == node.outputs.front()->shape()[axis] && (!factor || *factor == 1);
+}
+
+// A table as it lies behind a call in the prepared bytes; offsets in bytes.
+struct TablePlace {
+  int64_t taps = 1;
+  int64_t position = 0;
+  int64_t weight = 0;
+};
+
+struct ResizeCall {
+  int64_t planes = 1;
+  int64_t input_rows = 1, input_columns = 1;
+  int64_t rows = 1, columns = 1;
+  int64_t row_bytes = 0;  // of a workspace
+  TablePlace row, column;
+  TaskSplit split;
+};
+
 TablePlace append(std::vector<std::byte>& bytes, const TapTable& table) {
   TablePlace place;
   place.taps = table.taps;
@@ -124,7 +121,7 @@ class ResizeStep final : public KernelStep {
     attributes_.name = node.name.empty() ? node.outputs.front()->name : node.name;
     attributes_.attrs = node.attrs;
     rank_ = node.inputs.front()->shape().rank();
-    for (int axis = first_axis(rank_, blocked); axis < rank_; ++axis) factors_.push_back(factor_of(node, axis));
+    for (int axis = first_axis(rank_, blocked); axis < rank_; ++axis) factors_.push_back(resize_factor(node, axis));
   }
 
   // The first of the axes that are resized: the last two, of which a blocked tensor of rank 3 has only one.
@@ -143,11 +140,11 @@ class ResizeStep final : public KernelStep {
     if (first + 1 < rank_) {
       call.input_rows = src.dims[static_cast<size_t>(first)];
       call.rows = dst.dims[static_cast<size_t>(first)];
-      row = table_of(attributes_, factors_.front(), call.input_rows, call.rows);
+      row = tap_table(attributes_, factors_.front(), call.input_rows, call.rows);
     }
     call.input_columns = src.dims.back();
     call.columns = dst.dims.back();
-    const TapTable column = table_of(attributes_, factors_.back(), call.input_columns, call.columns);
+    const TapTable column = tap_table(attributes_, factors_.back(), call.input_columns, call.columns);
     call.row_bytes = ceil_div(call.input_columns * lanes * 4, 64) * 64;
     const int64_t tasks = call.planes * call.rows;
     call.split =
@@ -198,8 +195,7 @@ class ResizeRoutine final : public Routine {
   std::string_view name() const override { return kBlocked ? "cpu:float32/resize_nchwc" : "cpu:float32/resize_nchw"; }
   std::vector<std::string_view> roots() const override { return {"Resize"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     const Value* input = node.inputs.front();
     if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {

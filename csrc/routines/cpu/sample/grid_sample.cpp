@@ -71,8 +71,7 @@ class GridSampleRoutine final : public Routine {
   std::string_view name() const override { return "cpu:float32/grid_sample"; }
   std::vector<std::string_view> roots() const override { return {"GridSample"}; }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.device != DeviceKind::Cpu) return "it runs on the CPU";
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     for (const Value* v : workload.inputs) {
       if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() != 4 || v->dtype() != DType::Float32) {
         return "an input is no float32 tensor of rank 4";

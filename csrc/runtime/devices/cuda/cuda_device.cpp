@@ -304,6 +304,7 @@ DeviceInfo info_of(int device) {
   };
   DeviceInfo info;
   info.kind = DeviceKind::Cuda;
+  info.language = "cuda";
   char name[256] = {};
   check(api().device_get_name(name, sizeof name - 1, device), "be described", "a CUDA device");
   info.name = name;

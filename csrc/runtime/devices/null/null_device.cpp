@@ -69,6 +69,8 @@ class RecordingDevice final : public NullDevice {
  public:
   RecordingDevice() {
     info_.kind = DeviceKind::Null;
+    info_.computes = false;
+    info_.language = "opencl";
     info_.name = "null";
     info_.vendor = "neo";
     info_.platform = "records, computes nothing";

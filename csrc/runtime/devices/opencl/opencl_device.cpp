@@ -341,6 +341,7 @@ int version_of(const std::string& text) {
 DeviceInfo info_of(opencl::Platform platform, opencl::DeviceId id) {
   DeviceInfo info;
   info.kind = DeviceKind::OpenCl;
+  info.language = "opencl";
   info.name = text_of(id, opencl::kDeviceName);
   info.vendor = text_of(id, opencl::kDeviceVendor);
   info.driver = text_of(id, opencl::kDriverVersion);

@@ -56,11 +56,11 @@ def _element_count(dims: Any, place: str) -> int:
         if d < 0:
             msg = f"[import] sizes must not be negative. Got {list(dims)} - at {place}"
             raise ModelError(msg)
-        count *= d
+        count *= max(d, 1)  # also where another size is 0: strides are products of the others
     if count >= MAX_ELEMENTS:
         msg = f"[import] a tensor must have fewer than 2^46 elements. Got sizes {list(dims)} - at {place}"
         raise ModelError(msg)
-    return count
+    return 0 if 0 in dims else count
 
 
 def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, place: str) -> np.ndarray[Any, Any]:

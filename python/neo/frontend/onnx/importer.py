@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from neo.limits import Limits
 __all__ = ["Context", "Importer", "Refusal"]
 
 _MAX_DEPTH = 64
+_MOST_VERSION = 2**31 - 1  # of an opset of a domain that nobody knows
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
 
@@ -95,7 +96,7 @@ class Importer:
         graph = _native.Graph()
         graph.name = proto.name
         scope = Scope(graph)
-        context = Context(self._opsets())
+        context = Context(_opsets_of(self._model.opset_import) or {"": 1})
         self._add_initializers(scope, proto, self._tensors)
         seen = set()
         for value in proto.input:
@@ -114,19 +115,6 @@ class Importer:
         self.convert_nodes(scope, proto.node, context)
         self._set_outputs(scope, proto)
         return graph
-
-    def _opsets(self) -> dict[str, int]:
-        opsets = {_domain(o.domain): o.version for o in self._model.opset_import} or {"": 1}
-        for domain, version in opsets.items():
-            newest = newest_opset(domain)
-            if version < 1 or (newest is not None and version > newest):
-                msg = (
-                    "[import] opset must be known. "
-                    f"Got {version} of {domain or 'ai.onnx'}, expected 1 to {newest or 'any'}"
-                    "\nHint: a newer onnx package may know more."
-                )
-                raise ModelError(msg)
-        return opsets
 
     def _add_input(self, graph: _native.Graph, value: onnx.ValueInfoProto) -> _native.Value:
         place = f"input {value.name!r}"
@@ -304,7 +292,7 @@ class Importer:
         domain = _domain(node.domain)
         function = self._functions.get((domain, node.op_type, node.overload))
         if function is not None:
-            inner = Context(_opsets_of(function), {}, place)
+            inner = Context(_opsets_of(function.opset_import), {}, place)
             for i, n in enumerate(function.node):
                 self._survey(n, inner, self._enter(n, inner, i), depth + 1)
             return
@@ -393,7 +381,7 @@ class Importer:
         attributes = self.attributes_of(node, context)
         function = self._functions.get((domain, op, node.overload))
         if function is not None:
-            return self._inline(scope, function, inputs, attributes, _opsets_of(function), place)
+            return self._inline(scope, function, inputs, attributes, _opsets_of(function.opset_import), place)
         opset = self._opset(domain, context, place)
         converter = self._converter(op, domain, opset)
         schema = find_schema(domain, op, opset)
@@ -409,7 +397,9 @@ class Importer:
             return converter(call) if converter is not None else call.finish(name, inputs, values)
         body = schema_function(node, domain, opset, inputs)
         if body is not None:
-            return self._inline(scope, body, inputs, attributes, {**context.opsets, **_opsets_of(body)}, place)
+            return self._inline(
+                scope, body, inputs, attributes, {**context.opsets, **_opsets_of(body.opset_import)}, place
+            )
         msg = "neo has no such operator"
         raise UnsupportedError(msg)
 
@@ -457,8 +447,19 @@ def _domain(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def _opsets_of(function: onnx.FunctionProto) -> dict[str, int]:
-    return {_domain(o.domain): o.version for o in function.opset_import}
+def _opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Version by domain, of a model or a function."""
+    opsets = {_domain(o.domain): o.version for o in imports}
+    for domain, version in opsets.items():
+        newest = newest_opset(domain)
+        if not 1 <= version <= (newest or _MOST_VERSION):
+            msg = (
+                "[import] opset must be known. "
+                f"Got {version} of {domain or 'ai.onnx'}, expected 1 to {newest or 'any'}"
+                "\nHint: a newer onnx package may know more."
+            )
+            raise ModelError(msg)
+    return opsets
 
 
 def _checked_shapes(shapes: Mapping[str, int | tuple[int, int]]) -> dict[str, int | tuple[int, int]]:

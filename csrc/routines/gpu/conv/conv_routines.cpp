@@ -1,0 +1,308 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/cpu/conv/conv_problem.h"
+#include "routines/gpu/conv/conv_estimate.h"
+#include "routines/gpu/routine.h"
+#include "routines/gpu/target_model.h"
+
+namespace neo::gpu {
+namespace {
+
+// What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
+class ConvRoutine : public ProgramRoutine {
+ public:
+  std::vector<std::string_view> roots() const final {
+    std::vector<std::string_view> roots = ops();
+    roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
+    return roots;
+  }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const final {
+    return match_epilogues(root, ops(), users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const final {
+    if (auto reason = cannot_hold(workload)) return reason;
+    std::string why;
+    const auto problem = read_conv(workload, &why);
+    if (!problem) return why;
+    if (const char* reason = rejects_problem(*problem, target)) return reason;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const auto best = best_schedule(problem, model_of(target));
+    NEO_ASSERT(best, name(), " has no schedule for ", workload.text());
+    return {candidate(workload, target, ops, *best)};
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const final {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    const auto hold = [&](const Value* v, int block) {
+      Schema schema = device_schema(*v, target);
+      if (block > 1) schema.layout = Layout::channel_blocked(problem.rank(), block);
+      c.inputs[static_cast<size_t>(workload.input_index(v))] = schema;
+    };
+    // What is not packed comes at run time.
+    for (const Value* v : {problem.weight, problem.bias}) {
+      if (v && !v->constant) hold(v, 1);
+    }
+    if (problem.epilogue.residual) hold(problem.epilogue.residual, out_block());
+    hold(problem.x, in_block());
+    Schema result = device_schema(*problem.y, target);
+    if (out_block() > 1) result.layout = Layout::channel_blocked(problem.rank(), out_block());
+    c.outputs.push_back(result);
+    c.schedule = schedule;
+    c.cost.time_us = estimate(profile(problem, schedule), model_of(target)).time_us;
+    c.cost.packed_bytes = packed_floats(problem, schedule) * 4;
+    return c;
+  }
+
+ protected:
+  virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
+  virtual int in_block() const { return 1; }
+  virtual int out_block() const { return 1; }
+  virtual const char* rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
+  virtual std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const = 0;
+  virtual Profile profile(const ConvProblem& problem, const Schedule& schedule) const = 0;
+  virtual int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const = 0;
+
+  static ResultForm result_of(const ConvProblem& problem) {
+    ResultForm r;
+    const Epilogue& e = problem.epilogue;
+    r.has_bias = problem.bias != nullptr;
+    r.has_residual = e.residual != nullptr;
+    r.lo = e.lo;
+    r.hi = e.hi;
+    r.has_clamp = r.lo > -std::numeric_limits<float>::infinity() || r.hi < std::numeric_limits<float>::infinity();
+    if (e.activation) r.activation = find_activation_step(*e.activation);
+    return r;
+  }
+
+  static Places places_of(const Candidate& candidate, const ConvProblem& problem) {
+    Places p;
+    p.x = argument_of(candidate, problem.x);
+    p.weight = argument_of(candidate, problem.weight);
+    p.bias = argument_of(candidate, problem.bias);
+    p.residual = argument_of(candidate, problem.epilogue.residual);
+    p.y = static_cast<int>(
+        std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
+    return p;
+  }
+
+  // Padding lanes of a blocked layout are zero, and stay so.
+  static const char* rejects_padding(const ConvProblem& problem, int block) {
+    if (problem.geometry.oc % block == 0) return nullptr;
+    const Epilogue& e = problem.epilogue;
+    return keeps_zero(e) && e.lo <= 0 && e.hi >= 0 ? nullptr : "the activation does not keep padding lanes zero";
+  }
+
+  static const float* floats(const Value* v) { return v->constant->as<float>(); }
+};
+
+template <int kIn, int kOut>
+class DirectRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override {
+    static const std::string name =
+        str("gpu:float32/conv_direct_", kIn == 1 ? std::string("nchw") : str("nchw", kIn, "c"),
+            kIn == kOut ? std::string() : str("_nchw", kOut, "c"));
+    return name;
+  }
+
+  Space space(const Workload& workload, const Target&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return direct_conv_space(conv_of(problem), problem.y_hint());
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
+                                         PackedStore& packed) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    DirectConv conv = conv_of(problem);
+    conv.places = places_of(candidate, problem);
+    const DirectConvSchedule schedule = DirectConvSchedule::of(candidate.schedule);
+    packed.floats(direct_weight_size(conv, schedule), {problem.weight},
+                  [&](float* to) { pack_direct_weight(conv, schedule, floats(problem.weight), to); });
+    if (problem.bias) {
+      packed.floats(direct_bias_size(conv, schedule), {problem.bias},
+                    [&](float* to) { pack_direct_bias(conv, schedule, floats(problem.bias), to); });
+    }
+    return std::make_unique<DirectConvProgram>(std::move(conv), schedule);
+  }
+
+ protected:
+  int in_block() const override { return kIn; }
+  int out_block() const override { return kOut; }
+
+  const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    if (!model_of(target).likes_block(kOut)) return "another block of channels suits the device";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    if (kOut > 1 && problem.geometry.is_depthwise()) return "one input channel per group";
+    // A block that is filled up for the most part is the plain layout's.
+    if (kIn > 1 && problem.geometry.ic / problem.geometry.groups < kIn) return "fewer channels than a block";
+    if (kIn < kOut && problem.geometry.ic / problem.geometry.groups >= kOut) return "enough channels for a block";
+    if (const char* why = rejects_padding(problem, kOut)) return why;
+    return reject_direct(conv_of(problem));
+  }
+
+  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
+    return best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+  }
+  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
+    return direct_profile(conv_of(problem), DirectConvSchedule::of(schedule), problem.x_hint(), problem.y_hint());
+  }
+  int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const override {
+    const DirectConv conv = conv_of(problem);
+    const DirectConvSchedule s = DirectConvSchedule::of(schedule);
+    return direct_weight_size(conv, s) + (problem.bias ? direct_bias_size(conv, s) : 0);
+  }
+
+ private:
+  static DirectConv conv_of(const ConvProblem& problem) {
+    DirectConv conv;
+    conv.geometry = problem.geometry;
+    conv.in_block = kIn;
+    conv.out_block = kOut;
+    conv.result = result_of(problem);
+    const Window& w = problem.geometry.window;
+    const auto ones = [](const std::vector<int64_t>& v) {
+      return std::all_of(v.begin(), v.end(), [](int64_t n) { return n == 1; });
+    };
+    const bool pads = std::any_of(w.pads.begin(), w.pads.end(), [](int64_t n) { return n != 0; });
+    conv.flat = problem.geometry.taps() == 1 && ones(w.strides) && !pads;
+    return conv;
+  }
+};
+
+template <int kBlock>
+class DepthwiseRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override {
+    static const std::string name =
+        str("gpu:float32/conv_depthwise_", kBlock == 1 ? std::string("nchw") : str("nchw", kBlock, "c"));
+    return name;
+  }
+
+  Space space(const Workload& workload, const Target&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return depthwise_space(conv_of(problem), problem.y_hint());
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
+                                         PackedStore& packed) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    DepthwiseConv conv = conv_of(problem);
+    conv.places = places_of(candidate, problem);
+    packed.floats(depthwise_weight_size(conv), {problem.weight},
+                  [&](float* to) { pack_depthwise_weight(conv, floats(problem.weight), to); });
+    if (problem.bias) {
+      const int64_t channels = problem.geometry.oc, padded = conv.blocks() * kBlock;
+      packed.floats(padded, {problem.bias}, [&](float* to) {
+        std::copy_n(floats(problem.bias), channels, to);
+        std::fill_n(to + channels, padded - channels, 0.0f);
+      });
+    }
+    return std::make_unique<DepthwiseProgram>(std::move(conv), DepthwiseSchedule::of(candidate.schedule));
+  }
+
+ protected:
+  int in_block() const override { return kBlock; }
+  int out_block() const override { return kBlock; }
+
+  const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    if (!model_of(target).likes_block(kBlock)) return "another block of channels suits the device";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    if (const char* why = rejects_padding(problem, kBlock)) return why;
+    return reject_depthwise(conv_of(problem));
+  }
+
+  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
+    return best_depthwise(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+  }
+  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
+    return depthwise_profile(conv_of(problem), DepthwiseSchedule::of(schedule), problem.x_hint(), problem.y_hint());
+  }
+  int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
+    const DepthwiseConv conv = conv_of(problem);
+    return depthwise_weight_size(conv) + (problem.bias ? conv.blocks() * kBlock : 0);
+  }
+
+ private:
+  static DepthwiseConv conv_of(const ConvProblem& problem) {
+    DepthwiseConv conv;
+    conv.geometry = problem.geometry;
+    conv.block = kBlock;
+    conv.result = result_of(problem);
+    return conv;
+  }
+};
+
+// Whatever else there is, transposed convolutions among it.
+class TiledRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "gpu:float32/conv_tiled"; }
+
+  Space space(const Workload& workload, const Target&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return tiled_conv_space({problem.geometry, result_of(problem), {}}, problem.y_hint());
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
+                                         PackedStore& packed) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    for (const Value* v : {problem.weight, problem.bias}) {
+      if (v && v->constant) packed.constant(*v);
+    }
+    return std::make_unique<TiledConvProgram>(
+        TiledConv{problem.geometry, result_of(problem), places_of(candidate, problem)},
+        TiledConvSchedule::of(candidate.schedule));
+  }
+
+ protected:
+  std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
+
+  const char* rejects_problem(const ConvProblem& problem, const Target&) const override {
+    for (const int64_t stride : problem.geometry.window.strides) {
+      if (stride > 4096) return "a stride beyond 4096";
+    }
+    return problem.geometry.taps() > 1 << 12 ? "more than 4096 taps" : nullptr;
+  }
+
+  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
+    return best_tiled({problem.geometry, result_of(problem), {}}, problem.x_hint(), problem.y_hint(), model);
+  }
+  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
+    return tiled_profile({problem.geometry, result_of(problem), {}}, TiledConvSchedule::of(schedule), problem.x_hint(),
+                         problem.y_hint());
+  }
+  int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
+    int64_t count = 0;
+    for (const Value* v : {problem.weight, problem.bias}) count += v && v->constant ? v->constant->size() : 0;
+    return count;
+  }
+};
+
+}  // namespace
+}  // namespace neo::gpu
+
+namespace neo {
+
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw, gpu::DirectRoutine<1, 1>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw4c, gpu::DirectRoutine<4, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw8c, gpu::DirectRoutine<8, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw16c, gpu::DirectRoutine<16, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first4c, gpu::DirectRoutine<1, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first8c, gpu::DirectRoutine<1, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first16c, gpu::DirectRoutine<1, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw, gpu::DepthwiseRoutine<1>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw4c, gpu::DepthwiseRoutine<4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw8c, gpu::DepthwiseRoutine<8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw16c, gpu::DepthwiseRoutine<16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine)
+
+}  // namespace neo

@@ -1,0 +1,236 @@
+#include "base/check.h"
+#include "routines/gpu/gemm/gemm.h"
+
+namespace neo::gpu {
+namespace {
+
+using kernel::Array;
+using kernel::Builder;
+using kernel::Expr;
+using kernel::kFloat;
+using kernel::kInt;
+
+constexpr int64_t kMostElements = kernel::kMostBufferElements;
+
+std::string kernel_name(const GemmForm& f, const GemmSchedule& s) {
+  return str("gemm_", f.result.tag(), f.geometry.transpose_a ? "_at" : "_an", "_l", s.lanes, "v", s.vectors, "r",
+             s.rows, "i", s.inner, "o", s.order, "_t", s.threads_row, "x", s.threads_column, "x", s.split);
+}
+
+class GemmKernel {
+ public:
+  GemmKernel(const GemmForm& form, const GemmSchedule& schedule)
+      : f_(form), s_(schedule), b_(kernel_name(form, schedule)) {}
+
+  kernel::Kernel run() {
+    declare();
+    const int blocks = s_.rows * s_.vectors;
+    const Array sums = b_.registers("sum", {DType::Float32, s_.lanes}, blocks);
+    b_.unroll("i", blocks, [&](Expr i) { sums[i] = 0.0f; });
+    // What the strides make of sizes is seen here once; that each access lies inside follows from it.
+    const Expr inside = row_ < m_ && panel_ < panels_ &&
+                        a_first_ + (m_ - 1) * a_row_ + (k_ - 1) * a_column_ < a_elements_ && matrix_ < matrices_;
+    b_.when(inside, [&] { accumulate(sums); });
+    if (s_.split > 1) add_parts(sums);
+    Expr stores = inside && c_first_ + (m_ - 1) * c_row_ + n_ <= c_elements_;
+    if (s_.split > 1) stores = part_ == 0 && stores;
+    b_.when(stores, [&] {
+      const Expr column = panel_ * s_.panel();
+      b_.when(
+          column + s_.panel() <= n_ && row_ + s_.rows <= m_, [&] { store(sums, true); }, [&] { store(sums, false); });
+    });
+    return b_.finish();
+  }
+
+ private:
+  void declare() {
+    const auto count = [&](const char* name) { return b_.size(name, 1, 1 << 24); };
+    const auto stride = [&](const char* name) { return b_.size(name, 0, kMostElements); };
+    const auto elements = [&](const char* name) { return b_.size(name, 1, kMostElements); };
+    m_ = count("m");
+    n_ = count("n");
+    k_ = count("k");
+    panels_ = count("panels");
+    matrices_ = count("matrices");
+    const Expr batch0 = count("batch0"), batch1 = count("batch1");
+    const Expr groups_row = count("groups_m"), groups_column = count("groups_n");
+    a_elements_ = elements("a_elements");
+    c_elements_ = elements("c_elements");
+    a_row_ = stride("a_row");
+    a_column_ = dense_a() ? Expr(1) : stride("a_column");
+    c_row_ = stride("c_row");
+    const Expr a_base = stride("a_base"), a_batch0 = stride("a_batch0"), a_batch1 = stride("a_batch1");
+    const Expr b_base = stride("b_base"), b_batch0 = stride("b_batch0"), b_batch1 = stride("b_batch1");
+    const Expr c_base = stride("c_base"), c_batch0 = stride("c_batch0"), c_batch1 = stride("c_batch1");
+    Expr r_base, r_batch0, r_batch1;
+    a_ = b_.input("a", DType::Float32, a_elements_);
+    w_ = b_.input("b", DType::Float32, matrices_ * panels_ * k_ * s_.panel());
+    c_ = b_.output("c", DType::Float32, c_elements_);
+    if (f_.result.has_residual) {
+      r_elements_ = elements("r_elements");
+      r_row_ = stride("r_row");
+      r_column_ = stride("r_column");
+      r_base = stride("r_base");
+      r_batch0 = stride("r_batch0");
+      r_batch1 = stride("r_batch1");
+      beta_ = b_.number("beta", DType::Float32);
+    }
+    result_.emplace(b_, f_.result, panels_ * s_.panel(), f_.result.has_residual ? r_elements_ : c_elements_);
+    const int row_at = s_.order == 0 ? 0 : 1;
+    const Expr row = b_.group(row_at, "gm", groups_row), column = b_.group(1 - row_at, "gn", groups_column);
+    const Expr z = b_.group(2, "gz", batch0 * batch1);
+    const auto thread = [&](const Expr& group, int dimension, const char* name, int extent) {
+      return extent == 1 ? group : group * extent + b_.local(dimension, name, extent);
+    };
+    // The threads of a split lie along the first axis, beside nothing else.
+    if (s_.split > 1) part_ = b_.local(0, "part", s_.split);
+    const Expr row_block = s_.split > 1 ? row : thread(row, row_at, "lm", s_.threads_row);
+    const Expr column_block = s_.split > 1 ? column : thread(column, 1 - row_at, "ln", s_.threads_column);
+    row_ = opaque("row", row_block * s_.rows);
+    panel_ = opaque("panel", column_block);
+    a_row_ = known_at_run_time("row_of_a", a_row_);
+    if (!dense_a()) a_column_ = known_at_run_time("column_of_a", a_column_);
+    c_row_ = known_at_run_time("row_of_c", c_row_);
+    if (f_.result.has_residual) {
+      r_row_ = known_at_run_time("row_of_r", r_row_);
+      r_column_ = known_at_run_time("column_of_r", r_column_);
+    }
+    const Expr outer = b_.let("outer", z / batch1), inner = b_.let("inner", z % batch1);
+    a_first_ = known_at_run_time("a_first", a_base + outer * a_batch0 + inner * a_batch1);
+    matrix_ = known_at_run_time("matrix", b_base + outer * b_batch0 + inner * b_batch1);
+    c_first_ = known_at_run_time("c_first", c_base + outer * c_batch0 + inner * c_batch1);
+    if (f_.result.has_residual) {
+      r_first_ = known_at_run_time("r_first", r_base + outer * r_batch0 + inner * r_batch1);
+    }
+  }
+
+  bool dense_a() const { return !f_.geometry.transpose_a; }
+
+  Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
+
+  // Data >= 0, of which nothing else is known but what guards tell.
+  Expr known_at_run_time(const char* name, const Expr& value) {
+    const Array held = b_.registers(name, kInt, 1);
+    held[0] = value;
+    return b_.let(name, held[0] & INT32_MAX);
+  }
+
+  void accumulate(const Array& sums) {
+    const Expr first = b_.let("b_first", (matrix_ * panels_ + panel_) * k_ * s_.panel());
+    const auto step = [&](const Expr& at, int count) {
+      const bool wide = dense_a() && count > 1;
+      const Array left = b_.registers("left", {DType::Float32, wide ? count : 1}, s_.rows * (wide ? 1 : count));
+      b_.unroll("r", s_.rows, [&](Expr r) {
+        const Expr from = a_first_ + min(row_ + r, m_ - 1) * a_row_;
+        if (wide) {
+          left[r] = a_->at(from + at, count);
+        } else {
+          b_.unroll("u", count, [&](Expr u) { left[r * count + u] = (*a_)[from + (at + u) * a_column_]; });
+        }
+      });
+      for (int u = 0; u < count; ++u) {
+        const Array right = b_.registers("right", {DType::Float32, s_.lanes}, s_.vectors);
+        b_.unroll("v", s_.vectors,
+                  [&](Expr v) { right[v] = w_->at(first + (at + u) * s_.panel() + v * s_.lanes, s_.lanes); });
+        b_.unroll("r", s_.rows, [&](Expr r) {
+          const Expr x = wide ? kernel::lane(Expr(left[r]), u) : Expr(left[r * count + u]);
+          b_.unroll("v", s_.vectors,
+                    [&](Expr v) { sums[r * s_.vectors + v] = fma(x, right[v], sums[r * s_.vectors + v]); });
+        });
+      }
+    };
+    const Expr steps = k_ / (s_.inner * s_.split);  // of the whole group
+    b_.loop("step", 0, steps, [&](Expr i) { step((s_.split > 1 ? i * s_.split + part_ : i) * s_.inner, s_.inner); });
+    if (s_.inner * s_.split == 1) return;
+    const Expr rest = steps * (s_.inner * s_.split);
+    b_.loop("rest", rest, k_, [&](Expr at) {
+      if (s_.split == 1) return step(at, 1);
+      b_.when((at - rest) % s_.split == part_, [&] { step(at, 1); });
+    });
+  }
+
+  void add_parts(const Array& sums) {
+    const int blocks = s_.rows * s_.vectors, size = blocks * s_.lanes;
+    const Array parts = b_.shared("parts", DType::Float32, s_.split * size);
+    b_.unroll("i", blocks, [&](Expr i) { parts.at(part_ * size + i * s_.lanes, s_.lanes) = sums[i]; });
+    b_.barrier();
+    b_.when(part_ == 0, [&] {
+      b_.loop("p", 1, s_.split, [&](Expr p) {
+        b_.unroll("i", blocks, [&](Expr i) { sums[i] = sums[i] + parts.at(p * size + i * s_.lanes, s_.lanes); });
+      });
+    });
+  }
+
+  void store(const Array& sums, bool whole) {
+    const auto when = [&](const Expr& condition, const std::function<void()>& body) {
+      if (whole) return body();
+      b_.when(condition, body);
+    };
+    const bool vectors = whole && !f_.result.has_residual;
+    b_.unroll("r", s_.rows, [&](Expr r) {
+      when(row_ + r < m_, [&] {
+        b_.unroll("v", s_.vectors, [&](Expr v) {
+          const Expr value = sums[r * s_.vectors + v], column = panel_ * s_.panel() + v * s_.lanes;
+          if (vectors) {
+            c_->at(c_first_ + (row_ + r) * c_row_ + column, s_.lanes) =
+                result_->shape(value + result_->bias(column, s_.lanes));
+            return;
+          }
+          for (int lane = 0; lane < s_.lanes; ++lane) {
+            when(column + lane < n_, [&] {
+              Expr sum = kernel::lane(value, lane) + result_->bias(column + lane, 1);
+              if (f_.result.has_residual) {
+                const Expr at = r_first_ + (row_ + r) * r_row_ + (column + lane) * r_column_;
+                sum = sum + beta_ * result_->residual(min(at, r_elements_ - 1), 1);
+              }
+              (*c_)[c_first_ + (row_ + r) * c_row_ + column + lane] = result_->shape(sum);
+            });
+          }
+        });
+      });
+    });
+  }
+
+  const GemmForm& f_;
+  const GemmSchedule& s_;
+  Builder b_;
+  Expr m_, n_, k_, panels_, matrices_, a_elements_, c_elements_, r_elements_, a_row_, a_column_, c_row_, r_row_,
+      r_column_, beta_;
+  Expr row_, panel_, part_, a_first_, matrix_, c_first_, r_first_;
+  std::optional<Array> a_, w_, c_;
+  std::optional<ResultParameters> result_;
+};
+
+}  // namespace
+
+kernel::Kernel gemm_kernel(const GemmForm& form, const GemmSchedule& schedule) {
+  return GemmKernel(form, schedule).run();
+}
+
+kernel::Kernel gemm_pack_kernel(const GemmForm&, const GemmSchedule& s) {
+  Builder b(str("gemm_pack_p", s.panel()));
+  const Expr n = b.size("n", 1, 1 << 24), k = b.size("k", 1, 1 << 24), panels = b.size("panels", 1, 1 << 24);
+  const Expr matrices = b.size("matrices", 1, 1 << 24);
+  const Expr row = b.size("row", 0, kMostElements), column = b.size("column", 0, kMostElements);
+  const Expr elements = b.size("elements", 1, kMostElements), rows = b.size("rows", 1, 1 << 24);
+  const Expr alpha = b.number("alpha", DType::Float32);
+  const Array from = b.input("from", DType::Float32, elements);
+  const Array to = b.output("to", DType::Float32, matrices * panels * k * s.panel());
+  constexpr int kRows = 16;  // of one thread
+  const Expr first = b.let("first", (b.group(0, "gx", rows) & ((1 << 26) - 1)) * kRows);
+  const Expr panel = b.group(1, "gy", panels), matrix = b.group(2, "gz", matrices);
+  const Array held = b.registers("held", kInt, 1);
+  b.loop("r", first, min(first + kRows, k), [&](Expr r) {
+    b.loop("c", 0, s.panel(), [&](Expr c) {
+      const Array value = b.registers("value", kFloat, 1);
+      held[0] = matrix * n * k + r * row + (panel * s.panel() + c) * column;
+      const Expr at = b.let("at", held[0]);
+      value[0] = 0.0f;
+      b.when(panel * s.panel() + c < n && at >= 0 && at < elements, [&] { value[0] = alpha * from[at]; });
+      to[((matrix * panels + panel) * k + r) * s.panel() + c] = value[0];
+    });
+  });
+  return b.finish();
+}
+
+}  // namespace neo::gpu

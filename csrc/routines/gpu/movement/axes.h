@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernel_ir/builder.h"
+#include "routines/gpu/program.h"
+
+// What the kernels over many axes share.
+namespace neo::gpu {
+
+inline constexpr int64_t kMostElements = int64_t{1} << 30;  // of a buffer that kernels here index
+inline constexpr int64_t kMostRows = 65535;                 // groups along any axis but the first, on every device
+
+// The coordinates of a linear index, outermost first. All but the first are proven to be below their sizes.
+std::vector<kernel::Expr> split_index(kernel::Builder& builder, const kernel::Expr& index,
+                                      std::span<const kernel::Expr> sizes);
+// The linear index of coordinates.
+kernel::Expr join_index(std::span<const kernel::Expr> coordinates, std::span<const kernel::Expr> sizes);
+// The same, computed in 64 bits where 32 are not proven to do: a variable, about which nothing is known.
+kernel::Expr join_index_unproven(kernel::Builder& builder, std::span<const kernel::Expr> coordinates,
+                                 std::span<const kernel::Expr> sizes);
+kernel::Expr product(std::span<const kernel::Expr> sizes);
+
+// The index of one thread along the first axis of a launch of `items`, and what it does where there is such an item.
+void each_item(kernel::Builder& builder, const kernel::Expr& items, int threads,
+               const std::function<void(kernel::Expr)>& body);
+
+// A program whose launches are a function.
+using LaunchFunction = std::function<Launches(std::span<const Dims>)>;
+std::unique_ptr<Program> make_program(std::vector<kernel::Kernel> kernels, LaunchFunction launches);
+
+// The largest of 16, 8, 4, 2 and 1, `most` at most, that divides a number.
+int dividing_lanes(int64_t number, int most);
+
+}  // namespace neo::gpu

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "routines/gpu/eltwise/families.h"
+#include "routines/gpu/index/families.h"
+#include "routines/gpu/movement/families.h"
+#include "routines/gpu/norm/families.h"
+#include "routines/gpu/pool/families.h"
+#include "routines/gpu/reduce/families.h"
+#include "routines/gpu/resize/families.h"
+#include "routines/gpu/routine.h"
+#include "routines/gpu/sample/families.h"
+#include "routines/space.h"
+
+namespace neo::gpu {
+namespace {
+
+constexpr double kEfficiency = 0.3;  // of arithmetic beside loads and stores
+
+BasicOptions options_of(const Target& target, const Schedule& schedule) {
+  BasicOptions o;
+  o.lanes = static_cast<int>(value_of(schedule, "lanes"));
+  o.threads = static_cast<int>(value_of(schedule, "threads"));
+  if (o.lanes == 0) o.lanes = target.device == DeviceKind::Cuda ? 4 : 8;
+  if (o.threads == 0) o.threads = 64;
+  return o;
+}
+
+// A family as a routine.
+template <const Family& kFamily>
+class BasicRoutine final : public ProgramRoutine {
+ public:
+  std::string_view name() const override { return kFamily.name; }
+  std::vector<std::string_view> roots() const override { return kFamily.roots(); }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    if (kFamily.matches_as.empty()) return Routine::matches(root, users, graph);
+    return standard_routines().find(kFamily.matches_as)->matches(root, users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    if (auto reason = cannot_hold(workload)) return reason;
+    std::string why;
+    if (!kFamily.read(workload, options_of(target, {}), &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    return {candidate(workload, target, ops, {})};
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
+                      const Schedule& schedule) const override {
+    const Made made = *kFamily.read(workload, options_of(target, schedule), nullptr);
+    Candidate c = plain_candidate(workload, target);
+    c.schedule = schedule;
+    for (size_t i = 0; i < c.inputs.size(); ++i) {
+      if (std::find(made.inputs.begin(), made.inputs.end(), static_cast<int>(i)) == made.inputs.end()) {
+        c.inputs[i] = std::nullopt;
+      }
+    }
+    Work work = workload.work(ops);
+    work.flops = std::max<int64_t>(work.flops.hint(), static_cast<int64_t>(made.flops));
+    c.cost.time_us = device_us(work, target, kEfficiency);
+    return c;
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const std::vector<Space::Parameter> parameters{{"lanes", {0, 1, 2, 4, 8, 16}}, {"threads", {0, 16, 32, 128, 256}}};
+    return Space(parameters, [&](std::span<const int64_t> values) {
+      Schedule schedule;
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (values[i] != 0) schedule[parameters[i].name] = values[i];
+      }
+      return kFamily.read(workload, options_of(target, schedule), nullptr).has_value();
+    });
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target& target,
+                                         PackedStore& packed) const override {
+    const Made made = *kFamily.read(*candidate.workload, options_of(target, candidate.schedule), nullptr);
+    for (const std::vector<float>& table : made.tables) {
+      packed.floats(static_cast<int64_t>(table.size()), {},
+                    [&](float* to) { std::copy(table.begin(), table.end(), to); });
+    }
+    return made.program();
+  }
+};
+
+constexpr Family kEltwise{"gpu/eltwise", eltwise_roots, read_eltwise, "cpu:float32/eltwise"};
+constexpr Family kCopy{"gpu/copy", copy_roots, read_copy, ""};
+constexpr Family kPool{"gpu:float32/pool", pool_roots, read_pool, ""};
+constexpr Family kReduce{"gpu/reduce", reduce_roots, read_reduce, ""};
+constexpr Family kSoftmax{"gpu:float32/softmax", softmax_roots, read_softmax, ""};
+constexpr Family kNorm{"gpu:float32/norm", norm_roots, read_norm, ""};
+constexpr Family kChannelNorm{"gpu:float32/channel_norm", channel_norm_roots, read_channel_norm, ""};
+constexpr Family kResize{"gpu:float32/resize", resize_roots, read_resize, ""};
+constexpr Family kGridSample{"gpu:float32/grid_sample", grid_sample_roots, read_grid_sample, ""};
+constexpr Family kIndex{"gpu/index", index_roots, read_index, ""};
+
+}  // namespace
+
+const std::vector<Family>& basic_families() {
+  static const std::vector<Family> families = {kEltwise, kCopy,        kPool,  kReduce, kSoftmax,
+                                               kNorm,    kChannelNorm, kIndex, kResize, kGridSample};
+  return families;
+}
+
+}  // namespace neo::gpu
+
+namespace neo {
+
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise, gpu::BasicRoutine<gpu::kEltwise>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy, gpu::BasicRoutine<gpu::kCopy>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool, gpu::BasicRoutine<gpu::kPool>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce, gpu::BasicRoutine<gpu::kReduce>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_softmax, gpu::BasicRoutine<gpu::kSoftmax>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_norm, gpu::BasicRoutine<gpu::kNorm>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_channel_norm, gpu::BasicRoutine<gpu::kChannelNorm>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_resize, gpu::BasicRoutine<gpu::kResize>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_grid_sample, gpu::BasicRoutine<gpu::kGridSample>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_index, gpu::BasicRoutine<gpu::kIndex>)
+
+}  // namespace neo

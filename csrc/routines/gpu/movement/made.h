@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "routines/gpu/program.h"
+#include "routines/routine.h"
+
+namespace neo::gpu {
+
+// The program of a workload, and what its operands are.
+struct Made {
+  std::function<std::unique_ptr<Program>()> program;  // makes it; while the workload lives
+  std::vector<std::vector<float>> tables;             // that the program reads as Packed, in this order
+  std::vector<int> inputs;                            // workload inputs that are operands, ascending
+  std::vector<Layout> layouts;                        // of the operands' memory; plain where it is empty
+  double flops = 0;                                   // at the hint, for estimates
+};
+
+// What a device gains by.
+struct BasicOptions {
+  int lanes = 4;         // of loads
+  int threads = 64;      // of a group
+  int64_t block = 1;     // channel blocks of the layout; 1: plain
+  int64_t few_rows = 0;  // with fewer rows than this, threads share one
+};
+
+// One family's reading of a workload; none, and why in `why`, where it does not take it.
+using Reader = std::optional<Made> (*)(const Workload& workload, const BasicOptions& options, std::string* why);
+
+// None, with the reason.
+inline std::optional<Made> not_made(std::string* why, std::string reason) {
+  if (why != nullptr) *why = std::move(reason);
+  return std::nullopt;
+}
+
+struct Family {
+  std::string_view name;                     // "gpu/eltwise"
+  std::vector<std::string_view> (*roots)();  // ops that it may take
+  Reader read;
+  std::string_view matches_as;  // the routine of the CPU whose groups it takes; empty: single nodes
+};
+const std::vector<Family>& basic_families();
+
+}  // namespace neo::gpu

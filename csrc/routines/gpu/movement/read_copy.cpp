@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "ops/elements.h"
+#include "routines/gpu/movement/copy.h"
+#include "routines/gpu/movement/families.h"
+
+namespace neo::gpu {
+namespace {
+
+constexpr std::string_view kSame[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
+constexpr size_t kMostParts = 256;  // launches of one Pad
+
+bool is_same(const Node& node) {
+  return std::find(std::begin(kSame), std::end(kSame), node.op) != std::end(kSame);
+}
+
+bool is_copied(const Value* v) {
+  return v->type.is_tensor() && v->shape().has_rank() && v->dtype() != DType::String && item_bytes(v->dtype()) <= 8;
+}
+
+Arg dense_arg(DType dtype, const Dims& dims) {
+  return {dtype, Layout::plain(static_cast<int>(dims.size())), dims, dense_strides(dims)};
+}
+
+// Operands in a row: the whole of each shape is one run of elements.
+CopyWork plan_same(std::span<const Dims> shapes) {
+  CopyWork work;
+  CopyPart part;
+  part.target = 1;
+  part.add_axis(element_count(shapes[1]), 1, 1);
+  if (element_count(shapes[1]) > 0) work.parts.push_back(part);
+  return work;
+}
+
+struct Padding {
+  std::string mode;
+  std::vector<int64_t> begin;
+};
+
+std::optional<Padding> read_padding(const Node& node, std::string* why) {
+  const auto refuse = [&](const char* reason) {
+    if (why != nullptr) *why = reason;
+    return std::optional<Padding>();
+  };
+  const int rank = node.inputs.front()->shape().rank();
+  Padding p{node.string_attr("mode", "constant"), std::vector<int64_t>(static_cast<size_t>(rank), 0)};
+  if (p.mode != "constant" && p.mode != "edge" && p.mode != "reflect" && p.mode != "wrap")
+    return refuse("the mode is not known");
+  const Value *pads = node.input(1), *element = node.input(2), *given = node.input(3);
+  if (pads == nullptr || !pads->constant || (given != nullptr && !given->constant))
+    return refuse("the pads are not known");
+  if (element != nullptr && (!element->constant || element->constant->size() != 1))
+    return refuse("the padding is not a constant");
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (given != nullptr) axes = load_ints(*given->constant);
+  const auto all = load_ints(*pads->constant);
+  for (size_t i = 0; i < axes.size(); ++i)
+    p.begin[static_cast<size_t>(axes[i] < 0 ? axes[i] + rank : axes[i])] = all[i];
+  return p;
+}
+
+// The element of the input at one place of a padded axis; -1 where it is the padding's. Negative pads crop first.
+std::vector<int64_t> padded_positions(const std::string& mode, int64_t input, int64_t output, int64_t begin) {
+  const int64_t first = std::max<int64_t>(0, -begin), end = output - input - begin;
+  const int64_t count = std::max<int64_t>(0, input - first - std::max<int64_t>(0, -end));
+  NEO_CHECK(mode == "constant" || count > 0 || output == 0, Shape, "Pad",
+            "an empty axis can only be padded with a constant. Got mode ", mode);
+  std::vector<int64_t> positions;
+  for (int64_t o = 0; o < output; ++o) {
+    const int64_t at = o - std::max<int64_t>(0, begin);
+    if (at >= 0 && at < count) {
+      positions.push_back(first + at);
+    } else if (mode == "constant") {
+      positions.push_back(-1);
+    } else if (mode == "edge" || count == 1) {
+      positions.push_back(first + std::clamp<int64_t>(at, 0, count - 1));
+    } else {
+      const int64_t period = mode == "wrap" ? count : 2 * (count - 1);
+      const int64_t inside = (at % period + period) % period;
+      positions.push_back(first + (mode == "wrap" ? inside : std::min(inside, period - inside)));
+    }
+  }
+  return positions;
+}
+
+// A run of places whose elements are `step` apart.
+struct Run {
+  int64_t size, from, step, to;
+};
+
+std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
+  std::vector<Run> runs;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const int64_t p = positions[i];
+    if (p < 0) continue;
+    Run* last = runs.empty() ? nullptr : &runs.back();
+    const bool follows = last != nullptr && last->to + last->size == static_cast<int64_t>(i);
+    if (follows && last->size == 1) {
+      last->step = p - last->from;
+      ++last->size;
+    } else if (follows && p == last->from + last->size * last->step) {
+      ++last->size;
+    } else {
+      runs.push_back({1, p, 0, static_cast<int64_t>(i)});
+    }
+  }
+  return runs;
+}
+
+CopyWork plan_pad(const Padding& padding, const std::array<std::byte, 16>& element, std::span<const Dims> shapes) {
+  const Dims &in = shapes[0], &out = shapes[1];
+  const Dims from = dense_strides(in), to = dense_strides(out);
+  CopyWork work;
+  work.filled = padding.mode == "constant" ? 1 : -1;
+  work.fill = element;
+  work.fill_count = element_count(out);
+  std::vector<std::vector<Run>> runs;
+  size_t parts = 1;
+  for (size_t i = 0; i < in.size(); ++i) {
+    runs.push_back(runs_of(padded_positions(padding.mode, in[i], out[i], padding.begin[i])));
+    parts *= runs.back().size();
+  }
+  NEO_CHECK(parts <= kMostParts, Unsupported, "Pad", "a device pads in at most ", kMostParts, " copies. Got ", parts);
+  if (parts == 0) return work;
+  std::vector<size_t> choice(in.size(), 0);
+  for (bool more = true; more;) {
+    CopyPart part;
+    part.target = 1;
+    more = false;
+    for (size_t i = 0; i < in.size(); ++i) {
+      const Run& r = runs[i][choice[i]];
+      part.from_offset += r.from * from[i];
+      part.to_offset += r.to * to[i];
+      part.add_axis(r.size, r.step * from[i], to[i]);
+    }
+    order_axes(part);
+    work.parts.push_back(part);
+    for (size_t i = 0; i < choice.size() && !more; ++i) {
+      more = ++choice[i] < runs[i].size();
+      if (!more) choice[i] = 0;
+    }
+  }
+  return work;
+}
+
+// What the CPU's copies do, on dense arrays.
+CopyPlanner plan_as_cpu(const Workload& workload, const std::vector<int>& inputs) {
+  std::vector<DType> dtypes;
+  for (const int i : inputs) dtypes.push_back(workload.inputs[static_cast<size_t>(i)]->dtype());
+  for (const Value* v : workload.outputs) dtypes.push_back(v->dtype());
+  return [step = std::shared_ptr<const CopyStep>(make_copy_step(workload, Target())),
+          dtypes](std::span<const Dims> shapes) {
+    std::vector<Arg> args;
+    for (size_t i = 0; i < shapes.size(); ++i) args.push_back(dense_arg(dtypes[i], shapes[i]));
+    const CopyPlan plan = step->planned(args);
+    CopyWork work;
+    work.parts.assign(plan.part, plan.part + plan.parts);
+    work.filled = static_cast<int>(plan.filled);
+    work.fill_count = plan.fill_count;
+    work.fill = plan.fill_element;
+    return work;
+  };
+}
+
+}  // namespace
+
+std::vector<std::string_view> copy_roots() {
+  std::vector<std::string_view> ops = {"Transpose", "Slice",        "Split",        "Concat",          "Expand",
+                                       "Tile",      "DepthToSpace", "SpaceToDepth", "ConstantOfShape", "Pad"};
+  ops.insert(ops.end(), std::begin(kSame), std::end(kSame));
+  return ops;
+}
+
+std::optional<Made> read_copy(const Workload& workload, const BasicOptions& options, std::string* why) {
+  const Node& node = workload.root();
+  if (options.block > 1) return not_made(why, "it copies plain arrays");
+  for (const Value* v : workload.outputs) {
+    if (!is_copied(v)) return not_made(why, "the result is not a tensor of known rank and fixed element size");
+  }
+  if (!node.symbols.empty()) return not_made(why, "the size of the result is only known when it runs");
+  CopyProblem problem;
+  Made made;
+  if (node.op == "Concat") {
+    for (size_t i = 0; i < workload.inputs.size(); ++i) made.inputs.push_back(static_cast<int>(i));
+  } else if (node.op != "ConstantOfShape") {
+    made.inputs.push_back(0);
+  }
+  for (const int i : made.inputs) {
+    if (!is_copied(workload.inputs[static_cast<size_t>(i)])) return not_made(why, "an input has no known rank");
+  }
+  if (is_same(node)) {
+    problem.plan = plan_same;
+  } else if (node.op == "Pad") {
+    const auto padding = read_padding(node, why);
+    if (!padding) return std::nullopt;
+    std::array<std::byte, 16> element = {};
+    if (const Value* v = node.input(2)) {
+      std::memcpy(element.data(), v->constant->data(), static_cast<size_t>(item_bytes(v->dtype())));
+    }
+    problem.plan = [padding = *padding, element](std::span<const Dims> shapes) {
+      return plan_pad(padding, element, shapes);
+    };
+  } else {
+    if (auto reason = standard_routines().find("cpu/copy")->rejects(workload, Target())) return not_made(why, *reason);
+    problem.plan = plan_as_cpu(workload, made.inputs);
+  }
+  problem.width = item_bytes(workload.outputs.front()->dtype());
+  problem.count = [](int, const Dims& dims) { return element_count(dims); };
+  for (const int i : made.inputs) {
+    const Shape& shape = workload.inputs[static_cast<size_t>(i)]->shape();
+    problem.hint.push_back(shape.hint_dims());
+    problem.any_dims = problem.any_dims || !shape.is_static();
+  }
+  for (const Value* v : workload.outputs) {
+    problem.hint.push_back(v->shape().hint_dims());
+    problem.any_dims = problem.any_dims || !v->shape().is_static();
+  }
+  // Hints of sizes that depend on each other need not fit together.
+  if (problem.any_dims && node.op == "Pad") return not_made(why, "sizes that are padded are not constant");
+  made.program = [problem, options] {
+    return make_copy(problem, {options.lanes, std::min(options.lanes, 8), 1, options.threads});
+  };
+  return made;
+}
+
+}  // namespace neo::gpu

@@ -1,0 +1,125 @@
+"""``python -m tests.models.on_device``: every float model of the zoo with a device as target, beside onnxruntime.
+
+Status 1 where a model differs by more than the rule of its kind. Each model runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import multiprocessing
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent import futures
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import neo
+import numpy as np
+
+from . import zoo
+from .engines import assert_agrees, expected_of, source_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one model did: the largest difference relative to the largest value, where its steps ran, what was wrong."""
+
+    model: str
+    failure: str = ""
+    difference: float = 0.0
+    on_device: int = 0
+    on_cpu: str = ""
+
+
+def run_on(name: str, target: str) -> Outcome:
+    """Run every case of a model."""
+    model = next(m for m in zoo.MODELS if m.name == name)
+    try:
+        cases = expected_of(model)
+        module = neo.compile(source_of(model), target=target)
+        steps = module.steps
+        on_cpu = Counter(step.op for step in steps if step.device == "cpu")
+        listed = ", ".join(f"{count} {op}" for op, count in sorted(on_cpu.items()))
+        difference, failure = 0.0, ""
+        for _, feeds, expected in cases:
+            actual = module.run(feeds)
+            try:
+                assert_agrees(model, feeds, actual, expected)
+            except AssertionError as error:
+                failure = failure or f"AssertionError: {_line(error)}"
+            difference = max([difference, *(_difference(actual[n], right) for n, right in expected.items())])
+        return Outcome(name, failure, difference, len(steps) - on_cpu.total(), listed)
+    except Exception as error:
+        return Outcome(name, f"{type(error).__name__}: {_line(error)}")
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]
+
+
+def _difference(actual: Any, expected: Any) -> float:
+    left, right = np.asarray(actual), np.asarray(expected)
+    if left.shape != right.shape or left.size == 0:
+        return 0.0 if left.shape == right.shape else float("inf")
+    if not np.issubdtype(right.dtype, np.floating):
+        return float((left != right).any())
+    scale = float(np.abs(right).max()) or 1.0
+    return float(np.abs(left.astype(np.float64) - right.astype(np.float64)).max()) / scale
+
+
+def page(outcomes: Sequence[Outcome], target: str) -> str:
+    """Write the page of docs/."""
+    held = sum(not o.failure for o in outcomes)
+    lines = [
+        f'# The float models of the zoo with `target="{target}"`',
+        "",
+        f"Written by `python -m tests.models.on_device --target {target}`; the device was PoCL, the reference onnxruntime.",
+        "The difference is the largest of all outputs and cases, relative to the output's largest value.",
+        f"{held} of {len(outcomes)} models agree by the rule of [accuracy](accuracy.md).",
+        "",
+        "| model | difference | steps on the device | steps on the CPU | |",
+        "|---|---|---|---|---|",
+    ]
+    for o in outcomes:
+        lines.append(
+            f"| {o.model} | {o.difference:.1e} | {o.on_device} | {o.on_cpu or '0'} | {o.failure or 'agrees'} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.models.on_device", description=__doc__)
+    parser.add_argument("--target", default="opencl")
+    parser.add_argument("--match", default="*", help="only models of this pattern")
+    parser.add_argument("--seconds", type=float, default=600, help="that a model may take")
+    parser.add_argument("--page", type=Path, help="where to write the page of docs/, after every model")
+    options = parser.parse_args(arguments)
+    models = [
+        m for m in zoo.MODELS if not m.quantized and m.path.exists() and fnmatch.fnmatchcase(m.name, options.match)
+    ]
+    outcomes: list[Outcome] = []
+    for model in sorted(models, key=lambda m: (m.name.startswith("light"), m.path.stat().st_size)):
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+        try:
+            outcomes.append(pool.submit(run_on, model.name, options.target).result(timeout=options.seconds))
+        except futures.TimeoutError:
+            outcomes.append(Outcome(model.name, f"not done within {options.seconds:.0f} s"))
+            for process in pool._processes.values():
+                process.kill()
+        except Exception as error:
+            outcomes.append(Outcome(model.name, f"the process ended: {_line(error)}"))
+        pool.shutdown(wait=True, cancel_futures=True)
+        print(outcomes[-1], flush=True)
+        if options.page:
+            options.page.write_text(page(outcomes, options.target), encoding="utf-8")
+    return 1 if any(o.failure for o in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

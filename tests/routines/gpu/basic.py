@@ -1,0 +1,44 @@
+"""Workloads on GPU programs against the reference of their operators."""
+
+import numpy as np
+from neo import _native
+
+from tests.routines.gpu.programs import ON, Program
+
+
+def blocked(x, block):
+    """An array with axis 1 in blocks of `block`, the last one padded with zeros."""
+    n, c, *rest = x.shape
+    padded = np.zeros((n, -(-c // block) * block, *rest), x.dtype)
+    padded[:, :c] = x
+    return np.ascontiguousarray(np.moveaxis(padded.reshape(n, -1, block, *rest), 2, -1))
+
+
+def _blocked_operand(x, rank, block):
+    if x.ndim == rank and x.shape[1] > 1:
+        return blocked(x, block)
+    return blocked(x[None], block)[0] if x.ndim == rank - 1 and x.shape[0] > 1 else x
+
+
+def check(text, inputs, *, exact=False, rtol=2e-5, atol=2e-6, packed=(), on=ON, **choice):
+    """Assert that the program of a workload computes what the reference does, as plain C and on a device."""
+    _, graph = _native.parse_workload(text)
+    expected = [np.asarray(y) for y in graph.evaluate(list(inputs))]
+    block = choice.get("block", 1)
+    program = Program("basic", workload=text, **choice)
+    rank = expected[0].ndim
+    operands = [x.view(np.uint8) if x.dtype == bool else np.asarray(x) for x in inputs]
+    outputs = [(y.shape, np.uint8 if y.dtype == bool else y.dtype) for y in expected]
+    if block > 1:
+        operands = [_blocked_operand(x, rank, block) for x in operands]
+        outputs = [(*o, blocked(y, block).shape) for o, y in zip(outputs, expected, strict=True)]
+        expected = [blocked(y, block) for y in expected]
+    for place in on:
+        actual, _ = program.run(
+            [(x.shape, held) for x, held in zip(inputs, operands, strict=True)], outputs, packed=packed, on=place
+        )
+        for a, y in zip(actual, expected, strict=True):
+            if exact or y.dtype.kind != "f":
+                np.testing.assert_array_equal(a, y.view(a.dtype), err_msg=f"{text} on {place}")
+            else:
+                np.testing.assert_allclose(a, y, rtol=rtol, atol=atol, err_msg=f"{text} on {place}")
