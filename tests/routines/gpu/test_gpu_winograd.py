@@ -167,7 +167,9 @@ def test_says_why_not(more, reason):
     assert reasons["gpu:float32/conv_winograd_fused_nchw16c"] == reason
 
 
-@pytest.mark.parametrize("routine", ["conv_winograd_nchw16c", "conv_winograd_fused_nchw16c", "conv_winograd_fused_nchw8c"])
+@pytest.mark.parametrize(
+    "routine", ["conv_winograd_nchw16c", "conv_winograd_fused_nchw16c", "conv_winograd_fused_nchw8c"]
+)
 def test_a_module_runs_it_and_comes_back_from_a_file(routine, tmp_path):
     need_device("opencl")
     model, constants, x = layer()

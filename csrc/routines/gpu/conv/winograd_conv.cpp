@@ -1,6 +1,7 @@
 #include "routines/gpu/conv/winograd_conv.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/check.h"
 #include "routines/cpu/gemm/split.h"
@@ -52,7 +53,7 @@ const char* reject_winograd_conv(const WinogradConv& conv) {
 const char* reject_winograd_schedule(const WinogradConv& conv, const WinogradSchedule& s) {
   const DirectConvSchedule& p = s.product;
   if (conv.block % s.width != 0) return "a vector does not divide the block of channels";
-  if (!s.is_fused()) return reject_direct_schedule(winograd_product(conv, ones(conv, s.tile).points()), p);
+  if (!s.is_fused()) return reject_direct_schedule(winograd_product(conv, 1), p);
   if (conv.block % p.inner != 0 || p.inner % p.load != 0) return "a part does not divide the input's block";
   if (s.panel() % conv.block != 0) return "a block of channels lies in two panels";
   if (p.columns * p.vectors * p.inner > 1536) return "too much is written out";
@@ -63,68 +64,78 @@ const char* reject_winograd_schedule(const WinogradConv& conv, const WinogradSch
 
 Space winograd_space(const WinogradConv& conv, const ConvShape& shape, bool fused) {
   const std::vector<int64_t> tiles = offered_winograd_tiles(shape);
-  const int64_t most = WinogradSizes(shape, tiles.front()).tiles();
+  const DirectConv product = winograd_product(conv, 1);
+  std::map<int64_t, int64_t> counts;  // of tiles
+  for (const int64_t tile : tiles) counts[tile] = WinogradSizes(shape, tile).tiles();
   std::vector<int64_t> widths, columns;
   for (const int64_t n : {16, 8, 4, 1}) {
     if (conv.block % n == 0) widths.push_back(n);
   }
   for (const int64_t n : {1, 2, 4, 5, 6, 7, 8, 10, 14}) {
-    if (n <= std::max<int64_t>(most, 1)) columns.push_back(n);
+    if (n <= std::max<int64_t>(counts.begin()->second, 1)) columns.push_back(n);
   }
-  const auto allowed = [&](const WinogradSchedule& s) {
-    const int64_t registers = static_cast<int64_t>(s.product.columns) * s.panel();
-    return reject_winograd_schedule(conv, s) == nullptr && registers >= 8 && registers <= 512 &&
-           (s.product.vectors == 1 || s.panel() / 2 < conv.geometry.oc);
+  const auto is_block = [&](const WinogradSchedule& s) {
+    const int64_t registers = s.product.columns * s.panel();
+    return registers >= 8 && registers <= 512 && (s.product.vectors == 1 || s.panel() / 2 < conv.geometry.oc);
   };
-  std::vector<Space::Parameter> parameters = {
-      {"tile", tiles}, {"width", widths}, {"lanes", {4, 8, 16}}, {"vectors", {1, 2, 3, 4}}, {"columns", columns}};
   if (fused) {
-    parameters.insert(
-        parameters.end(),
-        {{"inner", {1, 4}}, {"steps", {1, 2, 3, 4, 6, 8}}, {"workers", {1, 2, 4, 8, 16}}, {"parts", {1, 2, 4, 8}}});
-    return Space(std::move(parameters), [&](std::span<const int64_t> v) {
-      WinogradSchedule s;
-      s.tile = static_cast<int>(v[0]);
-      s.width = static_cast<int>(v[1]);
-      s.product.lanes = static_cast<int>(v[2]);
-      s.product.vectors = static_cast<int>(v[3]);
-      s.product.columns = static_cast<int>(v[4]);
-      s.product.inner = static_cast<int>(v[5]);
-      s.steps = static_cast<int>(v[6]);
-      s.workers = static_cast<int>(v[7]);
-      s.parts = static_cast<int>(v[8]);
-      // Transforms of whole blocks: a thread is alone.
-      if (!allowed(s) || s.width != conv.block) return false;
-      const int64_t count = WinogradSizes(shape, s.tile).tiles(), blocks = ceil_div(count, s.block_tiles());
-      if (s.steps > 1 && (s.steps - 1) * s.product.columns >= count) return false;
-      return s.workers < 2 * blocks && s.parts <= panels_of(conv, s);
-    });
+    // Transforms are of whole blocks of channels: a thread is alone.
+    return Space({{"tile", tiles},
+                  {"width", {conv.block}},
+                  {"lanes", {4, 8, 16}},
+                  {"vectors", {1, 2, 3, 4}},
+                  {"columns", columns},
+                  {"inner", {1, 4}},
+                  {"steps", {1, 2, 3, 4, 6, 8}},
+                  {"workers", {1, 2, 4, 8, 16}},
+                  {"parts", {1, 2, 4, 8}}},
+                 [&](std::span<const int64_t> v) {
+                   WinogradSchedule s;
+                   s.tile = static_cast<int>(v[0]);
+                   s.width = static_cast<int>(v[1]);
+                   s.product.lanes = static_cast<int>(v[2]);
+                   s.product.vectors = static_cast<int>(v[3]);
+                   s.product.columns = static_cast<int>(v[4]);
+                   s.product.inner = static_cast<int>(v[5]);
+                   s.steps = static_cast<int>(v[6]);
+                   s.workers = static_cast<int>(v[7]);
+                   s.parts = static_cast<int>(v[8]);
+                   if (!is_block(s) || reject_winograd_schedule(conv, s) != nullptr) return false;
+                   const int64_t count = counts[v[0]], blocks = ceil_div(count, s.block_tiles());
+                   if (s.steps > 1 && (s.steps - 1) * s.product.columns >= count) return false;
+                   return s.workers < 2 * blocks && s.parts <= panels_of(conv, s);
+                 });
   }
-  parameters.insert(parameters.end(), {{"inner", {1, 4}},
-                                       {"load", {1, 4}},
-                                       {"order", {0, 1}},
-                                       {"tx", {1, 4, 16}},
-                                       {"tz", {1, 4, 16}},
-                                       {"threads", {1, 16, 64}}});
-  return Space(std::move(parameters), [&](std::span<const int64_t> v) {
-    WinogradSchedule s;
-    s.tile = static_cast<int>(v[0]);
-    s.width = static_cast<int>(v[1]);
-    s.product.lanes = static_cast<int>(v[2]);
-    s.product.vectors = static_cast<int>(v[3]);
-    s.product.columns = static_cast<int>(v[4]);
-    s.product.inner = static_cast<int>(v[5]);
-    s.product.load = static_cast<int>(v[6]);
-    s.product.order = static_cast<int>(v[7]);
-    s.product.threads_column = static_cast<int>(v[8]);
-    s.product.threads_channel = static_cast<int>(v[9]);
-    s.product.unroll = 0;
-    s.threads = static_cast<int>(v[10]);
-    const int64_t count = WinogradSizes(shape, s.tile).tiles();
-    const int threads = s.product.threads_column;
-    return allowed(s) && (threads == 1 || (threads / 2) * s.product.columns < count) &&
-           threads * s.product.threads_channel <= 256;
-  });
+  return Space({{"tile", tiles},
+                {"width", widths},
+                {"lanes", {4, 8, 16}},
+                {"vectors", {1, 2, 3, 4}},
+                {"columns", columns},
+                {"inner", {1, 4}},
+                {"load", {1, 4}},
+                {"order", {0, 1}},
+                {"tx", {1, 4, 16}},
+                {"tz", {1, 4, 16}},
+                {"threads", {1, 16, 64}}},
+               [&](std::span<const int64_t> v) {
+                 WinogradSchedule s;
+                 s.tile = static_cast<int>(v[0]);
+                 s.width = static_cast<int>(v[1]);
+                 s.product.lanes = static_cast<int>(v[2]);
+                 s.product.vectors = static_cast<int>(v[3]);
+                 s.product.columns = static_cast<int>(v[4]);
+                 s.product.inner = static_cast<int>(v[5]);
+                 s.product.load = static_cast<int>(v[6]);
+                 s.product.order = static_cast<int>(v[7]);
+                 s.product.threads_column = static_cast<int>(v[8]);
+                 s.product.threads_channel = static_cast<int>(v[9]);
+                 s.product.unroll = 0;
+                 s.threads = static_cast<int>(v[10]);
+                 const int threads = s.product.threads_column;
+                 return is_block(s) && reject_direct_schedule(product, s.product) == nullptr &&
+                        (threads == 1 || (threads / 2) * s.product.columns < counts[v[0]]) &&
+                        threads * s.product.threads_channel <= 256;
+               });
 }
 
 DirectConv winograd_product(const WinogradConv& conv, int64_t points) {
