@@ -99,6 +99,7 @@ Profile transform_profile(const WinogradConv& conv, const WinogradSchedule& s, c
 
 Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const WinogradSizes& sizes) {
   constexpr double kPrivateBytes = 1 << 20;  // of a cache that no other thread uses
+  constexpr double kSums = 8;                // that a thread works on at once to hide the latency of each
   const DirectConvSchedule& product = s.product;
   const auto points = static_cast<double>(sizes.points()), tiles = static_cast<double>(sizes.tiles());
   const auto block_tiles = static_cast<double>(s.block_tiles()), panel = static_cast<double>(s.panel());
@@ -115,7 +116,8 @@ Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const
   Profile p;
   p.groups = workers * std::ceil(panels / part_panels);
   p.lanes = std::min(product.lanes, conv.block);
-  p.flops = 2 * products * product.columns * panel + before.flops * vectors_in + after.flops * vectors_out;
+  const double waits = std::max(1.0, kSums / (product.columns * product.vectors));
+  p.flops = 2 * waits * products * product.columns * panel + before.flops * vectors_in + after.flops * vectors_out;
   // What the transforms keep beyond the registers is written and read again.
   p.loads = products * (product.vectors + static_cast<double>(product.columns) / product.load) +
             (before.loads + points) * vectors_in + (after.loads + points) * vectors_out;
@@ -236,7 +238,16 @@ std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x,
 Estimate estimate_winograd(const WinogradConv& conv, const WinogradSchedule& schedule, const ConvShape& shape,
                            const DeviceModel& model) {
   const WinogradSizes sizes(shape, schedule.tile);
-  if (schedule.is_fused()) return estimate(fused_profile(conv, schedule, sizes), model);
+  if (schedule.is_fused()) {
+    // A thread that computes waits for a part of what it streams.
+    constexpr double kExposed = 0.15;
+    Profile p = fused_profile(conv, schedule, sizes);
+    const double streamed_us = p.unique_bytes / (model.gbps * 1e3);
+    p.unique_bytes = 0;
+    Estimate e = estimate(p, model);
+    e.time_us = std::max(e.time_us, streamed_us) + kExposed * std::min(e.time_us, streamed_us);
+    return e;
+  }
   const DirectConv product = winograd_product(conv, sizes.points());
   const Dims v = winograd_product_dims(conv.in_blocks() * conv.block, sizes);
   const Dims m = winograd_product_dims(conv.out_blocks() * conv.block, sizes);
