@@ -81,8 +81,7 @@ def run(form, shape, on, **result):
 @pytest.mark.parametrize("case", range(len(FORMS)))
 def test_agrees_with_the_direct_sum(case, on):
     for i in range(3):
-        shape = SHAPES[(case + i) % len(SHAPES)]
-        run(FORMS[case], shape, on, bias=1, residual=i % 2, relu=1)
+        run(FORMS[case], SHAPES[(case + i) % len(SHAPES)], on, bias=1, residual=case % 2, relu=1)
 
 
 def test_without_anything_behind_the_sum():
