@@ -1,22 +1,17 @@
 """ResNet-50's convolutions on an OpenCL device beside neo's CPU routines: ``python -m benchmarks.gpu_conv``.
 
-For every layer the schedule that the estimate chooses and the best of a sample of schedules of the spatial-packing
-kernels, timed by the device's own events, and the convolution's step of a compiled module of that layer alone, all in
-10^9 operations per second of the direct algorithm. Everything is compiled first; then device and CPU are timed in turn,
-and the least time of each counts. It runs the programs of the tests, so it needs a checkout that is built, and times of
-its own on the machine. ``--record`` writes the table into RESULTS.md.
+For every layer the step that the estimate chooses among the device's routines for tensors in blocks of channels, the
+best of a sample of schedules of all of those routines, and the step that the estimate chooses among the CPU's: steps of
+compiled modules, timed as tuning times them, in 10^9 operations per second of the direct algorithm. All of them are
+timed in turn, and the least time of each counts. Times are those of an idle machine. ``--record`` writes the table into
+RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
-import re
-import tempfile
 from math import exp, log
-from pathlib import Path
 
-import neo
 import numpy as np
 import onnx
 from neo import _native
@@ -26,8 +21,6 @@ from rich.table import Table
 
 from benchmarks import environment
 from benchmarks.results import Section, record_section
-from tests.routines.gpu.convs import blocked, pack_direct
-from tests.routines.gpu.programs import Program
 
 #: Input channels, output channels, height and width of the input, kernel, stride.
 LAYERS = [
@@ -80,110 +73,67 @@ def model_of(layer: tuple[int, ...]) -> onnx.ModelProto:
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
 
 
-def estimated(layer: tuple[int, ...]) -> dict[str, int]:
-    """Return the schedule that the estimate chooses among all, for tensors in blocks of channels."""
-    graph = _native.run_passes(read_model(model_of(layer))[0])
-    problem = _native.build_problem(graph, "opencl", 1, lambda _, name: name.startswith("gpu:float32/conv_direct"))
-    for node in problem.nodes:
-        for choice in node["choices"]:
-            if choice["routine"].startswith("gpu:") and f"{BLOCK}c" in choice["routine"]:
-                return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", choice["routine"])}
-    msg = f"[gpu_conv] the device must have a routine in blocks of {BLOCK} channels. Got none for {layer}"
-    raise RuntimeError(msg)
+class Steps:
+    """The steps of one layer: the CPU's, the device's choice without tuning, and a sample of the device's schedules."""
 
+    def __init__(self, layer: tuple[int, ...], threads: int, count: int) -> None:
+        graph = _native.run_passes(read_model(model_of(layer))[0])
+        self.bench = _native.make_bench(_native.build_problem(graph, "opencl", threads), threads)
+        trials = [(t["estimate_us"], i, t) for i, t in enumerate(self.bench.trials) if "Conv" in t["workload"]]
+        self.cpu = min((us, i) for us, i, t in trials if t["device"] == "cpu")[1]
+        blocked = [(us, i) for us, i, t in trials if t["device"] != "cpu" and f"nchw{BLOCK}c" in t["routine"]]
+        self.device = [min(blocked)[1]]
+        for number, space in enumerate(self.bench.spaces):
+            if f"nchw{BLOCK}c" in space["routine"]:
+                self.device += self.sample(number, [i for _, i in blocked if i in space["trials"]], count)
+        self.device = list(dict.fromkeys(self.device))
 
-def schedules(layer: tuple[int, ...], count: int) -> list[dict[str, int]]:
-    """Return the estimate's choice, schedules that fill the registers of a CPU, and others drawn at random."""
-    kernel = layer[3]
-    unroll = int(kernel > 1)
-    fixed = [{"vectors": 4, "columns": 7, "order": 1}, {"vectors": 4, "columns": 7}, {"vectors": 4, "columns": 6}]
-    generator = random.Random(0)
-    while len(fixed) < count:
-        columns = generator.choice([4, 5, 6, 7, 8, 14])
-        fixed.append({"vectors": generator.choice([2, 3, 4]), "columns": columns, "order": generator.choice([0, 1])})
-    plain = [{"lanes": 16, "inner": 1, "load": 1, "unroll": unroll} | s for s in fixed[: max(0, count - 1)]]
-    return [estimated(layer), *plain]
+    def sample(self, space: int, chosen: list[int], count: int) -> list[int]:
+        """Return the trials of the schedules that the estimate chooses in a space, and of others not far from them."""
+        texts = [self.bench.trial(i)["candidate"] for i in chosen]
+        points = [p for p in (self.bench.find(space, text) for text in texts) if p is not None]
+        near = points
+        for seed in range(count):
+            near = self.bench.mutate(space, points if seed % 2 == 0 else near, seed)
+            points = list(dict.fromkeys([*points, *near]))
+        return [*chosen, *self.bench.extend(space, points[: max(count, 1)])]
 
+    def time(self, rounds: int) -> dict[int, float]:
+        """Return the least time of every step that runs, in ns."""
+        least: dict[int, float] = {}
+        for _ in range(3):
+            for index in [self.cpu, *self.device]:
+                ((us, *_),) = self.bench.measure([index], "shared", rounds=rounds)
+                if us is not None:
+                    least[index] = min(least.get(index, us * 1e3), us * 1e3)
+        return least
 
-class OnDevice:
-    """One schedule of a layer, compiled."""
-
-    def __init__(self, layer: tuple[int, ...], schedule: dict[str, int]) -> None:
-        ic, oc, size, kernel, stride = layer
-        pad = kernel // 2
-        out = (size + 2 * pad - kernel) // stride + 1
-        block = BLOCK if ic >= BLOCK else 1
-        generator = np.random.default_rng(0)
-        x = generator.standard_normal((1, ic, size, size), dtype="f4")
-        weight = generator.standard_normal((oc, ic, kernel, kernel), dtype="f4")
-        numbers = {f"p{axis}{end}": pad for axis in "hw" for end in "be"}
-        numbers |= {"kh": kernel, "kw": kernel, "sh": stride, "sw": stride, "flat": int(kernel == 1 and stride == 1)}
-        self.program = Program("conv_direct", ic=ic, oc=oc, in_block=block, out_block=BLOCK, **numbers, **schedule)
-        self.packed = [pack_direct(weight, 1, block, schedule["lanes"] * schedule["vectors"])]
-        self.memory = (1, -(-oc // BLOCK), out, out, BLOCK)
-        self.operand = (x.shape, blocked(x, block))
-        self.shape = (1, oc, out, out)
-        self.schedule = schedule
-
-    def time(self, repeats: int) -> float:
-        """Return the shortest time in ns."""
-        outputs = [(self.shape, "f4", self.memory)]
-        _, times = self.program.run([self.operand], outputs, self.packed, "opencl", repeats)
-        return float(min(times))
-
-
-class OnCpu:
-    """The module of a layer on the CPU."""
-
-    def __init__(self, layer: tuple[int, ...], threads: int) -> None:
-        ic, _, size, _, _ = layer
-        self.feeds = {"x": np.zeros((1, ic, size, size), "f4")}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "layer.onnx"
-            onnx.save(model_of(layer), path)
-            self.module = neo.compile(str(path), threads=threads)
-
-    def time(self, repeats: int) -> float:
-        """Return the shortest time in ns of the convolution's step."""
-        times = []
-        for _ in range(repeats):
-            profile = self.module.profile(self.feeds, repeat=1)
-            times.append(1e3 * max(step.time_us for step in profile.steps if "adapt" not in step.routine))
-        return min(times)
-
-
-def measure(layer: tuple[int, ...], threads: int, count: int, repeats: int) -> tuple[list[float], list[dict[str, int]]]:
-    """Return the times in ns of the CPU and of every schedule, and the schedules."""
-    cpu = OnCpu(layer, threads)
-    programs = [OnDevice(layer, schedule) for schedule in schedules(layer, count)]
-    runs = [cpu, *programs]
-    for run in runs:
-        run.time(1)
-    least = [run.time(repeats) for run in runs]
-    for _ in range(2):
-        least = [min(best, run.time(repeats)) for best, run in zip(least, runs, strict=True)]
-    return least, [program.schedule for program in programs]
+    def text(self, index: int) -> str:
+        """Return what a step is, without the parts that all have in common."""
+        return str(self.bench.trial(index)["candidate"]).removeprefix("gpu:float32/").replace("|", "/")
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_conv", description=__doc__)
     parser.add_argument("--threads", type=int, default=2, help="of the CPU routines (default: %(default)s)")
-    parser.add_argument("--schedules", type=int, default=5, help="tried per layer (default: %(default)s)")
+    parser.add_argument("--schedules", type=int, default=12, help="tried per layer and routine (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="runs of each (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="the first so many (default: all)")
     parser.add_argument("--record", action="store_true", help="write the table into RESULTS.md")
     arguments = parser.parse_args()
-    head = ["layer", "CPU", "estimate's choice", "best", "best / CPU", "its schedule"]
+    head = ["layer", "CPU", "estimate's choice", "best", "best / CPU", "its schedule", "the CPU's"]
     rows, shares, untuned = [], [], []
     for layer in LAYERS[: arguments.layers]:
-        (cpu, *device), tried = measure(layer, arguments.threads, arguments.schedules, arguments.repeat)
-        best = device.index(min(device))
-        shares.append(cpu / device[best])
-        untuned.append(device[0] / device[best])
-        speeds = [f"{operations(layer) / ns:.0f}" for ns in (cpu, device[0], device[best])]
-        schedule = " ".join(f"{key}={value}" for key, value in tried[best].items())
-        rows.append(["x".join(map(str, layer)), *speeds, f"{shares[-1]:.2f}", schedule])
+        steps = Steps(layer, arguments.threads, arguments.schedules)
+        times = steps.time(arguments.repeat)
+        cpu, untuned_ns = times[steps.cpu], times[steps.device[0]]
+        best = min((i for i in steps.device if i in times), key=times.__getitem__)
+        shares.append(cpu / times[best])
+        untuned.append(untuned_ns / times[best])
+        speeds = [f"{operations(layer) / ns:.0f}" for ns in (cpu, untuned_ns, times[best])]
+        name = "x".join(map(str, layer))
+        rows.append([name, *speeds, f"{shares[-1]:.2f}", steps.text(best), steps.text(steps.cpu)])
         print(*rows[-1], flush=True)
     mean = exp(sum(map(log, shares)) / len(shares))
     gain = exp(sum(map(log, untuned)) / len(untuned))
@@ -198,8 +148,8 @@ def main() -> None:
     text = (
         f"ResNet-50's layers (input channels x output channels x size x kernel x stride) on the OpenCL device "
         f"{device_name} and by neo's CPU routines with {arguments.threads} threads, 10^9 operations of the direct algorithm "
-        f"per second; the CPU may run Winograd's. Tuning off is the schedule that the estimate chooses, tuning on the "
-        f"best of {arguments.schedules} schedules. Geometric means: best / CPU {mean:.2f}, best / estimate's choice "
+        f"per second; both may run Winograd's. Tuning off is the step that the estimate chooses, tuning on the best of "
+        f"{arguments.schedules} schedules of every routine. Geometric means: best / CPU {mean:.2f}, best / estimate's choice "
         f"{gain:.2f}."
     )
     place = "; ".join(f"{key}: {value}" for key, value in environment.describe().items())

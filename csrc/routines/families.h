@@ -8,39 +8,44 @@
 #ifdef NEO_WITHOUT_DEVICES
 #define NEO_DEVICE_ROUTINES(X)
 #else
-#define NEO_DEVICE_ROUTINES(X)  \
-  X(gpu_eltwise)                \
-  X(gpu_copy)                   \
-  X(gpu_pool)                   \
-  X(gpu_reduce)                 \
-  X(gpu_softmax)                \
-  X(gpu_norm)                   \
-  X(gpu_channel_norm)           \
-  X(gpu_resize)                 \
-  X(gpu_grid_sample)            \
-  X(gpu_index)                  \
-  X(gpu_conv_direct_nchw)       \
-  X(gpu_conv_direct_nchw4c)     \
-  X(gpu_conv_direct_nchw8c)     \
-  X(gpu_conv_direct_nchw16c)    \
-  X(gpu_conv_direct_first4c)    \
-  X(gpu_conv_direct_first8c)    \
-  X(gpu_conv_direct_first16c)   \
-  X(gpu_conv_depthwise_nchw)    \
-  X(gpu_conv_depthwise_nchw4c)  \
-  X(gpu_conv_depthwise_nchw8c)  \
-  X(gpu_conv_depthwise_nchw16c) \
-  X(gpu_conv_tiled)             \
-  X(gpu_gemm)                   \
-  X(gpu_recurrent)              \
-  X(gpu_top_k)                  \
-  X(gpu_cum_sum)                \
-  X(gpu_non_zero)               \
-  X(gpu_compress)               \
-  X(gpu_non_max_suppression)    \
-  X(gpu_roi_align)              \
-  X(gpu_box_nms)                \
-  X(gpu_multibox_prior)         \
+#define NEO_DEVICE_ROUTINES(X)       \
+  X(gpu_eltwise)                     \
+  X(gpu_copy)                        \
+  X(gpu_pool)                        \
+  X(gpu_reduce)                      \
+  X(gpu_softmax)                     \
+  X(gpu_norm)                        \
+  X(gpu_channel_norm)                \
+  X(gpu_resize)                      \
+  X(gpu_grid_sample)                 \
+  X(gpu_index)                       \
+  X(gpu_conv_direct_nchw)            \
+  X(gpu_conv_direct_nchw4c)          \
+  X(gpu_conv_direct_nchw8c)          \
+  X(gpu_conv_direct_nchw16c)         \
+  X(gpu_conv_direct_first4c)         \
+  X(gpu_conv_direct_first8c)         \
+  X(gpu_conv_direct_first16c)        \
+  X(gpu_conv_depthwise_nchw)         \
+  X(gpu_conv_depthwise_nchw4c)       \
+  X(gpu_conv_depthwise_nchw8c)       \
+  X(gpu_conv_depthwise_nchw16c)      \
+  X(gpu_conv_winograd_nchw4c)        \
+  X(gpu_conv_winograd_nchw8c)        \
+  X(gpu_conv_winograd_nchw16c)       \
+  X(gpu_conv_winograd_fused_nchw8c)  \
+  X(gpu_conv_winograd_fused_nchw16c) \
+  X(gpu_conv_tiled)                  \
+  X(gpu_gemm)                        \
+  X(gpu_recurrent)                   \
+  X(gpu_top_k)                       \
+  X(gpu_cum_sum)                     \
+  X(gpu_non_zero)                    \
+  X(gpu_compress)                    \
+  X(gpu_non_max_suppression)         \
+  X(gpu_roi_align)                   \
+  X(gpu_box_nms)                     \
+  X(gpu_multibox_prior)              \
   X(gpu_multibox_detection)
 #endif
 

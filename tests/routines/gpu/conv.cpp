@@ -2,6 +2,7 @@
 #include "routines/gpu/conv/depthwise_conv.h"
 #include "routines/gpu/conv/direct_conv.h"
 #include "routines/gpu/conv/tiled_conv.h"
+#include "routines/gpu/conv/winograd_conv.h"
 
 namespace neo::gpu::tests {
 namespace {
@@ -70,6 +71,14 @@ const Registered depthwise("conv_depthwise", [](const Choice& c) {
   conv.block = static_cast<int>(c.number("block", 1));
   conv.result = result_of(c, conv.places);
   return std::make_unique<DepthwiseProgram>(conv, DepthwiseSchedule::of(schedule_of(c)));
+});
+
+const Registered winograd("conv_winograd", [](const Choice& c) {
+  WinogradConv conv;
+  conv.geometry = geometry_of(c);
+  conv.block = static_cast<int>(c.number("block"));
+  conv.result = result_of(c, conv.places);
+  return std::make_unique<WinogradProgram>(conv, WinogradSchedule::of(schedule_of(c)));
 });
 
 const Registered tiled("conv_tiled", [](const Choice& c) {

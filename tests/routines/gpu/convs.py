@@ -72,3 +72,29 @@ def conv(x, w, groups=1, strides=None, dilations=None, pads=None, transposed=Fal
         y[(..., *window)] += np.einsum("ngi...,gio->ngo...", parts, w[(..., *tap)], optimize=True)
     inside = tuple(slice(b, size - e) for b, e, size in zip(pads[:axes], pads[axes:], whole, strict=True))
     return y[(..., *inside)].reshape(n, -1, *[i.stop - i.start for i in inside])
+
+
+#: Positive interpolation points, by how many there are.
+WINOGRAD_POINTS = ((), (1,), (0.625, 1.5), (0.5, 1, 2), (0.375, 0.75, 1.25, 2.5), (0.375, 0.625, 1, 1.5, 3))
+
+
+def winograd_weights(taps, stride, tile):
+    """What the points of F(tile, taps) give the weights along one axis, [points][taps]."""
+    if taps == 1:
+        return np.ones((1, 1))
+    pairs = tile // 2 if stride == 2 else (tile + taps - 3) // 2
+    points = [0.0, *(sign * p for p in WINOGRAD_POINTS[pairs] for sign in (1, -1))]
+    slope = np.poly1d(points, r=True).deriv()
+    rows = [[p ** (k // stride) * (k % stride == 0) / slope(p) for k in range(taps)] for p in points]
+    middle = [[0.0, 1.0, 0.0]] * tile if stride == 2 else [[0.0] * (taps - 1) + [1.0]]
+    return np.array(rows + middle)
+
+
+def pack_winograd(w, strides, tile, block, wide):
+    """[point][panel][block][channel][wide] of weights [oc][ic][kh][kw], transformed."""
+    along = [winograd_weights(w.shape[2 + i], strides[i], tile) for i in (0, 1)]
+    u = np.einsum("ik,jl,ockl->ijoc", *along, w.astype("f8")).astype("f4")
+    oc, ic = w.shape[:2]
+    padded = np.zeros((u.shape[0] * u.shape[1], -(-oc // block) * block, ic), "f4")
+    padded[:, :oc] = u.reshape(-1, oc, ic)
+    return pack_direct(padded.reshape(-1, ic, 1, 1), len(padded), block, wide)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "routines/cpu/conv/winograd_form.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
@@ -22,31 +23,6 @@ IndexRange panel_vectors(const WinogradPlan& plan, int64_t panel) {
 int64_t spread(int64_t floats) {
   constexpr int64_t kLine = 16;
   return (ceil_div(floats, kLine) | 1) * kLine;
-}
-
-// Rows are what points give the weights: (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform. Of
-// stride 2, every other weight; rows of the middle one follow.
-std::vector<double> weight_transform(const WinogradAxis& axis) {
-  if (axis.kernel == 1) return {1.0};
-  const int64_t pairs = axis.pairs();
-  const double* points = kWinogradPoints[pairs];
-  std::vector<double> g(static_cast<size_t>(axis.points() * axis.kernel), 0.0);
-  double whole = 1;
-  for (int64_t i = 0; i < pairs; ++i) {
-    const double p = points[i];
-    whole *= -p * p;
-    double scale = 2 * p * p;
-    for (int64_t j = 0; j < pairs; ++j) scale *= j == i ? 1 : p * p - points[j] * points[j];
-    for (int64_t sign = 0; sign < 2; ++sign) {
-      double* row = &g[static_cast<size_t>((1 + 2 * i + sign) * axis.kernel)];
-      row[0] = 1 / scale;
-      for (int64_t k = axis.stride; k < axis.kernel; k += axis.stride) row[k] = row[k - axis.stride] * (sign ? -p : p);
-    }
-  }
-  g.front() = 1 / whole;
-  if (axis.stride == 1) g.back() = 1;
-  for (int64_t i = 2 * pairs + 1; axis.stride == 2 && i < axis.points(); ++i) g[static_cast<size_t>(i * 3 + 1)] = 1;
-  return g;
 }
 
 // Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
@@ -248,35 +224,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   }
 }
 
-WinogradAxis axis_of(int64_t kernel, int64_t stride, int64_t tile, int64_t size) {
-  WinogradAxis axis;
-  axis.kernel = kernel;
-  axis.stride = stride;
-  axis.tile = kernel == 1 ? 1 : tile;
-  axis.tiles = ceil_div(size, axis.tile);
-  return axis;
-}
-
-double axis_error(int64_t tile, int64_t kernel, int64_t stride) {
-  constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
-  constexpr double kStridedErrors[2] = {0.74, 1.18};
-  if (stride == 2 && kernel > 1) return kStridedErrors[tile / 2 - 1];
-  return kernel == 1 ? 1 : kErrors[(kernel - 3) / 2][tile / 2 - 1];
-}
-
 }  // namespace
-
-const char* reject_winograd(const ConvShape& s) {
-  const auto is_taken = [](int64_t kernel, int64_t stride) {
-    return is_winograd_tile(kernel == 1 ? 1 : 2, kernel, stride);
-  };
-  if (!is_taken(s.kh, 1) || !is_taken(s.kw, 1)) return "a side of the kernel is not 1, 3, 5 or 7";
-  if (s.kh == 1 && s.kw == 1) return "the kernel is 1x1";
-  if (!is_taken(s.kh, s.stride_h) || !is_taken(s.kw, s.stride_w)) return "the stride is not 1, nor 2 of three taps";
-  if (s.dilation_h != 1 || s.dilation_w != 1) return "the dilation is not 1";
-  if (s.groups != 1) return "more than one group";
-  return nullptr;
-}
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes) {
   constexpr int64_t kHalfFloats = 4096;  // half of a first-level cache
@@ -285,8 +233,8 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.shape = shape;
   plan.schedule = schedule;
   plan.lanes = lanes;
-  plan.h = axis_of(shape.kh, shape.stride_h, schedule.tile, shape.oh);
-  plan.w = axis_of(shape.kw, shape.stride_w, schedule.tile, shape.ow);
+  plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh);
+  plan.w = winograd_axis(shape.kw, shape.stride_w, schedule.tile, shape.ow);
   plan.points = plan.h.points() * plan.w.points();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
   plan.oc_vectors = ceil_div(shape.oc, lanes);
@@ -319,7 +267,7 @@ int64_t winograd_weight_size(const WinogradPlan& plan) {
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight,
                           float* packed) {
   const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
-  const std::vector<double> along_h = weight_transform(plan.h), along_w = weight_transform(plan.w);
+  const std::vector<double> along_h = winograd_weight_transform(plan.h), along_w = winograd_weight_transform(plan.w);
   const auto most = static_cast<size_t>(plan.product_row);
   std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);
   for (int64_t p = 0; p < plan.panels; ++p) {
@@ -344,11 +292,6 @@ void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kerne
       }
     }
   }
-}
-
-double winograd_error(const ConvShape& shape, int64_t tile) {
-  return axis_error(tile, shape.kh, shape.stride_h) * axis_error(tile, shape.kw, shape.stride_w) *
-         (1 + 4.5 / static_cast<double>(shape.ic));
 }
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,

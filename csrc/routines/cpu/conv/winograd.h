@@ -6,38 +6,15 @@
 // other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task takes a block of tiles
 // through input transform, products (the tile kernels of GEMM) and output transform, so that what is transformed stays
 // in the cache of its core.
-//
-// An axis of stride 2 with three taps is the sum of two convolutions of stride 1: the outer taps on every other sample,
-// which is F(m, 2), and the middle tap on the samples between, which are passed through: 2 m + 1 multiplications in
-// place of 3 m.
-//
-// The transforms interpolate at 0, +-points and, where the stride is 1, infinity, which makes rounding errors grow with
-// m and r; see winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read
-// it.
 
 #include <stdint.h>
 
 #include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/conv_shape.h"
+#include "routines/cpu/conv/winograd_axis.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
-
-// The positive interpolation points of transforms with 0, 1, ... of them: near those of least error over the shapes
-// that use them, and short binary fractions, which keeps most constants of the transforms exact.
-constexpr int kWinogradMaxPairs = 5;
-constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
-    {}, {1}, {0.625, 1.5}, {0.5, 1, 2}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
-constexpr int kWinogradMaxTile = 6;
-constexpr int kWinogradMaxStride = 2;
-
-// The tiles that there are kernels for.
-constexpr bool is_winograd_tile(int64_t tile, int64_t kernel, int64_t stride) {
-  if (kernel == 1) return tile == 1;
-  if (tile < 2 || tile % 2 != 0) return false;
-  if (stride == 2) return kernel == 3 && tile <= 4;
-  return stride == 1 && (kernel == 3 || kernel == 5 || kernel == 7) && tile <= kWinogradMaxTile;
-}
 
 // What follows the last transform of a tile: dst = clamp(sum + bias + residual). The last block has `last_lanes`
 // channels, the rest of its lanes is made zero.
@@ -97,16 +74,6 @@ struct WinogradSchedule {
   int64_t run = 0;    // neighbouring tiles that are transformed together
 };
 
-// One axis of a plan.
-struct WinogradAxis {
-  int64_t kernel = 1, stride = 1, tile = 1;
-  int64_t tiles = 0;  // of an image
-
-  int64_t points() const { return step() + kernel - stride; }                    // and samples that a tile reads
-  int64_t step() const { return tile * stride; }                                 // samples from one tile to the next
-  int64_t pairs() const { return stride == 2 ? tile / 2 : (points() - 2) / 2; }  // of points, where kernel > 1
-};
-
 // What the shape and the schedule decide. Plain bytes, made by plan_winograd.
 struct WinogradPlan {
   ConvShape shape;
@@ -130,30 +97,12 @@ struct WinogradPlan {
   bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
 };
 
-// Null where the routine takes the problem; else why not.
-const char* reject_winograd(const ConvShape& shape);
-
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes);
 
 // Packed weights: [panel][point][ic][oc of the panel], output channels padded with zeros; computed in double, rounded
 // once. `weight` is OIHW.
 int64_t winograd_weight_size(const WinogradPlan& plan);
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight, float* packed);
-
-// Root of the mean square error against float64 on normal data, in units of the direct method's. The errors of the two
-// axes multiply, since each method's grow with the root of the number of its terms. Measured on this routine over 4 to
-// 512 input channels, 10 % added; few channels take fewest roundings off the direct method. Where values are positive,
-// as behind a Relu, both sums round more and the ratio is smaller.
-//
-//   256 channels     m = 2      4      6
-//   1x3, 3x1          0.75   1.28   2.67
-//   1x5, 5x1          1.07   1.99   4.6
-//   1x7, 7x1          1.9    4.0    9.5
-//   3x3               0.58   1.66   7.3
-//   3x5               0.79   2.5
-//   5x5               1.10   3.9
-//   7x7               3.7
-double winograd_error(const ConvShape& shape, int64_t tile);
 
 // What a member of the team keeps between its tasks of one run.
 struct WinogradMember {

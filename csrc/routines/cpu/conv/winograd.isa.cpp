@@ -5,46 +5,13 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., and infinity where the stride is 1. With y = x^2, the
-// rows of B' are the coefficients of W(y), x^2 Q(y) +- p x Q(y) and x W(y), where W is the product of all (y - p^2) and
-// Q leaves one out. The leading coefficients are 1.
-template <int N>
-struct Transform {
-  float point[N];
-  float whole[N];         // of W, ascending, without the leading 1
-  float part[N][N];       // of Q, the same
-  float power[N][2 * N];  // p^k
-};
-
-template <int N>
-constexpr Transform<N> make_transform() {
-  const double(&points)[kWinogradMaxPairs] = kWinogradPoints[N];
-  Transform<N> t = {};
-  for (int skip = -1; skip < N; ++skip) {
-    double c[N + 1] = {1};
-    int degree = 0;
-    for (int j = 0; j < N; ++j) {
-      if (j == skip) continue;
-      ++degree;
-      for (int k = degree; k >= 0; --k) c[k] = (k > 0 ? c[k - 1] : 0) - points[j] * points[j] * (k < degree ? c[k] : 0);
-    }
-    for (int k = 0; k < degree; ++k) (skip < 0 ? t.whole : t.part[skip])[k] = (float)c[k];
-  }
-  for (int i = 0; i < N; ++i) {
-    t.point[i] = (float)points[i];
-    double power = 1;
-    for (int k = 0; k < 2 * N; ++k, power *= points[i]) t.power[i][k] = (float)power;
-  }
-  return t;
-}
-
 // Of N pairs of points and stride S: after those of the points, of stride 2 also the samples that are passed through.
 template <int N, int S>
 constexpr int kPoints = S == 1 ? 2 * N + 2 : 4 * N + 1;
 
 template <int N, int S>
 NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<N, S>]) {
-  constexpr Transform<N> c = make_transform<N>();
+  constexpr WinogradTransform c = winograd_transform(N);
   F32 zeroth = d[2 * N * S];
 #pragma GCC unroll 8
   for (int k = 0; k < N; ++k) zeroth = fma(broadcast(c.whole[k]), d[2 * k * S], zeroth);
@@ -73,7 +40,7 @@ NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<
 
 template <int N, int M, int S>
 NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
-  constexpr Transform<N> c = make_transform<N>();
+  constexpr WinogradTransform c = winograd_transform(N);
   F32 sum[N], difference[N];
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/winograd.h"
+#include "routines/cpu/conv/winograd_form.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
@@ -13,33 +14,6 @@
 
 namespace neo {
 namespace {
-
-// No tile is offered whose error is more in units of the direct method's: a whole model keeps within 16.
-constexpr double kMostError = 12;
-
-// The tiles of a shape, by their error. Errors that grow by a multiple must save multiplications worth that, which the
-// tiles at the border often undo.
-std::vector<int64_t> offered_tiles(const ConvShape& s, int64_t lanes) {
-  constexpr double kWorthwhile = 0.9;
-  constexpr double kSmallError = 2.7;
-  std::vector<int64_t> tiles;
-  double least = std::numeric_limits<double>::infinity();
-  for (int64_t tile = 2; tile <= kWinogradMaxTile; tile += 2) {
-    const auto fits = [&](int64_t kernel, int64_t stride) {
-      return kernel == 1 || is_winograd_tile(tile, kernel, stride);
-    };
-    if (!fits(s.kh, s.stride_h) || !fits(s.kw, s.stride_w)) continue;
-    const double error = winograd_error(s, tile);
-    if (error > kMostError) continue;
-    WinogradSchedule schedule;
-    schedule.tile = tile;
-    const auto products = static_cast<double>(plan_winograd(s, schedule, lanes).products());
-    if (error > kSmallError * (1 + 4.5 / static_cast<double>(s.ic)) && products > kWorthwhile * least) continue;
-    least = std::min(least, products);
-    tiles.push_back(tile);
-  }
-  return tiles;
-}
 
 // The two instruction set dependent parts.
 struct Kernels {
@@ -100,7 +74,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
-  const std::vector<int64_t> tiles = offered_tiles(shape, lanes);
+  const std::vector<int64_t> tiles = offered_winograd_tiles(shape);
   std::vector<int64_t> panels, blocks;
   const auto add = [](std::vector<int64_t>& to, int64_t value) {
     if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
@@ -318,7 +292,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
-    for (int64_t tile : offered_tiles(shape, target.lanes())) {
+    for (int64_t tile : offered_winograd_tiles(shape)) {
       const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
       const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
       all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));

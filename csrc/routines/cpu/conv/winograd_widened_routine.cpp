@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "routines/cpu/conv/conv_routine.h"
-#include "routines/cpu/conv/winograd.h"
+#include "routines/cpu/conv/winograd_form.h"
 
 namespace neo {
 namespace {

@@ -1,6 +1,8 @@
 #include "routines/gpu/conv/conv_estimate.h"
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "routines/cpu/gemm/split.h"
 
@@ -29,22 +31,112 @@ int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
 }
 
-// The point of a space whose estimate is the least; spaces are searched by steps where they are large.
+// Calls visit on the points of a space; it is searched by steps where it is large.
+void each_point(const Space& space, const std::function<void(const Schedule&)>& visit) {
+  constexpr int64_t kMostTried = 6000;
+  const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
+  for (int64_t point = 0; point < space.size(); point += step) visit(space.at(point));
+}
+
+// The schedule of the least estimate.
+class Least {
+ public:
+  void add(const Schedule& schedule, const Estimate& e) {
+    constexpr double kGain = 0.99;  // what comes first is simpler
+    if (e.reject || (best_ && e.time_us >= time_us_ * kGain)) return;
+    best_ = schedule;
+    time_us_ = e.time_us;
+  }
+  const std::optional<Schedule>& best() const { return best_; }
+
+ private:
+  std::optional<Schedule> best_;
+  double time_us_ = 0;
+};
+
 template <class ProfileOf>
 std::optional<Schedule> best_of(const Space& space, const DeviceModel& model, const ProfileOf& profile) {
-  constexpr int64_t kMostTried = 6000;
-  constexpr double kGain = 0.99;  // what comes first is simpler
-  const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
-  std::optional<Schedule> best;
-  double least = 0;
-  for (int64_t point = 0; point < space.size(); point += step) {
-    const Schedule schedule = space.at(point);
-    const Estimate e = estimate(profile(schedule), model);
-    if (e.reject || (best && e.time_us >= least * kGain)) continue;
-    best = schedule;
-    least = e.time_us;
+  Least least;
+  each_point(space, [&](const Schedule& s) { least.add(s, estimate(profile(s), model)); });
+  return least.best();
+}
+
+// Operations of the transforms of a tile on vectors, along both axes.
+double transform_operations(const WinogradSizes& sizes, bool is_input) {
+  const auto along = [&](const WinogradAxis& a) {
+    if (a.kernel == 1) return 0.0;
+    const auto pairs = static_cast<double>(a.pairs()), tile = static_cast<double>(a.tile);
+    return is_input ? 2 * pairs * (pairs + 1) : pairs * (2 + tile) + 2;
+  };
+  const WinogradAxis& h = sizes.h;
+  return along(h) * static_cast<double>(sizes.w.points()) +
+         along(sizes.w) * static_cast<double>(is_input ? h.points() : h.tile);
+}
+
+// Of a thread that transforms one vector of one tile.
+Profile transform_profile(const WinogradConv& conv, const WinogradSchedule& s, const WinogradSizes& sizes,
+                          bool is_input) {
+  const ConvShape& shape = sizes.shape;
+  const auto points = static_cast<double>(sizes.points());
+  const double pixels = static_cast<double>(sizes.h.tile * sizes.w.tile);
+  const auto blocks = static_cast<double>(is_input ? conv.in_blocks() : conv.out_blocks());
+  const double residuals = !is_input && conv.result.has_residual ? 1 : 0;
+  Profile p;
+  p.threads = s.threads;
+  p.groups = static_cast<double>(shape.n * sizes.h.tiles) * blocks *
+             parts(static_cast<double>(sizes.w.tiles * (conv.block / s.width)), s.threads);
+  p.lanes = s.width;
+  p.flops = 2 * s.width * transform_operations(sizes, is_input);
+  p.loads = points + (is_input ? points : pixels * (1 + residuals));
+  p.loaded_bytes = 4 * s.width * (points + pixels * residuals);
+  p.other = 40 + (is_input ? points : 3 * pixels);
+  p.registers = static_cast<int>(points) * s.width + kAddresses;
+  const double image = blocks * conv.block * static_cast<double>(shape.n) *
+                       static_cast<double>(is_input ? shape.ih * shape.iw : shape.oh * shape.ow);
+  p.unique_bytes = 4 * (blocks * conv.block * points * static_cast<double>(sizes.tiles()) + image * (1 + residuals));
+  return p;
+}
+
+Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const WinogradSizes& sizes) {
+  constexpr double kPrivateBytes = 1 << 20;  // of a cache that no other thread uses
+  constexpr double kSums = 8;                // that a thread works on at once to hide the latency of each
+  const DirectConvSchedule& product = s.product;
+  const auto points = static_cast<double>(sizes.points()), tiles = static_cast<double>(sizes.tiles());
+  const auto block_tiles = static_cast<double>(s.block_tiles()), panel = static_cast<double>(s.panel());
+  const auto in = static_cast<double>(conv.in_blocks()), out = static_cast<double>(conv.out_blocks());
+  const double blocks = std::ceil(tiles / block_tiles), workers = std::min<double>(s.workers, blocks);
+  const double panels = std::ceil(out * conv.block / panel), part_panels = parts(panels, s.parts);
+  // Of the thread with the most blocks; the last one of those may be smaller.
+  const double turns = std::ceil(blocks / workers);
+  const double mine = std::min(turns * block_tiles, tiles - (turns - 1) * (workers - 1) * block_tiles);
+  const double registers = parts(mine, product.columns);
+  const Profile before = transform_profile(conv, s, sizes, true), after = transform_profile(conv, s, sizes, false);
+  const double channels = in * conv.block, products = points * registers * part_panels * channels;
+  const double vectors_in = mine * in, vectors_out = mine * std::min(part_panels * panel / conv.block, out);
+  Profile p;
+  p.groups = workers * std::ceil(panels / part_panels);
+  p.lanes = std::min(product.lanes, conv.block);
+  const double waits = std::max(1.0, kSums / (product.columns * product.vectors));
+  p.flops = 2 * waits * products * product.columns * panel + before.flops * vectors_in + after.flops * vectors_out;
+  // What the transforms keep beyond the registers is written and read again.
+  p.loads = products * (product.vectors + static_cast<double>(product.columns) / product.load) +
+            (before.loads + points) * vectors_in + (after.loads + points) * vectors_out;
+  p.lane_reads = product.load > 1 ? products * product.columns : 0;
+  p.loaded_bytes =
+      4 * products * (panel + product.columns) + before.loaded_bytes * vectors_in + after.loaded_bytes * vectors_out;
+  p.other = points * registers * part_panels * (product.columns * product.vectors * 4 + 20) + products / product.inner +
+            before.other * vectors_in + after.other * vectors_out;
+  p.written = product.columns * product.vectors * product.inner;
+  p.registers = static_cast<int>(product.columns * panel + panel + product.columns * product.load) + kAddresses;
+  const ConvShape& shape = sizes.shape;
+  const double pixels_in = static_cast<double>(shape.n * shape.ih * shape.iw);
+  const double pixels_out = static_cast<double>(shape.n * shape.oh * shape.ow) * (conv.result.has_residual ? 2 : 1);
+  p.unique_bytes =
+      4 * conv.block * (in * pixels_in + out * pixels_out) + 4 * static_cast<double>(winograd_weight_size(conv, s));
+  if (4 * points * block_tiles * (channels + panel) > kPrivateBytes) {
+    p.unique_bytes += 4 * points * p.groups * (vectors_in * (1 + part_panels) + 2 * vectors_out) * conv.block;
   }
-  return best;
+  return p;
 }
 
 }  // namespace
@@ -141,6 +233,47 @@ std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x,
                                        const DeviceModel& model) {
   return best_of(depthwise_space(conv, y), model,
                  [&](const Schedule& s) { return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y); });
+}
+
+Estimate estimate_winograd(const WinogradConv& conv, const WinogradSchedule& schedule, const ConvShape& shape,
+                           const DeviceModel& model) {
+  const WinogradSizes sizes(shape, schedule.tile);
+  if (schedule.is_fused()) {
+    // A thread that computes waits for a part of what it streams.
+    constexpr double kExposed = 0.15;
+    Profile p = fused_profile(conv, schedule, sizes);
+    const double streamed_us = p.unique_bytes / (model.gbps * 1e3);
+    p.unique_bytes = 0;
+    Estimate e = estimate(p, model);
+    e.time_us = std::max(e.time_us, streamed_us) + kExposed * std::min(e.time_us, streamed_us);
+    return e;
+  }
+  const DirectConv product = winograd_product(conv, sizes.points());
+  const Dims v = winograd_product_dims(conv.in_blocks() * conv.block, sizes);
+  const Dims m = winograd_product_dims(conv.out_blocks() * conv.block, sizes);
+  Estimate sum;
+  for (const Profile& p :
+       {transform_profile(conv, schedule, sizes, true), direct_profile(product, schedule.product, v, m),
+        transform_profile(conv, schedule, sizes, false)}) {
+    const Estimate e = estimate(p, model);
+    sum.time_us += e.time_us;
+    sum.occupancy = std::min(sum.occupancy, e.occupancy);
+    if (e.reject) sum.reject = e.reject;
+  }
+  return sum;
+}
+
+std::vector<Schedule> best_winograd(const WinogradConv& conv, const ConvShape& shape, bool fused,
+                                    const DeviceModel& model) {
+  std::map<int64_t, Least> by_tile;
+  each_point(winograd_space(conv, shape, fused), [&](const Schedule& s) {
+    by_tile[value_of(s, "tile")].add(s, estimate_winograd(conv, WinogradSchedule::of(s), shape, model));
+  });
+  std::vector<Schedule> all;
+  for (const auto& [tile, least] : by_tile) {
+    if (least.best()) all.push_back(*least.best());
+  }
+  return all;
 }
 
 }  // namespace neo::gpu

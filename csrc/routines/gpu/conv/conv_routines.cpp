@@ -33,9 +33,12 @@ class ConvRoutine : public ProgramRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const auto best = best_schedule(problem, model_of(target));
-    NEO_ASSERT(best, name(), " has no schedule for ", workload.text());
-    return {candidate(workload, target, ops, *best)};
+    std::vector<Candidate> all;
+    for (const Schedule& s : best_schedules(problem, model_of(target))) {
+      all.push_back(candidate(workload, target, ops, s));
+    }
+    NEO_ASSERT(!all.empty(), name(), " has no schedule for ", workload.text());
+    return all;
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -58,7 +61,8 @@ class ConvRoutine : public ProgramRoutine {
     if (out_block() > 1) result.layout = Layout::channel_blocked(problem.rank(), out_block());
     c.outputs.push_back(result);
     c.schedule = schedule;
-    c.cost.time_us = estimate(profile(problem, schedule), model_of(target)).time_us;
+    c.cost.time_us = estimate_of(problem, schedule, model_of(target)).time_us;
+    c.cost.error = error(problem, schedule);
     c.cost.packed_bytes = packed_floats(problem, schedule) * 4;
     return c;
   }
@@ -68,9 +72,16 @@ class ConvRoutine : public ProgramRoutine {
   virtual int in_block() const { return 1; }
   virtual int out_block() const { return 1; }
   virtual const char* rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
-  virtual std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const = 0;
-  virtual Profile profile(const ConvProblem& problem, const Schedule& schedule) const = 0;
+  // One, or one for every error that there is to choose from.
+  virtual std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const = 0;
+  virtual Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule,
+                               const DeviceModel& model) const = 0;
+  virtual double error(const ConvProblem&, const Schedule&) const { return 0; }
   virtual int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const = 0;
+
+  static std::vector<Schedule> listed(const std::optional<Schedule>& schedule) {
+    return schedule ? std::vector<Schedule>{*schedule} : std::vector<Schedule>();
+  }
 
   static ResultForm result_of(const ConvProblem& problem) {
     ResultForm r;
@@ -150,11 +161,12 @@ class DirectRoutine final : public ConvRoutine {
     return reject_direct(conv_of(problem));
   }
 
-  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+  std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
+    return listed(best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model));
   }
-  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
-    return direct_profile(conv_of(problem), DirectConvSchedule::of(schedule), problem.x_hint(), problem.y_hint());
+  Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
+    const DirectConvSchedule s = DirectConvSchedule::of(schedule);
+    return estimate(direct_profile(conv_of(problem), s, problem.x_hint(), problem.y_hint()), model);
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const override {
     const DirectConv conv = conv_of(problem);
@@ -221,11 +233,12 @@ class DepthwiseRoutine final : public ConvRoutine {
     return reject_depthwise(conv_of(problem));
   }
 
-  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_depthwise(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+  std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
+    return listed(best_depthwise(conv_of(problem), problem.x_hint(), problem.y_hint(), model));
   }
-  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
-    return depthwise_profile(conv_of(problem), DepthwiseSchedule::of(schedule), problem.x_hint(), problem.y_hint());
+  Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
+    const DepthwiseSchedule s = DepthwiseSchedule::of(schedule);
+    return estimate(depthwise_profile(conv_of(problem), s, problem.x_hint(), problem.y_hint()), model);
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
     const DepthwiseConv conv = conv_of(problem);
@@ -235,6 +248,78 @@ class DepthwiseRoutine final : public ConvRoutine {
  private:
   static DepthwiseConv conv_of(const ConvProblem& problem) {
     DepthwiseConv conv;
+    conv.geometry = problem.geometry;
+    conv.block = kBlock;
+    conv.result = result_of(problem);
+    return conv;
+  }
+};
+
+template <int kBlock, bool kFused>
+class WinogradRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override {
+    static const std::string name = str("gpu:float32/conv_winograd_", kFused ? "fused_" : "", "nchw", kBlock, "c");
+    return name;
+  }
+
+  Space space(const Workload& workload, const Target&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return winograd_space(conv_of(problem), shape_of(problem), kFused);
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
+                                         PackedStore& packed) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    WinogradConv conv = conv_of(problem);
+    conv.places = places_of(candidate, problem);
+    const WinogradSchedule schedule = WinogradSchedule::of(candidate.schedule);
+    packed.floats(winograd_weight_size(conv, schedule), {problem.weight},
+                  [&](float* to) { pack_winograd_weight(conv, schedule, floats(problem.weight), to); });
+    if (problem.bias) {
+      const int64_t channels = problem.geometry.oc, padded = winograd_bias_size(conv);
+      packed.floats(padded, {problem.bias}, [&](float* to) {
+        std::copy_n(floats(problem.bias), channels, to);
+        std::fill_n(to + channels, padded - channels, 0.0f);
+      });
+    }
+    return std::make_unique<WinogradProgram>(std::move(conv), schedule);
+  }
+
+ protected:
+  int in_block() const override { return kBlock; }
+  int out_block() const override { return kBlock; }
+
+  const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    const DeviceModel model = model_of(target);
+    if (!model.likes_block(kBlock)) return "another block of channels suits the device";
+    if (kFused && model.wave > 1) return "threads of the device step together";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    if (const char* why = reject_winograd_conv(conv_of(problem))) return why;
+    if (std::min(problem.geometry.ic, problem.geometry.oc) < kBlock) return "fewer channels than a block";
+    return rejects_padding(problem, kBlock);
+  }
+
+  std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
+    return best_winograd(conv_of(problem), shape_of(problem), kFused, model);
+  }
+  Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
+    return estimate_winograd(conv_of(problem), WinogradSchedule::of(schedule), shape_of(problem), model);
+  }
+  double error(const ConvProblem& problem, const Schedule& schedule) const override {
+    return winograd_error(shape_of(problem), value_of(schedule, "tile"));
+  }
+  int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const override {
+    const WinogradConv conv = conv_of(problem);
+    return winograd_weight_size(conv, WinogradSchedule::of(schedule)) + (problem.bias ? winograd_bias_size(conv) : 0);
+  }
+
+ private:
+  static ConvShape shape_of(const ConvProblem& problem) {
+    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
+  }
+  static WinogradConv conv_of(const ConvProblem& problem) {
+    WinogradConv conv;
     conv.geometry = problem.geometry;
     conv.block = kBlock;
     conv.result = result_of(problem);
@@ -273,12 +358,13 @@ class TiledRoutine final : public ConvRoutine {
     return problem.geometry.taps() > 1 << 12 ? "more than 4096 taps" : nullptr;
   }
 
-  std::optional<Schedule> best_schedule(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_tiled({problem.geometry, result_of(problem), {}}, problem.x_hint(), problem.y_hint(), model);
+  std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
+    return listed(best_tiled({problem.geometry, result_of(problem), {}}, problem.x_hint(), problem.y_hint(), model));
   }
-  Profile profile(const ConvProblem& problem, const Schedule& schedule) const override {
-    return tiled_profile({problem.geometry, result_of(problem), {}}, TiledConvSchedule::of(schedule), problem.x_hint(),
-                         problem.y_hint());
+  Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
+    const TiledConv conv{problem.geometry, result_of(problem), {}};
+    const TiledConvSchedule s = TiledConvSchedule::of(schedule);
+    return estimate(tiled_profile(conv, s, problem.x_hint(), problem.y_hint()), model);
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
     int64_t count = 0;
@@ -303,6 +389,11 @@ NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw, gpu::DepthwiseRoutine<1>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw4c, gpu::DepthwiseRoutine<4>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw8c, gpu::DepthwiseRoutine<8>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw16c, gpu::DepthwiseRoutine<16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw4c, gpu::WinogradRoutine<4, false>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw8c, gpu::WinogradRoutine<8, false>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw16c, gpu::WinogradRoutine<16, false>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw8c, gpu::WinogradRoutine<8, true>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw16c, gpu::WinogradRoutine<16, true>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine)
 
 }  // namespace neo

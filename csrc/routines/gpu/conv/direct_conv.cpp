@@ -168,14 +168,20 @@ Launches DirectConvProgram::launches(std::span<const Dims> shapes) const {
   const ConvShape s =
       conv_.geometry.shape(shapes[static_cast<size_t>(conv_.places.x)], shapes[static_cast<size_t>(conv_.places.y)]);
   Launches out;
-  if (s.n * s.oh * s.ow == 0) return out;
-  const bool flat = conv_.flat;
-  const int64_t out_h = flat ? 1 : s.oh, out_w = flat ? s.oh * s.ow : s.ow, panels = panels_of(conv_, schedule_);
+  if (s.n * s.oh * s.ow != 0) out.launches.push_back(direct_launch(conv_, schedule_, shapes));
+  return out;
+}
+
+KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& schedule, std::span<const Dims> shapes) {
+  const ConvShape s =
+      conv.geometry.shape(shapes[static_cast<size_t>(conv.places.x)], shapes[static_cast<size_t>(conv.places.y)]);
+  const bool flat = conv.flat;
+  const int64_t out_h = flat ? 1 : s.oh, out_w = flat ? s.oh * s.ow : s.ow, panels = panels_of(conv, schedule);
   KernelLaunch launch;
   launch.arguments = {s.n * s.groups,
                       s.groups,
-                      conv_.in_blocks(),
-                      conv_.out_blocks(),
+                      conv.in_blocks(),
+                      conv.out_blocks(),
                       flat ? int64_t{1} : s.ih,
                       flat ? s.ih * s.iw : s.iw,
                       out_h,
@@ -183,15 +189,14 @@ Launches DirectConvProgram::launches(std::span<const Dims> shapes) const {
                       s.pad_top,
                       s.pad_left,
                       panels,
-                      ceil_div(out_w, static_cast<int64_t>(schedule_.columns) * schedule_.threads_column),
-                      ceil_div(out_h, static_cast<int64_t>(schedule_.rows) * schedule_.threads_row),
-                      ceil_div(panels, static_cast<int64_t>(schedule_.threads_channel)),
-                      Operand{conv_.places.x},
+                      ceil_div(out_w, static_cast<int64_t>(schedule.columns) * schedule.threads_column),
+                      ceil_div(out_h, static_cast<int64_t>(schedule.rows) * schedule.threads_row),
+                      ceil_div(panels, static_cast<int64_t>(schedule.threads_channel)),
+                      Operand{conv.places.x},
                       Packed{0},
-                      Operand{conv_.places.y}};
-  append_result_arguments(conv_.result, Packed{1}, Operand{conv_.places.residual}, launch.arguments);
-  out.launches.push_back(std::move(launch));
-  return out;
+                      Operand{conv.places.y}};
+  append_result_arguments(conv.result, Packed{1}, Operand{conv.places.residual}, launch.arguments);
+  return launch;
 }
 
 }  // namespace neo::gpu

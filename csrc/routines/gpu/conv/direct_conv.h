@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -80,5 +81,13 @@ class DirectConvProgram final : public Program {
 };
 
 kernel::Kernel direct_conv_kernel(const DirectConv& conv, const DirectConvSchedule& schedule);
+// Of the kernel, for sizes that are not empty; `shapes` as of a program.
+KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& schedule, std::span<const Dims> shapes);
+
+// For each of `load` channels, whose packed weights begin at `first`: adds its products with the pixels to the sums
+// [row][column][vector].
+void add_direct_products(kernel::Builder& b, const DirectConvSchedule& schedule, const kernel::Array& weights,
+                         const kernel::Expr& first, const kernel::Array& sums,
+                         const std::function<kernel::Expr(const kernel::Expr& row, const kernel::Expr& column)>& pixel);
 
 }  // namespace neo::gpu

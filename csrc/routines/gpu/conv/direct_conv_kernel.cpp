@@ -200,23 +200,8 @@ class DirectKernel {
     return select(valid, value, kernel::broadcast(kernel::real(0), s_.load));
   }
 
-  // Every channel of `load` channels, times its weights.
   void multiply(const Expr& tap, const Expr& channel, const std::function<Expr(const Expr&, const Expr&)>& pixel_of) {
-    for (int i = 0; i < s_.load; ++i) {
-      const Array wide = b_.registers("w", {DType::Float32, s_.lanes}, s_.vectors);
-      b_.unroll("v", s_.vectors, [&](Expr v) {
-        wide[v] = w_->at(tap * (c_.in_block * panel_) + (channel + i) * panel_ + v * s_.lanes, s_.lanes);
-      });
-      b_.unroll("r", s_.rows, [&](Expr r) {
-        b_.unroll("p", s_.columns, [&](Expr p) {
-          const Expr value = s_.load == 1 ? pixel_of(r, p) : kernel::lane(pixel_of(r, p), i);
-          b_.unroll("v", s_.vectors, [&](Expr v) {
-            const Expr at = (r * s_.columns + p) * s_.vectors + v;
-            (*sums_)[at] = fma(value, wide[v], (*sums_)[at]);
-          });
-        });
-      });
-    }
+    add_direct_products(b_, s_, *w_, tap * (c_.in_block * panel_) + channel * panel_, *sums_, pixel_of);
   }
 
   void store() {
@@ -286,6 +271,24 @@ class DirectKernel {
 };
 
 }  // namespace
+
+void add_direct_products(Builder& b, const DirectConvSchedule& s, const Array& weights, const Expr& first,
+                         const Array& sums, const std::function<Expr(const Expr&, const Expr&)>& pixel) {
+  for (int i = 0; i < s.load; ++i) {
+    const Array wide = b.registers("w", {DType::Float32, s.lanes}, s.vectors);
+    b.unroll("v", s.vectors,
+             [&](Expr v) { wide[v] = weights.at(first + i * (s.vectors * s.lanes) + v * s.lanes, s.lanes); });
+    b.unroll("r", s.rows, [&](Expr r) {
+      b.unroll("p", s.columns, [&](Expr p) {
+        const Expr value = s.load == 1 ? pixel(r, p) : kernel::lane(pixel(r, p), i);
+        b.unroll("v", s.vectors, [&](Expr v) {
+          const Expr at = (r * s.columns + p) * s.vectors + v;
+          sums[at] = fma(value, wide[v], sums[at]);
+        });
+      });
+    });
+  }
+}
 
 kernel::Kernel direct_conv_kernel(const DirectConv& conv, const DirectConvSchedule& schedule) {
   return DirectKernel(conv, schedule).run();

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "routines/cpu/conv/conv_shape.h"
+#include "routines/cpu/conv/winograd_axis.h"
+
+// What Winograd's algorithm is on every machine: which convolutions it takes, by which tiles, and with what error.
+namespace neo {
+
+// Null where the algorithm takes the problem; else why not.
+const char* reject_winograd(const ConvShape& shape);
+
+// An axis of `size` outputs by tiles of `tile`.
+WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t size);
+
+// [points][taps]: what points give the weights.
+std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
+
+// Root of the mean square error against float64 on normal data, in units of the direct method's. The errors of the two
+// axes multiply, since each method's grow with the root of the number of its terms. Measured on the CPU's routine over
+// 4 to 512 input channels, 10 % added; few channels take fewest roundings off the direct method. Where values are
+// positive, as behind a Relu, both sums round more and the ratio is smaller.
+//
+//   256 channels     m = 2      4      6
+//   1x3, 3x1          0.75   1.28   2.67
+//   1x5, 5x1          1.07   1.99   4.6
+//   1x7, 7x1          1.9    4.0    9.5
+//   3x3               0.58   1.66   7.3
+//   3x5               0.79   2.5
+//   5x5               1.10   3.9
+//   7x7               3.7
+double winograd_error(const ConvShape& shape, int64_t tile);
+
+// The tiles of a shape, by their error. None is offered whose error is more than 12 in units of the direct method's: a
+// whole model keeps within 16. Errors that grow by a multiple must save multiplications worth that, which the tiles at
+// the border often undo.
+std::vector<int64_t> offered_winograd_tiles(const ConvShape& shape);
+
+}  // namespace neo
