@@ -30,7 +30,10 @@
   X(gpu_conv_depthwise_nchw4c)  \
   X(gpu_conv_depthwise_nchw8c)  \
   X(gpu_conv_depthwise_nchw16c) \
+  X(gpu_conv_subgroup_nchw8c)   \
+  X(gpu_conv_subgroup_nchw16c)  \
   X(gpu_conv_tiled)             \
+  X(gpu_conv_tiled_tf32)        \
   X(gpu_gemm)                   \
   X(gpu_recurrent)              \
   X(gpu_top_k)                  \

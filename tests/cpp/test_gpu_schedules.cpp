@@ -22,7 +22,7 @@ DirectConv typical(int block) {
 const Dims kPlane = {1, 64, 56, 56};
 
 TEST(GpuSchedules, ATypicalConvolutionHasMoreThanTenThousand) {
-  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}}, kPlane).size();
+  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}, false}, kPlane).size();
   for (const int block : {1, 4, 8, 16}) all += direct_conv_space(typical(block), kPlane).size();
   EXPECT_GE(direct_conv_space(typical(16), kPlane).size(), 10000);
   EXPECT_GE(all, 40000);
@@ -37,7 +37,7 @@ TEST(GpuSchedules, EveryModelHasOneThatItCanRun) {
     const Profile profile = direct_profile(typical(4), schedule, kPlane, kPlane);
     EXPECT_LE(profile.registers, 2 * model.registers) << model.name;
     EXPECT_LE(profile.threads, model.group_threads) << model.name;
-    const TiledConv tiled{typical(1).geometry, {}, {}};
+    const TiledConv tiled{typical(1).geometry, {}, {}, false};
     const auto with_local = best_tiled(tiled, kPlane, kPlane, model);
     ASSERT_TRUE(with_local) << model.name;
     EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(*with_local), kPlane, kPlane).local_bytes, model.local_bytes);

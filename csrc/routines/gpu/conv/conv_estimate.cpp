@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/conv/subgroup_conv.h"
 
 namespace neo::gpu {
 namespace {
@@ -27,6 +28,12 @@ double plane_of(const Dims& dims) {
 
 int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
+}
+
+// Of the loads of neighbours that read so many bytes apart, the part that has a line of its own.
+double own_lines(double bytes_apart) {
+  constexpr double kLine = 64;
+  return std::min(1.0, bytes_apart / kLine);
 }
 
 // The point of a space whose estimate is the least; spaces are searched by steps where they are large.
@@ -69,6 +76,13 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   p.loads = products * s.vectors + pixel_loads / s.load;
   p.lane_reads = s.load > 1 ? products * pixels : 0;
   p.loaded_bytes = 4 * (products * panel + pixel_loads);
+  // Neighbours have other pixels, or other channels: then they read other weights.
+  const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
+  if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
+    p.apart = pixel_loads / s.load * own_lines(4.0 * s.columns * stride_w(g) * conv.in_block);
+  } else if (s.threads_channel > 1) {
+    p.apart = products * s.vectors;
+  }
   p.other = pixels * s.vectors * 4 + products / s.inner;
   if (s.unroll == 0) p.other += products / s.inner;
   p.written =
@@ -89,17 +103,21 @@ Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& s, const D
   p.threads = s.threads_pixel * s.threads_channel;
   p.groups = static_cast<double>(y[0]) * groups * parts(plane_of(y), s.threads_pixel * s.pixels) *
              parts(static_cast<double>(g.oc) / groups, s.threads_channel * s.channels);
-  p.flops = 2 * steps * s.depth * s.pixels * s.channels;
+  (conv.by_matrices ? p.matrix_flops : p.flops) = 2 * steps * s.depth * s.pixels * s.channels;
   const double x_loads = steps * static_cast<double>(parts(s.depth, s.threads_channel)) * s.pixels;
   const double w_loads = steps * static_cast<double>(parts(s.depth, s.threads_pixel)) * s.channels;
-  p.loads = x_loads + w_loads + steps * s.depth * (s.pixels + s.channels);
+  // Of a matrix a thread holds the 32nd part.
+  const double local_loads = steps * s.depth * (s.pixels + (conv.by_matrices ? s.channels / 32.0 : s.channels));
+  p.loads = x_loads + w_loads + local_loads;
   p.loaded_bytes = 4 * (x_loads + w_loads);
-  p.local_loaded_bytes = 4 * steps * s.depth * (s.pixels + s.channels);
-  p.other = x_loads * 12 + w_loads * 6 + (s.unroll == 1 ? 0 : steps * s.depth);
+  p.local_loaded_bytes = 4 * local_loads;
+  const int at_once = conv.by_matrices ? 8 : 1;  // products of a result
+  p.other = x_loads * 12 + w_loads * 6 + (s.unroll == 1 ? 0 : steps * s.depth / at_once);
   p.barriers = 2 * steps;
-  p.written = s.pixels * s.channels * (s.unroll == 1 ? s.depth : 1);
-  p.registers = s.pixels * s.channels + s.pixels * (1 + g.axes) + s.channels + 2 * kAddresses;
-  p.local_bytes = 4 * s.depth * (s.threads_pixel * s.pixels + s.threads_channel * s.channels);
+  p.written = s.pixels * s.channels * (s.unroll == 1 ? s.depth : at_once) / (conv.by_matrices ? 32 : 1);
+  p.registers = s.pixels * s.channels + s.pixels * (1 + g.axes) + 2 * kAddresses;
+  p.registers += conv.by_matrices ? s.channels / 4 + s.pixels * 8 : s.channels;
+  p.local_bytes = 4 * tiled_local_size(conv, s);
   p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y)) +
                    4 * static_cast<double>(g.oc) * summed;
   return p;
@@ -120,6 +138,7 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   const double loads = s.reuse == 1 ? kernel_h * s.rows * span : taps * pixels;
   p.loads = loads + taps + pixels;
   p.loaded_bytes = 4 * s.lanes * p.loads;
+  if (p.threads > 1) p.apart = (loads + pixels) * own_lines(4.0 * s.columns * stride_w(g) * conv.block);
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;
@@ -141,6 +160,11 @@ std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x,
                                        const DeviceModel& model) {
   return best_of(depthwise_space(conv, y), model,
                  [&](const Schedule& s) { return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y); });
+}
+
+std::optional<Schedule> best_subgroup(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
+  return best_of(subgroup_conv_space(conv, y), model,
+                 [&](const Schedule& s) { return subgroup_profile(conv, SubgroupConvSchedule::of(s), x, y); });
 }
 
 }  // namespace neo::gpu

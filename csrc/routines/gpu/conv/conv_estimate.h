@@ -17,5 +17,6 @@ std::optional<Schedule> best_direct(const DirectConv& conv, const Dims& x, const
 std::optional<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
 std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y,
                                        const DeviceModel& model);
+std::optional<Schedule> best_subgroup(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
 
 }  // namespace neo::gpu
