@@ -268,7 +268,7 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
   const double all_threads = p.groups * threads;
   // Threads of a wave that ask for one place together are served once.
   const double shared = m.wave > 1 ? 4.0 : 1.0;
-  const double loaded_bytes = std::max(p.loaded_bytes / shared, p.apart * m.line) + p.block_bytes;
+  const double loaded_bytes = p.loaded_bytes / shared + p.apart * m.line + p.block_bytes;
   const double local_bytes = m.local_is_fast ? p.local_loaded_bytes / 4 : p.local_loaded_bytes;
   const double cache_us = all_threads * (loaded_bytes + local_bytes / shared) / (m.cache_gbps * 1e3);
   const double memory_us = p.unique_bytes / (m.gbps * 1e3);

@@ -51,7 +51,11 @@ def run(schedule, shape, window, on, **form):
     if form.get("relu"):
         expected = np.maximum(expected, 0)
     is_depthwise = ic == oc == groups > 1
-    packed = [blocked(weight.transpose(1, 0, 2, 3), size) if is_depthwise else pack_direct(weight, groups, size, size * vectors)]
+    packed = [
+        blocked(weight.transpose(1, 0, 2, 3), size)
+        if is_depthwise
+        else pack_direct(weight, groups, size, size * vectors)
+    ]
     if form.get("bias"):
         packed.append(pack_bias(bias, 1 if is_depthwise else groups, size * vectors))
     operands = [(x.shape, blocked(x, size))]
@@ -97,7 +101,11 @@ DEPTHWISE = [
 @pytest.mark.parametrize("case", range(len(DEPTHWISE)))
 def test_depthwise(case, on):
     schedule, window = DEPTHWISE[case]
-    for n, channels, h, w, pads in [(1, 16, 7, 9, (1, 1, 1, 1)), (2, 5, 5, 11, (0, 2, 1, 0)), (1, 37, 6, 5, (2, 2, 2, 2))]:
+    for n, channels, h, w, pads in [
+        (1, 16, 7, 9, (1, 1, 1, 1)),
+        (2, 5, 5, 11, (0, 2, 1, 0)),
+        (1, 37, 6, 5, (2, 2, 2, 2)),
+    ]:
         run(schedule, (n, channels, h, w, channels, channels, pads), window, on, bias=1, residual=1, relu=1)
 
 

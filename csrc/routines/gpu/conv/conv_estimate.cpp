@@ -4,6 +4,7 @@
 
 #include "routines/cpu/gemm/split.h"
 #include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/search.h"
 
 namespace neo::gpu {
 namespace {
@@ -34,24 +35,6 @@ int stride_w(const ConvGeometry& g) {
 double own_lines(double bytes_apart) {
   constexpr double kLine = 64;
   return std::min(1.0, bytes_apart / kLine);
-}
-
-// The point of a space whose estimate is the least; spaces are searched by steps where they are large.
-template <class ProfileOf>
-std::optional<Schedule> best_of(const Space& space, const DeviceModel& model, const ProfileOf& profile) {
-  constexpr int64_t kMostTried = 6000;
-  constexpr double kGain = 0.99;  // what comes first is simpler
-  const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
-  std::optional<Schedule> best;
-  double least = 0;
-  for (int64_t point = 0; point < space.size(); point += step) {
-    const Schedule schedule = space.at(point);
-    const Estimate e = estimate(profile(schedule), model);
-    if (e.reject || (best && e.time_us >= least * kGain)) continue;
-    best = schedule;
-    least = e.time_us;
-  }
-  return best;
 }
 
 }  // namespace
@@ -147,24 +130,28 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
 }
 
 std::optional<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return best_of(direct_conv_space(conv, y), model,
-                 [&](const Schedule& s) { return direct_profile(conv, DirectConvSchedule::of(s), x, y); });
+  return search_by_estimate(direct_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return direct_profile(conv, DirectConvSchedule::of(s), x, y);
+  });
 }
 
 std::optional<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return best_of(tiled_conv_space(conv, y), model,
-                 [&](const Schedule& s) { return tiled_profile(conv, TiledConvSchedule::of(s), x, y); });
+  return search_by_estimate(tiled_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return tiled_profile(conv, TiledConvSchedule::of(s), x, y);
+  });
 }
 
 std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y,
                                        const DeviceModel& model) {
-  return best_of(depthwise_space(conv, y), model,
-                 [&](const Schedule& s) { return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y); });
+  return search_by_estimate(depthwise_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y);
+  });
 }
 
 std::optional<Schedule> best_subgroup(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return best_of(subgroup_conv_space(conv, y), model,
-                 [&](const Schedule& s) { return subgroup_profile(conv, SubgroupConvSchedule::of(s), x, y); });
+  return search_by_estimate(subgroup_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return subgroup_profile(conv, SubgroupConvSchedule::of(s), x, y);
+  });
 }
 
 }  // namespace neo::gpu

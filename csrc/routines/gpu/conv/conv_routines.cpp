@@ -6,10 +6,26 @@
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/routine.h"
+#include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
 
 namespace neo::gpu {
 namespace {
+
+// What a profile reads of a problem.
+std::string key_of(const ConvProblem& problem) {
+  const ConvGeometry& g = problem.geometry;
+  std::string key =
+      str(g.transposed, " ", g.axes, " ", g.groups, " ", g.ic, " ", g.oc, " ", problem.epilogue.residual != nullptr);
+  for (const int64_t k : g.kernel) key += str(" ", k);
+  for (const auto& all : {g.window.strides, g.window.dilations, g.window.pads}) {
+    for (const int64_t value : all) key += str(" ", value);
+  }
+  for (const Dims& dims : {problem.x_hint(), problem.y_hint()}) {
+    for (const int64_t d : dims) key += str(" ", d);
+  }
+  return key;
+}
 
 // What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
 class ConvRoutine : public ProgramRoutine {
@@ -35,7 +51,9 @@ class ConvRoutine : public ProgramRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const auto best = best_schedule(problem, model_of(target));
+    const DeviceModel model = model_of(target);
+    const auto best = remember_schedule(str(name(), " ", key_of(model), " ", key_of(problem)),
+                                        [&] { return best_schedule(problem, model); });
     NEO_ASSERT(best, name(), " has no schedule for ", workload.text());
     return {candidate(workload, target, ops, *best)};
   }

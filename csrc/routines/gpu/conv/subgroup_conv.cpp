@@ -61,6 +61,18 @@ SubgroupConvSchedule SubgroupConvSchedule::of(const Schedule& schedule) {
   return s;
 }
 
+SubgroupConvSchedule SubgroupConvSchedule::of(std::span<const int64_t> v) {
+  SubgroupConvSchedule s;
+  s.vectors = static_cast<int>(v[0]);
+  s.columns = static_cast<int>(v[1]);
+  s.rows = static_cast<int>(v[2]);
+  s.load = static_cast<int>(v[3]);
+  s.reuse = static_cast<int>(v[4]);
+  s.unroll = static_cast<int>(v[5]);
+  s.order = static_cast<int>(v[6]);
+  return s;
+}
+
 const char* reject_subgroup(const DirectConv& conv) {
   NEO_ASSERT(conv.in_block == conv.out_block && (conv.in_block == 8 || conv.in_block == 16 || conv.in_block == 32),
              "a subgroup has 8, 16 or 32 threads. Got ", conv.in_block);
@@ -99,9 +111,7 @@ Space subgroup_conv_space(const DirectConv& conv, const Dims& out) {
     if (!conv.geometry.is_depthwise() && n / 2 < blocks_of(conv, conv.out_channels())) vectors.push_back(n);
   }
   const auto allows = [&](std::span<const int64_t> v) {
-    const SubgroupConvSchedule s{static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                                 static_cast<int>(v[3]), static_cast<int>(v[4]), static_cast<int>(v[5]),
-                                 static_cast<int>(v[6])};
+    const SubgroupConvSchedule s = SubgroupConvSchedule::of(v);
     return reject_subgroup_schedule(conv, s) == nullptr;
   };
   return Space({{"vectors", vectors},

@@ -21,6 +21,7 @@ struct SubgroupConvSchedule {
   int order = 0;    // of the groups, the fastest first: 0: columns, rows, channels; 1: channels, columns, rows
 
   static SubgroupConvSchedule of(const Schedule& schedule);
+  static SubgroupConvSchedule of(std::span<const int64_t> values);  // of a point of its space
 };
 
 // `in_block` and `out_block` are the size of a subgroup: 8, 16 or 32.

@@ -288,6 +288,17 @@ TiledConvSchedule TiledConvSchedule::of(const Schedule& schedule) {
   return s;
 }
 
+TiledConvSchedule TiledConvSchedule::of(std::span<const int64_t> v) {
+  TiledConvSchedule s;
+  s.threads_pixel = static_cast<int>(v[0]);
+  s.threads_channel = static_cast<int>(v[1]);
+  s.pixels = static_cast<int>(v[2]);
+  s.channels = static_cast<int>(v[3]);
+  s.depth = static_cast<int>(v[4]);
+  s.unroll = static_cast<int>(v[5]);
+  return s;
+}
+
 int64_t tiled_local_size(const TiledConv& conv, const TiledConvSchedule& s) {
   const Tile tile(conv, s);
   return int64_t{s.depth} * (tile.column_step + tile.row_step);
@@ -313,8 +324,7 @@ Space tiled_conv_space(const TiledConv& conv, const Dims& out) {
   const int64_t channels = conv.geometry.oc / conv.geometry.groups;
   const int least = conv.by_matrices ? 16 : 1;
   const auto allows = [&](std::span<const int64_t> v) {
-    const TiledConvSchedule s{static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                              static_cast<int>(v[3]), static_cast<int>(v[4]), static_cast<int>(v[5])};
+    const TiledConvSchedule s = TiledConvSchedule::of(v);
     if (reject_tiled_schedule(conv, s) != nullptr) return false;
     return (s.pixels == 1 || s.threads_pixel * s.pixels / 2 < plane) &&
            (s.channels == least || s.threads_channel * s.channels / 2 < channels);

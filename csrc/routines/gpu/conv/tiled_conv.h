@@ -21,6 +21,7 @@ struct TiledConvSchedule {
   int unroll = 0;  // 1: those are written out
 
   static TiledConvSchedule of(const Schedule& schedule);
+  static TiledConvSchedule of(std::span<const int64_t> values);  // of a point of its space
 };
 
 struct TiledConv {
