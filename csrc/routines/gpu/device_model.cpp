@@ -29,6 +29,7 @@ std::vector<DeviceModel> make_models() {
   for (size_t i = intel; i < all.size(); ++i) {
     all[i].block = 16;
     all[i].line = 64;
+    all[i].load_bytes = 16;
     all[i].subgroup = 32;
   }
   // NVIDIA: 65536 registers of a multiprocessor.
@@ -124,8 +125,11 @@ class Walk {
         case Op::Lane:
           profile_.lane_reads += times;
           return true;
-        case Op::Load:
         case Op::BlockRead:
+          profile_.block_bytes += times * bytes;
+          profile_.loads += times;
+          return true;
+        case Op::Load:
           if (part->buffer->space == kernel::Space::Global) {
             profile_.loaded_bytes += times * bytes;
             profile_.loads += times;
@@ -180,6 +184,7 @@ class Walk {
         profile_.barriers += times;
       } else if (const auto* store = std::get_if<kernel::Store>(&stmt->what)) {
         if (store->buffer->space == kernel::Space::Global) profile_.loads += times;
+        if (store->block) profile_.block_bytes += times * static_cast<double>(item_bytes(store->value->type.dtype));
       }
     }
   }
@@ -218,6 +223,7 @@ Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int
   p.registers = static_cast<int>(walk.registers()) + kAddresses;
   for (const int64_t count : geometry.groups) p.groups *= static_cast<double>(count);
   p.threads = kernel.threads();
+  p.subgroup = kernel.subgroup_size;
   p.local_bytes = kernel.local_bytes();
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const auto* memory = std::get_if<kernel::Memory>(&kernel.parameters[i]);
@@ -258,7 +264,8 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
   // Issue slots of a thread: vectors beyond the device's lanes are issued in parts, those below leave lanes empty.
   const double width = std::min(p.lanes, m.lanes);
   const double per_slot = 2 * width;
-  double slots = p.flops / per_slot + p.other * m.other_slots + p.loads * m.load_slots + p.lane_reads * m.lane_slots;
+  const double loads = std::max(p.loads, p.loaded_bytes / m.load_bytes);
+  double slots = p.flops / per_slot + p.other * m.other_slots + loads * m.load_slots + p.lane_reads * m.lane_slots;
   if (p.matrix_flops > 0 && !out.reject) slots += p.matrix_flops / (2 * m.lanes) * m.gflops / m.matrix_gflops;
   if (p.registers > registers) slots *= 3;                        // spilled
   const double slots_per_us = m.gflops * 1e3 / (2.0 * m.lanes);   // of all units

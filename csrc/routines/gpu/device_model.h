@@ -36,7 +36,8 @@ struct DeviceModel {
   double lane_slots = 0;  // of a lane of a vector that is used as a scalar
   double group_us = 0;    // to start a group
   int block = 4;          // the channels that a blocked layout has there, or half as many
-  int line = 0;  // bytes that a thread's load moves where its wave's threads read lines of their own; 0: unknown
+  int line = 0;         // bytes that a thread's load moves where its wave's threads read lines of their own; 0: unknown
+  int load_bytes = 64;  // that one load brings a thread at most
   double matrix_gflops = 0;  // of matrix instructions on tf32; 0: it has none
   int subgroup = 0;          // threads of the largest subgroup that reads blocks, the smallest has 8; 0: none do
 

@@ -31,10 +31,11 @@ int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
 }
 
-// Of the loads of neighbours that read so many bytes apart, the part that has a line of its own.
-double own_lines(double bytes_apart) {
+// Of the loads of so many threads beside each other, which read so many bytes apart, the part that has a line of its
+// own: every row of threads has one at least.
+double own_lines(int threads_column, double bytes_apart) {
   constexpr double kLine = 64;
-  return std::min(1.0, bytes_apart / kLine);
+  return std::max(1.0 / threads_column, std::min(1.0, bytes_apart / kLine));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   // Neighbours have other pixels, or other channels: then they read other weights.
   const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
   if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
-    p.apart = pixel_loads / s.load * own_lines(4.0 * s.columns * stride_w(g) * conv.in_block);
+    p.apart = pixel_loads / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.in_block);
   } else if (s.threads_channel > 1) {
     p.apart = products * s.vectors;
   }
@@ -121,7 +122,8 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   const double loads = s.reuse == 1 ? kernel_h * s.rows * span : taps * pixels;
   p.loads = loads + taps + pixels;
   p.loaded_bytes = 4 * s.lanes * p.loads;
-  if (p.threads > 1) p.apart = (loads + pixels) * own_lines(4.0 * s.columns * stride_w(g) * conv.block);
+  if (p.threads > 1)
+    p.apart = (loads + pixels) * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.block);
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;
