@@ -68,7 +68,7 @@ def typical():
 
 
 def test_intel_graphics_takes_subgroups():
-    chain = filled(CHAIN, {name: (128, 128, 3, 3) for name in ("w0", "w1", "w2")})
+    chain = filled(CHAIN, dict.fromkeys(("w0", "w1", "w2"), (128, 128, 3, 3)))
     used = routines(neo.compile(chain, target="intel_graphics"))
     assert {r for r in used if "conv" in r} <= {f"{SUBGROUP}8c", f"{SUBGROUP}16c"}
     assert any("conv" in r for r in used)

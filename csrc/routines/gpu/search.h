@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,11 +27,6 @@ std::optional<Schedule> search_by_estimate(const Space& space, const DeviceModel
   }
   return best ? std::optional(space.at(*best)) : std::nullopt;
 }
-
-// What `search` gives, which is asked once for each key: layers of a network repeat. Forgotten
-// when there are too many.
-std::optional<Schedule> remember_schedule(const std::string& key,
-                                          const std::function<std::optional<Schedule>()>& search);
 
 // What an estimate reads of a model, as a part of a key.
 std::string key_of(const DeviceModel& model);

@@ -5,6 +5,7 @@
 #include "routines/cpu/conv/conv_problem.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"

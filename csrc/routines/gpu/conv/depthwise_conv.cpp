@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 
 namespace neo::gpu {
@@ -273,7 +274,7 @@ Launches DepthwiseProgram::launches(std::span<const Dims> shapes) const {
 }
 
 kernel::Kernel depthwise_kernel(const DepthwiseConv& conv, const DepthwiseSchedule& schedule) {
-  return DepthwiseKernel(conv, schedule).run();
+  return remember_kernel(kernel_name(conv, schedule), [&] { return DepthwiseKernel(conv, schedule).run(); });
 }
 
 }  // namespace neo::gpu

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/remember.h"
 
 namespace neo::gpu {
 namespace {
@@ -252,7 +253,7 @@ class SubgroupKernel {
 }  // namespace
 
 kernel::Kernel subgroup_conv_kernel(const DirectConv& conv, const SubgroupConvSchedule& schedule) {
-  return SubgroupKernel(conv, schedule).run();
+  return remember_kernel(kernel_name(conv, schedule), [&] { return SubgroupKernel(conv, schedule).run(); });
 }
 
 }  // namespace neo::gpu

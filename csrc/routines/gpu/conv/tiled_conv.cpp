@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 
 namespace neo::gpu {
@@ -379,7 +380,7 @@ Launches TiledConvProgram::launches(std::span<const Dims> shapes) const {
 }
 
 kernel::Kernel tiled_conv_kernel(const TiledConv& conv, const TiledConvSchedule& schedule) {
-  return TiledKernel(conv, schedule).run();
+  return remember_kernel(kernel_name(conv, schedule), [&] { return TiledKernel(conv, schedule).run(); });
 }
 
 }  // namespace neo::gpu

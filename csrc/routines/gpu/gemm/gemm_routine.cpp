@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "routines/gpu/gemm/gemm.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
