@@ -109,7 +109,6 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       entry["packed_bytes"] = c.cost.packed_bytes;
       entry["workspace_bytes"] = c.cost.workspace_bytes;
       entry["error"] = c.cost.error;
-      entry["rounds"] = c.cost.rounds;
       py::list nodes, members, inputs, outputs, reads, writes;
       for (const Node* n : c.workload->nodes) {
         nodes.append(n->name);
