@@ -38,7 +38,7 @@ std::optional<Schedule> remember_schedule(const std::string& key,
 }
 
 kernel::Kernel remember_kernel(const std::string& name, const std::function<kernel::Kernel()>& build) {
-  static Memory<kernel::Kernel> memory(512);
+  static Memory<kernel::Kernel> memory(256);
   return memory.get(name, build);
 }
 
