@@ -85,6 +85,7 @@ DeviceInfo device_of(const Target& target) {
   info.language = target.figures.language;
   info.has_subgroups = target.figures.has_subgroups;
   info.has_block_reads = target.figures.has_block_reads;
+  info.has_matrices = target.figures.has_matrices;
   return info;
 }
 

@@ -39,6 +39,7 @@ struct DeviceInfo {
   bool has_float64 = false;
   bool has_subgroups = false;    // shuffles
   bool has_block_reads = false;  // of Intel's subgroups
+  bool has_matrices = false;     // CUDA's matrix instructions on tf32
   bool is_host_unified = false;  // shares the host's memory
   bool computes = true;          // launches do what their kernels say
   std::string language;          // that compile() takes, by its name in kernel_ir: "opencl", "cuda", "c"

@@ -19,6 +19,7 @@ struct DeviceFigures {
   std::string language;  // DeviceInfo's
   bool has_subgroups = false;
   bool has_block_reads = false;
+  bool has_matrices = false;
 };
 
 // The devices of one kind, in the driver's order. Without a driver or a device: a Resource error that says which of the

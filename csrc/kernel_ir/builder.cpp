@@ -129,6 +129,12 @@ Expr Builder::collective(CollectiveOp op, const Expr& value, const Expr& lane) {
   return variable(result);
 }
 
+Expr Builder::multiply_matrices(const Expr& a, const Expr& b, const Expr& c) {
+  const Variable result = make_variable("product", c->type);
+  emit(MatrixMultiply{result, a, b, c});
+  return variable(result);
+}
+
 Kernel Builder::finish() {
   Kernel done = std::move(kernel_);
   kernel_ = {};

@@ -84,6 +84,7 @@ class Builder {
   Expr shuffle(const Expr& value, const Expr& lane) { return collective(CollectiveOp::Shuffle, value, lane); }
   Expr subgroup_sum(const Expr& value) { return collective(CollectiveOp::Sum, value, 0); }
   Expr subgroup_max(const Expr& value) { return collective(CollectiveOp::Max, value, 0); }
+  Expr multiply_matrices(const Expr& a, const Expr& b, const Expr& c);  // see MatrixMultiply
 
   // The kernel, verified. The builder is empty afterwards.
   Kernel finish();

@@ -134,6 +134,10 @@ ValueType result_type(Op op, const std::vector<Expr>& operands) {
       same(2);
       require(is_float(a.dtype));
       return a;
+    case Op::ToTf32:
+      same(1);
+      require(a == kFloat);
+      return a;
     case Op::Fma:
       same(3);
       require(is_float(a.dtype));
@@ -152,11 +156,11 @@ std::string ValueType::to_string() const {
 
 std::string_view name(Op op) {
   static constexpr std::string_view kNames[] = {
-      "integer",   "real",       "variable", "neg",       "bitnot",     "not",   "add",    "sub",  "mul",
-      "div",       "mod",        "min",      "max",       "bitand",     "bitor", "bitxor", "shl",  "shr",
-      "less",      "less_equal", "equal",    "not_equal", "and",        "or",    "select", "cast", "bitcast",
-      "broadcast", "lane",       "vector",   "load",      "block_read", "exp",   "log",    "sqrt", "tanh",
-      "sin",       "cos",        "erf",      "floor",     "ceil",       "round", "abs",    "pow",  "fma"};
+      "integer", "real",       "variable", "neg",    "bitnot", "not",    "add",     "sub",       "mul",  "div",
+      "mod",     "min",        "max",      "bitand", "bitor",  "bitxor", "shl",     "shr",       "less", "less_equal",
+      "equal",   "not_equal",  "and",      "or",     "select", "cast",   "bitcast", "broadcast", "lane", "vector",
+      "load",    "block_read", "exp",      "log",    "sqrt",   "tanh",   "sin",     "cos",       "erf",  "floor",
+      "ceil",    "round",      "abs",      "pow",    "fma",    "to_tf32"};
   return kNames[static_cast<int>(op)];
 }
 

@@ -73,7 +73,8 @@ enum class Op : uint8_t {
   Round,  // ties to even
   Abs,
   Pow,
-  Fma,  // one rounding
+  Fma,     // one rounding
+  ToTf32,  // the nearest float32 of 11 significant bits, ties away from zero: what matrix instructions multiply
 };
 
 // The operation's name in messages: "add", "load".

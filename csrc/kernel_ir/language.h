@@ -18,6 +18,7 @@ enum class LanguageKind : uint8_t {
 struct Features {
   enum class Subgroups : uint8_t { None, Khronos, Intel };  // Intel: with block reads and writes
   Subgroups subgroups = Subgroups::None;
+  bool matrices = false;  // CUDA: matrix instructions on tf32, from compute capability 8.0 on
 };
 
 // How one language of the C family says what all of them can say. A "%" stands for an operand.

@@ -175,6 +175,8 @@ class Printer {
     }
   }
 
+  void statement(const MatrixMultiply& s) { define(s.result, exprs_.multiply_matrices(s)); }
+
   // Plain C: the groups are loops. What lies between two barriers is a loop over the threads of the group; a variable
   // that is used beyond the one where it is set is an array over the threads. The verifier's rule that barriers stand
   // in uniform control flow makes the loops and conditions around barriers those of the whole group.
@@ -334,6 +336,7 @@ std::string print(const Kernel& kernel, LanguageKind kind, const Features& featu
   Kernel lowered = kernel;
   lowered.is_verified = false;
   lowered = unroll(vectorize(simplify(lowered)));
+  if (kind != LanguageKind::CudaCpp || !features.matrices) lowered = lower_matrices(lowered);
   const bool shuffles = kind == LanguageKind::CudaCpp
                             ? kernel.threads() % 32 == 0
                             : kind == LanguageKind::OpenClC && features.subgroups != Features::Subgroups::None;

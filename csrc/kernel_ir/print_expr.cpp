@@ -182,6 +182,45 @@ std::string ExprPrinter::atomic(const Atomic& s) {
   return str(function, "(", address(s.buffer, s.index), ", ", print(s.value, 0), ")");
 }
 
+std::string ExprPrinter::multiply_matrices(const MatrixMultiply& s) {
+  const std::string four = type(s.c->type), two = type(s.b->type);
+  const auto bits = [](const char* name, int lanes) {
+    std::string out;
+    for (int i = 0; i < lanes; ++i) out += str(i == 0 ? "" : ", ", "\"r\"(__float_as_uint(", name, "[", i, "]))");
+    return out;
+  };
+  helper("multiply_matrices",
+         str(language_.function, " ", four, " multiply_matrices(const ", four, " &a, const ", two, " &b, ", four,
+             " c) {\n"
+             "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, \"\n"
+             "               \"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
+             "               : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+             "               : ",
+             bits("a", 4), ",\n                 ", bits("b", 2), ");\n  return c;\n}\n"));
+  return str("multiply_matrices(", print(s.a, 0), ", ", print(s.b, 0), ", ", print(s.c, 0), ")");
+}
+
+std::string ExprPrinter::to_tf32(const Expr& e) {
+  const std::string operand = print(e->operands[0], 0);
+  std::string body;  // gives r of a
+  if (language_.kind == LanguageKind::CudaCpp && features_.matrices) {
+    body =
+        "  unsigned int u;\n  asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(u) : \"f\"(a));\n"
+        "  return __uint_as_float(u);\n";
+  } else {
+    const bool opencl = language_.has_vectors, cuda = language_.kind == LanguageKind::CudaCpp;
+    const std::string in = opencl ? "uint u = as_uint(a);"
+                           : cuda ? "unsigned int u = __float_as_uint(a);"
+                                  : "unsigned int u;\n  memcpy(&u, &a, sizeof u);";
+    const std::string out = opencl ? "return as_float(u);"
+                            : cuda ? "return __uint_as_float(u);"
+                                   : "memcpy(&a, &u, sizeof a);\n  return a;";
+    body = str("  ", in, "\n  if ((u & 0x7f800000u) != 0x7f800000u) u = (u + 0x1000u) & 0xffffe000u;\n  ", out, "\n");
+  }
+  const std::string name = helper("to_tf32", str(language_.function, " float to_tf32(float a) {\n", body, "}\n"));
+  return str(name, "(", operand, ")");
+}
+
 std::string ExprPrinter::literal(const Expr& e) const {
   const DType dtype = e->type.dtype;
   if (e->op == Op::Integer) {
@@ -376,6 +415,8 @@ std::string ExprPrinter::print(const Expr& e, int precedence) {
     }
     case Op::BlockRead:
       return block_read(e);
+    case Op::ToTf32:
+      return to_tf32(e);
     default:
       return math(e);
   }

@@ -26,6 +26,7 @@ class ExprPrinter {
   std::string element(const Memory& m, const Expr& index);
   std::string store(const Store& s);
   std::string atomic(const Atomic& s);
+  std::string multiply_matrices(const MatrixMultiply& s);  // of CUDA
   // What a variable or register of this name is written as where it is more than its name.
   std::unordered_map<const void*, std::string> written_as;
 
@@ -38,6 +39,7 @@ class ExprPrinter {
   std::string math(const Expr& e);
   std::string converted(const Expr& e);
   std::string block_read(const Expr& e);
+  std::string to_tf32(const Expr& e);
   std::string unique(const void* key, const std::string& wanted);
   std::string helper(const std::string& name, const std::string& text);
   // A function over lanes: `body` gives r[i] from a[i], b[i], c[i].

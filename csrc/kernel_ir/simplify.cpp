@@ -70,6 +70,9 @@ class Simplifier {
   void add(const Collective& s, Body& out) {
     out.push_back(make_stmt(Collective{s.op, s.result, expr(s.value), s.lane.defined() ? expr(s.lane) : s.lane}));
   }
+  void add(const MatrixMultiply& s, Body& out) {
+    out.push_back(make_stmt(MatrixMultiply{s.result, expr(s.a), expr(s.b), expr(s.c)}));
+  }
   void add(const Loop& s, Body& out) {
     const Expr begin = expr(s.begin), end = expr(s.end);
     if (facts_.decide(begin < end) == false) return;

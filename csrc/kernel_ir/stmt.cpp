@@ -89,6 +89,9 @@ Body map_expressions(const Body& body, const std::function<Expr(const Expr&)>& c
             },
             [&](const Collective& s) {
               return make_stmt(Collective{s.op, s.result, change(s.value), s.lane.defined() ? change(s.lane) : s.lane});
+            },
+            [&](const MatrixMultiply& s) {
+              return make_stmt(MatrixMultiply{s.result, change(s.a), change(s.b), change(s.c)});
             }},
         stmt->what));
   }
@@ -124,6 +127,9 @@ void each_expression(const Stmt& stmt, const std::function<void(const Expr&)>& v
                         [&](const Collective& s) {
                           visit(s.value);
                           if (s.lane.defined()) visit(s.lane);
+                        },
+                        [&](const MatrixMultiply& s) {
+                          for (const Expr* e : {&s.a, &s.b, &s.c}) visit(*e);
                         }},
              stmt.what);
 }

@@ -84,8 +84,19 @@ struct Collective {
   Expr lane;  // Shuffle only
 };
 
+// 32 threads make a 16 x 8 block of float32: c + a b, a of 16 x 8 and b of 8 x 8, whose elements are read as ToTf32
+// gives them. Thread t of the subgroup, with g = t / 4 and i = t % 4, holds
+//   a (4 lanes): (g, i), (g + 8, i), (g, i + 4), (g + 8, i + 4);  b (2 lanes): (i, g), (i + 4, g);
+//   c and the result (4 lanes): (g, 2 i), (g, 2 i + 1), (g + 8, 2 i), (g + 8, 2 i + 1).
+struct MatrixMultiply {
+  Variable result;
+  Expr a;
+  Expr b;
+  Expr c;
+};
+
 struct Stmt {
-  std::variant<Let, Declare, Store, Loop, If, Barrier, Atomic, Collective> what;
+  std::variant<Let, Declare, Store, Loop, If, Barrier, Atomic, Collective, MatrixMultiply> what;
 };
 
 template <class T>

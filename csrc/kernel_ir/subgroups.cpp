@@ -18,6 +18,12 @@ Expr place(const Kernel& kernel) {
   return kernel.locals[0].extent.is(kernel.subgroup_size) ? x : x % kernel.subgroup_size;
 }
 
+Expr thread_of(const Kernel& kernel) {
+  Expr thread = 0;
+  for (int i = 2; i >= 0; --i) thread = thread * kernel.locals[i].extent + axis_of(kernel.locals[i]);
+  return thread;
+}
+
 using Replace = std::function<bool(const Stmt&, Body&)>;  // false: stays
 
 Body replace(const Body& body, const Replace& change) {
@@ -82,11 +88,57 @@ Kernel lower_blocks(const Kernel& kernel) {
   return out;
 }
 
+Kernel lower_matrices(const Kernel& kernel) {
+  Kernel out = kernel;
+  constexpr int kOfA = 4, kOfB = 2;  // elements of a thread
+  Memory held_a, held_b;             // element, thread
+  const int threads = kernel.threads();
+  const auto share = [&](const char* name, int elements) {
+    out.local_buffers.push_back(std::make_shared<const BufferInfo>(
+        BufferInfo{name, kFloat, Space::Local, Access::ReadWrite, integer(int64_t{elements} * threads)}));
+    return out.local_buffers.back();
+  };
+  const Expr thread = thread_of(kernel), mine = place(kernel), first = thread - mine;
+  const Expr group = mine / 4, within = mine % 4;
+  out.body = replace(kernel.body, [&](const Stmt& stmt, Body& to) {
+    const auto* s = std::get_if<MatrixMultiply>(&stmt.what);
+    if (s == nullptr) return false;
+    if (held_a == nullptr) {
+      held_a = share("matrix_a", kOfA);
+      held_b = share("matrix_b", kOfB);
+    }
+    const auto keep = [&](const Memory& held, const Expr& value) {
+      for (int i = 0; i < value->type.lanes; ++i) {
+        to.push_back(make_stmt(Store{held, thread + i * threads, make(Op::ToTf32, {lane(value, i)})}));
+      }
+    };
+    keep(held_a, s->a);
+    keep(held_b, s->b);
+    to.push_back(make_stmt(Barrier{}));
+    std::vector<Expr> results;
+    for (int e = 0; e < kOfA; ++e) {
+      Expr sum = lane(s->c, e);
+      const Expr column = within * 2 + e % 2;
+      for (int k = 0; k < 8; ++k) {
+        const Expr a = load(held_a, first + group * 4 + (k % 4 + (e / 2 + k / 4 * 2) * threads));
+        const Expr b = load(held_b, first + column * 4 + (k % 4 + k / 4 * threads));
+        sum = fma(a, b, sum);
+      }
+      const Variable part = make_variable("part", kFloat);
+      to.push_back(make_stmt(Let{part, sum}));
+      results.push_back(variable(part));
+    }
+    to.push_back(make_stmt(Let{s->result, vector(std::move(results))}));
+    to.push_back(make_stmt(Barrier{}));
+    return true;
+  });
+  return out;
+}
+
 Kernel lower_subgroups(const Kernel& kernel) {
   if (kernel.subgroup_size == 0) return kernel;
   Kernel out = lower_reductions(lower_blocks(kernel));
-  Expr thread = 0;
-  for (int i = 2; i >= 0; --i) thread = thread * kernel.locals[i].extent + axis_of(kernel.locals[i]);
+  const Expr thread = thread_of(kernel);
   const Expr first = thread - place(kernel);  // thread of the subgroup
 
   std::map<DType, Memory> exchanges;

@@ -70,6 +70,10 @@ class Copier {
     Expr value = expr(s.value), lane = expr(s.lane);
     return {s.op, fresh(s.result), std::move(value), std::move(lane)};
   }
+  MatrixMultiply copy(const MatrixMultiply& s) {
+    Expr a = expr(s.a), b = expr(s.b), c = expr(s.c);
+    return {fresh(s.result), std::move(a), std::move(b), std::move(c)};
+  }
 
   std::unordered_map<const BufferInfo*, Memory> buffers_;
 };

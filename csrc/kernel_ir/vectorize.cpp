@@ -87,6 +87,7 @@ class Lanes {
       }
       case Op::BlockRead:
       case Op::Bitcast:
+      case Op::ToTf32:
         break;
       case Op::Cast:
         return cast(wide(e->operands[0]), e->type.dtype);
@@ -153,6 +154,7 @@ class Lanes {
   void add(const Barrier&, Body&) { failed = true; }
   void add(const Atomic&, Body&) { failed = true; }
   void add(const Collective&, Body&) { failed = true; }
+  void add(const MatrixMultiply&, Body&) { failed = true; }
 
   Variable variable_;
   int count_;

@@ -378,6 +378,19 @@ class Verifier {
     if (same) subgroup_uniform_.insert(s.result.get());
   }
 
+  void check(const MatrixMultiply& s) {
+    for (const Expr* e : {&s.a, &s.b, &s.c}) expression(*e);
+    collective("a product of matrices", 0);
+    require(kernel_.subgroup_size == 32, "a product of matrices needs subgroups of 32 threads. Got ",
+            kernel_.subgroup_size);
+    const ValueType four = kFloat.with_lanes(4);
+    require(s.a->type == four && s.b->type == kFloat.with_lanes(2) && s.c->type == four && s.result->type == four,
+            "a thread holds float32x4 of the first matrix and of the result, float32x2 of the second. Got ",
+            s.a->type.to_string(), ", ", s.c->type.to_string(), ", ", s.b->type.to_string());
+    declare(s.result, false);
+    data_.insert(s.result.get());
+  }
+
   const Kernel& kernel_;
   Facts facts_;
   std::string where_;

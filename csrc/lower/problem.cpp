@@ -209,8 +209,9 @@ class Builder {
     auto& packed = problem_->resources["packed_bytes"];
     auto& workspace = problem_->resources["workspace_bytes"];
     auto& error = problem_->resources["error"];
+    auto& rounding = problem_->resources["rounding"];
     for (const auto& variable : problem_->nodes) {
-      std::vector<double> time, p, w, e;
+      std::vector<double> time, p, w, e, r;
       for (const auto& choice : variable.choices) {
         const Cost cost = choice.candidate ? choice.candidate->cost : Cost{};
         const double penalty = choice.candidate ? penalty_us(*choice.candidate, target_) : 0;
@@ -218,11 +219,13 @@ class Builder {
         p.push_back(static_cast<double>(cost.packed_bytes));
         w.push_back(static_cast<double>(cost.workspace_bytes));
         e.push_back(cost.error);
+        r.push_back(cost.rounds ? 1 : 0);
       }
       problem_->costs.push_back(std::move(time));
       packed.push_back(std::move(p));
       workspace.push_back(std::move(w));
       error.push_back(std::move(e));
+      rounding.push_back(std::move(r));
     }
   }
 

@@ -68,7 +68,8 @@ struct SelectionProblem {
   };
   std::vector<std::vector<double>> costs;
   std::vector<Edge> edges;
-  std::map<std::string, std::vector<std::vector<double>>> resources;  // "packed_bytes", "workspace_bytes", "error"
+  // "packed_bytes", "workspace_bytes", "error", "rounding" (1 where operands are rounded).
+  std::map<std::string, std::vector<std::vector<double>>> resources;
 
   std::map<const Node*, int> index;
   std::map<std::string, size_t> conversion_index;  // by conversion_key

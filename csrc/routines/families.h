@@ -35,7 +35,10 @@
   X(gpu_conv_winograd_nchw16c)       \
   X(gpu_conv_winograd_fused_nchw8c)  \
   X(gpu_conv_winograd_fused_nchw16c) \
+  X(gpu_conv_subgroup_nchw8c)        \
+  X(gpu_conv_subgroup_nchw16c)       \
   X(gpu_conv_tiled)                  \
+  X(gpu_conv_tiled_tf32)             \
   X(gpu_gemm)                        \
   X(gpu_recurrent)                   \
   X(gpu_top_k)                       \

@@ -63,7 +63,8 @@ std::string to_string(const Schedule& schedule);
 // What executing a candidate takes; the resources of the selection problem.
 struct Cost {
   double time_us = 0;
-  double error = 0;  // rms, in units of the direct method's
+  double error = 0;     // rms, in units of the direct method's
+  bool rounds = false;  // operands to fewer bits than their dtype has: only where the user allows it
   int64_t packed_bytes = 0;
   int64_t workspace_bytes = 0;
 };

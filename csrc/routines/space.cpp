@@ -45,14 +45,24 @@ std::optional<int64_t> Space::point_of(int64_t code) const {
 }
 
 Schedule Space::at(int64_t point) const {
-  NEO_ASSERT(point >= 0 && point < size(), "there is no point ", point, " among ", size());
-  const std::vector<size_t> at = positions(codes_[static_cast<size_t>(point)]);
+  const std::vector<int64_t> all = values(point);
   Schedule schedule;
-  for (size_t i = 0; i < at.size(); ++i) {
-    const int64_t value = parameters_[i].values[at[i]];
-    if (value != 0) schedule[parameters_[i].name] = value;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != 0) schedule[parameters_[i].name] = all[i];
   }
   return schedule;
+}
+
+std::vector<int64_t> Space::values(int64_t point) const {
+  NEO_ASSERT(point >= 0 && point < size(), "there is no point ", point, " among ", size());
+  int64_t code = codes_[static_cast<size_t>(point)];
+  std::vector<int64_t> all(parameters_.size());
+  for (size_t i = parameters_.size(); i-- > 0;) {
+    const auto count = static_cast<int64_t>(parameters_[i].values.size());
+    all[i] = parameters_[i].values[static_cast<size_t>(code % count)];
+    code /= count;
+  }
+  return all;
 }
 
 std::optional<int64_t> Space::find(const Schedule& schedule) const {

@@ -31,6 +31,8 @@ class Space {
   int64_t size() const { return static_cast<int64_t>(codes_.size()); }
 
   Schedule at(int64_t point) const;
+  // The values of its parameters, in their order.
+  std::vector<int64_t> values(int64_t point) const;
   std::optional<int64_t> find(const Schedule& schedule) const;
   int64_t sample(std::mt19937_64& random) const;
   // A point that differs in one parameter; the same one where there is none.

@@ -64,8 +64,9 @@ def compile(  # noqa: A001  (the name users expect)
     database : path, optional
         Where measured times are kept. With `tune` the default is ``neo/tuning.db`` in the user's cache folder. Without,
         the times stored there are used, and nothing is measured or written.
-    accuracy : {"default", "strict"}, optional
-        ``"strict"`` keeps to methods whose error is that of the direct one.
+    accuracy : {"default", "strict", "reduced"}, optional
+        ``"strict"`` keeps to methods whose error is that of the direct one. ``"reduced"`` lets a device round the
+        operands of convolutions to fewer bits than float32 has (docs/accuracy.md).
     memory : int, optional
         Bytes that packed weights may take.
     routines : mapping of str to str or list of str, optional
@@ -107,8 +108,8 @@ def compile(  # noqa: A001  (the name users expect)
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         msg = f"[compile] threads must be a positive int. Got {threads!r}, expected 1 or more"
         raise ModelError(msg)
-    if accuracy not in (None, "default", "strict"):
-        msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default' or 'strict'"
+    if accuracy not in (None, "default", "strict", "reduced"):
+        msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict' or 'reduced'"
         raise ModelError(msg)
 
     if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
@@ -281,6 +282,9 @@ def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memo
         resources.append(Resource("packed_bytes", float(memory), problem.resources["packed_bytes"]))
     if accuracy == "strict":
         resources.append(Resource("error", 0.0, problem.resources["error"]))
+    rounding = problem.resources["rounding"]
+    if accuracy != "reduced" and any(any(choices) for choices in rounding):
+        resources.append(Resource("rounding", 0.0, rounding))
     return Problem.from_flat(Flat(*problem.flat), resources, problem.places)
 
 

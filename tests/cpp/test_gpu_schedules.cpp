@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "routines/gpu/conv/conv_estimate.h"
+#include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/gemm/gemm.h"
 
 namespace neo::gpu {
@@ -22,7 +23,7 @@ DirectConv typical(int block) {
 const Dims kPlane = {1, 64, 56, 56};
 
 TEST(GpuSchedules, ATypicalConvolutionHasMoreThanTenThousand) {
-  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}}, kPlane).size();
+  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}, false}, kPlane).size();
   for (const int block : {1, 4, 8, 16}) all += direct_conv_space(typical(block), kPlane).size();
   EXPECT_GE(direct_conv_space(typical(16), kPlane).size(), 10000);
   EXPECT_GE(all, 40000);
@@ -31,16 +32,16 @@ TEST(GpuSchedules, ATypicalConvolutionHasMoreThanTenThousand) {
 TEST(GpuSchedules, EveryModelHasOneThatItCanRun) {
   for (const DeviceModel& model : device_models()) {
     const auto direct = best_direct(typical(4), kPlane, kPlane, model);
-    ASSERT_TRUE(direct) << model.name;
-    const DirectConvSchedule schedule = DirectConvSchedule::of(*direct);
+    ASSERT_FALSE(direct.empty()) << model.name;
+    const DirectConvSchedule schedule = DirectConvSchedule::of(direct.front());
     EXPECT_EQ(reject_direct_schedule(typical(4), schedule), nullptr) << model.name;
     const Profile profile = direct_profile(typical(4), schedule, kPlane, kPlane);
     EXPECT_LE(profile.registers, 2 * model.registers) << model.name;
     EXPECT_LE(profile.threads, model.group_threads) << model.name;
-    const TiledConv tiled{typical(1).geometry, {}, {}};
+    const TiledConv tiled{typical(1).geometry, {}, {}, false};
     const auto with_local = best_tiled(tiled, kPlane, kPlane, model);
-    ASSERT_TRUE(with_local) << model.name;
-    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(*with_local), kPlane, kPlane).local_bytes, model.local_bytes);
+    ASSERT_FALSE(with_local.empty()) << model.name;
+    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(with_local.front()), kPlane, kPlane).local_bytes, model.local_bytes);
     // No estimate beats the arithmetic that the device has.
     const Estimate e = estimate(profile, model);
     EXPECT_FALSE(e.reject);
@@ -48,13 +49,45 @@ TEST(GpuSchedules, EveryModelHasOneThatItCanRun) {
   }
 }
 
-TEST(GpuSchedules, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
-  DirectConvSchedule schedule;
-  schedule.lanes = 4;
-  schedule.unroll = 1;
-  const DirectConv conv = typical(4);
-  const Profile expected = direct_profile(conv, schedule, kPlane, kPlane);
-  const DirectConvProgram program(conv, schedule);
+TEST(GpuSchedules, SubgroupsAreChosenWhereTheyReadBlocks) {
+  for (const DeviceModel& model : device_models()) {
+    for (const int size : {8, 16}) {
+      const DirectConv conv = typical(size);
+      const auto best = best_subgroup(conv, kPlane, kPlane, model);
+      ASSERT_NE(best.empty(), model.reads_blocks(size)) << model.name;
+      if (best.empty()) continue;
+      const SubgroupConvSchedule schedule = SubgroupConvSchedule::of(best.front());
+      EXPECT_EQ(reject_subgroup_schedule(conv, schedule), nullptr) << model.name;
+      const Estimate e = estimate(subgroup_profile(conv, schedule, kPlane, kPlane), model);
+      EXPECT_GE(e.time_us * model.gflops * 1e3, 2.0 * 64 * 64 * 9 * 56 * 56) << model.name;
+      const auto direct = best_direct(conv, kPlane, kPlane, model);
+      ASSERT_FALSE(direct.empty()) << model.name;
+      const Profile other = direct_profile(conv, DirectConvSchedule::of(direct.front()), kPlane, kPlane);
+      EXPECT_LT(e.time_us, estimate(other, model).time_us) << model.name << " by " << size;
+    }
+  }
+}
+
+TEST(GpuSchedules, MatricesAreChosenWhereThereAreInstructions) {
+  const Dims plane = {1, 256, 56, 56};
+  ConvGeometry geometry = typical(1).geometry;
+  geometry.ic = geometry.oc = 256;
+  for (const DeviceModel& model : device_models()) {
+    const TiledConv rounded{geometry, {}, {}, true}, exact{geometry, {}, {}, false};
+    const auto best = best_tiled(rounded, plane, plane, model);
+    ASSERT_NE(best.empty(), model.matrix_gflops > 0) << model.name;
+    if (best.empty()) continue;
+    const TiledConvSchedule schedule = TiledConvSchedule::of(best.front());
+    EXPECT_EQ(reject_tiled_schedule(rounded, schedule), nullptr) << model.name;
+    const Estimate e = estimate(tiled_profile(rounded, schedule, plane, plane), model);
+    EXPECT_GE(e.time_us * model.matrix_gflops * 1e3, 2.0 * 256 * 256 * 9 * 56 * 56) << model.name;
+    const TiledConvSchedule other = TiledConvSchedule::of(best_tiled(exact, plane, plane, model).front());
+    EXPECT_LT(e.time_us, estimate(tiled_profile(exact, other, plane, plane), model).time_us) << model.name;
+  }
+}
+
+// What the kernel of a program that takes kPlane to kPlane does.
+Profile found_in(const Program& program) {
   const std::vector<Dims> shapes = {kPlane, kPlane};
   const KernelLaunch launch = program.launches(shapes).launches.front();
   const kernel::Kernel& k = program.kernels().front();
@@ -63,12 +96,48 @@ TEST(GpuSchedules, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
     const auto* scalar = std::get_if<kernel::ScalarParameter>(&k.parameters[i]);
     if (scalar != nullptr) sizes[scalar->variable->name] = std::get<int64_t>(launch.arguments[i]);
   }
-  const Profile found = profile_of(k, sizes);
+  return profile_of(k, sizes);
+}
+
+void expect_alike(const Profile& found, const Profile& expected) {
   EXPECT_EQ(found.threads, expected.threads);
   EXPECT_DOUBLE_EQ(found.groups, expected.groups);
-  EXPECT_NEAR(found.flops / expected.flops, 1, 0.02);
-  EXPECT_NEAR(found.loaded_bytes / expected.loaded_bytes, 1, 0.05);
+  EXPECT_NEAR(found.flops, expected.flops, 0.02 * expected.flops);
   EXPECT_NEAR(static_cast<double>(found.registers) / expected.registers, 1, 0.3);
+}
+
+TEST(GpuSchedules, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
+  DirectConvSchedule schedule;
+  schedule.lanes = 4;
+  schedule.unroll = 1;
+  const DirectConv conv = typical(4);
+  const Profile expected = direct_profile(conv, schedule, kPlane, kPlane);
+  const Profile found = found_in(DirectConvProgram(conv, schedule));
+  expect_alike(found, expected);
+  EXPECT_NEAR(found.loaded_bytes / expected.loaded_bytes, 1, 0.05);
+}
+
+TEST(GpuSchedules, ProfilesOfSubgroupsAgreeToo) {
+  SubgroupConvSchedule schedule;
+  schedule.columns = 7;
+  schedule.vectors = 2;
+  const DirectConv conv = typical(16);
+  const Profile expected = subgroup_profile(conv, schedule, kPlane, kPlane);
+  const Profile found = found_in(SubgroupConvProgram(conv, schedule));
+  expect_alike(found, expected);
+  EXPECT_EQ(found.subgroup, expected.subgroup);
+  EXPECT_NEAR(found.block_bytes / expected.block_bytes, 1, 0.05);
+}
+
+TEST(GpuSchedules, ProfilesOfMatricesAgreeToo) {
+  const TiledConv conv{typical(1).geometry, {}, {}, true};
+  const TiledConvSchedule schedule{32, 2, 2, 32, 16, 0};
+  const Profile expected = tiled_profile(conv, schedule, kPlane, kPlane);
+  const Profile found = found_in(TiledConvProgram(conv, schedule));
+  EXPECT_EQ(found.threads, expected.threads);
+  EXPECT_EQ(found.local_bytes, expected.local_bytes);
+  EXPECT_DOUBLE_EQ(found.groups, expected.groups);
+  EXPECT_DOUBLE_EQ(found.matrix_flops, expected.matrix_flops);
 }
 
 TEST(GpuSchedules, WhatADeviceCannotRunIsRejected) {

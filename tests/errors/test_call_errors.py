@@ -252,7 +252,7 @@ def test_threads_that_are_no_count(threads):
 def test_an_unknown_accuracy():
     fails(
         neo.ModelError,
-        "[compile] accuracy must be known. Got 'high', expected 'default' or 'strict'",
+        "[compile] accuracy must be known. Got 'high', expected 'default', 'strict' or 'reduced'",
         compiles,
         accuracy="high",
     )

@@ -30,6 +30,7 @@ Features features_of(const std::string& subgroups) {
   f.subgroups = subgroups == "intel"     ? Features::Subgroups::Intel
                 : subgroups == "khronos" ? Features::Subgroups::Khronos
                                          : Features::Subgroups::None;
+  f.matrices = subgroups == "matrices";
   return f;
 }
 

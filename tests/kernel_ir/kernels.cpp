@@ -8,9 +8,10 @@ namespace neo::kernel::examples {
 const Table& all() {
   static const Table table = [] {
     Table t;
-    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8),
-                            gemm_local(), scan_blocks(), scan_totals(), scan_add(), sort_blocks(), sort_merge(),
-                            conv_subgroup(), softmax_subgroup(), eltwise_vector(), gather_rows(), histogram()}) {
+    for (const Kernel& k :
+         {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8), gemm_local(), scan_blocks(),
+          scan_totals(), scan_add(), sort_blocks(), sort_merge(), conv_subgroup(), softmax_subgroup(), eltwise_vector(),
+          gather_rows(), histogram(), gemm_matrices(), round_to_tf32()}) {
       t.emplace(k.name, k);
     }
     return t;
@@ -54,6 +55,27 @@ void build_wrong(const std::string& name) {
          b.subgroups(16);
          y[g] = b.shuffle(x[g], l + 1);
        }},
+      {"matrices of a small subgroup",
+       [&] {
+         b.subgroups(16);
+         const Expr four = broadcast(x[g], 4);
+         b.multiply_matrices(four, broadcast(x[g], 2), four);
+       }},
+      {"matrices that are too wide",
+       [&] {
+         const Expr four = broadcast(x[g], 4);
+         b.local(0, "wide", 32);
+         b.subgroups(32);
+         b.multiply_matrices(four, four, four);
+       }},
+      {"matrices under a thread's condition",
+       [&] {
+         const Expr four = broadcast(x[g], 4);
+         const Expr thread = b.local(0, "wide", 32);
+         b.subgroups(32);
+         b.when(thread < 8, [&] { b.multiply_matrices(four, broadcast(x[g], 2), four); });
+       }},
+      {"integers to tf32", [&] { y[g] = make(Op::ToTf32, {l}); }},
       {"block read that differs",
        [&] {
          b.subgroups(16);

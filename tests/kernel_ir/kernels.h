@@ -20,6 +20,8 @@ Kernel softmax_subgroup();
 Kernel eltwise_vector();
 Kernel gather_rows();
 Kernel histogram();
+Kernel gemm_matrices();
+Kernel round_to_tf32();
 
 using Table = std::map<std::string, Kernel>;
 const Table& all();

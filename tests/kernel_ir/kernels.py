@@ -17,6 +17,18 @@ def gemm(rng, m, n, k):
     return {"m": m, "n": n, "k": k}, {}, {"a": a.astype("f4"), "b": b.astype("f4")}, {"c": a @ b}
 
 
+def tf32(x):
+    """The nearest floats of 11 significant bits, ties away from zero."""
+    bits = np.ascontiguousarray(x, "f4").view("u4")
+    return np.where(np.isfinite(x), (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000), bits).view("f4")
+
+
+def gemm_tf32(rng, m, n, k):
+    sizes, numbers, given, _ = gemm(rng, m, n, k)
+    exact = tf32(given["a"]).astype("f8") @ tf32(given["b"]).astype("f8")
+    return sizes, numbers, given, {"c": exact}
+
+
 def conv(rng, channels, outputs, height, wide):
     width = 8 * wide
     x = np.zeros((channels, height + 2, width + 8), "f4")
@@ -73,6 +85,9 @@ def cases():
         ("eltwise_vector", eltwise, (61, 7)),
         ("gather_rows", gather, (11, 45, 13)),
         ("histogram", histogram, (777,)),
+        ("gemm_matrices", gemm_tf32, (1, 1, 1)),
+        ("gemm_matrices", gemm_tf32, (37, 19, 29)),
+        ("gemm_matrices", gemm_tf32, (16, 16, 8)),
     ]
     return [(kernel, *make(rng, *sizes)) for kernel, make, sizes in table]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kernel_ir.kernels import argsort, cases, scan, scan_reference, whole, with_ties
+from tests.kernel_ir.kernels import argsort, cases, scan, scan_reference, tf32, whole, with_ties
 
 CASES = cases()
 IDS = [f"{name}-{'x'.join(map(str, sizes.values()))}" for name, sizes, *_ in CASES]
@@ -38,3 +38,14 @@ def test_segmented_scan(launch, n, starting):
 def test_argsort_is_numpys_stable_one(launch, n):
     x = with_ties(np.random.default_rng(n), n)
     np.testing.assert_array_equal(argsort(launch, x), np.argsort(x, kind="stable"))
+
+
+def test_rounding_to_tf32(launch):
+    rng = np.random.default_rng(3)
+    ties = (np.arange(1, 200, 2, dtype="u4") * np.uint32(0x1000) + np.uint32(0x3F800000)).view("f4")
+    odd = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-39, 3.4028235e38, 65504, 1 + 2**-11], "f4")
+    x = np.concatenate([rng.standard_normal(101).astype("f4"), ties, -ties, odd])
+    arrays = whole("round_to_tf32", {"n": x.size}, {"x": x})
+    launch("round_to_tf32", {"n": x.size}, arrays, {})
+    np.testing.assert_array_equal(arrays["y"], tf32(x))
+    assert np.count_nonzero(arrays["y"] != x) > 200

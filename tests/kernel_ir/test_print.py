@@ -31,6 +31,8 @@ GOLDEN = [
     ("eltwise_vector", "cuda", "none"),
     ("eltwise_vector", "c", "none"),
     ("histogram", "opencl", "none"),
+    ("gemm_matrices", "cuda", "matrices"),
+    ("gemm_matrices", "c", "none"),
 ]
 
 
@@ -54,9 +56,9 @@ def test_a_block_that_fits_is_not_guarded():
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("capability", [87, 90])
-def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability):
-    parts = [kernels.print(name, "cuda") for name in kernels.names()]
+@pytest.mark.parametrize(("capability", "features"), [(87, "matrices"), (90, "matrices"), (75, "none")])
+def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability, features):
+    parts = [kernels.print(name, "cuda", features) for name in kernels.names()]
     for i, text in enumerate(parts):
         (tmp_path / f"kernel{i}.cu").write_text(text)
     main = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(parts)))
@@ -75,6 +77,12 @@ def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability):
     code = (tmp_path / "all.cubin").read_bytes()
     for name in kernels.names():
         assert name.encode() in code
+
+
+def test_matrices_are_instructions_where_there_are_some():
+    assert "mma.sync" in kernels.print("gemm_matrices", "cuda", "matrices")
+    for language in ("cuda", "opencl", "c"):
+        assert "mma.sync" not in kernels.print("gemm_matrices", language)
 
 
 @pytest.mark.nvcc

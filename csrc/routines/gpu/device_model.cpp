@@ -21,24 +21,35 @@ std::vector<DeviceModel> make_models() {
   add({"mali_g52", 55, 12, 110, 30, 2, 8, 1, 64, 24576, 768, 256, 384, 32 << 10, 32 << 10, 0.001, false});
   add({"mali_g76", 480, 28, 800, 25, 12, 8, 1, 64, 24576, 768, 256, 384, 32 << 10, 32 << 10, 0.001, false});
   add({"mali_g78", 1100, 40, 1800, 20, 14, 16, 1, 64, 32768, 1024, 384, 512, 32 << 10, 32 << 10, 0.001, false});
-  // Intel: 128 registers of 32 bytes for a hardware thread of 8 or 16 work items, seven hardware threads of a unit.
+  // Intel: 128 registers of 32 bytes for a hardware thread of 8, 16 or 32 work items, seven hardware threads of a unit.
+  // The data port of six units (Xe: of sixteen) moves a line of 64 bytes (Xe: two) with every clock.
   const size_t intel = all.size();
-  add({"intel_hd505", 216, 25, 300, 15, 18, 16, 1, 64, 7168, 112, 64, 256, 64 << 10, 22 << 10, 0.0005, true});
-  add({"intel_xe", 2000, 60, 3000, 10, 96, 16, 1, 64, 7168, 112, 64, 512, 64 << 10, 8 << 10, 0.0003, true});
-  for (size_t i = intel; i < all.size(); ++i) all[i].block = 16;
+  add({"intel_hd505", 216, 25, 144, 15, 18, 16, 1, 64, 7168, 112, 64, 256, 64 << 10, 22 << 10, 0.0005, true});
+  add({"intel_xe", 2000, 60, 1000, 10, 96, 16, 1, 64, 7168, 112, 64, 512, 64 << 10, 8 << 10, 0.0003, true});
+  for (size_t i = intel; i < all.size(); ++i) {
+    all[i].block = 16;
+    all[i].line = 64;
+    all[i].load_bytes = 16;
+    all[i].subgroup = 32;
+  }
   // NVIDIA: 65536 registers of a multiprocessor.
   const auto nvidia = [&](const char* name, double gflops, double gbps, int units, double launch) {
     add({name, gflops, gbps, gflops / 4, launch, units, 32, 1, 255, 65536, 2048, 512, 1024, 48 << 10, 64 << 10, 0.00003,
          true});
   };
-  nvidia("nvidia_maxwell", 236, 20, 1, 12);      // a Jetson Nano
-  nvidia("nvidia_pascal", 1330, 50, 2, 10);      // a Jetson TX2
-  nvidia("nvidia_volta", 15700, 900, 80, 5);     // V100
-  nvidia("nvidia_turing", 8100, 300, 40, 5);     // T4
-  nvidia("nvidia_orin", 5300, 180, 16, 8);       // a Jetson AGX Orin
+  const auto matrices = [&](double gflops) { all.back().matrix_gflops = gflops; };
+  nvidia("nvidia_maxwell", 236, 20, 1, 12);   // a Jetson Nano
+  nvidia("nvidia_pascal", 1330, 50, 2, 10);   // a Jetson TX2
+  nvidia("nvidia_volta", 15700, 900, 80, 5);  // V100
+  nvidia("nvidia_turing", 8100, 300, 40, 5);  // T4
+  nvidia("nvidia_orin", 5300, 180, 16, 8);    // a Jetson AGX Orin
+  matrices(21000);
   nvidia("nvidia_ampere", 19500, 1500, 108, 4);  // A100
-  nvidia("nvidia_ada", 30300, 300, 58, 4);       // L4
+  matrices(156000);
+  nvidia("nvidia_ada", 30300, 300, 58, 4);  // L4
+  matrices(60000);
   nvidia("nvidia_hopper", 60000, 3000, 132, 4);  // H100
+  matrices(494000);
   // PoCL: a group is a call, its threads a loop, barriers cut it into several; vectors are the CPU's own.
   add({"pocl", 220,  16,        900,       12,   2,     1, 16,  560, 1 << 20, 1024,
        1,      1024, 256 << 10, 256 << 10, 0.01, false, 0, 0.2, 0.5, 0.15,    16});
@@ -114,8 +125,11 @@ class Walk {
         case Op::Lane:
           profile_.lane_reads += times;
           return true;
-        case Op::Load:
         case Op::BlockRead:
+          profile_.block_bytes += times * bytes;
+          profile_.loads += times;
+          return true;
+        case Op::Load:
           if (part->buffer->space == kernel::Space::Global) {
             profile_.loaded_bytes += times * bytes;
             profile_.loads += times;
@@ -164,10 +178,13 @@ class Walk {
         nested(loop->body, times * trips);
       } else if (const auto* branch = std::get_if<kernel::If>(&stmt->what)) {
         nested(branch->then_body, times);
+      } else if (std::holds_alternative<kernel::MatrixMultiply>(stmt->what)) {
+        profile_.matrix_flops += times * 2 * 16 * 8 * 8 / 32;
       } else if (std::holds_alternative<kernel::Barrier>(stmt->what)) {
         profile_.barriers += times;
       } else if (const auto* store = std::get_if<kernel::Store>(&stmt->what)) {
         if (store->buffer->space == kernel::Space::Global) profile_.loads += times;
+        if (store->block) profile_.block_bytes += times * static_cast<double>(item_bytes(store->value->type.dtype));
       }
     }
   }
@@ -206,6 +223,7 @@ Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int
   p.registers = static_cast<int>(walk.registers()) + kAddresses;
   for (const int64_t count : geometry.groups) p.groups *= static_cast<double>(count);
   p.threads = kernel.threads();
+  p.subgroup = kernel.subgroup_size;
   p.local_bytes = kernel.local_bytes();
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const auto* memory = std::get_if<kernel::Memory>(&kernel.parameters[i]);
@@ -218,28 +236,38 @@ Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int
 
 Estimate estimate(const Profile& p, const DeviceModel& m) {
   Estimate out;
+  const int wave = p.subgroup > 0 ? p.subgroup : m.wave;
+  // Waves of another size share the registers and the unit in other parts.
+  const auto of_wave = [&](int count) { return m.wave == wave ? count : count * m.wave / wave; };
+  const int registers = of_wave(m.registers);
   if (p.threads > m.group_threads) {
     out.reject = str("a group has ", p.threads, " threads, at most ", m.group_threads);
   } else if (p.local_bytes > m.local_bytes) {
     out.reject = str("a group has ", p.local_bytes, " bytes of local memory, at most ", m.local_bytes);
-  } else if (p.registers > 2 * m.registers) {
-    out.reject = str("a thread has ", p.registers, " registers, at most ", m.registers);
+  } else if (p.registers > 2 * registers) {
+    out.reject = str("a thread has ", p.registers, " registers, at most ", registers);
+  } else if (!m.reads_blocks(p.subgroup)) {
+    out.reject = str("a subgroup has ", p.subgroup, " threads, the largest that reads blocks ", m.subgroup);
   }
-  const double waves = std::ceil(static_cast<double>(p.threads) / m.wave), threads = waves * m.wave;
+  if (p.matrix_flops > 0 && m.matrix_gflops == 0) out.reject = "the device multiplies no matrices";
+  const double waves = std::ceil(static_cast<double>(p.threads) / wave), threads = waves * wave;
   // Threads that a unit holds at once: whole groups.
-  double held = std::min<double>(m.unit_threads, m.unit_registers / std::max(1.0, static_cast<double>(p.registers)));
+  const double most = static_cast<double>(m.unit_threads) * wave / m.wave;
+  double held = std::min(most, m.unit_registers / std::max(1.0, static_cast<double>(p.registers)));
   if (p.local_bytes > 0 && m.local_is_fast) {
     const auto local = static_cast<double>(p.local_bytes);
     held = std::min(held, threads * std::max(1.0, std::floor(static_cast<double>(m.unit_local_bytes) / local)));
   }
   held = std::max(held, 1.0);
   const double available = std::ceil(p.groups / m.units) * threads;
-  out.occupancy = std::min(1.0, std::min(held, available) / m.busy_threads);
+  out.occupancy = std::min(1.0, std::min(held, available) * m.wave / wave / m.busy_threads);
   // Issue slots of a thread: vectors beyond the device's lanes are issued in parts, those below leave lanes empty.
   const double width = std::min(p.lanes, m.lanes);
   const double per_slot = 2 * width;
-  double slots = p.flops / per_slot + p.other * m.other_slots + p.loads * m.load_slots + p.lane_reads * m.lane_slots;
-  if (p.registers > m.registers) slots *= 3;                      // spilled
+  const double loads = std::max(p.loads, p.loaded_bytes / m.load_bytes);
+  double slots = p.flops / per_slot + p.other * m.other_slots + loads * m.load_slots + p.lane_reads * m.lane_slots;
+  if (p.matrix_flops > 0 && !out.reject) slots += p.matrix_flops / (2 * m.lanes) * m.gflops / m.matrix_gflops;
+  if (p.registers > registers) slots *= 3;                        // spilled
   const double slots_per_us = m.gflops * 1e3 / (2.0 * m.lanes);   // of all units
   const double rounds = std::ceil(p.groups / m.units) * m.units;  // the last one is not full
   const double hidden = 0.25 + 0.75 * out.occupancy;
@@ -247,8 +275,9 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
   const double all_threads = p.groups * threads;
   // Threads of a wave that ask for one place together are served once.
   const double shared = m.wave > 1 ? 4.0 : 1.0;
+  const double loaded_bytes = p.loaded_bytes / shared + p.apart * m.line + p.block_bytes;
   const double local_bytes = m.local_is_fast ? p.local_loaded_bytes / 4 : p.local_loaded_bytes;
-  const double cache_us = all_threads * (p.loaded_bytes / shared + local_bytes / shared) / (m.cache_gbps * 1e3);
+  const double cache_us = all_threads * (loaded_bytes + local_bytes / shared) / (m.cache_gbps * 1e3);
   const double memory_us = p.unique_bytes / (m.gbps * 1e3);
   const double barriers_us = p.barriers * m.barrier_us * all_threads / m.units;
   const double groups_us = rounds / m.units * m.group_us;

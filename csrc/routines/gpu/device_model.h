@@ -36,7 +36,12 @@ struct DeviceModel {
   double lane_slots = 0;  // of a lane of a vector that is used as a scalar
   double group_us = 0;    // to start a group
   int block = 4;          // the channels that a blocked layout has there, or half as many
+  int line = 0;         // bytes that a thread's load moves where its wave's threads read lines of their own; 0: unknown
+  int load_bytes = 64;  // that one load brings a thread at most
+  double matrix_gflops = 0;  // of matrix instructions on tf32; 0: it has none
+  int subgroup = 0;          // threads of the largest subgroup that reads blocks, the smallest has 8; 0: none do
 
+  bool reads_blocks(int threads) const { return threads <= subgroup; }
   bool likes_block(int channels) const { return channels == 1 || channels == block || channels * 2 == block; }
 };
 
@@ -47,11 +52,15 @@ const DeviceModel* find_device_model(std::string_view name);
 // What the threads of a launch do; of one thread where nothing else is said.
 struct Profile {
   double groups = 1;
-  int threads = 1;  // of a group
+  int threads = 1;   // of a group
+  int subgroup = 0;  // threads that step together, where the kernel says how many
   double flops = 0;
+  double matrix_flops = 0;  // of matrix instructions
   int lanes = 1;            // of the vectors that compute
   double other = 0;         // instructions beside: addresses, conditions, functions count more than one
   double loaded_bytes = 0;  // from global memory, the same bytes as often as they are asked for
+  double apart = 0;         // of these loads, those in lines that no other thread of the wave reads then
+  double block_bytes = 0;   // read and written in blocks of subgroups
   double loads = 0;         // instructions
   double local_loaded_bytes = 0;
   double lane_reads = 0;  // lanes of loaded vectors that are used as scalars

@@ -162,8 +162,9 @@ class ProgramStep final : public DeviceStep {
 Dialect dialect_of(const DeviceInfo& device) {
   Dialect dialect;
   dialect.language = kernel::find_language(device.language);
-  using Subgroups = kernel::Features::Subgroups;
-  if (device.has_subgroups) dialect.features.subgroups = device.has_block_reads ? Subgroups::Intel : Subgroups::Khronos;
+  // Khronos's subgroups have as many threads as the driver likes: only Intel's can be asked for a size.
+  if (device.has_block_reads) dialect.features.subgroups = kernel::Features::Subgroups::Intel;
+  dialect.features.matrices = device.has_matrices;
   return dialect;
 }
 

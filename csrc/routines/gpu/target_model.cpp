@@ -14,6 +14,7 @@ DeviceModel model_of(const Target& target) {
   DeviceModel m = known ? *known : *find_device_model("pocl");
   const DeviceFigures& f = target.figures;
   m.cache_gbps *= f.gflops / m.gflops;
+  m.matrix_gflops *= f.has_matrices ? f.gflops / m.gflops : 0;
   m.gflops = f.gflops;
   m.gbps = f.gbps;
   m.launch_us = f.launch_us;

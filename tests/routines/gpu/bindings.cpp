@@ -46,6 +46,7 @@ kernel::Features features_of(const std::string& subgroups) {
   f.subgroups = subgroups == "intel"     ? kernel::Features::Subgroups::Intel
                 : subgroups == "khronos" ? kernel::Features::Subgroups::Khronos
                                          : kernel::Features::Subgroups::None;
+  f.matrices = subgroups == "matrices";
   return f;
 }
 

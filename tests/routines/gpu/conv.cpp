@@ -1,6 +1,7 @@
 #include "programs.h"
 #include "routines/gpu/conv/depthwise_conv.h"
 #include "routines/gpu/conv/direct_conv.h"
+#include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/conv/tiled_conv.h"
 #include "routines/gpu/conv/winograd_conv.h"
 
@@ -81,10 +82,20 @@ const Registered winograd("conv_winograd", [](const Choice& c) {
   return std::make_unique<WinogradProgram>(conv, WinogradSchedule::of(schedule_of(c)));
 });
 
+const Registered subgroup("conv_subgroup", [](const Choice& c) {
+  DirectConv conv;
+  conv.geometry = geometry_of(c);
+  conv.in_block = conv.out_block = static_cast<int>(c.number("size"));
+  conv.flat = c.number("flat", 0) != 0;
+  conv.result = result_of(c, conv.places);
+  return std::make_unique<SubgroupConvProgram>(conv, SubgroupConvSchedule::of(schedule_of(c)));
+});
+
 const Registered tiled("conv_tiled", [](const Choice& c) {
   TiledConv conv;
   conv.geometry = geometry_of(c);
   conv.result = result_of(c, conv.places);
+  conv.by_matrices = c.number("by_matrices", 0) != 0;
   if (c.number("runtime_weights", 0) != 0) {
     conv.places.weight = conv.places.y++;
     if (conv.result.has_bias) conv.places.bias = conv.places.y++;

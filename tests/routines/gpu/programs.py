@@ -130,13 +130,13 @@ class Program:
             _libraries[text] = str(library)
         return _libraries[text]
 
-    def compile_cuda(self, folder, capability):
+    def compile_cuda(self, folder, capability, features="none"):
         """Assert that CUDA's compiler takes every kernel for a compute capability, such as 87."""
         if NVCC is None:
             pytest.skip("nvcc is needed to compile for CUDA")
         for i, name in enumerate(self.native.names()):
             source = Path(folder) / f"{name}_{i}.cu"
-            source.write_text(self.native.print(i, "cuda"))
+            source.write_text(self.native.print(i, "cuda", features))
             command = [NVCC, "--std=c++17", f"-arch=sm_{capability}", "-ptx", "-o", source.with_suffix(".ptx"), source]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr[-3000:]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.kernel_ir.kernels import tf32
 from tests.routines.gpu.convs import blocked, conv, pack_bias, pack_direct, plain
 from tests.routines.gpu.programs import ON, Program
 
@@ -117,6 +118,45 @@ def test_tiled_convolution(case, transposed, on):
         program = Program("conv_tiled", **numbers, **TILED[case % 2])
         (y,), _ = program.run([x], [(expected.shape, "f4")], [weight, bias], on)
     np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+MATRICES = [
+    {"tp": 32, "tc": 2, "pixels": 1, "channels": 16, "depth": 8, "unroll": 1},
+    {"tp": 32, "tc": 1, "pixels": 2, "channels": 32, "depth": 16},
+]
+
+
+def matrix_program(case, transposed, **choice):
+    kernel, strides, dilations, pads, ic, oc, groups, sizes = CASES[case]
+    numbers = {"axes": len(sizes), "ic": ic, "oc": oc, "groups": groups, "transposed": transposed, "by_matrices": 1}
+    for i, axis in enumerate("dhw"[-len(sizes) :]):
+        numbers |= {f"k{axis}": kernel[i], f"s{axis}": strides[i], f"d{axis}": dilations[i]}
+        numbers |= {f"p{axis}b": pads[i], f"p{axis}e": pads[i + len(sizes)]}
+    return Program("conv_tiled", **numbers, **MATRICES[case % 2], **choice)
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize(("case", "transposed"), [(0, 0), (1, 0), (1, 1), (2, 0)])
+def test_tiled_convolution_by_matrices(case, transposed, on):
+    kernel, strides, dilations, pads, ic, oc, groups, sizes = CASES[case]
+    rng = np.random.default_rng(case)
+    x = rng.standard_normal((2, ic, *sizes), dtype="f4")
+    shape = (ic, oc // groups) if transposed else (oc, ic // groups)
+    weight, bias = rng.standard_normal((*shape, *kernel), dtype="f4"), rng.standard_normal(oc, dtype="f4")
+    column = bias.reshape(-1, *[1] * len(sizes))
+    expected = np.maximum(conv(tf32(x), tf32(weight), groups, strides, dilations, pads, transposed) + column, 0)
+    (y,), _ = matrix_program(case, transposed, bias=1, relu=1).run([x], [(expected.shape, "f4")], [weight, bias], on)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+    unrounded = np.maximum(conv(x, weight, groups, strides, dilations, pads, transposed) + column, 0)
+    assert np.abs(y - unrounded).max() > 1e-4
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("capability", [87, 90])
+def test_matrices_compile_for_cuda(tmp_path, capability):
+    program = matrix_program(1, 0, bias=1)
+    assert "mma.sync" in program.native.print(0, "cuda", "matrices")
+    program.compile_cuda(tmp_path, capability, "matrices")
 
 
 DEPTHWISE = [

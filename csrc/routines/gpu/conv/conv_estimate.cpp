@@ -1,10 +1,11 @@
 #include "routines/gpu/conv/conv_estimate.h"
 
 #include <cmath>
-#include <functional>
 #include <map>
 
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/search.h"
 
 namespace neo::gpu {
 namespace {
@@ -31,34 +32,11 @@ int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
 }
 
-// Calls visit on the points of a space; it is searched by steps where it is large.
-void each_point(const Space& space, const std::function<void(const Schedule&)>& visit) {
-  constexpr int64_t kMostTried = 6000;
-  const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
-  for (int64_t point = 0; point < space.size(); point += step) visit(space.at(point));
-}
-
-// The schedule of the least estimate.
-class Least {
- public:
-  void add(const Schedule& schedule, const Estimate& e) {
-    constexpr double kGain = 0.99;  // what comes first is simpler
-    if (e.reject || (best_ && e.time_us >= time_us_ * kGain)) return;
-    best_ = schedule;
-    time_us_ = e.time_us;
-  }
-  const std::optional<Schedule>& best() const { return best_; }
-
- private:
-  std::optional<Schedule> best_;
-  double time_us_ = 0;
-};
-
-template <class ProfileOf>
-std::optional<Schedule> best_of(const Space& space, const DeviceModel& model, const ProfileOf& profile) {
-  Least least;
-  each_point(space, [&](const Schedule& s) { least.add(s, estimate(profile(s), model)); });
-  return least.best();
+// Of the loads of so many threads beside each other, which read so many bytes apart, the part that has a line of its
+// own: every row of threads has one at least.
+double own_lines(int threads_column, double bytes_apart) {
+  constexpr double kLine = 64;
+  return std::max(1.0 / threads_column, std::min(1.0, bytes_apart / kLine));
 }
 
 // Operations of the transforms of a tile on vectors, along both axes.
@@ -161,6 +139,13 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   p.loads = products * s.vectors + pixel_loads / s.load;
   p.lane_reads = s.load > 1 ? products * pixels : 0;
   p.loaded_bytes = 4 * (products * panel + pixel_loads);
+  // Neighbours have other pixels, or other channels: then they read other weights.
+  const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
+  if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
+    p.apart = pixel_loads / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.in_block);
+  } else if (s.threads_channel > 1) {
+    p.apart = products * s.vectors;
+  }
   p.other = pixels * s.vectors * 4 + products / s.inner;
   if (s.unroll == 0) p.other += products / s.inner;
   p.written =
@@ -181,17 +166,21 @@ Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& s, const D
   p.threads = s.threads_pixel * s.threads_channel;
   p.groups = static_cast<double>(y[0]) * groups * parts(plane_of(y), s.threads_pixel * s.pixels) *
              parts(static_cast<double>(g.oc) / groups, s.threads_channel * s.channels);
-  p.flops = 2 * steps * s.depth * s.pixels * s.channels;
+  (conv.by_matrices ? p.matrix_flops : p.flops) = 2 * steps * s.depth * s.pixels * s.channels;
   const double x_loads = steps * static_cast<double>(parts(s.depth, s.threads_channel)) * s.pixels;
   const double w_loads = steps * static_cast<double>(parts(s.depth, s.threads_pixel)) * s.channels;
-  p.loads = x_loads + w_loads + steps * s.depth * (s.pixels + s.channels);
+  // Of a matrix a thread holds the 32nd part.
+  const double local_loads = steps * s.depth * (s.pixels + (conv.by_matrices ? s.channels / 32.0 : s.channels));
+  p.loads = x_loads + w_loads + local_loads;
   p.loaded_bytes = 4 * (x_loads + w_loads);
-  p.local_loaded_bytes = 4 * steps * s.depth * (s.pixels + s.channels);
-  p.other = x_loads * 12 + w_loads * 6 + (s.unroll == 1 ? 0 : steps * s.depth);
+  p.local_loaded_bytes = 4 * local_loads;
+  const int at_once = conv.by_matrices ? 8 : 1;  // products of a result
+  p.other = x_loads * 12 + w_loads * 6 + (s.unroll == 1 ? 0 : steps * s.depth / at_once);
   p.barriers = 2 * steps;
-  p.written = s.pixels * s.channels * (s.unroll == 1 ? s.depth : 1);
-  p.registers = s.pixels * s.channels + s.pixels * (1 + g.axes) + s.channels + 2 * kAddresses;
-  p.local_bytes = 4 * s.depth * (s.threads_pixel * s.pixels + s.threads_channel * s.channels);
+  p.written = s.pixels * s.channels * (s.unroll == 1 ? s.depth : at_once) / (conv.by_matrices ? 32 : 1);
+  p.registers = s.pixels * s.channels + s.pixels * (1 + g.axes) + 2 * kAddresses;
+  p.registers += conv.by_matrices ? s.channels / 4 + s.pixels * 8 : s.channels;
+  p.local_bytes = 4 * tiled_local_size(conv, s);
   p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y)) +
                    4 * static_cast<double>(g.oc) * summed;
   return p;
@@ -212,6 +201,8 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   const double loads = s.reuse == 1 ? kernel_h * s.rows * span : taps * pixels;
   p.loads = loads + taps + pixels;
   p.loaded_bytes = 4 * s.lanes * p.loads;
+  if (p.threads > 1)
+    p.apart = (loads + pixels) * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.block);
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;
@@ -219,20 +210,29 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   return p;
 }
 
-std::optional<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return best_of(direct_conv_space(conv, y), model,
-                 [&](const Schedule& s) { return direct_profile(conv, DirectConvSchedule::of(s), x, y); });
+std::vector<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
+  return search_by_estimate(direct_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return direct_profile(conv, DirectConvSchedule::of(s), x, y);
+  });
 }
 
-std::optional<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return best_of(tiled_conv_space(conv, y), model,
-                 [&](const Schedule& s) { return tiled_profile(conv, TiledConvSchedule::of(s), x, y); });
+std::vector<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
+  return search_by_estimate(tiled_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return tiled_profile(conv, TiledConvSchedule::of(s), x, y);
+  });
 }
 
-std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y,
-                                       const DeviceModel& model) {
-  return best_of(depthwise_space(conv, y), model,
-                 [&](const Schedule& s) { return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y); });
+std::vector<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y,
+                                     const DeviceModel& model) {
+  return search_by_estimate(depthwise_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return depthwise_profile(conv, DepthwiseSchedule::of(s), x, y);
+  });
+}
+
+std::vector<Schedule> best_subgroup(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
+  return search_by_estimate(subgroup_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
+    return subgroup_profile(conv, SubgroupConvSchedule::of(s), x, y);
+  });
 }
 
 Estimate estimate_winograd(const WinogradConv& conv, const WinogradSchedule& schedule, const ConvShape& shape,
@@ -265,13 +265,15 @@ Estimate estimate_winograd(const WinogradConv& conv, const WinogradSchedule& sch
 
 std::vector<Schedule> best_winograd(const WinogradConv& conv, const ConvShape& shape, bool fused,
                                     const DeviceModel& model) {
-  std::map<int64_t, Least> by_tile;
-  each_point(winograd_space(conv, shape, fused), [&](const Schedule& s) {
-    by_tile[value_of(s, "tile")].add(s, estimate_winograd(conv, WinogradSchedule::of(s), shape, model));
+  const Space space = winograd_space(conv, shape, fused);
+  std::map<int64_t, LeastEstimate> by_tile;
+  each_point(space, [&](int64_t point) {
+    const WinogradSchedule schedule = WinogradSchedule::of(space.at(point));
+    by_tile[schedule.tile].add(point, estimate_winograd(conv, schedule, shape, model));
   });
   std::vector<Schedule> all;
   for (const auto& [tile, least] : by_tile) {
-    if (least.best()) all.push_back(*least.best());
+    if (least.point()) all.push_back(space.at(*least.point()));
   }
   return all;
 }

@@ -17,10 +17,10 @@ Estimate estimate_winograd(const WinogradConv& conv, const WinogradSchedule& sch
                            const DeviceModel& model);
 
 // The schedule of a space that a device is expected to like best. Never one that it cannot run.
-std::optional<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
-std::optional<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
-std::optional<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y,
-                                       const DeviceModel& model);
+std::vector<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
+std::vector<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
+std::vector<Schedule> best_depthwise(const DepthwiseConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
+std::vector<Schedule> best_subgroup(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model);
 // One for every tile that there is one for.
 std::vector<Schedule> best_winograd(const WinogradConv& conv, const ConvShape& shape, bool fused,
                                     const DeviceModel& model);

@@ -1,13 +1,32 @@
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_problem.h"
 #include "routines/gpu/conv/conv_estimate.h"
+#include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
+#include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
 
 namespace neo::gpu {
 namespace {
+
+// What a profile reads of a problem.
+std::string key_of(const ConvProblem& problem) {
+  const ConvGeometry& g = problem.geometry;
+  std::string key =
+      str(g.transposed, " ", g.axes, " ", g.groups, " ", g.ic, " ", g.oc, " ", problem.epilogue.residual != nullptr);
+  for (const int64_t k : g.kernel) key += str(" ", k);
+  for (const auto& all : {g.window.strides, g.window.dilations, g.window.pads}) {
+    for (const int64_t value : all) key += str(" ", value);
+  }
+  for (const Dims& dims : {problem.x_hint(), problem.y_hint()}) {
+    for (const int64_t d : dims) key += str(" ", d);
+  }
+  return key;
+}
 
 // What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
 class ConvRoutine : public ProgramRoutine {
@@ -33,11 +52,12 @@ class ConvRoutine : public ProgramRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
     const ConvProblem problem = *read_conv(workload, nullptr);
+    const DeviceModel model = model_of(target);
+    const auto best = remember_schedules(str(name(), " ", key_of(model), " ", key_of(problem)),
+                                         [&] { return best_schedules(problem, model); });
+    NEO_ASSERT(!best.empty(), name(), " has no schedule for ", workload.text());
     std::vector<Candidate> all;
-    for (const Schedule& s : best_schedules(problem, model_of(target))) {
-      all.push_back(candidate(workload, target, ops, s));
-    }
-    NEO_ASSERT(!all.empty(), name(), " has no schedule for ", workload.text());
+    for (const Schedule& s : best) all.push_back(candidate(workload, target, ops, s));
     return all;
   }
 
@@ -64,6 +84,7 @@ class ConvRoutine : public ProgramRoutine {
     c.cost.time_us = estimate_of(problem, schedule, model_of(target)).time_us;
     c.cost.error = error(problem, schedule);
     c.cost.packed_bytes = packed_floats(problem, schedule) * 4;
+    c.cost.rounds = rounds();
     return c;
   }
 
@@ -76,12 +97,10 @@ class ConvRoutine : public ProgramRoutine {
   virtual std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const = 0;
   virtual Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule,
                                const DeviceModel& model) const = 0;
+  // Cost::error, and whether operands are rounded to fewer bits than float32 has.
   virtual double error(const ConvProblem&, const Schedule&) const { return 0; }
+  virtual bool rounds() const { return false; }
   virtual int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const = 0;
-
-  static std::vector<Schedule> listed(const std::optional<Schedule>& schedule) {
-    return schedule ? std::vector<Schedule>{*schedule} : std::vector<Schedule>();
-  }
 
   static ResultForm result_of(const ConvProblem& problem) {
     ResultForm r;
@@ -111,6 +130,21 @@ class ConvRoutine : public ProgramRoutine {
     if (problem.geometry.oc % block == 0) return nullptr;
     const Epilogue& e = problem.epilogue;
     return keeps_zero(e) && e.lo <= 0 && e.hi >= 0 ? nullptr : "the activation does not keep padding lanes zero";
+  }
+
+  static DirectConv direct_conv_of(const ConvProblem& problem, int in_block, int out_block) {
+    DirectConv conv;
+    conv.geometry = problem.geometry;
+    conv.in_block = in_block;
+    conv.out_block = out_block;
+    conv.result = result_of(problem);
+    const Window& w = problem.geometry.window;
+    const auto ones = [](const std::vector<int64_t>& v) {
+      return std::all_of(v.begin(), v.end(), [](int64_t n) { return n == 1; });
+    };
+    const bool pads = std::any_of(w.pads.begin(), w.pads.end(), [](int64_t n) { return n != 0; });
+    conv.flat = problem.geometry.taps() == 1 && ones(w.strides) && !pads;
+    return conv;
   }
 
   static const float* floats(const Value* v) { return v->constant->as<float>(); }
@@ -162,7 +196,7 @@ class DirectRoutine final : public ConvRoutine {
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return listed(best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model));
+    return best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
     const DirectConvSchedule s = DirectConvSchedule::of(schedule);
@@ -175,20 +209,68 @@ class DirectRoutine final : public ConvRoutine {
   }
 
  private:
-  static DirectConv conv_of(const ConvProblem& problem) {
-    DirectConv conv;
-    conv.geometry = problem.geometry;
-    conv.in_block = kIn;
-    conv.out_block = kOut;
-    conv.result = result_of(problem);
-    const Window& w = problem.geometry.window;
-    const auto ones = [](const std::vector<int64_t>& v) {
-      return std::all_of(v.begin(), v.end(), [](int64_t n) { return n == 1; });
-    };
-    const bool pads = std::any_of(w.pads.begin(), w.pads.end(), [](int64_t n) { return n != 0; });
-    conv.flat = problem.geometry.taps() == 1 && ones(w.strides) && !pads;
-    return conv;
+  static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kIn, kOut); }
+};
+
+// Subgroups of kSize threads on NCHW[kSize]c, depthwise or not.
+template <int kSize>
+class SubgroupRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override {
+    static const std::string name = str("gpu:float32/conv_subgroup_nchw", kSize, "c");
+    return name;
   }
+
+  Space space(const Workload& workload, const Target&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return subgroup_conv_space(conv_of(problem), problem.y_hint());
+  }
+
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
+                                         PackedStore& packed) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    DirectConv conv = conv_of(problem);
+    conv.places = places_of(candidate, problem);
+    const SubgroupConvSchedule schedule = SubgroupConvSchedule::of(candidate.schedule);
+    packed.floats(subgroup_weight_size(conv, schedule), {problem.weight},
+                  [&](float* to) { pack_subgroup_weight(conv, schedule, floats(problem.weight), to); });
+    if (problem.bias) {
+      packed.floats(subgroup_bias_size(conv, schedule), {problem.bias},
+                    [&](float* to) { pack_subgroup_bias(conv, schedule, floats(problem.bias), to); });
+    }
+    return std::make_unique<SubgroupConvProgram>(std::move(conv), schedule);
+  }
+
+ protected:
+  int in_block() const override { return kSize; }
+  int out_block() const override { return kSize; }
+
+  const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    const DeviceModel model = model_of(target);
+    if (!model.reads_blocks(kSize)) return "no subgroup of the device reads blocks of so many threads";
+    if (!model.likes_block(kSize)) return "another block of channels suits the device";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    const ConvGeometry& g = problem.geometry;
+    if (!g.is_depthwise() && g.ic / g.groups < kSize) return "fewer channels than a block";
+    if (const char* why = rejects_padding(problem, kSize)) return why;
+    return reject_subgroup(conv_of(problem));
+  }
+
+  std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
+    return best_subgroup(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+  }
+  Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
+    const SubgroupConvSchedule s = SubgroupConvSchedule::of(schedule);
+    return estimate(subgroup_profile(conv_of(problem), s, problem.x_hint(), problem.y_hint()), model);
+  }
+  int64_t packed_floats(const ConvProblem& problem, const Schedule& schedule) const override {
+    const DirectConv conv = conv_of(problem);
+    const SubgroupConvSchedule s = SubgroupConvSchedule::of(schedule);
+    return subgroup_weight_size(conv, s) + (problem.bias ? subgroup_bias_size(conv, s) : 0);
+  }
+
+ private:
+  static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kSize, kSize); }
 };
 
 template <int kBlock>
@@ -234,7 +316,7 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return listed(best_depthwise(conv_of(problem), problem.x_hint(), problem.y_hint(), model));
+    return best_depthwise(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
     const DepthwiseSchedule s = DepthwiseSchedule::of(schedule);
@@ -327,14 +409,15 @@ class WinogradRoutine final : public ConvRoutine {
   }
 };
 
-// Whatever else there is, transposed convolutions among it.
+// Whatever else there is, transposed convolutions among it; kByMatrices: of operands rounded to tf32.
+template <bool kByMatrices>
 class TiledRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override { return "gpu:float32/conv_tiled"; }
+  std::string_view name() const override { return kByMatrices ? "gpu:tf32/conv_tiled" : "gpu:float32/conv_tiled"; }
 
   Space space(const Workload& workload, const Target&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return tiled_conv_space({problem.geometry, result_of(problem), {}}, problem.y_hint());
+    return tiled_conv_space(conv_of(problem), problem.y_hint());
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
@@ -343,15 +426,16 @@ class TiledRoutine final : public ConvRoutine {
     for (const Value* v : {problem.weight, problem.bias}) {
       if (v && v->constant) packed.constant(*v);
     }
-    return std::make_unique<TiledConvProgram>(
-        TiledConv{problem.geometry, result_of(problem), places_of(candidate, problem)},
-        TiledConvSchedule::of(candidate.schedule));
+    TiledConv conv = conv_of(problem);
+    conv.places = places_of(candidate, problem);
+    return std::make_unique<TiledConvProgram>(std::move(conv), TiledConvSchedule::of(candidate.schedule));
   }
 
  protected:
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
 
-  const char* rejects_problem(const ConvProblem& problem, const Target&) const override {
+  const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    if (kByMatrices && model_of(target).matrix_gflops == 0) return "the device multiplies no matrices";
     for (const int64_t stride : problem.geometry.window.strides) {
       if (stride > 4096) return "a stride beyond 4096";
     }
@@ -359,17 +443,27 @@ class TiledRoutine final : public ConvRoutine {
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return listed(best_tiled({problem.geometry, result_of(problem), {}}, problem.x_hint(), problem.y_hint(), model));
+    return best_tiled(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
-    const TiledConv conv{problem.geometry, result_of(problem), {}};
     const TiledConvSchedule s = TiledConvSchedule::of(schedule);
-    return estimate(tiled_profile(conv, s, problem.x_hint(), problem.y_hint()), model);
+    return estimate(tiled_profile(conv_of(problem), s, problem.x_hint(), problem.y_hint()), model);
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
     int64_t count = 0;
     for (const Value* v : {problem.weight, problem.bias}) count += v && v->constant ? v->constant->size() : 0;
     return count;
+  }
+  // Both operands rounded to 11 bits beside one sum after the other in float32, whose error grows with their number.
+  double error(const ConvProblem& problem, const Schedule&) const override {
+    const ConvGeometry& g = problem.geometry;
+    return kByMatrices ? 16000 / std::sqrt(static_cast<double>(g.ic / g.groups * g.taps())) : 0;
+  }
+  bool rounds() const override { return kByMatrices; }
+
+ private:
+  static TiledConv conv_of(const ConvProblem& problem) {
+    return {problem.geometry, result_of(problem), {}, kByMatrices};
   }
 };
 
@@ -394,6 +488,9 @@ NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw8c, gpu::WinogradRoutine<8, fal
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw16c, gpu::WinogradRoutine<16, false>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw8c, gpu::WinogradRoutine<8, true>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw16c, gpu::WinogradRoutine<16, true>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw8c, gpu::SubgroupRoutine<8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw16c, gpu::SubgroupRoutine<16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine<false>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled_tf32, gpu::TiledRoutine<true>)
 
 }  // namespace neo

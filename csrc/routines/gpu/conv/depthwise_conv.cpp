@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 
 namespace neo::gpu {
@@ -168,6 +169,17 @@ DepthwiseSchedule DepthwiseSchedule::of(const Schedule& schedule) {
   return s;
 }
 
+DepthwiseSchedule DepthwiseSchedule::of(std::span<const int64_t> v) {
+  DepthwiseSchedule s;
+  s.lanes = static_cast<int>(v[0]);
+  s.columns = static_cast<int>(v[1]);
+  s.rows = static_cast<int>(v[2]);
+  s.reuse = static_cast<int>(v[3]);
+  s.threads_column = static_cast<int>(v[4]);
+  s.threads_row = static_cast<int>(v[5]);
+  return s;
+}
+
 int64_t DepthwiseConv::blocks() const {
   return ceil_div(geometry.oc, static_cast<int64_t>(block));
 }
@@ -198,8 +210,7 @@ Space depthwise_space(const DepthwiseConv& conv, const Dims& out) {
     if (n != 2 && (n > 1 || conv.block == 1)) lanes.push_back(n);
   }
   const auto allows = [&](std::span<const int64_t> v) {
-    const DepthwiseSchedule s{static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                              static_cast<int>(v[3]), static_cast<int>(v[4]), static_cast<int>(v[5])};
+    const DepthwiseSchedule s = DepthwiseSchedule::of(v);
     if (reject_depthwise_schedule(conv, s) != nullptr) return false;
     return (s.columns == 1 || s.columns <= width) && (s.rows == 1 || s.rows <= height) &&
            (s.threads_column == 1 || s.threads_column * s.columns / 2 < width) &&
@@ -263,7 +274,7 @@ Launches DepthwiseProgram::launches(std::span<const Dims> shapes) const {
 }
 
 kernel::Kernel depthwise_kernel(const DepthwiseConv& conv, const DepthwiseSchedule& schedule) {
-  return DepthwiseKernel(conv, schedule).run();
+  return remember_kernel(kernel_name(conv, schedule), [&] { return DepthwiseKernel(conv, schedule).run(); });
 }
 
 }  // namespace neo::gpu

@@ -17,6 +17,7 @@ struct DepthwiseSchedule {
   int threads_row = 1;
 
   static DepthwiseSchedule of(const Schedule& schedule);
+  static DepthwiseSchedule of(std::span<const int64_t> values);  // of a point of its space
 };
 
 struct DepthwiseConv {

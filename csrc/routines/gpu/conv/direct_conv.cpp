@@ -32,6 +32,23 @@ DirectConvSchedule DirectConvSchedule::of(const Schedule& schedule) {
   return s;
 }
 
+DirectConvSchedule DirectConvSchedule::of(std::span<const int64_t> v) {
+  DirectConvSchedule s;
+  s.lanes = static_cast<int>(v[0]);
+  s.vectors = static_cast<int>(v[1]);
+  s.columns = static_cast<int>(v[2]);
+  s.rows = static_cast<int>(v[3]);
+  s.inner = static_cast<int>(v[4]);
+  s.load = static_cast<int>(v[5]);
+  s.reuse = static_cast<int>(v[6]);
+  s.unroll = static_cast<int>(v[7]);
+  s.order = static_cast<int>(v[8]);
+  s.threads_column = static_cast<int>(v[9]);
+  s.threads_row = static_cast<int>(v[10]);
+  s.threads_channel = static_cast<int>(v[11]);
+  return s;
+}
+
 int64_t DirectConv::in_blocks() const {
   return ceil_div(in_channels(), static_cast<int64_t>(in_block));
 }
@@ -86,19 +103,7 @@ Space direct_conv_space(const DirectConv& conv, const Dims& out) {
   std::vector<int64_t> rows = {1};
   if (height >= 2) rows.push_back(2);
   const auto allows = [&](std::span<const int64_t> v) {
-    DirectConvSchedule s;
-    s.lanes = static_cast<int>(v[0]);
-    s.vectors = static_cast<int>(v[1]);
-    s.columns = static_cast<int>(v[2]);
-    s.rows = static_cast<int>(v[3]);
-    s.inner = static_cast<int>(v[4]);
-    s.load = static_cast<int>(v[5]);
-    s.reuse = static_cast<int>(v[6]);
-    s.unroll = static_cast<int>(v[7]);
-    s.order = static_cast<int>(v[8]);
-    s.threads_column = static_cast<int>(v[9]);
-    s.threads_row = static_cast<int>(v[10]);
-    s.threads_channel = static_cast<int>(v[11]);
+    const DirectConvSchedule s = DirectConvSchedule::of(v);
     if (reject_direct_schedule(conv, s) != nullptr) return false;
     if (s.threads_column > 1 && (s.threads_column / 2) * s.columns >= width) return false;
     if (s.threads_row > 1 && (s.threads_row / 2) * s.rows >= height) return false;

@@ -38,6 +38,7 @@ struct DirectConvSchedule {
   int threads_channel = 1;
 
   static DirectConvSchedule of(const Schedule& schedule);
+  static DirectConvSchedule of(std::span<const int64_t> values);  // of a point of its space
 };
 
 struct DirectConv {

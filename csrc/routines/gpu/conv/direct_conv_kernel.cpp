@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/gpu/conv/direct_conv.h"
+#include "routines/gpu/remember.h"
 
 namespace neo::gpu {
 namespace {
@@ -291,7 +292,7 @@ void add_direct_products(Builder& b, const DirectConvSchedule& s, const Array& w
 }
 
 kernel::Kernel direct_conv_kernel(const DirectConv& conv, const DirectConvSchedule& schedule) {
-  return DirectKernel(conv, schedule).run();
+  return remember_kernel(kernel_name(conv, schedule), [&] { return DirectKernel(conv, schedule).run(); });
 }
 
 }  // namespace neo::gpu

@@ -9,7 +9,9 @@ namespace neo::gpu {
 // A convolution, or a transposed one, of one to three spatial axes as a product of the weights and of the windows of
 // the input, which are gathered into local memory as they are needed: a group makes threads_channel x channels output
 // channels of threads_pixel x pixels pixels. Plain layouts; weights as they come, so also at run time. Takes whatever
-// there is.
+// there is. With `by_matrices` the operands are rounded to tf32 on their way to local memory, and each subgroup of 32
+// threads makes its channels of all pixels of the group by matrix instructions: 32 threads along the pixels, channels
+// in sixteens, depth in eights.
 struct TiledConvSchedule {
   int threads_pixel = 16;
   int threads_channel = 8;
@@ -19,15 +21,19 @@ struct TiledConvSchedule {
   int unroll = 0;  // 1: those are written out
 
   static TiledConvSchedule of(const Schedule& schedule);
+  static TiledConvSchedule of(std::span<const int64_t> values);  // of a point of its space
 };
 
 struct TiledConv {
   ConvGeometry geometry;
   ResultForm result;
   Places places;  // weight and bias < 0: packed constants, the weights first
+  bool by_matrices = false;
 };
 
-const char* reject_tiled_schedule(const TiledConvSchedule& schedule);
+const char* reject_tiled_schedule(const TiledConv& conv, const TiledConvSchedule& schedule);
+// Floats of local memory.
+int64_t tiled_local_size(const TiledConv& conv, const TiledConvSchedule& schedule);
 Space tiled_conv_space(const TiledConv& conv, const Dims& out);
 
 class TiledConvProgram final : public Program {

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "routines/gpu/conv/winograd_conv.h"
 #include "routines/gpu/conv/winograd_transform.h"
+#include "routines/gpu/remember.h"
 
 namespace neo::gpu {
 namespace {
@@ -19,11 +20,22 @@ struct TilePlace {
   Expr image, block, row, column, lane;
 };
 
+std::string kernel_name(const char* part, const WinogradConv& c, const WinogradSchedule& s) {
+  const ConvGeometry& g = c.geometry;
+  const auto last = g.window.strides.size() - 1;
+  std::string name =
+      str("conv_winograd_", part, "_k", g.kernel[1], "x", g.kernel[2], "_s", g.axes == 2 ? g.window.strides[0] : 1, "x",
+          g.window.strides[last], "_b", c.block, "_m", s.tile, "w", s.width, "_", c.result.tag());
+  if (!s.is_fused()) return name + str("_t", s.threads);
+  const DirectConvSchedule& p = s.product;
+  return name + str("_l", p.lanes, "v", p.vectors, "c", p.columns, "i", p.inner, "w", p.load, "_n", s.steps);
+}
+
 // What the kernels of one convolution share: parameters of the tensors, and the transforms of one tile.
 class WinogradKernel {
  public:
   WinogradKernel(const char* part, const WinogradConv& conv, const WinogradSchedule& schedule)
-      : c_(conv), s_(schedule), b_(name_of(part, conv, schedule)) {
+      : c_(conv), s_(schedule), b_(kernel_name(part, conv, schedule)) {
     const ConvGeometry& g = conv.geometry;
     const auto last = g.window.strides.size() - 1;
     h_ = winograd_axis(g.kernel[1], g.axes == 2 ? g.window.strides[0] : 1, schedule.tile, 0);
@@ -118,17 +130,6 @@ class WinogradKernel {
   }
 
  private:
-  static std::string name_of(const char* part, const WinogradConv& c, const WinogradSchedule& s) {
-    const ConvGeometry& g = c.geometry;
-    const auto last = g.window.strides.size() - 1;
-    std::string name =
-        str("conv_winograd_", part, "_k", g.kernel[1], "x", g.kernel[2], "_s", g.axes == 2 ? g.window.strides[0] : 1,
-            "x", g.window.strides[last], "_b", c.block, "_m", s.tile, "w", s.width, "_", c.result.tag());
-    if (!s.is_fused()) return name + str("_t", s.threads);
-    const DirectConvSchedule& p = s.product;
-    return name + str("_l", p.lanes, "v", p.vectors, "c", p.columns, "i", p.inner, "w", p.load, "_n", s.steps);
-  }
-
   void declare_tiles() {
     tiles_h_ = b_.size("tiles_h", 1, kMost);
     tiles_w_ = b_.size("tiles_w", 1, kMost);
@@ -300,15 +301,18 @@ class WinogradKernel {
 }  // namespace
 
 kernel::Kernel winograd_input_kernel(const WinogradConv& conv, const WinogradSchedule& schedule) {
-  return WinogradKernel("input", conv, schedule).input();
+  return remember_kernel(kernel_name("input", conv, schedule),
+                         [&] { return WinogradKernel("input", conv, schedule).input(); });
 }
 
 kernel::Kernel winograd_output_kernel(const WinogradConv& conv, const WinogradSchedule& schedule) {
-  return WinogradKernel("output", conv, schedule).output();
+  return remember_kernel(kernel_name("output", conv, schedule),
+                         [&] { return WinogradKernel("output", conv, schedule).output(); });
 }
 
 kernel::Kernel winograd_fused_kernel(const WinogradConv& conv, const WinogradSchedule& schedule) {
-  return WinogradKernel("fused", conv, schedule).fused();
+  return remember_kernel(kernel_name("fused", conv, schedule),
+                         [&] { return WinogradKernel("fused", conv, schedule).fused(); });
 }
 
 }  // namespace neo::gpu

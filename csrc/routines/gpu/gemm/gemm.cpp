@@ -46,6 +46,19 @@ GemmSchedule GemmSchedule::of(const Schedule& schedule) {
   return s;
 }
 
+GemmSchedule GemmSchedule::of(std::span<const int64_t> v) {
+  GemmSchedule s;
+  s.lanes = static_cast<int>(v[0]);
+  s.vectors = static_cast<int>(v[1]);
+  s.rows = static_cast<int>(v[2]);
+  s.inner = static_cast<int>(v[3]);
+  s.order = static_cast<int>(v[4]);
+  s.threads_row = static_cast<int>(v[5]);
+  s.threads_column = static_cast<int>(v[6]);
+  s.split = static_cast<int>(v[7]);
+  return s;
+}
+
 const char* reject_gemm_schedule(const GemmSchedule& s) {
   if (s.rows * s.vectors * s.lanes > 1024) return "too many registers";
   if (s.rows * s.vectors * s.inner > 512) return "too much is written out";
@@ -61,9 +74,7 @@ Space gemm_space(const GemmForm& form, int64_t m, int64_t n, int64_t k) {
     if (r <= std::max<int64_t>(m, 1)) rows.push_back(r);
   }
   const auto allows = [&](std::span<const int64_t> v) {
-    const GemmSchedule s{static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                         static_cast<int>(v[3]), static_cast<int>(v[4]), static_cast<int>(v[5]),
-                         static_cast<int>(v[6]), static_cast<int>(v[7])};
+    const GemmSchedule s = GemmSchedule::of(v);
     if (reject_gemm_schedule(s) != nullptr || s.rows * s.panel() > 512) return false;
     if (s.inner > 1 && form.geometry.transpose_a && s.inner > 4) return false;
     if (s.vectors > 1 && (s.vectors / 2) * s.lanes >= n) return false;

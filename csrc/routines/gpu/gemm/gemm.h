@@ -22,6 +22,7 @@ struct GemmSchedule {
   int split = 1;  // threads that share the summed axis of a block, and add up their parts in local memory
 
   static GemmSchedule of(const Schedule& schedule);
+  static GemmSchedule of(std::span<const int64_t> values);  // of a point of its space
   int panel() const { return vectors * lanes; }
 };
 

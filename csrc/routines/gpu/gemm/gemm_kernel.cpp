@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "routines/gpu/gemm/gemm.h"
+#include "routines/gpu/remember.h"
 
 namespace neo::gpu {
 namespace {
@@ -204,7 +205,7 @@ class GemmKernel {
 }  // namespace
 
 kernel::Kernel gemm_kernel(const GemmForm& form, const GemmSchedule& schedule) {
-  return GemmKernel(form, schedule).run();
+  return remember_kernel(kernel_name(form, schedule), [&] { return GemmKernel(form, schedule).run(); });
 }
 
 kernel::Kernel gemm_pack_kernel(const GemmForm&, const GemmSchedule& s) {

@@ -3,7 +3,9 @@
 
 #include "base/check.h"
 #include "routines/gpu/gemm/gemm.h"
+#include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
+#include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
 
 namespace neo::gpu {
@@ -71,24 +73,20 @@ class GemmRoutine final : public ProgramRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    constexpr int64_t kMostTried = 4000;
     const GemmProblem problem = *read_gemm(workload, nullptr);
     const GemmForm form = form_of(problem);
     const GemmShape shape = hint_of(problem);
     const DeviceModel model = model_of(target);
-    const Space space = gemm_space(form, shape.m, shape.n, shape.k);
-    const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
-    std::optional<Schedule> best;
-    double least = 0;
-    for (int64_t point = 0; point < space.size(); point += step) {
-      const Schedule schedule = space.at(point);
-      const Estimate e = estimate(gemm_profile(form, GemmSchedule::of(schedule), shape), model);
-      if (e.reject || (best && e.time_us >= least * 0.99)) continue;
-      best = schedule;
-      least = e.time_us;
-    }
-    NEO_ASSERT(best, "no schedule for ", workload.text());
-    return {candidate(workload, target, ops, *best)};
+    std::string key = str(name(), " ", key_of(model), " ", form.geometry.transpose_a, form.packs_b,
+                          form.result.has_residual, " ", shape.m, " ", shape.n, " ", shape.k);
+    for (const int64_t b : shape.batch) key += str(" ", b);
+    const std::vector<Schedule> best = remember_schedules(key, [&] {
+      return search_by_estimate(
+          gemm_space(form, shape.m, shape.n, shape.k), model,
+          [&](std::span<const int64_t> values) { return gemm_profile(form, GemmSchedule::of(values), shape); });
+    });
+    NEO_ASSERT(!best.empty(), "no schedule for ", workload.text());
+    return {candidate(workload, target, ops, best.front())};
   }
 
   Space space(const Workload& workload, const Target&) const override {

@@ -324,6 +324,7 @@ DeviceInfo info_of(int device) {
   info.has_float16 = info.version >= 53;
   info.has_float64 = true;
   info.has_subgroups = true;
+  info.has_matrices = info.version >= 80;
   info.is_host_unified = attribute(cuda::kIntegrated) != 0;
   return info;
 }
