@@ -2,7 +2,7 @@
 
 For every size the device's time, the time divided by the work that the operator should take (n, n log n, n times kept),
 and that quotient against the smallest size's. With ``--networks``, detectors whose post-processing is in the graph, with
-their vision operators on the device and on the CPU. It runs the programs of the tests, so it needs a checkout that is
+their vision operators on the device and on the CPU, and with tuning. It runs the programs of the tests, so it needs a checkout that is
 built, and times of its own on the machine. ``--record`` writes the tables into RESULTS.md.
 """
 
@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import neo
 import numpy as np
@@ -61,7 +63,7 @@ CASES: dict[str, tuple[str, Callable[[np.random.Generator, int, int], tuple[floa
 }
 
 
-BACKBONE = {"Conv", "Relu", "Resize"}
+BACKBONE = {"Conv", "Resize"}
 
 
 def growth(most: int, rounds: int) -> list[list[str]]:
@@ -79,28 +81,31 @@ def growth(most: int, rounds: int) -> list[list[str]]:
     return rows
 
 
-def placed(model: onnx.ModelProto, *, on_device: bool) -> neo.Module:
+def placed(model: onnx.ModelProto, database: Path, *, on_device: bool, tune: str | bool) -> neo.Module:
     """Return the model with all on the device, or with its backbone there and the rest on the CPU."""
     backbone = {f"{op} *": "gpu*" for op in BACKBONE & {node.op_type for node in model.graph.node}}
     pins = {"*": "gpu*"} if on_device else {**backbone, "*": "cpu*"}
-    return neo.compile(model.SerializeToString(), target="opencl", routines=pins)
+    return neo.compile(model.SerializeToString(), target="opencl", routines=pins, tune=tune, database=database)
 
 
-def networks(rounds: int) -> list[list[str]]:
-    """Return a row for each detector: both forms in turn, the median of each."""
+def networks(rounds: int, budget: str) -> list[list[str]]:
+    """Return a row for each detector: its forms in turn, the median of each."""
     rows = []
     for name, model in (("SSD head", ssd()), ("YOLO head", yolo())):
         size = model.graph.input[0].type.tensor_type.shape
         feed = np.random.default_rng(2).standard_normal([d.dim_value for d in size.dim]).astype("f4")
-        modules = [placed(model, on_device=on) for on in (False, True)]
-        times: list[list[float]] = [[], []]
+        with tempfile.TemporaryDirectory() as folder:
+            database = Path(folder) / "tuning.db"
+            forms = [(False, False), (True, False), (True, budget)]
+            modules = [placed(model, database, on_device=on, tune=tune) for on, tune in forms]
+        times: list[list[float]] = [[] for _ in modules]
         for _ in range(rounds + 2):
             for module, taken in zip(modules, times, strict=True):
                 start = time.perf_counter()
                 module(feed)
                 taken.append(1e3 * (time.perf_counter() - start))
-        off, on = (statistics.median(taken[2:]) for taken in times)
-        rows.append([name, f"{off:.2f}", f"{on:.2f}", f"{off / on:.2f}"])
+        off, on, tuned = (statistics.median(taken[2:]) for taken in times)
+        rows.append([name, f"{off:.2f}", f"{on:.2f}", f"{off / on:.2f}", f"{tuned:.2f}", f"{on / tuned:.2f}"])
         print(*rows[-1], flush=True)
     return rows
 
@@ -111,9 +116,10 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=20, help="the largest size is 2 to this power")
     parser.add_argument("--rounds", type=int, default=5, help="the fastest of so many, or the median of a network's")
     parser.add_argument("--networks", action="store_true", help="time the detectors instead")
+    parser.add_argument("--tune", default="60s", help="a network's budget (default: %(default)s)")
     parser.add_argument("--record", action="store_true", help="write the table into RESULTS.md")
     options = parser.parse_args()
-    rows = networks(options.rounds) if options.networks else growth(options.most, options.rounds)
+    rows = networks(options.rounds, options.tune) if options.networks else growth(options.most, options.rounds)
     if not options.record:
         return
     device = _native.devices()[0]["devices"][0]["name"]
@@ -122,11 +128,13 @@ def main() -> None:
     if options.networks:
         text = (
             f"Detectors whose post-processing is in the graph, on the OpenCL device {device}, ms: all operators of the "
-            f"post-processing on the CPU (off), and everything on the device (on); medians of {options.rounds} calls in turn."
+            f"post-processing on the CPU (off), everything on the device (on), and that tuned from an empty database within "
+            f"{options.tune}; medians of {options.rounds} calls in turn."
         )
-        head = ["network", "off", "on", "off / on"]
+        head = ["network", "off", "on", "off / on", "tuned", "on / tuned"]
         record_section(
-            "gpu-vision", Section("Vision operators on an OpenCL device: off and on", text, head, rows, notes)
+            "gpu-vision",
+            Section("Vision operators and tuning on an OpenCL device: off and on", text, head, rows, notes),
         )
         return
     text = (
