@@ -41,7 +41,8 @@ TEST(GpuSchedules, EveryModelHasOneThatItCanRun) {
     const TiledConv tiled{typical(1).geometry, {}, {}, false};
     const auto with_local = best_tiled(tiled, kPlane, kPlane, model);
     ASSERT_FALSE(with_local.empty()) << model.name;
-    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(with_local.front()), kPlane, kPlane).local_bytes, model.local_bytes);
+    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(with_local.front()), kPlane, kPlane).local_bytes,
+              model.local_bytes);
     // No estimate beats the arithmetic that the device has.
     const Estimate e = estimate(profile, model);
     EXPECT_FALSE(e.reject);

@@ -31,8 +31,7 @@ class Memory {
 
 }  // namespace
 
-std::vector<Schedule> remember_schedules(const std::string& key,
-                                          const std::function<std::vector<Schedule>()>& search) {
+std::vector<Schedule> remember_schedules(const std::string& key, const std::function<std::vector<Schedule>()>& search) {
   static Memory<std::vector<Schedule>> memory(4096);
   return memory.get(key, search);
 }
