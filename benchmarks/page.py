@@ -255,7 +255,9 @@ def scalability(one: Table, several: Table) -> list[str]:
 
 
 def _section(section: Section) -> str:
-    lines = [f"## {section.title}", "", section.text, "", *markdown(section.head, section.rows)]
+    lines = [f"## {section.title}", "", section.text]
+    if section.head:
+        lines += ["", *markdown(section.head, section.rows)]
     if section.notes:
         lines += ["", *section.notes]
     return "\n".join([*lines, ""])

@@ -1,4 +1,7 @@
-"""ONNX Runtime with its defaults: all graph optimisations, the CPU provider."""
+"""ONNX Runtime with its defaults: all graph optimisations, the CPU provider.
+
+Its option ``providers`` lists others, each a name or a name and its options; the first one must be there.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +26,11 @@ def load(task: Task) -> tuple[Callable[[Feeds], Any], Callable[[Any], Outputs]]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = task.threads
-    session = onnxruntime.InferenceSession(str(task.path), options, providers=["CPUExecutionProvider"])
+    providers = [
+        p if isinstance(p, str) else (p[0], p[1]) for p in task.options.get("providers", ["CPUExecutionProvider"])
+    ]
+    session = onnxruntime.InferenceSession(str(task.path), options, providers=providers)
+    first = providers[0] if isinstance(providers[0], str) else providers[0][0]
+    if first not in session.get_providers():
+        raise NotImplementedError(f"this ONNX Runtime has no {first}")
     return lambda feeds: feeds, lambda feeds: list(session.run(None, feeds))
