@@ -1,7 +1,7 @@
 """Where nodes go: by the target's name without measured times, by cost with them, never slower than one device alone."""
 
+import importlib
 import sqlite3
-import sys
 
 import neo
 import numpy as np
@@ -15,7 +15,7 @@ from neo.tune import Verdict
 
 from .test_devices import in_a_process
 
-choose = sys.modules["neo.tune.choose"]
+choose = importlib.import_module("neo.tune.choose")
 
 NETWORK = """
 <ir_version: 8, opset_import: ["" : 18]>

@@ -1,8 +1,8 @@
 """Modules compiled by measured times."""
 
+import importlib
 import re
 import sqlite3
-import sys
 
 import neo
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from neo import demo
 from neo.tune import Database, Verdict
 
-choose = sys.modules["neo.tune.choose"]
+choose = importlib.import_module("neo.tune.choose")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The file of measured times."""
 
 import dataclasses
+import importlib
 import sqlite3
 import subprocess
 import sys
@@ -366,7 +367,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(database, path):
 
 
 def test_a_lock_that_stays_is_one_clear_error_and_one_that_goes_is_waited_for(path, monkeypatch):
-    monkeypatch.setattr(sys.modules["neo.tune.database"], "_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(importlib.import_module("neo.tune.database"), "_BUSY_SECONDS", 0.2)
     with Database(path) as database:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

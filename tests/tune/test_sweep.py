@@ -2,6 +2,7 @@
 
 import concurrent.futures as cf
 import dataclasses
+import importlib
 import os
 import pickle
 import signal
@@ -17,8 +18,8 @@ from neo.tune.worker import Result, Task, close_child, graph_text, measure_task,
 
 from . import killed
 
-sweep = sys.modules["neo.tune.sweep"]
-worker = sys.modules["neo.tune.worker"]
+sweep = importlib.import_module("neo.tune.sweep")
+worker = importlib.import_module("neo.tune.worker")
 
 
 @pytest.fixture(autouse=True)
