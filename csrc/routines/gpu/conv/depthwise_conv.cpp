@@ -156,28 +156,20 @@ class DepthwiseKernel {
   std::optional<ResultParameters> result_;
 };
 
+// As in its space.
+constexpr Parameter<DepthwiseSchedule> kParameters[] = {
+    {"lanes", &DepthwiseSchedule::lanes},       {"columns", &DepthwiseSchedule::columns},
+    {"rows", &DepthwiseSchedule::rows},         {"reuse", &DepthwiseSchedule::reuse},
+    {"tx", &DepthwiseSchedule::threads_column}, {"ty", &DepthwiseSchedule::threads_row}};
+
 }  // namespace
 
 DepthwiseSchedule DepthwiseSchedule::of(const Schedule& schedule) {
-  DepthwiseSchedule s;
-  read_value(schedule, "lanes", s.lanes);
-  read_value(schedule, "columns", s.columns);
-  read_value(schedule, "rows", s.rows);
-  read_value(schedule, "reuse", s.reuse);
-  read_value(schedule, "tx", s.threads_column);
-  read_value(schedule, "ty", s.threads_row);
-  return s;
+  return read_schedule(kParameters, schedule);
 }
 
-DepthwiseSchedule DepthwiseSchedule::of(std::span<const int64_t> v) {
-  DepthwiseSchedule s;
-  s.lanes = static_cast<int>(v[0]);
-  s.columns = static_cast<int>(v[1]);
-  s.rows = static_cast<int>(v[2]);
-  s.reuse = static_cast<int>(v[3]);
-  s.threads_column = static_cast<int>(v[4]);
-  s.threads_row = static_cast<int>(v[5]);
-  return s;
+DepthwiseSchedule DepthwiseSchedule::of(std::span<const int64_t> values) {
+  return read_point(kParameters, values);
 }
 
 int64_t DepthwiseConv::blocks() const {

@@ -13,40 +13,23 @@ int64_t panels_of(const DirectConv& conv, const DirectConvSchedule& s) {
   return ceil_div(conv.out_blocks() * conv.out_block, static_cast<int64_t>(s.vectors) * s.lanes);
 }
 
+// As in its space.
+constexpr Parameter<DirectConvSchedule> kParameters[] = {
+    {"lanes", &DirectConvSchedule::lanes},     {"vectors", &DirectConvSchedule::vectors},
+    {"columns", &DirectConvSchedule::columns}, {"rows", &DirectConvSchedule::rows},
+    {"inner", &DirectConvSchedule::inner},     {"load", &DirectConvSchedule::load},
+    {"reuse", &DirectConvSchedule::reuse},     {"unroll", &DirectConvSchedule::unroll},
+    {"order", &DirectConvSchedule::order},     {"tx", &DirectConvSchedule::threads_column},
+    {"ty", &DirectConvSchedule::threads_row},  {"tz", &DirectConvSchedule::threads_channel}};
+
 }  // namespace
 
 DirectConvSchedule DirectConvSchedule::of(const Schedule& schedule) {
-  DirectConvSchedule s;
-  s.unroll = static_cast<int>(value_of(schedule, "unroll"));
-  read_value(schedule, "lanes", s.lanes);
-  read_value(schedule, "vectors", s.vectors);
-  read_value(schedule, "columns", s.columns);
-  read_value(schedule, "rows", s.rows);
-  read_value(schedule, "inner", s.inner);
-  read_value(schedule, "load", s.load);
-  read_value(schedule, "reuse", s.reuse);
-  read_value(schedule, "order", s.order);
-  read_value(schedule, "tx", s.threads_column);
-  read_value(schedule, "ty", s.threads_row);
-  read_value(schedule, "tz", s.threads_channel);
-  return s;
+  return read_schedule(kParameters, schedule);
 }
 
-DirectConvSchedule DirectConvSchedule::of(std::span<const int64_t> v) {
-  DirectConvSchedule s;
-  s.lanes = static_cast<int>(v[0]);
-  s.vectors = static_cast<int>(v[1]);
-  s.columns = static_cast<int>(v[2]);
-  s.rows = static_cast<int>(v[3]);
-  s.inner = static_cast<int>(v[4]);
-  s.load = static_cast<int>(v[5]);
-  s.reuse = static_cast<int>(v[6]);
-  s.unroll = static_cast<int>(v[7]);
-  s.order = static_cast<int>(v[8]);
-  s.threads_column = static_cast<int>(v[9]);
-  s.threads_row = static_cast<int>(v[10]);
-  s.threads_channel = static_cast<int>(v[11]);
-  return s;
+DirectConvSchedule DirectConvSchedule::of(std::span<const int64_t> values) {
+  return read_point(kParameters, values);
 }
 
 int64_t DirectConv::in_blocks() const {

@@ -31,7 +31,7 @@ struct DirectConvSchedule {
   int inner = 1;    // input channels written out in the innermost loop; divides the input's block
   int load = 1;     // of them read as one vector; divides inner
   int reuse = 0;    // 1: the input pixels of a row are kept in registers for all taps of the row
-  int unroll = 1;   // 0: taps of a row are a loop; 1: written out; 2: the rows of taps too
+  int unroll = 0;   // 0: taps of a row are a loop; 1: written out; 2: the rows of taps too
   int order = 0;    // of the groups, the fastest first: 0: columns, rows, channels; 1: channels, columns, rows
   int threads_column = 1;
   int threads_row = 1;

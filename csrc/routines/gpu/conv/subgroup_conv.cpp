@@ -47,30 +47,21 @@ int read_columns(const DirectConv& conv, const SubgroupConvSchedule& s) {
   return static_cast<int>((s.columns - 1) * w.strides.back() + (conv.geometry.kernel[2] - 1) * w.dilations.back()) + 1;
 }
 
+// As in its space.
+constexpr Parameter<SubgroupConvSchedule> kParameters[] = {
+    {"vectors", &SubgroupConvSchedule::vectors}, {"columns", &SubgroupConvSchedule::columns},
+    {"rows", &SubgroupConvSchedule::rows},       {"load", &SubgroupConvSchedule::load},
+    {"reuse", &SubgroupConvSchedule::reuse},     {"unroll", &SubgroupConvSchedule::unroll},
+    {"order", &SubgroupConvSchedule::order}};
+
 }  // namespace
 
 SubgroupConvSchedule SubgroupConvSchedule::of(const Schedule& schedule) {
-  SubgroupConvSchedule s;
-  read_value(schedule, "vectors", s.vectors);
-  read_value(schedule, "columns", s.columns);
-  read_value(schedule, "rows", s.rows);
-  read_value(schedule, "load", s.load);
-  read_value(schedule, "reuse", s.reuse);
-  read_value(schedule, "unroll", s.unroll);
-  read_value(schedule, "order", s.order);
-  return s;
+  return read_schedule(kParameters, schedule);
 }
 
-SubgroupConvSchedule SubgroupConvSchedule::of(std::span<const int64_t> v) {
-  SubgroupConvSchedule s;
-  s.vectors = static_cast<int>(v[0]);
-  s.columns = static_cast<int>(v[1]);
-  s.rows = static_cast<int>(v[2]);
-  s.load = static_cast<int>(v[3]);
-  s.reuse = static_cast<int>(v[4]);
-  s.unroll = static_cast<int>(v[5]);
-  s.order = static_cast<int>(v[6]);
-  return s;
+SubgroupConvSchedule SubgroupConvSchedule::of(std::span<const int64_t> values) {
+  return read_point(kParameters, values);
 }
 
 const char* reject_subgroup(const DirectConv& conv) {

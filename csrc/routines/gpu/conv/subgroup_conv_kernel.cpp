@@ -2,64 +2,41 @@
 
 #include "base/check.h"
 #include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/conv/window_kernel.h"
 #include "routines/gpu/remember.h"
 
 namespace neo::gpu {
 namespace {
 
 using kernel::Array;
-using kernel::Builder;
 using kernel::Expr;
 
 std::string kernel_name(const DirectConv& c, const SubgroupConvSchedule& s) {
-  const ConvGeometry& g = c.geometry;
-  const auto last = g.window.strides.size() - 1;
-  const bool plane = g.axes == 2;
-  return str("conv_subgroup_",
-             g.is_depthwise() ? "d"
-             : c.flat         ? "f"
-                              : "k",
-             g.kernel[1], "x", g.kernel[2], "_s", plane ? g.window.strides[0] : 1, "x", g.window.strides[last], "_d",
-             plane ? g.window.dilations[0] : 1, "x", g.window.dilations[last], "_b", c.in_block, "_", c.result.tag(),
-             "_v", s.vectors, "c", s.columns, "r", s.rows, "w", s.load, "k", s.reuse, "u", s.unroll, "o", s.order);
+  return str("conv_subgroup_", c.geometry.is_depthwise() ? "d" : "", window_tag(c), "_b", c.in_block, "_",
+             c.result.tag(), "_v", s.vectors, "c", s.columns, "r", s.rows, "w", s.load, "k", s.reuse, "u", s.unroll,
+             "o", s.order);
 }
 
-class SubgroupKernel {
+class SubgroupKernel : WindowKernel {
  public:
   SubgroupKernel(const DirectConv& conv, const SubgroupConvSchedule& schedule)
-      : c_(conv),
+      : WindowKernel(conv, kernel_name(conv, schedule), schedule.rows, schedule.columns,
+                     schedule.vectors * conv.in_block),
         s_(schedule),
-        b_(kernel_name(conv, schedule)),
         size_(conv.in_block),
-        panel_(schedule.vectors * conv.in_block),
-        is_depthwise_(conv.geometry.is_depthwise()) {
-    const ConvGeometry& g = conv.geometry;
-    const auto last = g.window.strides.size() - 1;
-    kernel_h_ = static_cast<int>(g.kernel[1]);
-    kernel_w_ = static_cast<int>(g.kernel[2]);
-    stride_w_ = static_cast<int>(g.window.strides[last]);
-    dilation_w_ = static_cast<int>(g.window.dilations[last]);
-    if (g.axes == 2) {
-      stride_h_ = static_cast<int>(g.window.strides[0]);
-      dilation_h_ = static_cast<int>(g.window.dilations[0]);
-    }
-    span_ = (s_.columns - 1) * stride_w_ + (kernel_w_ - 1) * dilation_w_ + 1;
-  }
+        is_depthwise_(conv.geometry.is_depthwise()) {}
 
   kernel::Kernel run() {
     declare();
-    b_.when(row_ < out_h_ && column_ < out_w_ && panel_at_ < panels_ && image_ < images_ && group_ < groups_, [&] {
+    b_.when(is_some(), [&] {
       sums_ = b_.registers("sum", kernel::kFloat, s_.rows * s_.columns * s_.vectors);
       b_.unroll("p", s_.rows * s_.columns, [&](Expr p) {
         b_.unroll("v", s_.vectors, [&](Expr v) {
           (*sums_)[p * s_.vectors + v] = result_->bias(panel_index() * panel_ + v * size_ + place_, 1);
         });
       });
-      const int span_h = (s_.rows - 1) * stride_h_ + (kernel_h_ - 1) * dilation_h_ + 1;
-      Expr inside = in_x_ >= 0 && in_x_ + span_ <= in_w_;
-      if (s_.rows > 1) inside = inside && in_y_ >= 0 && in_y_ + span_h <= in_h_;
       b_.when(
-          inside, [&] { accumulate(true); }, [&] { accumulate(false); });
+          is_whole(), [&] { accumulate(true); }, [&] { accumulate(false); });
       store();
     });
     return b_.finish();
@@ -68,62 +45,21 @@ class SubgroupKernel {
  private:
   void declare() {
     constexpr int64_t kMost = 1 << 24;
-    images_ = b_.size("images", 1, 1 << 20);  // batch x groups
-    groups_ = b_.size("groups", 1, 1 << 16);
-    blocks_ = b_.size("in_blocks", 1, 1 << 16);
-    channels_ = b_.size("out_blocks", 1, 1 << 16);
-    in_h_ = b_.size("in_h", 1, kMost);
-    in_w_ = b_.size("in_w", 1, kMost);
-    out_h_ = b_.size("out_h", 1, kMost);
-    out_w_ = b_.size("out_w", 1, kMost);
-    const Expr pad_h = b_.size("pad_h", -(1 << 16), 1 << 16), pad_w = b_.size("pad_w", -(1 << 16), 1 << 16);
-    panels_ = b_.size("panels", 1, 1 << 16);
+    declare_sizes();
     const Expr columns = b_.size("groups_x", 1, kMost / s_.columns + 1);
     const Expr rows = b_.size("groups_y", 1, kMost / s_.rows + 1);
-    x_ = b_.input("x", DType::Float32, images_ * blocks_ * in_h_ * in_w_ * size_);
     const int taps = kernel_h_ * kernel_w_;
-    w_ = b_.input("w", DType::Float32,
-                  is_depthwise_ ? panels_ * (taps * size_) : groups_ * panels_ * blocks_ * (taps * size_ * panel_));
-    const Expr results = images_ * channels_ * out_h_ * out_w_ * size_;
-    y_ = b_.output("y", DType::Float32, results);
-    result_.emplace(b_, c_.result, groups_ * panels_ * panel_, results);
-    Expr column, row, panel;
-    if (s_.order == 0) {
-      column = b_.group(0, "gx", columns);
-      row = b_.group(1, "gy", rows);
-      const Expr z = b_.group(2, "gz", images_ * panels_);
-      image_ = opaque("image", z / panels_);
-      panel = z % panels_;
-    } else {
-      panel = b_.group(0, "gz", panels_);
-      column = b_.group(1, "gx", columns);
-      const Expr y = b_.group(2, "gy", images_ * rows);
-      image_ = opaque("image", y / rows);
-      row = y % rows;
-    }
+    declare_memory(is_depthwise_ ? panels_ * (taps * size_) : groups_ * panels_ * blocks_ * (taps * size_ * panel_));
+    const Groups at = declare_groups(s_.order, columns, rows, panels_);
     place_ = b_.local(0, "place", size_);
     b_.subgroups(size_);
-    column_ = opaque("column", column * s_.columns);
-    row_ = opaque("row", row * s_.rows);
-    panel_at_ = opaque("panel", panel);
-    group_ = opaque("group", image_ % groups_);
-    in_x_ = b_.let("in_x", column_ * stride_w_ - pad_w);
-    in_y_ = b_.let("in_y", row_ * stride_h_ - pad_h);
+    place(at.column * s_.columns, at.row * s_.rows, at.panel);
   }
-
-  Expr panel_index() const { return group_ * panels_ + panel_at_; }
-
-  // A number in [0, 2^26) of which the verifier learns from guards alone: its proofs stay short.
-  Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
 
   // All products of the subgroup; `whole` where no window leaves the input.
   void accumulate(bool whole) {
     const auto over_rows = [&](const Expr& block) {
-      b_.loop("ky", 0, kernel_h_, [&](Expr ky) {
-        if (s_.rows > 1) return taps(block, ky, whole);
-        const Expr y = in_y_ + ky * dilation_h_;
-        b_.when(y >= 0 && y < in_h_, [&] { taps(block, ky, whole); });
-      });
+      b_.loop("ky", 0, kernel_h_, [&](Expr ky) { when_row(ky, [&] { taps(block, ky, whole); }); });
     };
     if (!is_depthwise_) return b_.loop("block", 0, blocks_, over_rows);
     b_.when(panel_at_ < blocks_, [&] { over_rows(panel_at_); });
@@ -132,10 +68,7 @@ class SubgroupKernel {
   void taps(const Expr& block, const Expr& ky, bool whole) {
     const Expr row = is_depthwise_ ? panel_at_ : panel_index() * blocks_ + block;
     const Expr weights = b_.let("weights", row * (kernel_h_ * kernel_w_) + ky * kernel_w_);
-    if (whole) {
-      const Expr y = in_y_ + ky * dilation_h_;
-      first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * size_);
-    }
+    if (whole) find_first(block, ky);
     const auto over_taps = [&](const std::function<void(Expr)>& body) {
       s_.unroll == 1 ? b_.unroll("kx", kernel_w_, body) : b_.loop("kx", 0, kernel_w_, body);
     };
@@ -146,11 +79,11 @@ class SubgroupKernel {
       });
       return;
     }
-    const Array pixels = read(block, ky, 0, span_, 1, whole);
+    const int span = span_w();
+    const Array pixels = read(block, ky, 0, span, 1, whole);
     b_.unroll("kx", kernel_w_, [&](Expr kx) {
-      multiply(weights + kx, [&](const Expr& r, const Expr& p) {
-        return Expr(pixels[r * span_ + p * stride_w_ + kx * dilation_w_]);
-      });
+      multiply(weights + kx,
+               [&](const Expr& r, const Expr& p) { return Expr(pixels[r * span + p * stride_w_ + kx * dilation_w_]); });
     });
   }
 
@@ -160,10 +93,13 @@ class SubgroupKernel {
     const Array pixels = b_.registers("pixel", kernel::kFloat, s_.rows * count);
     b_.unroll("r", s_.rows, [&](Expr r) {
       if (!whole) {
-        b_.unroll("j", count, [&](Expr j) { pixels[r * count + j] = at_edge(block, ky, r, offset + j * step); });
+        b_.unroll("j", count, [&](Expr j) {
+          pixels[r * count + j] = read_edge(block, ky, r, offset + j * step, kernel::real(0),
+                                            [&](const Expr& at) { return x_->block_read(at); });
+        });
         return;
       }
-      const Expr from = (s_.rows == 1 ? first_ : first_ + r * stride_h_ * in_w_ * size_) + offset * size_;
+      const Expr from = first_of_row(r) + offset * size_;
       int done = 0;
       for (int width = step == 1 ? s_.load : 1; done < count; width /= 2) {
         for (; done + width <= count; done += width) {
@@ -173,17 +109,6 @@ class SubgroupKernel {
       }
     });
     return pixels;
-  }
-
-  Expr at_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j) const {
-    const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
-    const auto at = [&](const Expr& py, const Expr& px) {
-      return x_->block_read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * size_);
-    };
-    const Expr near_x = min(max(x, 0), in_w_ - 1);
-    const Expr valid = x >= 0 && x < in_w_;
-    if (s_.rows == 1) return select(valid, at(y, near_x), 0.0f);
-    return select(valid && y >= 0 && y < in_h_, at(min(max(y, 0), in_h_ - 1), near_x), 0.0f);
   }
 
   // The products of one tap.
@@ -225,11 +150,11 @@ class SubgroupKernel {
     for (int v = 0; v < s_.vectors; ++v) {
       const Expr block = b_.let("out_block", panel_at_ * s_.vectors + v);
       b_.when(block < channels_, [&] {
-        const Expr to = b_.let("to", (((image_ * channels_ + block) * out_h_ + row_) * out_w_ + column_) * size_);
+        const Expr to = b_.let("to", first_result(block));
         b_.unroll("r", s_.rows, [&](Expr r) {
           b_.unroll("p", s_.columns, [&](Expr p) {
             b_.when(row_ + r < out_h_ && column_ + p < out_w_, [&] {
-              const Expr at = to + (s_.rows == 1 ? p : r * out_w_ + p) * size_;
+              const Expr at = result_at(to, r, p);
               y_->block_write(at, result_->finish((*sums_)[(r * s_.columns + p) * s_.vectors + v], at + place_));
             });
           });
@@ -238,16 +163,10 @@ class SubgroupKernel {
     }
   }
 
-  const DirectConv& c_;
   const SubgroupConvSchedule& s_;
-  Builder b_;
-  int size_, panel_;
-  bool is_depthwise_;
-  int kernel_h_ = 1, kernel_w_ = 1, stride_h_ = 1, stride_w_ = 1, dilation_h_ = 1, dilation_w_ = 1, span_ = 1;
-  Expr images_, groups_, blocks_, channels_, in_h_, in_w_, out_h_, out_w_, panels_;
-  Expr image_, group_, panel_at_, row_, column_, in_x_, in_y_, first_, place_;
-  std::optional<Array> x_, w_, y_, sums_;
-  std::optional<ResultParameters> result_;
+  const int size_;
+  const bool is_depthwise_;
+  Expr place_;
 };
 
 }  // namespace

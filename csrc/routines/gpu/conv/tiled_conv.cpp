@@ -276,28 +276,20 @@ class TiledKernel {
   std::optional<ResultParameters> result_;
 };
 
+// As in its space.
+constexpr Parameter<TiledConvSchedule> kParameters[] = {
+    {"tp", &TiledConvSchedule::threads_pixel}, {"tc", &TiledConvSchedule::threads_channel},
+    {"pixels", &TiledConvSchedule::pixels},    {"channels", &TiledConvSchedule::channels},
+    {"depth", &TiledConvSchedule::depth},      {"unroll", &TiledConvSchedule::unroll}};
+
 }  // namespace
 
 TiledConvSchedule TiledConvSchedule::of(const Schedule& schedule) {
-  TiledConvSchedule s;
-  read_value(schedule, "tp", s.threads_pixel);
-  read_value(schedule, "tc", s.threads_channel);
-  read_value(schedule, "pixels", s.pixels);
-  read_value(schedule, "channels", s.channels);
-  read_value(schedule, "depth", s.depth);
-  read_value(schedule, "unroll", s.unroll);
-  return s;
+  return read_schedule(kParameters, schedule);
 }
 
-TiledConvSchedule TiledConvSchedule::of(std::span<const int64_t> v) {
-  TiledConvSchedule s;
-  s.threads_pixel = static_cast<int>(v[0]);
-  s.threads_channel = static_cast<int>(v[1]);
-  s.pixels = static_cast<int>(v[2]);
-  s.channels = static_cast<int>(v[3]);
-  s.depth = static_cast<int>(v[4]);
-  s.unroll = static_cast<int>(v[5]);
-  return s;
+TiledConvSchedule TiledConvSchedule::of(std::span<const int64_t> values) {
+  return read_point(kParameters, values);
 }
 
 int64_t tiled_local_size(const TiledConv& conv, const TiledConvSchedule& s) {

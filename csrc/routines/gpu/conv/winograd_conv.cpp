@@ -129,7 +129,6 @@ Space winograd_space(const WinogradConv& conv, const ConvShape& shape, bool fuse
                  s.product.order = static_cast<int>(v[7]);
                  s.product.threads_column = static_cast<int>(v[8]);
                  s.product.threads_channel = static_cast<int>(v[9]);
-                 s.product.unroll = 0;
                  s.threads = static_cast<int>(v[10]);
                  const int threads = s.product.threads_column;
                  return is_block(s) && reject_direct_schedule(product, s.product) == nullptr &&

@@ -31,32 +31,20 @@ int64_t matrices_of(const Dims& b) {
   return count;
 }
 
+// As in its space.
+constexpr Parameter<GemmSchedule> kParameters[] = {
+    {"lanes", &GemmSchedule::lanes},       {"vectors", &GemmSchedule::vectors}, {"rows", &GemmSchedule::rows},
+    {"inner", &GemmSchedule::inner},       {"order", &GemmSchedule::order},     {"tm", &GemmSchedule::threads_row},
+    {"tn", &GemmSchedule::threads_column}, {"split", &GemmSchedule::split}};
+
 }  // namespace
 
 GemmSchedule GemmSchedule::of(const Schedule& schedule) {
-  GemmSchedule s;
-  read_value(schedule, "lanes", s.lanes);
-  read_value(schedule, "vectors", s.vectors);
-  read_value(schedule, "rows", s.rows);
-  read_value(schedule, "inner", s.inner);
-  read_value(schedule, "order", s.order);
-  read_value(schedule, "tm", s.threads_row);
-  read_value(schedule, "tn", s.threads_column);
-  read_value(schedule, "split", s.split);
-  return s;
+  return read_schedule(kParameters, schedule);
 }
 
-GemmSchedule GemmSchedule::of(std::span<const int64_t> v) {
-  GemmSchedule s;
-  s.lanes = static_cast<int>(v[0]);
-  s.vectors = static_cast<int>(v[1]);
-  s.rows = static_cast<int>(v[2]);
-  s.inner = static_cast<int>(v[3]);
-  s.order = static_cast<int>(v[4]);
-  s.threads_row = static_cast<int>(v[5]);
-  s.threads_column = static_cast<int>(v[6]);
-  s.split = static_cast<int>(v[7]);
-  return s;
+GemmSchedule GemmSchedule::of(std::span<const int64_t> values) {
+  return read_point(kParameters, values);
 }
 
 const char* reject_gemm_schedule(const GemmSchedule& s) {

@@ -1,0 +1,129 @@
+#include "routines/gpu/conv/window_kernel.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace neo::gpu {
+
+using kernel::Expr;
+
+std::string window_tag(const DirectConv& c) {
+  const ConvGeometry& g = c.geometry;
+  const auto last = g.window.strides.size() - 1;
+  const bool plane = g.axes == 2;
+  return str(c.flat ? "f" : "k", g.kernel[1], "x", g.kernel[2], "_s", plane ? g.window.strides[0] : 1, "x",
+             g.window.strides[last], "_d", plane ? g.window.dilations[0] : 1, "x", g.window.dilations[last]);
+}
+
+WindowKernel::WindowKernel(const DirectConv& conv, std::string name, int rows, int columns, int panel)
+    : c_(conv), b_(std::move(name)), rows_(rows), columns_(columns), panel_(panel) {
+  const ConvGeometry& g = conv.geometry;
+  const auto last = g.window.strides.size() - 1;
+  kernel_h_ = static_cast<int>(g.kernel[1]);
+  kernel_w_ = static_cast<int>(g.kernel[2]);
+  stride_w_ = static_cast<int>(g.window.strides[last]);
+  dilation_w_ = static_cast<int>(g.window.dilations[last]);
+  if (g.axes == 2) {
+    stride_h_ = static_cast<int>(g.window.strides[0]);
+    dilation_h_ = static_cast<int>(g.window.dilations[0]);
+  }
+}
+
+void WindowKernel::declare_sizes() {
+  constexpr int64_t kMost = 1 << 24;
+  images_ = b_.size("images", 1, 1 << 20);  // batch x groups
+  groups_ = b_.size("groups", 1, 1 << 16);
+  blocks_ = b_.size("in_blocks", 1, 1 << 16);
+  channels_ = b_.size("out_blocks", 1, 1 << 16);
+  in_h_ = b_.size("in_h", 1, kMost);
+  in_w_ = b_.size("in_w", 1, kMost);
+  out_h_ = b_.size("out_h", 1, kMost);
+  out_w_ = b_.size("out_w", 1, kMost);
+  pad_h_ = b_.size("pad_h", -(1 << 16), 1 << 16);
+  pad_w_ = b_.size("pad_w", -(1 << 16), 1 << 16);
+  panels_ = b_.size("panels", 1, 1 << 16);
+}
+
+void WindowKernel::declare_memory(const Expr& weights) {
+  x_ = b_.input("x", DType::Float32, images_ * blocks_ * in_h_ * in_w_ * c_.in_block);
+  w_ = b_.input("w", DType::Float32, weights);
+  const Expr results = images_ * channels_ * out_h_ * out_w_ * c_.out_block;
+  y_ = b_.output("y", DType::Float32, results);
+  result_.emplace(b_, c_.result, groups_ * panels_ * panel_, results);
+}
+
+WindowKernel::Groups WindowKernel::declare_groups(int order, const Expr& columns, const Expr& rows,
+                                                  const Expr& panels) {
+  Groups at;
+  at.column = b_.group(order == 0 ? 0 : 1, "gx", columns);
+  if (order == 0) {
+    at.row = b_.group(1, "gy", rows);
+    const Expr z = b_.group(2, "gz", images_ * panels);
+    image_ = opaque("image", z / panels);
+    at.panel = z % panels;
+  } else {
+    at.panel = b_.group(0, "gz", panels);
+    const Expr y = b_.group(2, "gy", images_ * rows);
+    image_ = opaque("image", y / rows);
+    at.row = y % rows;
+  }
+  return at;
+}
+
+void WindowKernel::place(const Expr& column, const Expr& row, const Expr& panel) {
+  column_ = opaque("column", column);
+  row_ = opaque("row", row);
+  panel_at_ = opaque("panel", panel);
+  group_ = opaque("group", image_ % groups_);
+  in_x_ = b_.let("in_x", column_ * stride_w_ - pad_w_);
+  in_y_ = b_.let("in_y", row_ * stride_h_ - pad_h_);
+}
+
+Expr WindowKernel::is_some() const {
+  return row_ < out_h_ && column_ < out_w_ && panel_at_ < panels_ && image_ < images_ && group_ < groups_;
+}
+
+Expr WindowKernel::is_whole() const {
+  const Expr inside = in_x_ >= 0 && in_x_ + span_w() <= in_w_;
+  if (rows_ == 1) return inside;
+  const int span_h = (rows_ - 1) * stride_h_ + (kernel_h_ - 1) * dilation_h_ + 1;
+  return inside && in_y_ >= 0 && in_y_ + span_h <= in_h_;
+}
+
+void WindowKernel::when_row(const Expr& ky, const std::function<void()>& body) {
+  if (rows_ > 1) return body();
+  const Expr y = in_y_ + ky * dilation_h_;
+  b_.when(y >= 0 && y < in_h_, body);
+}
+
+void WindowKernel::find_first(const Expr& block, const Expr& ky) {
+  const Expr y = in_y_ + ky * dilation_h_;
+  first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * c_.in_block);
+}
+
+Expr WindowKernel::first_of_row(const Expr& r) const {
+  return rows_ == 1 ? first_ : first_ + r * stride_h_ * in_w_ * c_.in_block;
+}
+
+Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
+                             const std::function<Expr(const Expr&)>& read) const {
+  const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
+  const auto at = [&](const Expr& py, const Expr& px) {
+    return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * c_.in_block);
+  };
+  const Expr near_x = min(max(x, 0), in_w_ - 1);
+  const Expr valid = x >= 0 && x < in_w_;
+  if (rows_ == 1) return select(valid, at(y, near_x), zero);
+  return select(valid && y >= 0 && y < in_h_, at(min(max(y, 0), in_h_ - 1), near_x), zero);
+}
+
+Expr WindowKernel::first_result(const Expr& block) const {
+  return (((image_ * channels_ + block) * out_h_ + row_) * out_w_ + column_) * c_.out_block;
+}
+
+Expr WindowKernel::result_at(const Expr& first, const Expr& r, const Expr& p) const {
+  return first + (rows_ == 1 ? p : r * out_w_ + p) * c_.out_block;
+}
+
+}  // namespace neo::gpu

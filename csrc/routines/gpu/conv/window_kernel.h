@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "routines/gpu/conv/direct_conv.h"
+
+namespace neo::gpu {
+
+// Of a convolution's kernel, what its window says, for names: "k3x3_s1x1_d1x1", "f..." where the plane is one row.
+std::string window_tag(const DirectConv& conv);
+
+// What the kernels share that sum windows into rows x columns pixels of a panel of output channels: parameters, where a
+// thread's pixels are, and what is read at the edge of the input.
+class WindowKernel {
+ protected:
+  using Array = kernel::Array;
+  using Expr = kernel::Expr;
+
+  // Groups of a launch along the columns, the rows and the panels of the output.
+  struct Groups {
+    Expr column, row, panel;
+  };
+
+  // rows x columns pixels, and `panel` output channels.
+  WindowKernel(const DirectConv& conv, std::string name, int rows, int columns, int panel);
+  ~WindowKernel() = default;
+
+  void declare_sizes();
+  void declare_memory(const Expr& weights);
+  // order 0: the panels vary the slowest; 1: the fastest. Sets the image.
+  Groups declare_groups(int order, const Expr& columns, const Expr& rows, const Expr& panels);
+  // The place of the first pixel: its column, its row, both in the output, and its panel.
+  void place(const Expr& column, const Expr& row, const Expr& panel);
+
+  // The pixels begin inside the output.
+  Expr is_some() const;
+  // No window of the pixels leaves the input.
+  Expr is_whole() const;
+  // Output columns of pixels whose windows are side by side, in input columns.
+  int span_w() const { return (columns_ - 1) * stride_w_ + (kernel_w_ - 1) * dilation_w_ + 1; }
+  Expr panel_index() const { return group_ * panels_ + panel_at_; }
+  // A number in [0, 2^26) of which the verifier learns from guards alone: its proofs stay short.
+  Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
+
+  // The body where the row of taps lies in the input; several rows are tested pixel by pixel.
+  void when_row(const Expr& ky, const std::function<void()>& body);
+  // The element of the first pixel's row of taps, in `first_`.
+  void find_first(const Expr& block, const Expr& ky);
+  Expr first_of_row(const Expr& r) const;
+  // What `read` gives of the element of one input pixel, j columns after the first; `zero` outside the input.
+  Expr read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
+                 const std::function<Expr(const Expr&)>& read) const;
+  // The element of a pixel of a block of output channels, the first one's given.
+  Expr result_at(const Expr& first, const Expr& r, const Expr& p) const;
+  Expr first_result(const Expr& block) const;
+
+  const DirectConv& c_;
+  kernel::Builder b_;
+  const int rows_, columns_, panel_;
+  int kernel_h_ = 1, kernel_w_ = 1, stride_h_ = 1, stride_w_ = 1, dilation_h_ = 1, dilation_w_ = 1;
+  Expr images_, groups_, blocks_, channels_, in_h_, in_w_, out_h_, out_w_, pad_h_, pad_w_, panels_;
+  Expr image_, group_, panel_at_, row_, column_, in_x_, in_y_, first_;
+  std::optional<Array> x_, w_, y_, sums_;
+  std::optional<ResultParameters> result_;
+};
+
+}  // namespace neo::gpu
