@@ -13,6 +13,22 @@
   X(gpu_copy)                        \
   X(gpu_pool)                        \
   X(gpu_reduce)                      \
+  X(gpu_eltwise_nchw4c)              \
+  X(gpu_eltwise_nchw8c)              \
+  X(gpu_eltwise_nchw16c)             \
+  X(gpu_eltwise_nhwc)                \
+  X(gpu_copy_nchw4c)                 \
+  X(gpu_copy_nchw8c)                 \
+  X(gpu_copy_nchw16c)                \
+  X(gpu_copy_nhwc)                   \
+  X(gpu_pool_nchw4c)                 \
+  X(gpu_pool_nchw8c)                 \
+  X(gpu_pool_nchw16c)                \
+  X(gpu_pool_nhwc)                   \
+  X(gpu_reduce_nchw4c)               \
+  X(gpu_reduce_nchw8c)               \
+  X(gpu_reduce_nchw16c)              \
+  X(gpu_reduce_nhwc)                 \
   X(gpu_softmax)                     \
   X(gpu_norm)                        \
   X(gpu_channel_norm)                \
@@ -23,13 +39,16 @@
   X(gpu_conv_direct_nchw4c)          \
   X(gpu_conv_direct_nchw8c)          \
   X(gpu_conv_direct_nchw16c)         \
+  X(gpu_conv_direct_nhwc)            \
   X(gpu_conv_direct_first4c)         \
   X(gpu_conv_direct_first8c)         \
   X(gpu_conv_direct_first16c)        \
+  X(gpu_conv_direct_first_nhwc)      \
   X(gpu_conv_depthwise_nchw)         \
   X(gpu_conv_depthwise_nchw4c)       \
   X(gpu_conv_depthwise_nchw8c)       \
   X(gpu_conv_depthwise_nchw16c)      \
+  X(gpu_conv_depthwise_nhwc)         \
   X(gpu_conv_winograd_nchw4c)        \
   X(gpu_conv_winograd_nchw8c)        \
   X(gpu_conv_winograd_nchw16c)       \

@@ -42,7 +42,8 @@ struct DeviceModel {
   int subgroup = 0;          // threads of the largest subgroup that reads blocks, the smallest has 8; 0: none do
 
   bool reads_blocks(int threads) const { return threads <= subgroup; }
-  bool likes_block(int channels) const { return channels == 1 || channels == block || channels * 2 == block; }
+  // As of channels.h.
+  bool likes_together(int64_t channels) const { return channels <= 1 || channels == block || channels * 2 == block; }
 };
 
 // Mali-T860 to G78, HD Graphics 505 to Xe, Maxwell to Hopper, a CPU by PoCL.

@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<Program> make_basic(const Choice& choice) {
   const ParsedWorkload parsed = parse_workload(choice.word("workload"), standard_ops());
   const BasicOptions options{static_cast<int>(choice.number("lanes", 8)),
-                             static_cast<int>(choice.number("threads", 16)), choice.number("block", 1),
+                             static_cast<int>(choice.number("threads", 16)), choice.number("together", 1),
                              choice.number("few_rows", 0)};
   std::string reasons;
   for (const Family& family : basic_families()) {

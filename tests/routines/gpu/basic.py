@@ -14,25 +14,32 @@ def blocked(x, block):
     return np.ascontiguousarray(np.moveaxis(padded.reshape(n, -1, block, *rest), 2, -1))
 
 
-def _blocked_operand(x, rank, block):
+def held(x, together):
+    """An array as it lies where so many channels are together: 1: as it is, 0: all of them, behind the other axes."""
+    if together == 0:
+        return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    return x if together == 1 else blocked(x, together)
+
+
+def _held_operand(x, rank, together):
     if x.ndim == rank and x.shape[1] > 1:
-        return blocked(x, block)
-    return blocked(x[None], block)[0] if x.ndim == rank - 1 and x.shape[0] > 1 else x
+        return held(x, together)
+    return held(x[None], together)[0] if x.ndim == rank - 1 and x.shape[0] > 1 else x
 
 
 def check(text, inputs, *, exact=False, rtol=2e-5, atol=2e-6, packed=(), on=ON, **choice):
     """Assert that the program of a workload computes what the reference does, as plain C and on a device."""
     _, graph = _native.parse_workload(text)
     expected = [np.asarray(y) for y in graph.evaluate(list(inputs))]
-    block = choice.get("block", 1)
+    together = choice.get("together", 1)
     program = Program("basic", workload=text, **choice)
     rank = expected[0].ndim
     operands = [x.view(np.uint8) if x.dtype == bool else np.asarray(x) for x in inputs]
     outputs = [(y.shape, np.uint8 if y.dtype == bool else y.dtype) for y in expected]
-    if block > 1:
-        operands = [_blocked_operand(x, rank, block) for x in operands]
-        outputs = [(*o, blocked(y, block).shape) for o, y in zip(outputs, expected, strict=True)]
-        expected = [blocked(y, block) for y in expected]
+    if together != 1:
+        operands = [_held_operand(x, rank, together) for x in operands]
+        outputs = [(*o, held(y, together).shape) for o, y in zip(outputs, expected, strict=True)]
+        expected = [held(y, together) for y in expected]
     for place in on:
         actual, _ = program.run(
             [(x.shape, held) for x, held in zip(inputs, operands, strict=True)], outputs, packed=packed, on=place

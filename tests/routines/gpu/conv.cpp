@@ -61,6 +61,8 @@ const Registered direct("conv_direct", [](const Choice& c) {
   conv.geometry = geometry_of(c);
   conv.in_block = static_cast<int>(c.number("in_block", 1));
   conv.out_block = static_cast<int>(c.number("out_block", 1));
+  conv.in_last = c.number("in_last", 0) != 0;
+  conv.out_last = c.number("out_last", 0) != 0;
   conv.flat = c.number("flat", 0) != 0;
   conv.result = result_of(c, conv.places);
   return std::make_unique<DirectConvProgram>(conv, DirectConvSchedule::of(schedule_of(c)));
@@ -70,6 +72,7 @@ const Registered depthwise("conv_depthwise", [](const Choice& c) {
   DepthwiseConv conv;
   conv.geometry = geometry_of(c);
   conv.block = static_cast<int>(c.number("block", 1));
+  conv.last = c.number("last", 0) != 0;
   conv.result = result_of(c, conv.places);
   return std::make_unique<DepthwiseProgram>(conv, DepthwiseSchedule::of(schedule_of(c)));
 });

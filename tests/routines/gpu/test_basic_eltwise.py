@@ -101,8 +101,8 @@ def test_dtypes(random):
     )
 
 
-@pytest.mark.parametrize("channels", [16, 13])
-def test_blocked_channels(random, channels):
+@pytest.mark.parametrize(("channels", "together"), [(16, 8), (13, 8), (13, 0), (20, 0)])
+def test_channels_that_lie_together(random, channels, together):
     x, k = floats(random, 2, channels, 3, 5), floats(random, channels, 1, 1)
     text = f"t0 = Add(i0, i1) t1 = Exp(t0) y = Add(t1, i2) <- i0: float32[2,{channels},3,5], i1: float32[{channels},1,1], i2: float32[2,{channels},3,5]"
-    check(text, [x, k, x + 1], block=8)
+    check(text, [x, k, x + 1], together=together)

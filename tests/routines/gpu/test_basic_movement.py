@@ -37,6 +37,21 @@ def test_several_inputs():
     check(text, [counted(2, n, 5) + 100 * n for n in (3, 1, 4)], exact=True)
 
 
+@pytest.mark.parametrize("together", [4, 0])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_pieces_where_channels_lie_together(axis, together):
+    sizes = [[2, 8, 3, 5] for _ in range(3)]
+    for piece, size in zip(sizes, (4, 12, 8), strict=True):
+        piece[axis] = size
+    shapes = [f"float32[{','.join(map(str, s))}]" for s in sizes]
+    operands = ", ".join(f"i{i}: {s}" for i, s in enumerate(shapes))
+    pieces = [counted(*s) + 1000 * i for i, s in enumerate(sizes)]
+    check(f"y = Concat(i0, i1, i2) {{axis={axis}}} <- {operands}", pieces, exact=True, together=together)
+    whole = np.concatenate(pieces, axis)
+    text = f"y0, y1, y2 = Split(i0, k0) {{axis={axis}}} <- i0: float32[{','.join(map(str, whole.shape))}], k0: int64[3] {{4, 12, 8}}"
+    check(text, [whole], exact=True, on=("opencl",), together=together)
+
+
 def test_widths():
     for dtype in ("int8", "int64"):
         check(
@@ -60,6 +75,7 @@ def test_layouts(on):
         ("NCHW", blocks, x),
         ("NHWC", x, x.transpose(0, 2, 3, 1)),
         ("NCHW4c", blocks, blocked(x, 4)),
+        ("NHWC", blocks, x.transpose(0, 2, 3, 1)),
     ]:
         start = "NCHW8c" if source is blocks else "NCHW"
         program = Program("copy_layouts", to=kind, **{"from": start}, **sizes)

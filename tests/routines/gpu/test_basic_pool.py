@@ -1,4 +1,4 @@
-"""Pools of GPUs, plain and in channel blocks."""
+"""Pools of GPUs, plain and with channels that lie together."""
 
 import numpy as np
 import pytest
@@ -14,10 +14,12 @@ def floats(*dims):
 
 
 @pytest.mark.parametrize(
-    ("op", "attrs", "dims", "block", "on"),
+    ("op", "attrs", "dims", "together", "on"),
     [
         ("MaxPool", "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]", (2, 5, 23, 37), 1, ON),
         ("MaxPool", "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]", (2, 13, 9, 11), 8, ON),
+        ("MaxPool", "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]", (2, 20, 9, 11), 0, ON),
+        ("AveragePool", "kernel_shape=[3], pads=[1, 1], strides=[2]", (2, 7, 9), 0, OPENCL),
         ("AveragePool", "kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[1, 1]", (1, 3, 9, 37), 1, ON),
         (
             "AveragePool",
@@ -30,6 +32,6 @@ def floats(*dims):
         ("MaxPool", 'kernel_shape=[2, 2, 2], strides=[2, 2, 2], auto_pad="SAME_UPPER"', (1, 3, 5, 6, 7), 1, OPENCL),
     ],
 )
-def test_pools(op, attrs, dims, block, on):
+def test_pools(op, attrs, dims, together, on):
     shape = ",".join(str(n) for n in dims)
-    check(f"y = {op}(i0) {{{attrs}}} <- i0: float32[{shape}]", [floats(*dims)], block=block, on=on)
+    check(f"y = {op}(i0) {{{attrs}}} <- i0: float32[{shape}]", [floats(*dims)], together=together, on=on)

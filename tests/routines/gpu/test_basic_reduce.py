@@ -70,7 +70,8 @@ def test_arg_of_ties(last):
 def test_global_pools():
     x = floats(2, 13, 5, 7)
     check("y = GlobalAveragePool(i0) <- i0: float32[2,13,5,7]", [x], on=OPENCL)
-    check("y = GlobalAveragePool(i0) <- i0: float32[2,13,5,7]", [x], block=8)
+    check("y = GlobalAveragePool(i0) <- i0: float32[2,13,5,7]", [x], together=8)
+    check("y = GlobalMaxPool(i0) <- i0: float32[2,13,5,7]", [x], together=0)
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,9 @@ def run_direct(schedule, shape, window, on, **form):
     packed = [pack_direct(weight, groups, schedule.get("in_block", 1), wide)]
     if form.get("bias"):
         packed.append(pack_bias(bias, groups, wide))
-    out_block = schedule.get("out_block", 1)
-    operands = [(x.shape, blocked(x, schedule.get("in_block", 1)))]
+    # In memory NHWC is one block of all channels.
+    out_block = oc if schedule.get("out_last") else schedule.get("out_block", 1)
+    operands = [(x.shape, blocked(x, ic if schedule.get("in_last") else schedule.get("in_block", 1)))]
     if form.get("residual"):
         operands.append((residual.shape, blocked(residual, out_block)))
     memory = blocked(np.zeros(expected.shape, "f4"), out_block).shape
@@ -83,6 +84,36 @@ def test_direct_convolution(case, on):
         )
         if groups == 1 or divides:
             run_direct(schedule, shape, window, on, bias=1, residual=1, relu=1)
+
+
+# Schedule, window, shape
+CHANNELS_LAST = [
+    (
+        {"in_block": 4, "out_block": 4, "lanes": 4, "vectors": 3, "columns": 3, "inner": 4, "load": 4, "tz": 2},
+        (3, 3, 1, 2, 1, 1),
+        (2, 12, 7, 9, 20, 1, (1, 0, 1, 2)),
+    ),
+    (
+        {"out_block": 8, "lanes": 16, "vectors": 1, "columns": 2, "rows": 2, "order": 1},
+        (3, 1, 1, 1, 1, 1),
+        (1, 5, 6, 5, 24, 1, (1, 0, 1, 0)),
+    ),
+    (
+        {"in_block": 8, "out_block": 16, "lanes": 8, "vectors": 2, "columns": 2, "reuse": 1, "unroll": 1, "load": 4},
+        (3, 3, 2, 2, 1, 1),
+        (1, 24, 9, 11, 16, 1, (1, 1, 1, 1)),
+    ),
+]
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("case", range(len(CHANNELS_LAST)))
+def test_direct_convolution_of_channels_last(case, on):
+    schedule, window, shape = CHANNELS_LAST[case]
+    schedule = {"inner": schedule.get("load", 1), **schedule, "out_last": 1}
+    run_direct({**schedule, "in_last": 1}, shape, window, on, bias=1, residual=1, relu=1)
+    if case == 1:  # from NCHW
+        run_direct(schedule, shape, window, on)
 
 
 TILED = [
@@ -160,6 +191,7 @@ def test_matrices_compile_for_cuda(tmp_path, capability):
 
 
 DEPTHWISE = [
+    ({"block": 4, "last": 1, "lanes": 4, "columns": 2, "reuse": 1, "tx": 2}, (3, 3, 1, 1, 1, 1)),
     ({"block": 8, "lanes": 8, "columns": 3, "reuse": 1, "tx": 2}, (3, 3, 1, 1, 1, 1)),
     ({"block": 16, "lanes": 4, "columns": 1, "rows": 2}, (3, 2, 2, 2, 1, 1)),
     ({"lanes": 1, "columns": 4, "ty": 2}, (2, 3, 1, 2, 2, 1)),
@@ -171,7 +203,9 @@ DEPTHWISE = [
 def test_depthwise_convolution(case, on):
     schedule, (kh, kw, sh, sw, dh, dw) = DEPTHWISE[case]
     block = schedule.get("block", 1)
-    for n, channels, h, w, pads in [(1, 16, 7, 7, (1, 1, 1, 1)), (2, 5, 4, 11, (0, 2, 1, 0))]:
+    for n, channels, h, w, pads in [(1, 16, 7, 7, (1, 1, 1, 1)), (2, 5, 4, 11, (0, 2, 1, 0)), (1, 20, 5, 6, (1,) * 4)]:
+        if schedule.get("last") and channels % block != 0:
+            continue
         rng = np.random.default_rng(channels)
         x = rng.standard_normal((n, channels, h, w), dtype="f4")
         weight = rng.standard_normal((channels, 1, kh, kw), dtype="f4")
@@ -180,6 +214,7 @@ def test_depthwise_convolution(case, on):
         numbers |= dict(zip(("kh", "kw", "sh", "sw", "dh", "dw"), DEPTHWISE[case][1], strict=True))
         program = Program("conv_depthwise", ic=channels, oc=channels, groups=channels, **numbers, **schedule)
         packed = blocked(weight.transpose(1, 0, 2, 3), block)
-        memory = blocked(np.zeros(expected.shape, "f4"), block).shape
-        (y,), _ = program.run([(x.shape, blocked(x, block))], [(expected.shape, "f4", memory)], [packed], on)
-        np.testing.assert_allclose(plain(y, block, channels), expected, rtol=1e-4, atol=1e-4)
+        held = channels if schedule.get("last") else block
+        memory = blocked(np.zeros(expected.shape, "f4"), held).shape
+        (y,), _ = program.run([(x.shape, blocked(x, held))], [(expected.shape, "f4", memory)], [packed], on)
+        np.testing.assert_allclose(plain(y, held, channels), expected, rtol=1e-4, atol=1e-4)

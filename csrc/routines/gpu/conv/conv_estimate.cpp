@@ -140,9 +140,10 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   p.lane_reads = s.load > 1 ? products * pixels : 0;
   p.loaded_bytes = 4 * (products * panel + pixel_loads);
   // Neighbours have other pixels, or other channels: then they read other weights.
+  const double pixel = conv.in_last ? channels : conv.in_block;  // floats from one to the next
   const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
   if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
-    p.apart = pixel_loads / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.in_block);
+    p.apart = pixel_loads / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
   } else if (s.threads_channel > 1) {
     p.apart = products * s.vectors;
   }
@@ -201,8 +202,10 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   const double loads = s.reuse == 1 ? kernel_h * s.rows * span : taps * pixels;
   p.loads = loads + taps + pixels;
   p.loaded_bytes = 4 * s.lanes * p.loads;
-  if (p.threads > 1)
-    p.apart = (loads + pixels) * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * conv.block);
+  const double pixel = static_cast<double>(conv.last ? g.oc : conv.block);  // floats from one to the next
+  if (p.threads > 1) {
+    p.apart = (loads + pixels) * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
+  }
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;

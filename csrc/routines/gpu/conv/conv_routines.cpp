@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_problem.h"
+#include "routines/gpu/channels.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/remember.h"
@@ -12,6 +13,8 @@
 
 namespace neo::gpu {
 namespace {
+
+constexpr int64_t kVector = 4;  // channels that divide those of NHWC
 
 // What a profile reads of a problem.
 std::string key_of(const ConvProblem& problem) {
@@ -66,19 +69,19 @@ class ConvRoutine : public ProgramRoutine {
     const ConvProblem problem = *read_conv(workload, nullptr);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
-    const auto hold = [&](const Value* v, int block) {
+    const auto hold = [&](const Value* v, int64_t together) {
       Schema schema = device_schema(*v, target);
-      if (block > 1) schema.layout = Layout::channel_blocked(problem.rank(), block);
+      if (together != 1) schema.layout = channels_layout(problem.rank(), together);
       c.inputs[static_cast<size_t>(workload.input_index(v))] = schema;
     };
     // What is not packed comes at run time.
     for (const Value* v : {problem.weight, problem.bias}) {
       if (v && !v->constant) hold(v, 1);
     }
-    if (problem.epilogue.residual) hold(problem.epilogue.residual, out_block());
-    hold(problem.x, in_block());
+    if (problem.epilogue.residual) hold(problem.epilogue.residual, out_together());
+    hold(problem.x, in_together());
     Schema result = device_schema(*problem.y, target);
-    if (out_block() > 1) result.layout = Layout::channel_blocked(problem.rank(), out_block());
+    result.layout = channels_layout(problem.rank(), out_together());
     c.outputs.push_back(result);
     c.schedule = schedule;
     c.cost.time_us = estimate_of(problem, schedule, model_of(target)).time_us;
@@ -90,8 +93,9 @@ class ConvRoutine : public ProgramRoutine {
 
  protected:
   virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
-  virtual int in_block() const { return 1; }
-  virtual int out_block() const { return 1; }
+  // Channels that lie together in the input, in the output and what is added.
+  virtual int64_t in_together() const { return 1; }
+  virtual int64_t out_together() const { return 1; }
   virtual const char* rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
   // One, or one for every error that there is to choose from.
   virtual std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const = 0;
@@ -125,18 +129,28 @@ class ConvRoutine : public ProgramRoutine {
     return p;
   }
 
+  // The channels that a kernel works on together: of NHWC, a divisor that is as large as that of any block.
+  static int block_of(int64_t together, int64_t channels) {
+    if (together != kAllChannels) return static_cast<int>(together);
+    int block = 16;
+    while (channels % block != 0) block /= 2;
+    return block;
+  }
+
   // Padding lanes of a blocked layout are zero, and stay so.
-  static const char* rejects_padding(const ConvProblem& problem, int block) {
-    if (problem.geometry.oc % block == 0) return nullptr;
+  static const char* rejects_padding(const ConvProblem& problem, int64_t together) {
+    if (together == kAllChannels || problem.geometry.oc % together == 0) return nullptr;
     const Epilogue& e = problem.epilogue;
     return keeps_zero(e) && e.lo <= 0 && e.hi >= 0 ? nullptr : "the activation does not keep padding lanes zero";
   }
 
-  static DirectConv direct_conv_of(const ConvProblem& problem, int in_block, int out_block) {
+  static DirectConv direct_conv_of(const ConvProblem& problem, int64_t in_together, int64_t out_together) {
     DirectConv conv;
     conv.geometry = problem.geometry;
-    conv.in_block = in_block;
-    conv.out_block = out_block;
+    conv.in_block = block_of(in_together, problem.geometry.ic);
+    conv.out_block = block_of(out_together, problem.geometry.oc);
+    conv.in_last = in_together == kAllChannels;
+    conv.out_last = out_together == kAllChannels;
     conv.result = result_of(problem);
     const Window& w = problem.geometry.window;
     const auto ones = [](const std::vector<int64_t>& v) {
@@ -150,13 +164,12 @@ class ConvRoutine : public ProgramRoutine {
   static const float* floats(const Value* v) { return v->constant->as<float>(); }
 };
 
-template <int kIn, int kOut>
+template <int64_t kIn, int64_t kOut>
 class DirectRoutine final : public ConvRoutine {
  public:
   std::string_view name() const override {
     static const std::string name =
-        str("gpu:float32/conv_direct_", kIn == 1 ? std::string("nchw") : str("nchw", kIn, "c"),
-            kIn == kOut ? std::string() : str("_nchw", kOut, "c"));
+        str("gpu:float32/conv_direct_", channels_tag(kIn), kIn == kOut ? std::string() : str("_", channels_tag(kOut)));
     return name;
   }
 
@@ -181,16 +194,19 @@ class DirectRoutine final : public ConvRoutine {
   }
 
  protected:
-  int in_block() const override { return kIn; }
-  int out_block() const override { return kOut; }
+  int64_t in_together() const override { return kIn; }
+  int64_t out_together() const override { return kOut; }
 
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
-    if (!model_of(target).likes_block(kOut)) return "another block of channels suits the device";
+    if (!model_of(target).likes_together(kOut)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (kOut > 1 && problem.geometry.is_depthwise()) return "one input channel per group";
+    const ConvGeometry& g = problem.geometry;
+    if (kOut != 1 && g.is_depthwise()) return "one input channel per group";
+    if (kOut == kAllChannels && g.oc % kVector != 0) return "a vector does not divide the channels";
     // A block that is filled up for the most part is the plain layout's.
-    if (kIn > 1 && problem.geometry.ic / problem.geometry.groups < kIn) return "fewer channels than a block";
-    if (kIn < kOut && problem.geometry.ic / problem.geometry.groups >= kOut) return "enough channels for a block";
+    const int64_t least = kOut == kAllChannels ? kVector : kOut;
+    if (kIn != 1 && g.ic / g.groups < least) return "fewer channels than a block";
+    if (kIn != kOut && g.ic / g.groups >= least) return "enough channels for a block";
     if (const char* why = rejects_padding(problem, kOut)) return why;
     return reject_direct(conv_of(problem));
   }
@@ -242,13 +258,13 @@ class SubgroupRoutine final : public ConvRoutine {
   }
 
  protected:
-  int in_block() const override { return kSize; }
-  int out_block() const override { return kSize; }
+  int64_t in_together() const override { return kSize; }
+  int64_t out_together() const override { return kSize; }
 
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
     const DeviceModel model = model_of(target);
     if (!model.reads_blocks(kSize)) return "no subgroup of the device reads blocks of so many threads";
-    if (!model.likes_block(kSize)) return "another block of channels suits the device";
+    if (!model.likes_together(kSize)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
     const ConvGeometry& g = problem.geometry;
     if (!g.is_depthwise() && g.ic / g.groups < kSize) return "fewer channels than a block";
@@ -273,12 +289,11 @@ class SubgroupRoutine final : public ConvRoutine {
   static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kSize, kSize); }
 };
 
-template <int kBlock>
+template <int64_t kTogether>
 class DepthwiseRoutine final : public ConvRoutine {
  public:
   std::string_view name() const override {
-    static const std::string name =
-        str("gpu:float32/conv_depthwise_", kBlock == 1 ? std::string("nchw") : str("nchw", kBlock, "c"));
+    static const std::string name = str("gpu:float32/conv_depthwise_", channels_tag(kTogether));
     return name;
   }
 
@@ -295,7 +310,7 @@ class DepthwiseRoutine final : public ConvRoutine {
     packed.floats(depthwise_weight_size(conv), {problem.weight},
                   [&](float* to) { pack_depthwise_weight(conv, floats(problem.weight), to); });
     if (problem.bias) {
-      const int64_t channels = problem.geometry.oc, padded = conv.blocks() * kBlock;
+      const int64_t channels = problem.geometry.oc, padded = conv.blocks() * conv.block;
       packed.floats(padded, {problem.bias}, [&](float* to) {
         std::copy_n(floats(problem.bias), channels, to);
         std::fill_n(to + channels, padded - channels, 0.0f);
@@ -305,13 +320,14 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
 
  protected:
-  int in_block() const override { return kBlock; }
-  int out_block() const override { return kBlock; }
+  int64_t in_together() const override { return kTogether; }
+  int64_t out_together() const override { return kTogether; }
 
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
-    if (!model_of(target).likes_block(kBlock)) return "another block of channels suits the device";
+    if (!model_of(target).likes_together(kTogether)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (const char* why = rejects_padding(problem, kBlock)) return why;
+    if (const char* why = rejects_padding(problem, kTogether)) return why;
+    if (kTogether == kAllChannels && problem.geometry.oc % kVector != 0) return "a vector does not divide the channels";
     return reject_depthwise(conv_of(problem));
   }
 
@@ -324,14 +340,15 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
   int64_t packed_floats(const ConvProblem& problem, const Schedule&) const override {
     const DepthwiseConv conv = conv_of(problem);
-    return depthwise_weight_size(conv) + (problem.bias ? conv.blocks() * kBlock : 0);
+    return depthwise_weight_size(conv) + (problem.bias ? conv.blocks() * conv.block : 0);
   }
 
  private:
   static DepthwiseConv conv_of(const ConvProblem& problem) {
     DepthwiseConv conv;
     conv.geometry = problem.geometry;
-    conv.block = kBlock;
+    conv.block = block_of(kTogether, problem.geometry.oc);
+    conv.last = kTogether == kAllChannels;
     conv.result = result_of(problem);
     return conv;
   }
@@ -369,12 +386,12 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
  protected:
-  int in_block() const override { return kBlock; }
-  int out_block() const override { return kBlock; }
+  int64_t in_together() const override { return kBlock; }
+  int64_t out_together() const override { return kBlock; }
 
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
     const DeviceModel model = model_of(target);
-    if (!model.likes_block(kBlock)) return "another block of channels suits the device";
+    if (!model.likes_together(kBlock)) return "another block of channels suits the device";
     if (kFused && model.wave > 1) return "threads of the device step together";
     if (const char* why = reject_run_time_weights(problem)) return why;
     if (const char* why = reject_winograd_conv(conv_of(problem))) return why;
@@ -476,13 +493,16 @@ NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw, gpu::DirectRoutine<1, 1>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw4c, gpu::DirectRoutine<4, 4>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw8c, gpu::DirectRoutine<8, 8>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw16c, gpu::DirectRoutine<16, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nhwc, gpu::DirectRoutine<gpu::kAllChannels, gpu::kAllChannels>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first4c, gpu::DirectRoutine<1, 4>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first8c, gpu::DirectRoutine<1, 8>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first16c, gpu::DirectRoutine<1, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first_nhwc, gpu::DirectRoutine<1, gpu::kAllChannels>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw, gpu::DepthwiseRoutine<1>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw4c, gpu::DepthwiseRoutine<4>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw8c, gpu::DepthwiseRoutine<8>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw16c, gpu::DepthwiseRoutine<16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nhwc, gpu::DepthwiseRoutine<gpu::kAllChannels>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw4c, gpu::WinogradRoutine<4, false>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw8c, gpu::WinogradRoutine<8, false>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw16c, gpu::WinogradRoutine<16, false>)

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/gemm/split.h"
+#include "routines/gpu/movement/axes.h"
 #include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 
@@ -11,6 +12,8 @@ namespace {
 using kernel::Array;
 using kernel::Builder;
 using kernel::Expr;
+
+constexpr int64_t kMostPixels = int64_t{1} << 28;  // of a batch, channels last
 
 struct Steps {
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
@@ -28,8 +31,8 @@ struct Steps {
 std::string kernel_name(const DepthwiseConv& c, const DepthwiseSchedule& s) {
   const Steps p(c.geometry);
   return str("conv_depthwise_k", c.geometry.kernel[1], "x", c.geometry.kernel[2], "_s", p.stride_h, "x", p.stride_w,
-             "_d", p.dilation_h, "x", p.dilation_w, "_b", c.block, "_", c.result.tag(), "_l", s.lanes, "c", s.columns,
-             "r", s.rows, "k", s.reuse, "_t", s.threads_column, "x", s.threads_row);
+             "_d", p.dilation_h, "x", p.dilation_w, c.last ? "_last" : "", "_b", c.block, "_", c.result.tag(), "_l",
+             s.lanes, "c", s.columns, "r", s.rows, "k", s.reuse, "_t", s.threads_column, "x", s.threads_row);
 }
 
 class DepthwiseKernel {
@@ -49,8 +52,10 @@ class DepthwiseKernel {
                 [&](Expr p) { (*sums_)[p] = result_->bias(block_ * c_.block + within_, s_.lanes); });
       const int span_h = (s_.rows - 1) * p_.stride_h + (kernel_h_ - 1) * p_.dilation_h + 1;
       const Expr whole = in_x_ >= 0 && in_x_ + span_w_ <= in_w_ && in_y_ >= 0 && in_y_ + span_h <= in_h_;
+      if (c_.last) in_pixel_ = pixel_at(in_h_, in_w_, in_y_, in_x_);
+      const Expr read = c_.last ? whole && in_pixel_ + (span_h - 1) * in_w_ + span_w_ <= in_pixels_ : whole;
       b_.when(
-          whole, [&] { accumulate(true); }, [&] { accumulate(false); });
+          read, [&] { accumulate(true); }, [&] { accumulate(false); });
       store();
     });
     return b_.finish();
@@ -58,7 +63,7 @@ class DepthwiseKernel {
 
  private:
   kernel::ValueType type() const { return {DType::Float32, s_.lanes}; }
-  Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
+  Expr opaque(const char* name, const Expr& value, int64_t most = 1 << 26) { return b_.let(name, value & (most - 1)); }
 
   void declare() {
     constexpr int64_t kMost = 1 << 24;
@@ -72,9 +77,14 @@ class DepthwiseKernel {
     // As many as cover the widest output.
     const Expr columns = b_.size("groups_x", 1, kMost / (s_.threads_column * s_.columns) + 1);
     const Expr rows = b_.size("groups_y", 1, kMost / (s_.threads_row * s_.rows) + 1);
-    x_ = b_.input("x", DType::Float32, images_ * blocks_ * in_h_ * in_w_ * c_.block);
+    if (c_.last) {
+      in_pixels_ = b_.size("in_pixels", 1, kMostPixels);
+      out_pixels_ = b_.size("out_pixels", 1, kMostPixels);
+    }
+    const Expr inputs = c_.last ? in_pixels_ * blocks_ : images_ * blocks_ * in_h_ * in_w_;
+    x_ = b_.input("x", DType::Float32, inputs * c_.block);
     w_ = b_.input("w", DType::Float32, blocks_ * (kernel_h_ * kernel_w_ * c_.block));
-    const Expr results = images_ * blocks_ * out_h_ * out_w_ * c_.block;
+    const Expr results = (c_.last ? out_pixels_ * blocks_ : images_ * blocks_ * out_h_ * out_w_) * c_.block;
     y_ = b_.output("y", DType::Float32, results);
     result_.emplace(b_, c_.result, blocks_ * c_.block, results);
     const int parts = c_.block / s_.lanes;
@@ -123,9 +133,19 @@ class DepthwiseKernel {
     return w_->at((block_ * (kernel_h_ * kernel_w_) + ky * kernel_w_ + kx) * c_.block + within_, s_.lanes);
   }
 
-  Expr pixel(const Expr& ky, const Expr& r, const Expr& j, bool whole) const {
-    const Expr y = in_y_ + r * p_.stride_h + ky * p_.dilation_h, x = in_x_ + j;
+  // Of all planes, where channels are last; computed in 64 bits.
+  Expr pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x) {
+    const Expr at[] = {image_, y, x}, sizes[] = {images_, height, width};
+    return opaque("pixel", join_index_unproven(b_, at, sizes), kMostPixels);
+  }
+
+  Expr channels_of(const Expr& pixel) const { return (pixel * blocks_ + block_) * c_.block + within_; }
+
+  Expr pixel(const Expr& ky, const Expr& r, const Expr& j, bool whole) {
+    const Expr down = r * p_.stride_h + ky * p_.dilation_h, y = in_y_ + down, x = in_x_ + j;
+    if (whole && c_.last) return Expr(x_->at(channels_of(in_pixel_ + down * in_w_ + j), s_.lanes));
     const auto at = [&](const Expr& py, const Expr& px) {
+      if (c_.last) return Expr(x_->at(channels_of(min(pixel_at(in_h_, in_w_, py, px), in_pixels_ - 1)), s_.lanes));
       return Expr(x_->at((((image_ * blocks_ + block_) * in_h_ + py) * in_w_ + px) * c_.block + within_, s_.lanes));
     };
     if (whole) return at(y, x);
@@ -135,11 +155,14 @@ class DepthwiseKernel {
   }
 
   void store() {
+    const Expr first = c_.last ? pixel_at(out_h_, out_w_, row_, column_) : Expr();
     b_.unroll("r", s_.rows, [&](Expr r) {
       b_.unroll("p", s_.columns, [&](Expr p) {
-        b_.when(row_ + r < out_h_ && column_ + p < out_w_, [&] {
-          const Expr at =
-              (((image_ * blocks_ + block_) * out_h_ + row_ + r) * out_w_ + column_ + p) * c_.block + within_;
+        const Expr inside = row_ + r < out_h_ && column_ + p < out_w_;
+        const Expr pixel = c_.last ? first + r * out_w_ + p : Expr();
+        b_.when(c_.last ? inside && pixel < out_pixels_ : inside, [&] {
+          const Expr row = (image_ * blocks_ + block_) * out_h_ + row_ + r;
+          const Expr at = c_.last ? channels_of(pixel) : (row * out_w_ + column_ + p) * c_.block + within_;
           y_->at(at, s_.lanes) = result_->finish((*sums_)[r * s_.columns + p], at);
         });
       });
@@ -151,6 +174,7 @@ class DepthwiseKernel {
   Steps p_;
   Builder b_;
   int kernel_h_ = 1, kernel_w_ = 1, span_w_ = 1;
+  Expr in_pixels_, out_pixels_, in_pixel_;  // of all images, where channels are last
   Expr images_, blocks_, in_h_, in_w_, out_h_, out_w_, image_, block_, within_, row_, column_, in_x_, in_y_;
   std::optional<Array> x_, w_, y_, sums_;
   std::optional<ResultParameters> result_;
@@ -180,6 +204,7 @@ const char* reject_depthwise(const DepthwiseConv& conv) {
   const ConvGeometry& g = conv.geometry;
   if (!g.is_depthwise()) return "not depthwise";
   if (g.axes > 2) return "more than two spatial axes";
+  if (conv.last && g.oc % conv.block != 0) return "a block is no divisor of the channels";
   for (int i = 0; i < g.axes; ++i) {
     if (g.window.strides[static_cast<size_t>(i)] > 16) return "a stride beyond 16";
   }
@@ -256,10 +281,14 @@ Launches DepthwiseProgram::launches(std::span<const Dims> shapes) const {
                       s.pad_top,
                       s.pad_left,
                       ceil_div(s.ow, static_cast<int64_t>(schedule_.columns) * schedule_.threads_column),
-                      ceil_div(s.oh, static_cast<int64_t>(schedule_.rows) * schedule_.threads_row),
-                      Operand{conv_.places.x},
-                      Packed{0},
-                      Operand{conv_.places.y}};
+                      ceil_div(s.oh, static_cast<int64_t>(schedule_.rows) * schedule_.threads_row)};
+  if (conv_.last) {
+    launch.arguments.emplace_back(s.n * s.ih * s.iw);
+    launch.arguments.emplace_back(s.n * s.oh * s.ow);
+  }
+  launch.arguments.emplace_back(Operand{conv_.places.x});
+  launch.arguments.emplace_back(Packed{0});
+  launch.arguments.emplace_back(Operand{conv_.places.y});
   append_result_arguments(conv_.result, Packed{1}, Operand{conv_.places.residual}, launch.arguments);
   out.launches.push_back(std::move(launch));
   return out;

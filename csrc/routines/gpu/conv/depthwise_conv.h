@@ -22,7 +22,8 @@ struct DepthwiseSchedule {
 
 struct DepthwiseConv {
   ConvGeometry geometry;
-  int block = 1;  // channels of a block of both layouts; 1: NCHW
+  int block = 1;      // channels of a block of both layouts; 1: NCHW
+  bool last = false;  // the blocks lie behind the plane: NHWC, of whose channels the block is a divisor
   ResultForm result;
   Places places;
 

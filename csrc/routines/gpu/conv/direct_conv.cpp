@@ -49,6 +49,9 @@ const char* reject_direct(const DirectConv& conv) {
     if (g.window.strides[axis] > 16) return "a stride beyond 16";
     if (g.window.dilations[axis] * g.kernel[3 - g.axes + i] > 1 << 12) return "a window beyond 4096 pixels";
   }
+  if (g.groups > 1 && (conv.in_last || conv.out_last)) return "the channels of a group do not lie together";
+  if (conv.in_last && conv.in_channels() % conv.in_block != 0) return "a block is no divisor of the channels";
+  if (conv.out_last && conv.out_channels() % conv.out_block != 0) return "a block is no divisor of the channels";
   if (g.groups > 1 && conv.in_channels() % conv.in_block != 0) return "a block of channels lies in two groups";
   if (g.groups > 1 && conv.out_channels() % conv.out_block != 0) return "a block of channels lies in two groups";
   return nullptr;
@@ -176,13 +179,16 @@ KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& sch
                       out_w,
                       s.pad_top,
                       s.pad_left,
-                      panels,
-                      ceil_div(out_w, static_cast<int64_t>(schedule.columns) * schedule.threads_column),
-                      ceil_div(out_h, static_cast<int64_t>(schedule.rows) * schedule.threads_row),
-                      ceil_div(panels, static_cast<int64_t>(schedule.threads_channel)),
-                      Operand{conv.places.x},
-                      Packed{0},
-                      Operand{conv.places.y}};
+                      panels};
+  if (conv.in_last) launch.arguments.emplace_back(s.n * s.ih * s.iw);
+  if (conv.out_last) launch.arguments.emplace_back(s.n * s.oh * s.ow);
+  const int64_t groups[] = {ceil_div(out_w, static_cast<int64_t>(schedule.columns) * schedule.threads_column),
+                            ceil_div(out_h, static_cast<int64_t>(schedule.rows) * schedule.threads_row),
+                            ceil_div(panels, static_cast<int64_t>(schedule.threads_channel))};
+  for (const int64_t count : groups) launch.arguments.emplace_back(count);
+  launch.arguments.emplace_back(Operand{conv.places.x});
+  launch.arguments.emplace_back(Packed{0});
+  launch.arguments.emplace_back(Operand{conv.places.y});
   append_result_arguments(conv.result, Packed{1}, Operand{conv.places.residual}, launch.arguments);
   return launch;
 }

@@ -21,7 +21,7 @@ struct Places {
 };
 
 // A convolution of one or two spatial axes by spatial packing: each thread makes `rows` x `columns` pixels of `vectors`
-// x `lanes` output channels in registers; packed weights are read in whole vectors. Tensors are NCHW or NCHW[x]c.
+// x `lanes` output channels in registers; packed weights are read in whole vectors. Tensors are NCHW, NCHW[x]c or NHWC.
 // Padding is tested where a thread's windows leave the input; nothing is copied.
 struct DirectConvSchedule {
   int lanes = 8;    // output channels of a vector: 4, 8, 16
@@ -45,6 +45,8 @@ struct DirectConv {
   ConvGeometry geometry;  // not transposed, one or two spatial axes
   int in_block = 1;       // channels of a block of the input's layout; 1: NCHW
   int out_block = 1;
+  bool in_last = false;   // the input's blocks lie behind the plane: NHWC, of whose channels the block is a divisor
+  bool out_last = false;  // the same of the output and what is added
   ResultForm result;
   Places places;
   bool flat = false;  // 1 x 1 without stride or padding: the plane is one row

@@ -76,7 +76,11 @@ class DirectKernel : WindowKernel {
   void taps(const Expr& block, const Expr& ky, bool whole) {
     const Expr weights =
         b_.let("weights", (panel_index() * blocks_ + block) * (kernel_h_ * kernel_w_) + ky * kernel_w_);
-    if (whole) find_first(block, ky);
+    if (!whole) return taps(block, ky, weights, false);
+    from_first(block, ky, [&] { taps(block, ky, weights, true); });
+  }
+
+  void taps(const Expr& block, const Expr& ky, const Expr& weights, bool whole) {
     const auto over_taps = [&](const std::function<void(Expr)>& body) {
       if (s_.unroll >= 1) return b_.unroll("kx", kernel_w_, body);
       b_.loop("kx", 0, kernel_w_, body);
@@ -121,7 +125,7 @@ class DirectKernel : WindowKernel {
 
   // Channels of one input pixel, `j` columns after the thread's first; zero outside the input.
   Expr pixel(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& channel, bool whole) {
-    if (whole) return x_->at(first_of_row(r) + channel + j * c_.in_block, s_.load);
+    if (whole) return x_->at(first_of_row(r) + channel + j * next_input(), s_.load);
     const Expr zero = kernel::real(0);
     return read_edge(block, ky, r, j, s_.load == 1 ? zero : kernel::broadcast(zero, s_.load),
                      [&](const Expr& at) { return Expr(x_->at(at + channel, s_.load)); });
@@ -132,8 +136,8 @@ class DirectKernel : WindowKernel {
   }
 
   void store() {
-    const Expr whole = row_ + s_.rows <= out_h_ && column_ + s_.columns <= out_w_ &&
-                       panel_at_ * panel_ + panel_ <= channels_ * c_.out_block;
+    find_result();
+    const Expr whole = has_results(s_.rows, s_.columns) && panel_at_ * panel_ + panel_ <= channels_ * c_.out_block;
     b_.when(
         whole, [&] { store(true); }, [&] { store(false); });
   }
@@ -152,7 +156,7 @@ class DirectKernel : WindowKernel {
           const Expr to = b_.let("to", first_result(block) + within);
           b_.unroll("r", s_.rows, [&](Expr r) {
             b_.unroll("p", s_.columns, [&](Expr p) {
-              when(row_ + r < out_h_ && column_ + p < out_w_, [&] {
+              when(has_results(r + 1, p + 1), [&] {
                 const Expr value = (*sums_)[(r * s_.columns + p) * s_.vectors + v];
                 std::vector<Expr> lanes;
                 for (int i = 0; i < width && width < s_.lanes; ++i) lanes.push_back(kernel::lane(value, part + i));

@@ -68,7 +68,11 @@ class SubgroupKernel : WindowKernel {
   void taps(const Expr& block, const Expr& ky, bool whole) {
     const Expr row = is_depthwise_ ? panel_at_ : panel_index() * blocks_ + block;
     const Expr weights = b_.let("weights", row * (kernel_h_ * kernel_w_) + ky * kernel_w_);
-    if (whole) find_first(block, ky);
+    if (!whole) return taps(block, ky, weights, false);
+    from_first(block, ky, [&] { taps(block, ky, weights, true); });
+  }
+
+  void taps(const Expr& block, const Expr& ky, const Expr& weights, bool whole) {
     const auto over_taps = [&](const std::function<void(Expr)>& body) {
       s_.unroll == 1 ? b_.unroll("kx", kernel_w_, body) : b_.loop("kx", 0, kernel_w_, body);
     };
@@ -147,13 +151,14 @@ class SubgroupKernel : WindowKernel {
   }
 
   void store() {
+    find_result();
     for (int v = 0; v < s_.vectors; ++v) {
       const Expr block = b_.let("out_block", panel_at_ * s_.vectors + v);
       b_.when(block < channels_, [&] {
         const Expr to = b_.let("to", first_result(block));
         b_.unroll("r", s_.rows, [&](Expr r) {
           b_.unroll("p", s_.columns, [&](Expr p) {
-            b_.when(row_ + r < out_h_ && column_ + p < out_w_, [&] {
+            b_.when(has_results(r + 1, p + 1), [&] {
               const Expr at = result_at(to, r, p);
               y_->block_write(at, result_->finish((*sums_)[(r * s_.columns + p) * s_.vectors + v], at + place_));
             });

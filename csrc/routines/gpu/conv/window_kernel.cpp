@@ -3,17 +3,25 @@
 #include <utility>
 
 #include "base/check.h"
+#include "routines/gpu/movement/axes.h"
 
 namespace neo::gpu {
 
 using kernel::Expr;
 
+namespace {
+
+constexpr int64_t kMostPixels = int64_t{1} << 28;  // of a batch, channels last
+
+}  // namespace
+
 std::string window_tag(const DirectConv& c) {
   const ConvGeometry& g = c.geometry;
   const auto last = g.window.strides.size() - 1;
   const bool plane = g.axes == 2;
-  return str(c.flat ? "f" : "k", g.kernel[1], "x", g.kernel[2], "_s", plane ? g.window.strides[0] : 1, "x",
-             g.window.strides[last], "_d", plane ? g.window.dilations[0] : 1, "x", g.window.dilations[last]);
+  return str(c.in_last ? "in_last_" : "", c.out_last ? "out_last_" : "", c.flat ? "f" : "k", g.kernel[1], "x",
+             g.kernel[2], "_s", plane ? g.window.strides[0] : 1, "x", g.window.strides[last], "_d",
+             plane ? g.window.dilations[0] : 1, "x", g.window.dilations[last]);
 }
 
 WindowKernel::WindowKernel(const DirectConv& conv, std::string name, int rows, int columns, int panel)
@@ -43,12 +51,16 @@ void WindowKernel::declare_sizes() {
   pad_h_ = b_.size("pad_h", -(1 << 16), 1 << 16);
   pad_w_ = b_.size("pad_w", -(1 << 16), 1 << 16);
   panels_ = b_.size("panels", 1, 1 << 16);
+  if (c_.in_last) in_pixels_ = b_.size("in_pixels", 1, kMostPixels);
+  if (c_.out_last) out_pixels_ = b_.size("out_pixels", 1, kMostPixels);
 }
 
 void WindowKernel::declare_memory(const Expr& weights) {
-  x_ = b_.input("x", DType::Float32, images_ * blocks_ * in_h_ * in_w_ * c_.in_block);
+  const Expr inputs = c_.in_last ? in_pixels_ * blocks_ : images_ * blocks_ * in_h_ * in_w_;
+  x_ = b_.input("x", DType::Float32, inputs * c_.in_block);
   w_ = b_.input("w", DType::Float32, weights);
-  const Expr results = images_ * channels_ * out_h_ * out_w_ * c_.out_block;
+  const Expr outputs = c_.out_last ? out_pixels_ * channels_ : images_ * channels_ * out_h_ * out_w_;
+  const Expr results = outputs * c_.out_block;
   y_ = b_.output("y", DType::Float32, results);
   result_.emplace(b_, c_.result, groups_ * panels_ * panel_, results);
 }
@@ -97,20 +109,39 @@ void WindowKernel::when_row(const Expr& ky, const std::function<void()>& body) {
   b_.when(y >= 0 && y < in_h_, body);
 }
 
-void WindowKernel::find_first(const Expr& block, const Expr& ky) {
+Expr WindowKernel::pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x) {
+  const Expr at[] = {image_, y, x}, sizes[] = {images_, height, width};
+  return opaque("pixel", join_index_unproven(b_, at, sizes), kMostPixels);
+}
+
+void WindowKernel::from_first(const Expr& block, const Expr& ky, const std::function<void()>& body) {
   const Expr y = in_y_ + ky * dilation_h_;
-  first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * c_.in_block);
+  if (!c_.in_last) {
+    first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * c_.in_block);
+    return body();
+  }
+  const Expr pixel = pixel_at(in_h_, in_w_, y, in_x_);
+  b_.when(pixel + (rows_ - 1) * stride_h_ * in_w_ + span_w() <= in_pixels_, [&] {
+    first_ = b_.let("first", (pixel * blocks_ + block) * c_.in_block);
+    body();
+  });
+}
+
+Expr WindowKernel::next_input() const {
+  return c_.in_last ? blocks_ * c_.in_block : Expr(c_.in_block);
 }
 
 Expr WindowKernel::first_of_row(const Expr& r) const {
-  return rows_ == 1 ? first_ : first_ + r * stride_h_ * in_w_ * c_.in_block;
+  return rows_ == 1 ? first_ : first_ + r * stride_h_ * in_w_ * next_input();
 }
 
 Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
-                             const std::function<Expr(const Expr&)>& read) const {
+                             const std::function<Expr(const Expr&)>& read) {
   const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
   const auto at = [&](const Expr& py, const Expr& px) {
-    return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * c_.in_block);
+    if (!c_.in_last) return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * c_.in_block);
+    const Expr pixel = pixel_at(in_h_, in_w_, py, px);
+    return read((min(pixel, in_pixels_ - 1) * blocks_ + block) * c_.in_block);
   };
   const Expr near_x = min(max(x, 0), in_w_ - 1);
   const Expr valid = x >= 0 && x < in_w_;
@@ -118,12 +149,23 @@ Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, c
   return select(valid && y >= 0 && y < in_h_, at(min(max(y, 0), in_h_ - 1), near_x), zero);
 }
 
+void WindowKernel::find_result() {
+  if (c_.out_last) out_pixel_ = pixel_at(out_h_, out_w_, row_, column_);
+}
+
 Expr WindowKernel::first_result(const Expr& block) const {
+  if (c_.out_last) return (out_pixel_ * channels_ + block) * c_.out_block;
   return (((image_ * channels_ + block) * out_h_ + row_) * out_w_ + column_) * c_.out_block;
 }
 
+Expr WindowKernel::has_results(const Expr& rows, const Expr& columns) const {
+  const Expr inside = row_ + rows <= out_h_ && column_ + columns <= out_w_;
+  return c_.out_last ? inside && out_pixel_ + (rows - 1) * out_w_ + columns <= out_pixels_ : inside;
+}
+
 Expr WindowKernel::result_at(const Expr& first, const Expr& r, const Expr& p) const {
-  return first + (rows_ == 1 ? p : r * out_w_ + p) * c_.out_block;
+  const Expr next = c_.out_last ? channels_ * c_.out_block : Expr(c_.out_block);
+  return first + (rows_ == 1 ? p : r * out_w_ + p) * next;
 }
 
 }  // namespace neo::gpu

@@ -111,12 +111,13 @@ std::optional<Made> read_eltwise(const Workload& workload, const BasicOptions& o
   problem.program = compiled->program;
   const Value* y = workload.outputs.front();
   const Shape& shape = y->shape();
-  const bool blocked = options.block > 1;
+  const bool blocked = options.together != 1;
   if (blocked && (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() < 2)) {
     return not_made(why, "it has no channels to block");
   }
-  problem.layout = blocked ? Layout::channel_blocked(shape.rank(), options.block) : Layout::plain(shape.rank());
-  problem.pads = blocked && shape[1].value() % options.block != 0;
+  const int64_t block = blocked ? channels_block(options.together, shape[1].value()) : 1;
+  problem.layout = channels_layout(shape.rank(), block);
+  problem.pads = blocked && shape[1].value() % block != 0;
   Made made;
   made.inputs = compiled->inputs;
   bool any_blocked = !blocked;
@@ -127,13 +128,12 @@ std::optional<Made> read_eltwise(const Workload& workload, const BasicOptions& o
     const bool channels = blocked && (*has)[1];
     if (blocked) has->push_back(channels);
     const int rank = v->shape().rank(), axis = 1 - (shape.rank() - rank);
-    made.layouts.push_back(channels ? Layout(Layout::plain(rank).order(), {{axis, options.block}})
-                                    : Layout::plain(rank));
+    made.layouts.push_back(channels ? channels_layout(rank, options.together, axis) : Layout::plain(rank));
     any_blocked = any_blocked || (channels && rank == shape.rank());
     problem.has.push_back(std::move(*has));
   }
   if (!any_blocked) return not_made(why, "no operand has blocked channels");
-  made.layouts.push_back(problem.layout);
+  made.layouts.push_back(channels_layout(shape.rank(), options.together));
   // Axes of one element are everyone's and no one's.
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (!shape[axis].is(1)) continue;

@@ -292,7 +292,7 @@ std::vector<std::string_view> index_roots() {
 
 std::optional<Made> read_index(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   for (const Value* v : workload.inputs) {
     if (!v->type.is_tensor() || !v->shape().has_rank()) return not_made(why, "an input has no known rank");
   }

@@ -11,6 +11,7 @@
 #include "routines/gpu/resize/families.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/sample/families.h"
+#include "routines/gpu/target_model.h"
 #include "routines/space.h"
 
 namespace neo::gpu {
@@ -18,8 +19,9 @@ namespace {
 
 constexpr double kEfficiency = 0.3;  // of arithmetic beside loads and stores
 
-BasicOptions options_of(const Target& target, const Schedule& schedule) {
+BasicOptions options_of(const Target& target, const Schedule& schedule, int64_t together) {
   BasicOptions o;
+  o.together = together;
   o.lanes = static_cast<int>(value_of(schedule, "lanes"));
   o.threads = static_cast<int>(value_of(schedule, "threads"));
   if (o.lanes == 0) o.lanes = target.device == DeviceKind::Cuda ? 4 : 8;
@@ -27,11 +29,15 @@ BasicOptions options_of(const Target& target, const Schedule& schedule) {
   return o;
 }
 
-// A family as a routine.
-template <const Family& kFamily>
+// A family as a routine, for one layout of the channels.
+template <const Family& kFamily, int64_t kTogether = 1>
 class BasicRoutine final : public ProgramRoutine {
  public:
-  std::string_view name() const override { return kFamily.name; }
+  std::string_view name() const override {
+    static const std::string name =
+        kTogether == 1 ? std::string(kFamily.name) : str(kFamily.name, "_", channels_tag(kTogether));
+    return name;
+  }
   std::vector<std::string_view> roots() const override { return kFamily.roots(); }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
@@ -41,8 +47,9 @@ class BasicRoutine final : public ProgramRoutine {
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
     if (auto reason = cannot_hold(workload)) return reason;
+    if (!model_of(target).likes_together(kTogether)) return "another block of channels suits the device";
     std::string why;
-    if (!kFamily.read(workload, options_of(target, {}), &why)) return why;
+    if (!read(workload, target, {}, &why)) return why;
     return std::nullopt;
   }
 
@@ -53,9 +60,15 @@ class BasicRoutine final : public ProgramRoutine {
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
                       const Schedule& schedule) const override {
-    const Made made = *kFamily.read(workload, options_of(target, schedule), nullptr);
+    const Made made = *read(workload, target, schedule);
     Candidate c = plain_candidate(workload, target);
     c.schedule = schedule;
+    if (kTogether != 1) {
+      for (size_t i = 0; i < made.inputs.size(); ++i) {
+        c.inputs[static_cast<size_t>(made.inputs[i])]->layout = made.layouts[i];
+      }
+      for (size_t i = 0; i < c.outputs.size(); ++i) c.outputs[i].layout = made.layouts[made.inputs.size() + i];
+    }
     for (size_t i = 0; i < c.inputs.size(); ++i) {
       if (std::find(made.inputs.begin(), made.inputs.end(), static_cast<int>(i)) == made.inputs.end()) {
         c.inputs[i] = std::nullopt;
@@ -74,18 +87,24 @@ class BasicRoutine final : public ProgramRoutine {
       for (size_t i = 0; i < values.size(); ++i) {
         if (values[i] != 0) schedule[parameters[i].name] = values[i];
       }
-      return kFamily.read(workload, options_of(target, schedule), nullptr).has_value();
+      return read(workload, target, schedule).has_value();
     });
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target& target,
                                          PackedStore& packed) const override {
-    const Made made = *kFamily.read(*candidate.workload, options_of(target, candidate.schedule), nullptr);
+    const Made made = *read(*candidate.workload, target, candidate.schedule);
     for (const std::vector<float>& table : made.tables) {
       packed.floats(static_cast<int64_t>(table.size()), {},
                     [&](float* to) { std::copy(table.begin(), table.end(), to); });
     }
     return made.program();
+  }
+
+ private:
+  static std::optional<Made> read(const Workload& workload, const Target& target, const Schedule& schedule,
+                                  std::string* why = nullptr) {
+    return kFamily.read(workload, options_of(target, schedule, kTogether), why);
   }
 };
 
@@ -116,6 +135,22 @@ NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise, gpu::BasicRoutine<gpu::kEltwise>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy, gpu::BasicRoutine<gpu::kCopy>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool, gpu::BasicRoutine<gpu::kPool>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce, gpu::BasicRoutine<gpu::kReduce>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw4c, gpu::BasicRoutine<gpu::kEltwise, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw8c, gpu::BasicRoutine<gpu::kEltwise, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw16c, gpu::BasicRoutine<gpu::kEltwise, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nhwc, gpu::BasicRoutine<gpu::kEltwise, gpu::kAllChannels>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw4c, gpu::BasicRoutine<gpu::kCopy, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw8c, gpu::BasicRoutine<gpu::kCopy, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw16c, gpu::BasicRoutine<gpu::kCopy, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nhwc, gpu::BasicRoutine<gpu::kCopy, gpu::kAllChannels>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw4c, gpu::BasicRoutine<gpu::kPool, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw8c, gpu::BasicRoutine<gpu::kPool, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw16c, gpu::BasicRoutine<gpu::kPool, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nhwc, gpu::BasicRoutine<gpu::kPool, gpu::kAllChannels>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw4c, gpu::BasicRoutine<gpu::kReduce, 4>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw8c, gpu::BasicRoutine<gpu::kReduce, 8>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw16c, gpu::BasicRoutine<gpu::kReduce, 16>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nhwc, gpu::BasicRoutine<gpu::kReduce, gpu::kAllChannels>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_softmax, gpu::BasicRoutine<gpu::kSoftmax>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_norm, gpu::BasicRoutine<gpu::kNorm>)
 NEO_DEFINE_PROGRAM_ROUTINE(gpu_channel_norm, gpu::BasicRoutine<gpu::kChannelNorm>)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "routines/gpu/channels.h"
 #include "routines/gpu/program.h"
 #include "routines/routine.h"
 
@@ -24,7 +25,7 @@ struct Made {
 struct BasicOptions {
   int lanes = 4;         // of loads
   int threads = 64;      // of a group
-  int64_t block = 1;     // channel blocks of the layout; 1: plain
+  int64_t together = 1;  // channels, as of channels.h
   int64_t few_rows = 0;  // with fewer rows than this, threads share one
 };
 

@@ -21,6 +21,10 @@ bool is_copied(const Value* v) {
   return v->type.is_tensor() && v->shape().has_rank() && v->dtype() != DType::String && item_bytes(v->dtype()) <= 8;
 }
 
+CopySchedule copy_schedule(const BasicOptions& options) {
+  return {options.lanes, std::min(options.lanes, 8), 1, options.threads};
+}
+
 Arg dense_arg(DType dtype, const Dims& dims) {
   return {dtype, Layout::plain(static_cast<int>(dims.size())), dims, dense_strides(dims)};
 }
@@ -147,6 +151,77 @@ CopyWork plan_pad(const Padding& padding, const std::array<std::byte, 16>& eleme
   return work;
 }
 
+// Concat and Split where channels lie together, on arrays of physical dims.
+struct PieceCopy {
+  std::vector<Layout> layouts;  // of the operands, as programs know them
+  size_t axis = 0;              // among the physical ones
+  bool is_split = false;        // the first operand is the whole; else the last one is
+
+  CopyWork operator()(std::span<const Dims> shapes) const {
+    std::vector<Dims> dims;
+    for (size_t i = 0; i < shapes.size(); ++i) dims.push_back(layouts[i].physical_dims(shapes[i]));
+    const size_t whole = is_split ? 0 : dims.size() - 1;
+    const auto run_of = [&](const Dims& d) {
+      return std::accumulate(d.begin() + static_cast<std::ptrdiff_t>(axis), d.end(), int64_t{1}, std::multiplies<>());
+    };
+    CopyWork work;
+    int64_t offset = 0;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const int64_t run = run_of(dims[i]);
+      if (i == whole || element_count(dims[i]) == 0) continue;
+      const int64_t all = run_of(dims[whole]);
+      CopyPart part;
+      part.source = static_cast<int64_t>(is_split ? whole : i);
+      part.target = static_cast<int64_t>(is_split ? i : whole);
+      (is_split ? part.from_offset : part.to_offset) = offset;
+      part.add_axis(element_count(dims[i]) / run, is_split ? all : run, is_split ? run : all);
+      part.add_axis(run, 1, 1);
+      work.parts.push_back(part);
+      offset += run;
+    }
+    return work;
+  }
+};
+
+std::optional<Made> read_pieces(const Workload& workload, const BasicOptions& options, std::string* why) {
+  const Node& node = workload.root();
+  PieceCopy copy;
+  copy.is_split = node.op == "Split";
+  if (!copy.is_split && node.op != "Concat") return not_made(why, "it copies plain arrays");
+  const Value* whole = copy.is_split ? node.inputs.front() : workload.outputs.front();
+  const int rank = whole->shape().rank();
+  int64_t axis = node.int_attr("axis", 0);
+  if (axis < 0) axis += rank;
+  if (rank < 3 || whole->dtype() != DType::Float32) return not_made(why, "it has no channels to block");
+  const size_t pieces = copy.is_split ? workload.outputs.size() : workload.inputs.size();
+  if (pieces != (copy.is_split ? node.outputs : node.inputs).size()) return not_made(why, "pieces are missing");
+  const bool along_channels = axis == 1;
+  // Behind the others, where all of them lie together.
+  copy.axis = static_cast<size_t>(along_channels && options.together == kAllChannels ? rank : axis);
+  Made made;
+  CopyProblem problem;
+  const size_t inputs = copy.is_split ? 1 : workload.inputs.size();
+  for (size_t i = 0; i < inputs; ++i) made.inputs.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < inputs + workload.outputs.size(); ++i) {
+    const Value* v = i < inputs ? workload.inputs[i] : workload.outputs[i - inputs];
+    const Dim& channels = v->shape()[1];
+    if (!channels.is_constant() || channels.value() < 2) return not_made(why, "it has no channels to block");
+    const int64_t block = channels_block(options.together, channels.value());
+    if (along_channels && channels.value() % block != 0) return not_made(why, "a block lies in two pieces");
+    copy.layouts.push_back(channels_layout(rank, block));
+    made.layouts.push_back(channels_layout(rank, options.together));
+    problem.hint.push_back(v->shape().hint_dims());
+    problem.any_dims = problem.any_dims || !v->shape().is_static();
+  }
+  problem.width = item_bytes(whole->dtype());
+  problem.plan = copy;
+  problem.count = [layouts = copy.layouts](int operand, const Dims& dims) {
+    return element_count(layouts[static_cast<size_t>(operand)].physical_dims(dims));
+  };
+  made.program = [problem, options] { return make_copy(problem, copy_schedule(options)); };
+  return made;
+}
+
 // What the CPU's copies do, on dense arrays.
 CopyPlanner plan_as_cpu(const Workload& workload, const std::vector<int>& inputs) {
   std::vector<DType> dtypes;
@@ -177,11 +252,11 @@ std::vector<std::string_view> copy_roots() {
 
 std::optional<Made> read_copy(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it copies plain arrays");
   for (const Value* v : workload.outputs) {
     if (!is_copied(v)) return not_made(why, "the result is not a tensor of known rank and fixed element size");
   }
   if (!node.symbols.empty()) return not_made(why, "the size of the result is only known when it runs");
+  if (options.together != 1) return read_pieces(workload, options, why);
   CopyProblem problem;
   Made made;
   if (node.op == "Concat") {
@@ -221,9 +296,7 @@ std::optional<Made> read_copy(const Workload& workload, const BasicOptions& opti
   }
   // Hints of sizes that depend on each other need not fit together.
   if (problem.any_dims && node.op == "Pad") return not_made(why, "sizes that are padded are not constant");
-  made.program = [problem, options] {
-    return make_copy(problem, {options.lanes, std::min(options.lanes, 8), 1, options.threads});
-  };
+  made.program = [problem, options] { return make_copy(problem, copy_schedule(options)); };
   return made;
 }
 

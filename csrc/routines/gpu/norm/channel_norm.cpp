@@ -99,7 +99,7 @@ std::vector<std::string_view> channel_norm_roots() {
 
 std::optional<Made> read_channel_norm(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   for (const Value* v : workload.inputs) {
     if (!v->type.is_tensor() || v->dtype() != DType::Float32 || !v->shape().has_rank()) {
       return not_made(why, "an input is not a float32 tensor of known rank");

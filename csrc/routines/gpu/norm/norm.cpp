@@ -112,7 +112,7 @@ std::vector<std::string_view> norm_roots() {
 
 std::optional<Made> read_norm(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   if (auto reason = standard_routines().find("cpu:float32/norm")->rejects(workload, Target())) {
     return not_made(why, *reason);
   }

@@ -207,8 +207,10 @@ std::optional<Made> read_pool(const Workload& workload, const BasicOptions& opti
   f.window = read_window(node, rank);
   f.average = node.op == "AveragePool";
   f.include_pad = node.int_attr("count_include_pad", 0) != 0;
-  f.block = options.block;
-  if (f.block > 1 && (!in[1].is_constant() || in[1].value() < 2)) return not_made(why, "it has no channels to block");
+  if (options.together != 1) {
+    if (!in[1].is_constant() || in[1].value() < 2) return not_made(why, "it has no channels to block");
+    f.block = channels_block(options.together, in[1].value());
+  }
   for (const int64_t n : f.window.pads) {
     if (n > 1 << 10) return not_made(why, "its padding is too wide");
   }
@@ -217,7 +219,7 @@ std::optional<Made> read_pool(const Workload& workload, const BasicOptions& opti
     f.lanes = options.lanes;
     while (f.lanes > 1 && 2 * f.lanes > out[rank + 1].hint()) f.lanes /= 2;
   }
-  const Layout layout = f.block > 1 ? Layout::channel_blocked(rank + 2, f.block) : Layout::plain(rank + 2);
+  const Layout layout = channels_layout(rank + 2, options.together);
   Made made;
   made.inputs = {0};
   made.layouts = {layout, layout};

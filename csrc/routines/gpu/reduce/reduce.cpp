@@ -236,7 +236,7 @@ std::optional<Made> read_reduce(const Workload& workload, const BasicOptions& op
   const auto axes = reduced_axes(node);
   if (!axes) return not_made(why, "the axes are not known");
   const int rank = x->shape().rank();
-  const bool blocked = options.block > 1;
+  const bool blocked = options.together != 1;
   if (blocked && (!is_global_pool(node) || !x->shape()[1].is_constant() || x->shape()[1].value() < 2)) {
     return not_made(why, "it reduces plain arrays");
   }
@@ -255,12 +255,12 @@ std::optional<Made> read_reduce(const Workload& workload, const BasicOptions& op
   RowForm form;
   form.is_last = run->last == rank - 1 && !blocked;
   form.dtype = x->dtype();
-  const Layout layout = blocked ? Layout::channel_blocked(rank, options.block) : Layout::plain(rank);
+  const Layout layout = channels_layout(rank, blocked ? channels_block(options.together, x->shape()[1].value()) : 1);
   RowSchedule schedule = row_schedule(form, row_sizes(layout.physical_dims(x->shape().hint_dims()), *run), options);
   if (arg) schedule.lanes = schedule.together = 1;
   Made made;
   made.inputs = {0};
-  made.layouts = {layout, blocked ? layout : Layout::plain(y->shape().rank())};
+  made.layouts = {channels_layout(rank, options.together), channels_layout(y->shape().rank(), options.together)};
   const auto launches = [=, run = *run](std::span<const Dims> shapes) {
     const RowSizes s = row_sizes(layout.physical_dims(shapes[0]), run);
     Launches all;

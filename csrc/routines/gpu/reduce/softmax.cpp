@@ -45,7 +45,7 @@ std::vector<std::string_view> softmax_roots() {
 std::optional<Made> read_softmax(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
   const Value* x = node.inputs.front();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   if (!x->type.is_tensor() || x->dtype() != DType::Float32 || !x->shape().has_rank() || x->shape().rank() == 0) {
     return not_made(why, "the input is not a float32 tensor of known rank");
   }

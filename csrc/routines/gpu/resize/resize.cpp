@@ -62,7 +62,7 @@ std::vector<std::string_view> resize_roots() {
 
 std::optional<Made> read_resize(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   if (auto reason = standard_routines().find("cpu:float32/resize_nchw")->rejects(workload, Target())) {
     return not_made(why, *reason);
   }

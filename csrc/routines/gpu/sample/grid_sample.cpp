@@ -156,7 +156,7 @@ std::vector<std::string_view> grid_sample_roots() {
 
 std::optional<Made> read_grid_sample(const Workload& workload, const BasicOptions& options, std::string* why) {
   const Node& node = workload.root();
-  if (options.block > 1) return not_made(why, "it takes plain arrays");
+  if (options.together != 1) return not_made(why, "it takes plain arrays");
   if (workload.inputs.size() != 2) return not_made(why, "x is its own grid");
   for (const Value* v : workload.inputs) {
     if (!v->type.is_tensor() || !v->shape().has_rank() || v->shape().rank() != 4 || v->dtype() != DType::Float32) {
