@@ -39,6 +39,9 @@ class Arena {
   int64_t limit_bytes_ = kNoLimit;
 };
 
+// With NEO_POISON, fills memory that is new.
+void poison(void* memory, int64_t bytes);
+
 // bytes rounded up to a multiple of `alignment`, a power of two; overflow is a Memory error.
 int64_t align_bytes(int64_t bytes, int64_t alignment = Arena::kAlignment);
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/arena.h"
 #include "base/budget.h"
 #include "base/check.h"
 #include "ir/strings.h"
@@ -58,7 +59,11 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
   Charge charge(bytes + kOverheadBytes);
   void* memory = aligned_memory(static_cast<size_t>(bytes));
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
-  if (dtype != DType::String) return {memory, [charge = std::move(charge)](void* p) { std::free(p); }};
+  if (dtype != DType::String) {
+    std::shared_ptr<void> owner(memory, [charge = std::move(charge)](void* p) { std::free(p); });
+    poison(memory, bytes);
+    return owner;
+  }
   auto* strings = static_cast<std::string*>(memory);
   std::uninitialized_value_construct_n(strings, count);
   return {memory, [count, charge = std::move(charge)](void* p) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -28,6 +30,17 @@ TEST(Arena, block_is_aligned_and_writable_at_any_size) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.data()) % Arena::kAlignment, 0u);
     std::memset(arena.data(), 0x5a, static_cast<size_t>(arena.capacity_bytes()));
   }
+}
+
+TEST(Arena, poisoned_memory_is_nan) {
+  setenv("NEO_POISON", "1", 1);
+  Arena arena;
+  arena.reserve(1000);
+  for (int64_t i = 0; i < 250; ++i) EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(arena.data())[i])) << i;
+  setenv("NEO_POISON", "0", 1);
+  arena.reserve(8);
+  EXPECT_TRUE(std::isnan(*reinterpret_cast<const float*>(arena.data())));  // what it has is kept
+  unsetenv("NEO_POISON");
 }
 
 TEST(Arena, smaller_request_keeps_block_and_contents) {
