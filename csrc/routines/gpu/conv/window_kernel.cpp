@@ -17,7 +17,7 @@ std::string window_tag(const DirectConv& c) {
 }
 
 WindowKernel::WindowKernel(const DirectConv& conv, std::string name, int rows, int columns, int panel)
-    : c_(conv), b_(std::move(name)), rows_(rows), columns_(columns), panel_(panel) {
+    : c_(conv), b_(std::move(name)), rows_(rows), columns_(columns), panel_(panel), pixel_(conv.in_block) {
   const ConvGeometry& g = conv.geometry;
   const auto last = g.window.strides.size() - 1;
   kernel_h_ = static_cast<int>(g.kernel[1]);
@@ -45,9 +45,11 @@ void WindowKernel::declare_sizes() {
   panels_ = b_.size("panels", 1, 1 << 16);
 }
 
-void WindowKernel::declare_memory(const Expr& weights) {
-  x_ = b_.input("x", DType::Float32, images_ * blocks_ * in_h_ * in_w_ * c_.in_block);
-  w_ = b_.input("w", DType::Float32, weights);
+void WindowKernel::declare_memory(const Expr& weights, bool input_is_image, bool weight_is_image) {
+  if (input_is_image) pixel_ = c_.in_block / kernel::kTexel.lanes;
+  const Expr pixels = images_ * blocks_ * in_h_ * in_w_ * pixel_;
+  x_ = input_is_image ? b_.image("x", pixels) : b_.input("x", DType::Float32, pixels);
+  w_ = weight_is_image ? b_.image("w", weights) : b_.input("w", DType::Float32, weights);
   const Expr results = images_ * channels_ * out_h_ * out_w_ * c_.out_block;
   y_ = b_.output("y", DType::Float32, results);
   result_.emplace(b_, c_.result, groups_ * panels_ * panel_, results);
@@ -99,18 +101,18 @@ void WindowKernel::when_row(const Expr& ky, const std::function<void()>& body) {
 
 void WindowKernel::find_first(const Expr& block, const Expr& ky) {
   const Expr y = in_y_ + ky * dilation_h_;
-  first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * c_.in_block);
+  first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * pixel_);
 }
 
 Expr WindowKernel::first_of_row(const Expr& r) const {
-  return rows_ == 1 ? first_ : first_ + r * stride_h_ * in_w_ * c_.in_block;
+  return rows_ == 1 ? first_ : first_ + r * stride_h_ * in_w_ * pixel_;
 }
 
 Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
                              const std::function<Expr(const Expr&)>& read) const {
   const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
   const auto at = [&](const Expr& py, const Expr& px) {
-    return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * c_.in_block);
+    return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * pixel_);
   };
   const Expr near_x = min(max(x, 0), in_w_ - 1);
   const Expr valid = x >= 0 && x < in_w_;
