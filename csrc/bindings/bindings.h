@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "ir/tensor.h"
+#include "routines/target.h"
 
 namespace neo::python {
 
@@ -21,6 +22,10 @@ void bind_devices(py::module_& m);
 void bind_tune(py::module_& m);
 void bind_machine(py::module_& m);  // before what takes one
 void bind_saved(py::module_& m);
+
+// A target by name, with what the device at hand says of its images; a name for one make of device has it say no more
+// than the figures do.
+Target machine_of(const std::string& name, int threads);
 
 // A node's attributes without its bodies.
 py::dict attributes_of(const Node& node);

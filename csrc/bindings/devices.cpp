@@ -29,6 +29,19 @@ class Registry final : public DeviceRegistry {
 
 }  // namespace
 
+Target machine_of(const std::string& name, int threads) {
+  Target target = Target::parse(name, threads);
+  if (!target.has_device()) return target;
+  try {
+    int64_t& texels = target.figures.image_texels;
+    const int64_t found = open_device(target.device)->info().image_texels;
+    texels = texels > 0 ? std::min(texels, found) : found;
+  } catch (const Error&) {
+    // Compiled without the device at hand.
+  }
+  return target;
+}
+
 void bind_devices(py::module_& m) {
   open_devices_with([](DeviceKind kind) { return open_device(kind); });
   m.def(

@@ -217,7 +217,7 @@ void bind_select(py::module_& m) {
       "space_sizes",
       [](const std::string& text, const std::string& target, int threads) {
         const ParsedWorkload parsed = parse_workload(text, standard_ops());
-        const Target machine = Target::parse(target, threads);
+        const Target machine = machine_of(target, threads);
         const Graph::Users users = parsed.graph->users();
         py::dict sizes;
         for (const Routine* r : standard_routines().for_root(parsed.workload.root().op)) {
@@ -234,7 +234,7 @@ void bind_select(py::module_& m) {
       [](std::shared_ptr<Graph> graph, const std::string& target, int threads,
          const std::function<bool(std::string, std::string)>& allow) {
         auto bound = std::make_shared<BoundProblem>();
-        bound->target = Target::parse(target, threads);
+        bound->target = machine_of(target, threads);
         ProblemOptions options;
         if (allow) {
           options.allow = [&](const Node&, const Candidate& c) {

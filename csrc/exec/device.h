@@ -40,6 +40,7 @@ struct DeviceInfo {
   bool has_subgroups = false;    // shuffles
   bool has_block_reads = false;  // of Intel's subgroups
   bool has_matrices = false;     // CUDA's matrix instructions on tf32
+  int64_t image_texels = 0;      // float32x4, of an image of a buffer at most; 0: no images
   bool is_host_unified = false;  // shares the host's memory
   bool computes = true;          // launches do what their kernels say
   std::string language;          // that compile() takes, by its name in kernel_ir: "opencl", "cuda", "c"
@@ -55,6 +56,7 @@ struct ProgramSource {
   bool needs_float16 = false;
   bool needs_float64 = false;
   bool needs_subgroups = false;
+  bool needs_images = false;
 };
 
 class DeviceProgram {
@@ -72,7 +74,8 @@ class DeviceBuffer {
 // One argument: a place in a buffer, or the bytes of a number.
 struct BufferArgument {
   const DeviceBuffer* buffer = nullptr;
-  int64_t offset = 0;  // bytes; a multiple of 256
+  int64_t offset = 0;             // bytes; a multiple of 256
+  std::optional<int64_t> texels;  // the parameter is an image of so many
 };
 struct NumberArgument {
   std::array<std::byte, 8> bytes{};

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -22,7 +23,8 @@ struct StepOperand {
   };
   Place place = Place::Argument;
   int index = 0;
-  int64_t bytes = 0;  // that the kernel may touch
+  int64_t bytes = 0;              // that the kernel may touch
+  std::optional<int64_t> texels;  // the parameter is an image of so many
 };
 using StepLaunchArgument = std::variant<StepOperand, NumberArgument>;
 

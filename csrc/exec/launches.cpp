@@ -30,7 +30,10 @@ std::vector<Launch> resolve_launches(const DeviceStep& step, const StepLaunches&
       if (const auto* number = std::get_if<NumberArgument>(&a)) {
         launch.arguments.emplace_back(*number);
       } else {
-        launch.arguments.emplace_back(place(std::get<StepOperand>(a)));
+        const auto& operand = std::get<StepOperand>(a);
+        BufferArgument placed = place(operand);
+        placed.texels = operand.texels;
+        launch.arguments.emplace_back(placed);
       }
     }
     resolved.push_back(std::move(launch));

@@ -50,8 +50,8 @@ Expr Builder::number(std::string name, DType dtype) {
   return variable(v);
 }
 
-Array Builder::parameter(const std::string& name, DType dtype, const Expr& elements, Access access) {
-  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, {dtype, 1}, Space::Global, access, elements});
+Array Builder::parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access) {
+  auto memory = std::make_shared<const BufferInfo>(BufferInfo{name, type, space, access, elements});
   kernel_.parameters.emplace_back(memory);
   return {this, std::move(memory)};
 }

@@ -57,13 +57,17 @@ class Builder {
   Expr size(std::string name, int64_t lo, int64_t hi);  // int32
   Expr number(std::string name, DType dtype);
   Array input(std::string name, DType dtype, const Expr& elements) {
-    return parameter(name, dtype, elements, Access::Read);
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Read);
   }
   Array output(std::string name, DType dtype, const Expr& elements) {
-    return parameter(name, dtype, elements, Access::Write);
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::Write);
   }
   Array inout(std::string name, DType dtype, const Expr& elements) {
-    return parameter(name, dtype, elements, Access::ReadWrite);
+    return parameter(Space::Global, name, {dtype, 1}, elements, Access::ReadWrite);
+  }
+  // Float32 that is only read, four at a time: a place is a texel.
+  Array image(std::string name, const Expr& texels) {
+    return parameter(Space::Image, name, kTexel, texels, Access::Read);
   }
 
   // Thread axes; dimension 0 is the fastest.
@@ -92,7 +96,7 @@ class Builder {
  private:
   friend class Array;
   friend class Element;
-  Array parameter(const std::string& name, DType dtype, const Expr& elements, Access access);
+  Array parameter(Space space, const std::string& name, ValueType type, const Expr& elements, Access access);
   Expr collective(CollectiveOp op, const Expr& value, const Expr& lane);
   void add_loop(std::string name, const Expr& begin, const Expr& end, LoopKind kind,
                 const std::function<void(Expr)>& body);

@@ -20,6 +20,7 @@ struct ValueType {
 
   ValueType scalar() const { return {dtype, 1}; }
   ValueType with_lanes(int n) const { return {dtype, n}; }
+  int64_t bytes() const { return item_bytes(dtype) * lanes; }
   std::string to_string() const;  // "float32", "float32x16"
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
@@ -27,6 +28,7 @@ struct ValueType {
 inline constexpr ValueType kInt{DType::Int32, 1};
 inline constexpr ValueType kFloat{DType::Float32, 1};
 inline constexpr ValueType kBool{DType::Bool, 1};
+inline constexpr ValueType kTexel{DType::Float32, 4};  // an element of an image
 
 enum class Op : uint8_t {
   Integer,

@@ -70,12 +70,18 @@ class Printer {
     return str(language_.global, m->access == Access::Read ? "const " : "", exprs_.type(m->type), " *");
   }
 
+  std::string argument(const Memory& m) {
+    if (m->space != Space::Image) return str(pointer_type(m), language_.restricted, exprs_.name(m));
+    const std::string image = str(language_.image, exprs_.name(m));
+    return language_.has_vectors ? str(image, ", const int ", exprs_.first_texel(m)) : image;
+  }
+
   std::string device_head() {
     std::string arguments;
     for (const Parameter& p : kernel_.parameters) {
       if (!arguments.empty()) arguments += ", ";
       if (const auto* m = std::get_if<Memory>(&p)) {
-        arguments += str(pointer_type(*m), language_.restricted, exprs_.name(*m));
+        arguments += argument(*m);
       } else {
         const Variable& v = std::get<ScalarParameter>(p).variable;
         arguments += str("const ", exprs_.type(v->type), " ", exprs_.name(v));

@@ -10,7 +10,8 @@ namespace neo::kernel {
 // The kernel as one source file. Verified unless it is, vectorized, unrolled, simplified and hoisted on the way.
 //
 // OpenCL C and CUDA C++ define a kernel of the kernel's name; its arguments are the parameters in order, int or the
-// number's type for numbers. Plain C defines `void <name>(void *const *args)`: args[i] is the memory of a buffer or the
+// number's type for numbers. In OpenCL C an image is two: the image1d_buffer_t, and an int, the texel of it that is the
+// parameter's first. Plain C defines `void <name>(void *const *args)`: args[i] is the memory of a buffer or the
 // address of a number.
 std::string print(const Kernel& kernel, LanguageKind language, const Features& features = {});
 

@@ -129,7 +129,20 @@ std::string ExprPrinter::address(const Memory& m, const Expr& index) {
 
 std::string ExprPrinter::element(const Memory& m, const Expr& index) {
   if (m->space == Space::Register && m->elements.is(1)) return name(m);
+  if (m->space == Space::Image && !language_.image.empty()) return texel(m, index);
   return str(name(m), "[", print(index, 0), "]");
+}
+
+std::string ExprPrinter::texel(const Memory& m, const Expr& index) {
+  if (language_.has_vectors) {
+    const std::string behind = index.is(0) ? "" : str(" + ", print(index, 12));
+    return str("read_imagef(", name(m), ", ", first_texel(m), behind, ")");
+  }
+  const std::string of = type(m->type);
+  const std::string function = helper(
+      "read_texel", str(language_.function, " ", of, " read_texel(const float4 *p) {\n  const float4 a = __ldg(p);",
+                        "\n  return ", of, "{{a.x, a.y, a.z, a.w}};\n}\n"));
+  return str(function, "(", address(m, index), ")");
 }
 
 std::string ExprPrinter::store(const Store& s) {

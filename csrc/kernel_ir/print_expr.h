@@ -24,6 +24,8 @@ class ExprPrinter {
   // `buffer` + `index`, a pointer; or the element itself.
   std::string address(const Memory& m, const Expr& index);
   std::string element(const Memory& m, const Expr& index);
+  // OpenCL C: the parameter behind an image, its first texel in what the driver was given.
+  std::string first_texel(const Memory& m) { return unique(&m->elements, m->name + "_first"); }
   std::string store(const Store& s);
   std::string atomic(const Atomic& s);
   std::string multiply_matrices(const MatrixMultiply& s);  // of CUDA
@@ -40,6 +42,7 @@ class ExprPrinter {
   std::string converted(const Expr& e);
   std::string block_read(const Expr& e);
   std::string to_tf32(const Expr& e);
+  std::string texel(const Memory& m, const Expr& index);
   std::string unique(const void* key, const std::string& wanted);
   std::string helper(const std::string& name, const std::string& text);
   // A function over lanes: `body` gives r[i] from a[i], b[i], c[i].

@@ -18,7 +18,7 @@ Overloaded(Fs...) -> Overloaded<Fs...>;
 }  // namespace
 
 std::string_view name(Space space) {
-  static constexpr std::string_view kNames[] = {"global", "local", "register"};
+  static constexpr std::string_view kNames[] = {"global", "image", "local", "register"};
   return kNames[static_cast<int>(space)];
 }
 

@@ -13,6 +13,7 @@ namespace neo::kernel {
 
 enum class Space : uint8_t {
   Global,    // memory of the device, handed in
+  Image,     // the same, read through the texture path: its elements are texels of float32x4
   Local,     // of one group
   Register,  // of one thread
 };
@@ -22,10 +23,10 @@ enum class Access : uint8_t { Read, Write, ReadWrite };
 
 struct BufferInfo {
   std::string name;
-  ValueType type;  // of an element; only registers hold vectors
+  ValueType type;  // of an element; only registers and images hold vectors
   Space space = Space::Global;
   Access access = Access::ReadWrite;
-  Expr elements;  // a formula of the kernel's sizes; a number unless global
+  Expr elements;  // of parameters a formula of the kernel's sizes, else a number
 };
 using Memory = std::shared_ptr<const BufferInfo>;
 

@@ -37,11 +37,14 @@ class Verifier {
   void declare(const Memory& m) {
     require(buffers_.insert(m.get()).second, "a buffer is declared once. Got ", m->name, " twice");
     const int lanes = m->type.lanes;
-    require(m->space == Space::Register || lanes == 1, "only registers hold vectors. Got ", m->name, " of ",
-            m->type.to_string());
+    const bool is_image = m->space == Space::Image;
+    require(m->space == Space::Register || is_image || lanes == 1, "only registers and images hold vectors. Got ",
+            m->name, " of ", m->type.to_string());
+    require(!is_image || (m->type == kTexel && m->access == Access::Read), "an image is texels of ", kTexel.to_string(),
+            " that are only read. Got ", m->name, " of ", m->type.to_string());
     require(m->type.dtype != DType::Bool || m->space == Space::Register,
             "memory holds numbers, bools are uint8 there. Got ", m->name);
-    if (m->space == Space::Global) return;
+    if (m->space == Space::Global || is_image) return;
     const auto elements = m->elements.constant();
     require(elements && *elements > 0, "the size of ", name(m->space), " memory is a positive number. Got ",
             to_string(m->elements), " elements of ", m->name);
@@ -63,7 +66,8 @@ class Verifier {
     for (const Parameter& parameter : kernel_.parameters) {
       if (const auto* memory = std::get_if<Memory>(&parameter)) {
         name_once((*memory)->name);
-        require((*memory)->space == Space::Global, "parameters are global memory. Got ", (*memory)->name);
+        require((*memory)->space == Space::Global || (*memory)->space == Space::Image,
+                "parameters are global memory or images. Got ", (*memory)->name);
         variables_known((*memory)->elements);
         declare(*memory);
       }

@@ -38,11 +38,11 @@ std::vector<DeviceTarget>& mutable_device_targets() {
       {"mali",
        "Arm Mali through OpenCL; the figures of a T860 MP4",
        DeviceKind::OpenCl,
-       {83, 7, 30, 60, 4, "opencl", false, false}},
+       {83, 7, 30, 60, 4, "opencl", false, false, false, 1 << 16}},
       {"intel_graphics",
        "Intel Graphics through OpenCL; the figures of an HD 505",
        DeviceKind::OpenCl,
-       {216, 14, 10, 20, 8, "opencl", true, true}},
+       {216, 14, 10, 20, 8, "opencl", true, true, false, 1 << 27}},
       {"cuda", "NVIDIA; the figures of an A100", DeviceKind::Cuda, {19500, 1555, 4, 8, 20, "cuda", true, false, true}},
       {"null", "plans and prints, computes nothing", DeviceKind::Null, {400, 30, 8, 15, 8, "opencl", false, false}},
   };

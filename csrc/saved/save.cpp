@@ -122,7 +122,8 @@ class PlanWriter {
                         {"l1_bytes", t.l1_bytes},
                         {"l2_bytes", t.l2_bytes},
                         {"kept_bytes", t.kept_bytes},
-                        {"cold_constants", t.cold_constants}};
+                        {"cold_constants", t.cold_constants},
+                        {"image_texels", t.figures.image_texels}};
   }
 
   Json write(const Dim& dim) {

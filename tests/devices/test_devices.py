@@ -44,6 +44,10 @@ print(arrays["counts"][0])
 """
 
 
+def lacks(kind):
+    return next(k for k in _native.devices() if k["kind"] == kind)["devices"][0]["lacks"]
+
+
 def test_every_kind_is_listed():
     found = {kind["kind"]: kind for kind in _native.devices()}
     assert list(found) == ["opencl", "cuda", "null"]
@@ -83,9 +87,10 @@ def test_a_compile_error_has_the_log_and_the_line(opencl):
 
 
 def test_what_a_device_lacks_is_said_before_the_driver(opencl):
-    lacks = next(k for k in _native.devices() if k["kind"] == "opencl")["devices"][0]["lacks"]
-    for word, rule in (("float16", "must compute in float16"), ("subgroups", "must have subgroups")):
-        if word in lacks:
+    missing = lacks("opencl")
+    rules = {"float16": "must compute in float16", "subgroups": "must have subgroups", "images": "must have images"}
+    for word, rule in rules.items():
+        if word in missing:
             with pytest.raises(RuntimeError, match=rule):
                 opencl.compile("", **{word: True})
 
@@ -103,10 +108,7 @@ def test_a_group_beyond_the_device_is_refused(opencl):
 
 
 def test_memory_of_the_host_is_used_in_place(opencl):
-    unified = (
-        "the host's memory" not in next(k for k in _native.devices() if k["kind"] == "opencl")["devices"][0]["lacks"]
-    )
-    assert opencl.shares_memory() == unified
+    assert opencl.shares_memory() == ("the host's memory" not in lacks("opencl"))
 
 
 def test_launches_are_timed_and_repeated_as_a_sequence(opencl):
@@ -149,3 +151,25 @@ def test_the_null_device_records_and_computes_nothing():
         "read 1024",
         "read 4",
     ]
+
+
+def test_the_null_device_records_images():
+    null = kernels.Runner("null")
+    x, w = np.ones((5, 4), "f4"), np.ones((3, 4), "f4")
+    null.run("image_blur", {"n": 5}, {}, whole("image_blur", {"n": 5}, {"x": x, "w": w}))
+    launch = "launch image_blur 1 1 1 x 64 1 1, argument 1 an image of 5, argument 2 an image of 3"
+    assert launch in null.record()
+
+
+def test_images_are_made_again_for_other_sizes_and_kept_for_the_same(opencl):
+    if "images" in lacks("opencl"):
+        pytest.skip("a device with images is needed")
+    rng = np.random.default_rng(0)
+    for n in (5, 70, 5):
+        x = rng.standard_normal((n, 4)).astype("f4")
+        w = np.array([[0] * 4, [1] * 4, [0, 0, 0, 1]], "f4")
+        arrays = whole("image_blur", {"n": n}, {"x": x, "w": w})
+        opencl.run("image_blur", {"n": n}, {}, arrays, 3)
+        expected = x.copy()
+        expected[:, 3] += x[np.minimum(np.arange(n) + 1, n - 1), 3]
+        np.testing.assert_array_equal(arrays["y"].reshape(n, 4), expected)

@@ -45,7 +45,8 @@ py::dict geometry_of(const std::string& name, const Sizes& sizes) {
   py::list parameters;
   for (size_t i = 0; i < k.parameters.size(); ++i) {
     if (const auto* m = std::get_if<Memory>(&k.parameters[i])) {
-      parameters.append(py::make_tuple((*m)->name, std::string(neo::name((*m)->type.dtype)), g.elements[i],
+      const int64_t numbers = g.elements[i] * (*m)->type.lanes;
+      parameters.append(py::make_tuple((*m)->name, std::string(neo::name((*m)->type.dtype)), numbers,
                                        (*m)->access == Access::Read    ? "read"
                                        : (*m)->access == Access::Write ? "write"
                                                                        : "both"));
@@ -90,12 +91,14 @@ class Runner {
     for (size_t i = 0; i < k.parameters.size(); ++i) {
       if (const auto* m = std::get_if<Memory>(&k.parameters[i])) {
         py::array array = arrays.at((*m)->name);
-        const int64_t bytes = g.elements[i] * item_bytes((*m)->type.dtype);
+        const int64_t bytes = g.elements[i] * (*m)->type.bytes();
         NEO_CHECK(array.nbytes() == bytes, Shape, "kernels", "an array must fit. Got ", array.nbytes(), " bytes for ",
                   (*m)->name, ", expected ", bytes);
         buffers.push_back(device_->allocate(std::max<int64_t>(bytes, 1)));
         queue_->write(*buffers.back(), 0, {static_cast<const std::byte*>(array.data()), static_cast<size_t>(bytes)});
-        launch.arguments.emplace_back(BufferArgument{buffers.back().get(), 0});
+        BufferArgument argument{buffers.back().get(), 0};
+        if ((*m)->space == Space::Image) argument.texels = g.elements[i];
+        launch.arguments.emplace_back(argument);
         if ((*m)->access != Access::Read) written.emplace_back(buffers.back().get(), array);
         continue;
       }
@@ -120,8 +123,8 @@ class Runner {
     return times;
   }
 
-  void compile(const std::string& text, bool float16, bool subgroups) {
-    device_->compile({.text = text, .needs_float16 = float16, .needs_subgroups = subgroups});
+  void compile(const std::string& text, bool float16, bool subgroups, bool images) {
+    device_->compile({.text = text, .needs_float16 = float16, .needs_subgroups = subgroups, .needs_images = images});
   }
   void allocate(int64_t bytes) { device_->allocate(bytes); }
   void launch_with(int64_t threads, int64_t local_bytes) {
@@ -196,7 +199,8 @@ PYBIND11_MODULE(_kernels, m) {
       .def(py::init<const std::string&, const std::string&>(), py::arg("kind"), py::arg("wanted") = "")
       .def("run", &Runner::run, py::arg("name"), py::arg("sizes"), py::arg("numbers"), py::arg("arrays"),
            py::arg("repeats") = 1, py::arg("sequence") = false)
-      .def("compile", &Runner::compile, py::arg("text"), py::arg("float16") = false, py::arg("subgroups") = false)
+      .def("compile", &Runner::compile, py::arg("text"), py::arg("float16") = false, py::arg("subgroups") = false,
+           py::arg("images") = false)
       .def("allocate", &Runner::allocate)
       .def("launch_with", &Runner::launch_with)
       .def("shares_memory", &Runner::shares_memory)

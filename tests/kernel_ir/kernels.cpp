@@ -11,7 +11,7 @@ const Table& all() {
     for (const Kernel& k :
          {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8), gemm_local(), scan_blocks(),
           scan_totals(), scan_add(), sort_blocks(), sort_merge(), conv_subgroup(), softmax_subgroup(), eltwise_vector(),
-          gather_rows(), histogram(), gemm_matrices(), round_to_tf32()}) {
+          gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
       t.emplace(k.name, k);
     }
     return t;
@@ -23,6 +23,7 @@ void build_wrong(const std::string& name) {
   Builder b("wrong");
   const Expr n = b.size("n", 1, 1000);
   const Array x = b.input("x", DType::Float32, n), y = b.output("y", DType::Float32, n);
+  const Array texels = b.image("texels", n);
   const Expr g = b.group(0, "g", n), l = b.local(0, "l", 16);
   const Array tile = b.shared("tile", DType::Float32, 16);
   using Wrong = std::map<std::string, std::function<void()>>;
@@ -47,6 +48,15 @@ void build_wrong(const std::string& name) {
       {"barrier in a thread's loop", [&] { b.loop("i", 0, l, [&](Expr) { b.barrier(); }); }},
       {"barrier under what local memory says", [&] { b.when(tile[0] < 1.0f, [&] { b.barrier(); }); }},
       {"write to an input", [&] { x[g] = 0.0f; }},
+      {"texel beyond the end", [&] { y[g] = lane(texels[g + 1], 0); }},
+      {"texels by the vector", [&] { y[g] = lane(texels.at(g, 4), 0); }},
+      {"write to an image", [&] { texels[g] = broadcast(x[g], 4); }},
+      {"atomic on an image", [&] { texels.atomic(AtomicOp::Add, g, texels[g]); }},
+      {"block read of an image",
+       [&] {
+         b.subgroups(16);
+         b.when(n >= 64, [&] { y[g] = texels.block_read(0); });
+       }},
       {"read of an output", [&] { y[g] = y[g] + 1.0f; }},
       {"atomic on a register", [&] { b.registers("r", kInt, 1).atomic(AtomicOp::Add, 0, 1); }},
       {"shuffle without subgroups", [&] { y[g] = b.shuffle(x[g], 0); }},

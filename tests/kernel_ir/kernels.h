@@ -22,6 +22,7 @@ Kernel gather_rows();
 Kernel histogram();
 Kernel gemm_matrices();
 Kernel round_to_tf32();
+Kernel image_blur();
 
 using Table = std::map<std::string, Kernel>;
 const Table& all();

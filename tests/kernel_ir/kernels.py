@@ -69,6 +69,13 @@ def histogram(rng, n):
     return {"n": n}, {}, {"x": x, "counts": np.zeros(256, "i4"), "sum": np.zeros(1, "f4")}, expected
 
 
+def blur(rng, n):
+    x, w = rng.standard_normal((n, 4)).astype("f4"), rng.standard_normal((3, 4)).astype("f4")
+    near = np.clip(np.arange(n)[:, None] + np.arange(-1, 2), 0, n - 1)
+    y = np.einsum("ntl,tl->nl", x[near].astype("f8"), w.astype("f8")) * w[2, 3]
+    return {"n": n}, {}, {"x": x, "w": w}, {"y": y}
+
+
 # (kernel, id, sizes, numbers, arrays that go in, arrays that come out); what is no multiple of a block is the rule.
 def cases():
     rng = np.random.default_rng(7)
@@ -85,6 +92,8 @@ def cases():
         ("eltwise_vector", eltwise, (61, 7)),
         ("gather_rows", gather, (11, 45, 13)),
         ("histogram", histogram, (777,)),
+        ("image_blur", blur, (1,)),
+        ("image_blur", blur, (131,)),
         ("gemm_matrices", gemm_tf32, (1, 1, 1)),
         ("gemm_matrices", gemm_tf32, (37, 19, 29)),
         ("gemm_matrices", gemm_tf32, (16, 16, 8)),

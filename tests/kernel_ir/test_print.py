@@ -31,6 +31,9 @@ GOLDEN = [
     ("eltwise_vector", "cuda", "none"),
     ("eltwise_vector", "c", "none"),
     ("histogram", "opencl", "none"),
+    ("image_blur", "opencl", "none"),
+    ("image_blur", "cuda", "none"),
+    ("image_blur", "c", "none"),
     ("gemm_matrices", "cuda", "matrices"),
     ("gemm_matrices", "c", "none"),
 ]

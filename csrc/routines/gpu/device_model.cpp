@@ -24,6 +24,12 @@ std::vector<DeviceModel> make_models() {
   // Intel: 128 registers of 32 bytes for a hardware thread of 8, 16 or 32 work items, seven hardware threads of a unit.
   // The data port of six units (Xe: of sixteen) moves a line of 64 bytes (Xe: two) with every clock.
   const size_t intel = all.size();
+  // Mali's texture units give half a texel of 16 bytes for each that they sample in a clock: one for a unit of Midgard,
+  // two of Bifrost, four of Valhall. An image has 65536 texels, as many as OpenCL asks for.
+  for (const auto& [i, gbps] : {std::pair(0, 21.0), {1, 27.0}, {2, 138.0}, {3, 380.0}}) {
+    all[static_cast<size_t>(i)].image_texels = 1 << 16;
+    all[static_cast<size_t>(i)].texel_gbps = gbps;
+  }
   add({"intel_hd505", 216, 25, 144, 15, 18, 16, 1, 64, 7168, 112, 64, 256, 64 << 10, 22 << 10, 0.0005, true});
   add({"intel_xe", 2000, 60, 1000, 10, 96, 16, 1, 64, 7168, 112, 64, 512, 64 << 10, 8 << 10, 0.0003, true});
   for (size_t i = intel; i < all.size(); ++i) {
@@ -31,11 +37,16 @@ std::vector<DeviceModel> make_models() {
     all[i].line = 64;
     all[i].load_bytes = 16;
     all[i].subgroup = 32;
+    // The sampler of a subslice gives a texel of 16 bytes with every clock (Xe: two).
+    all[i].image_texels = 1 << 27;
+    all[i].texel_gbps = i == intel ? 36 : 250;
   }
   // NVIDIA: 65536 registers of a multiprocessor.
   const auto nvidia = [&](const char* name, double gflops, double gbps, int units, double launch) {
     add({name, gflops, gbps, gflops / 4, launch, units, 32, 1, 255, 65536, 2048, 512, 1024, 48 << 10, 64 << 10, 0.00003,
          true});
+    // Texels come through the cache that read-only loads have too.
+    all.back().image_texels = 1 << 27;
   };
   const auto matrices = [&](double gflops) { all.back().matrix_gflops = gflops; };
   nvidia("nvidia_maxwell", 236, 20, 1, 12);   // a Jetson Nano
@@ -53,6 +64,9 @@ std::vector<DeviceModel> make_models() {
   // PoCL: a group is a call, its threads a loop, barriers cut it into several; vectors are the CPU's own.
   add({"pocl", 220,  16,        900,       12,   2,     1, 16,  560, 1 << 20, 1024,
        1,      1024, 256 << 10, 256 << 10, 0.01, false, 0, 0.2, 0.5, 0.15,    16});
+  // A texel is a call that looks at the image's format and size.
+  all.back().image_texels = 1 << 27;
+  all.back().texel_slots = 20;
   return all;
 }
 
@@ -130,7 +144,9 @@ class Walk {
           profile_.loads += times;
           return true;
         case Op::Load:
-          if (part->buffer->space == kernel::Space::Global) {
+          if (part->buffer->space == kernel::Space::Image) {
+            profile_.texels += times;
+          } else if (part->buffer->space == kernel::Space::Global) {
             profile_.loaded_bytes += times * bytes;
             profile_.loads += times;
           } else if (part->buffer->space == kernel::Space::Local) {
@@ -228,7 +244,7 @@ Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const auto* memory = std::get_if<kernel::Memory>(&kernel.parameters[i]);
     if (memory != nullptr) {
-      p.unique_bytes += static_cast<double>(geometry.elements[i] * item_bytes((*memory)->type.dtype));
+      p.unique_bytes += static_cast<double>(geometry.elements[i] * (*memory)->type.bytes());
     }
   }
   return p;
@@ -250,6 +266,7 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
     out.reject = str("a subgroup has ", p.subgroup, " threads, the largest that reads blocks ", m.subgroup);
   }
   if (p.matrix_flops > 0 && m.matrix_gflops == 0) out.reject = "the device multiplies no matrices";
+  if (p.texels > 0 && m.image_texels == 0) out.reject = "the device has no images";
   const double waves = std::ceil(static_cast<double>(p.threads) / wave), threads = waves * wave;
   // Threads that a unit holds at once: whole groups.
   const double most = static_cast<double>(m.unit_threads) * wave / m.wave;
@@ -266,6 +283,7 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
   const double per_slot = 2 * width;
   const double loads = std::max(p.loads, p.loaded_bytes / m.load_bytes);
   double slots = p.flops / per_slot + p.other * m.other_slots + loads * m.load_slots + p.lane_reads * m.lane_slots;
+  slots += p.texels * m.texel_slots;
   if (p.matrix_flops > 0 && !out.reject) slots += p.matrix_flops / (2 * m.lanes) * m.gflops / m.matrix_gflops;
   if (p.registers > registers) slots *= 3;                        // spilled
   const double slots_per_us = m.gflops * 1e3 / (2.0 * m.lanes);   // of all units
@@ -275,13 +293,18 @@ Estimate estimate(const Profile& p, const DeviceModel& m) {
   const double all_threads = p.groups * threads;
   // Threads of a wave that ask for one place together are served once.
   const double shared = m.wave > 1 ? 4.0 : 1.0;
-  const double loaded_bytes = p.loaded_bytes / shared + p.apart * m.line + p.block_bytes;
+  // A texture unit serves each of them on its own.
+  const double texel_bytes = p.texels * static_cast<double>(kernel::kTexel.bytes());
+  const bool has_texture_unit = m.texel_gbps > 0;
+  const double read_bytes = p.loaded_bytes + (has_texture_unit ? 0 : texel_bytes);
+  const double loaded_bytes = read_bytes / shared + p.apart * m.line + p.block_bytes;
   const double local_bytes = m.local_is_fast ? p.local_loaded_bytes / 4 : p.local_loaded_bytes;
   const double cache_us = all_threads * (loaded_bytes + local_bytes / shared) / (m.cache_gbps * 1e3);
+  const double texels_us = has_texture_unit ? all_threads * texel_bytes / (m.texel_gbps * 1e3) : 0;
   const double memory_us = p.unique_bytes / (m.gbps * 1e3);
   const double barriers_us = p.barriers * m.barrier_us * all_threads / m.units;
   const double groups_us = rounds / m.units * m.group_us;
-  out.time_us = m.launch_us + std::max({compute_us, cache_us, memory_us}) + barriers_us + groups_us;
+  out.time_us = m.launch_us + std::max({compute_us, cache_us, texels_us, memory_us}) + barriers_us + groups_us;
   out.time_us *= 1 + 1e-4 * p.written;
   return out;
 }

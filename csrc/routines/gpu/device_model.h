@@ -40,6 +40,9 @@ struct DeviceModel {
   int load_bytes = 64;  // that one load brings a thread at most
   double matrix_gflops = 0;  // of matrix instructions on tf32; 0: it has none
   int subgroup = 0;          // threads of the largest subgroup that reads blocks, the smallest has 8; 0: none do
+  int64_t image_texels = 0;  // of an image at most; 0: it has none
+  double texel_gbps = 0;     // of the texture units, beside cache_gbps; 0: texels come as other loads do
+  double texel_slots = 0.5;  // as load_slots
 
   bool reads_blocks(int threads) const { return threads <= subgroup; }
   // As of channels.h.
@@ -62,6 +65,7 @@ struct Profile {
   double loaded_bytes = 0;  // from global memory, the same bytes as often as they are asked for
   double apart = 0;         // of these loads, those in lines that no other thread of the wave reads then
   double block_bytes = 0;   // read and written in blocks of subgroups
+  double texels = 0;        // read from images
   double loads = 0;         // instructions
   double local_loaded_bytes = 0;
   double lane_reads = 0;  // lanes of loaded vectors that are used as scalars

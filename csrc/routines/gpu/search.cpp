@@ -5,7 +5,7 @@
 namespace neo::gpu {
 
 std::string key_of(const DeviceModel& m) {
-  return str(m.name, " ", m.gflops, " ", m.gbps, " ", m.launch_us, " ", m.matrix_gflops);
+  return str(m.name, " ", m.gflops, " ", m.gbps, " ", m.launch_us, " ", m.matrix_gflops, " ", m.image_texels);
 }
 
 }  // namespace neo::gpu

@@ -7,7 +7,7 @@ namespace neo::gpu {
 namespace {
 
 // What the kernel's parameters and expressions ask of a device.
-void add_needs(const kernel::Kernel& k, ProgramSource& source) {
+void add_needs(const kernel::Kernel& k, kernel::LanguageKind language, ProgramSource& source) {
   const auto note = [&](DType dtype) {
     source.needs_float16 = source.needs_float16 || dtype == DType::Float16;
     source.needs_float64 = source.needs_float64 || dtype == DType::Float64;
@@ -15,6 +15,9 @@ void add_needs(const kernel::Kernel& k, ProgramSource& source) {
   for (const kernel::Parameter& p : k.parameters) {
     if (const auto* memory = std::get_if<kernel::Memory>(&p)) {
       note((*memory)->type.dtype);
+      // Elsewhere it is ordinary memory.
+      const bool is_image = (*memory)->space == kernel::Space::Image;
+      source.needs_images = source.needs_images || (is_image && language == kernel::LanguageKind::OpenClC);
     } else {
       note(std::get<kernel::ScalarParameter>(p).variable->type.dtype);
     }
@@ -61,7 +64,7 @@ class ProgramStep final : public DeviceStep {
     KernelSource source;
     source.name = k.name;
     source.program.text = kernel::print(k, dialect.language, dialect.features);
-    add_needs(k, source.program);
+    add_needs(k, dialect.language, source.program);
     return source;
   }
 
@@ -115,8 +118,10 @@ class ProgramStep final : public DeviceStep {
           step.arguments.emplace_back(number_of(launch.arguments[i], dtype, k.name));
           continue;
         }
-        const int64_t bytes = geometry.elements[i] * item_bytes((*memory)->type.dtype);
-        step.arguments.emplace_back(place(launch.arguments[i], bytes, out, args, first_count, k.name));
+        const int64_t bytes = geometry.elements[i] * (*memory)->type.bytes();
+        StepOperand operand = place(launch.arguments[i], bytes, out, args, first_count, k.name);
+        if ((*memory)->space == kernel::Space::Image) operand.texels = geometry.elements[i];
+        step.arguments.emplace_back(operand);
       }
       out.launches.push_back(std::move(step));
     }

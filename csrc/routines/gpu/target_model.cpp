@@ -18,6 +18,7 @@ DeviceModel model_of(const Target& target) {
   m.gflops = f.gflops;
   m.gbps = f.gbps;
   m.launch_us = f.launch_us;
+  m.image_texels = f.image_texels;
   return m;
 }
 

@@ -51,6 +51,8 @@ void check_program(const DeviceInfo& info, std::string_view where, const Program
             info.name, ", which does not");
   NEO_CHECK(!source.needs_subgroups || info.has_subgroups, Unsupported, where, "the device must have subgroups. Got ",
             info.name, ", which has none");
+  NEO_CHECK(!source.needs_images || info.image_texels > 0, Unsupported, where, "the device must have images. Got ",
+            info.name, ", which has none");
 }
 
 void check_launch(const DeviceInfo& info, std::string_view where, const Launch& launch) {

@@ -51,6 +51,7 @@ std::vector<std::string> DeviceInfo::lacks() const {
   if (!has_float64) words.emplace_back("float64");
   if (!has_subgroups) words.emplace_back("subgroups");
   if (!has_block_reads && kind == DeviceKind::OpenCl) words.emplace_back("block reads");
+  if (image_texels == 0 && kind == DeviceKind::OpenCl) words.emplace_back("images");
   if (!has_matrices && kind == DeviceKind::Cuda) words.emplace_back("matrix instructions");
   if (!is_host_unified) words.emplace_back("the host's memory");
   return words;

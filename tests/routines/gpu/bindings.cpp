@@ -97,7 +97,7 @@ class Instance {
       for (size_t i = 0; i < k.parameters.size(); ++i) {
         const LaunchArgument& a = launch.arguments[i];
         if (const auto* m = std::get_if<kernel::Memory>(&k.parameters[i])) {
-          const int64_t bytes = g.elements[i] * item_bytes((*m)->type.dtype);
+          const int64_t bytes = g.elements[i] * (*m)->type.bytes();
           if (const auto* o = std::get_if<Operand>(&a)) arguments.append(py::make_tuple("operand", o->index, bytes));
           if (const auto* p = std::get_if<Packed>(&a)) arguments.append(py::make_tuple("packed", p->index, bytes));
           if (const auto* t = std::get_if<Temporary>(&a)) {
@@ -149,16 +149,26 @@ class Runner {
                kernel::print(k, is_cuda ? kernel::LanguageKind::CudaCpp : kernel::LanguageKind::OpenClC, features)}));
     }
     const Launches all = program.launches(shapes);
-    std::vector<std::unique_ptr<DeviceBuffer>> memory;
+    // All in one buffer, as a plan's memory is.
+    struct Part {
+      int64_t offset, bytes;
+      const void* from;
+    };
+    std::vector<Part> parts;
+    int64_t end = 0;
     const auto place = [&](int64_t bytes, const void* from) {
-      memory.push_back(device_->allocate(std::max<int64_t>(bytes, 1)));
-      if (from != nullptr && bytes > 0) {
-        queue_->write(*memory.back(), 0, {static_cast<const std::byte*>(from), static_cast<size_t>(bytes)});
-      }
+      constexpr int64_t kAlignment = 256;
+      parts.push_back({end, bytes, from});
+      end += (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
     };
     for (const py::array& a : operands) place(a.nbytes(), a.data());
     for (const py::array& a : packed) place(a.nbytes(), a.data());
     for (const int64_t bytes : all.temporaries) place(bytes, nullptr);
+    const auto memory = device_->allocate(std::max<int64_t>(end, 1));
+    for (const Part& p : parts) {
+      if (p.from == nullptr || p.bytes == 0) continue;
+      queue_->write(*memory, p.offset, {static_cast<const std::byte*>(p.from), static_cast<size_t>(p.bytes)});
+    }
 
     std::vector<Launch> launches;
     for (const KernelLaunch& l : all.launches) {
@@ -174,10 +184,12 @@ class Runner {
           if (const auto* t = std::get_if<Temporary>(&a)) {
             at = operands.size() + packed.size() + static_cast<size_t>(t->index);
           }
-          const int64_t bytes = g.elements[i] * item_bytes((*m)->type.dtype);
-          NEO_CHECK(memory.at(at)->bytes() >= bytes, Shape, "programs", "memory must be large enough for ", (*m)->name,
-                    " of ", k.name, ". Got ", memory[at]->bytes(), " bytes, expected ", bytes);
-          launch.arguments.emplace_back(BufferArgument{memory[at].get(), 0});
+          const int64_t bytes = g.elements[i] * (*m)->type.bytes();
+          NEO_CHECK(parts.at(at).bytes >= bytes, Shape, "programs", "memory must be large enough for ", (*m)->name,
+                    " of ", k.name, ". Got ", parts[at].bytes, " bytes, expected ", bytes);
+          BufferArgument argument{memory.get(), parts[at].offset};
+          if ((*m)->space == kernel::Space::Image) argument.texels = g.elements[i];
+          launch.arguments.emplace_back(argument);
           continue;
         }
         const DType dtype = std::get<kernel::ScalarParameter>(k.parameters[i]).variable->type.dtype;
@@ -203,7 +215,8 @@ class Runner {
     for (size_t i = 0; i < operands.size(); ++i) {
       py::array a = operands[i];
       if (a.nbytes() == 0 || !a.writeable()) continue;
-      queue_->read(*memory[i], 0, {static_cast<std::byte*>(a.mutable_data()), static_cast<size_t>(a.nbytes())});
+      queue_->read(*memory, parts[i].offset,
+                   {static_cast<std::byte*>(a.mutable_data()), static_cast<size_t>(a.nbytes())});
     }
     return times;
   }

@@ -136,16 +136,18 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
   p.flops = 2 * products * pixels * panel;
   const double span = (s.columns - 1) * stride_w(g) + kernel_w;
   const double pixel_loads = s.reuse == 1 ? channels * kernel_h * s.rows * span : products * pixels;
-  p.loads = products * s.vectors + pixel_loads / s.load;
+  const double from_x = s.input_is_image() ? 0 : pixel_loads, from_w = s.weight_is_image() ? 0 : products * panel;
+  p.loads = from_w / s.lanes + from_x / s.load;
   p.lane_reads = s.load > 1 ? products * pixels : 0;
-  p.loaded_bytes = 4 * (products * panel + pixel_loads);
+  p.loaded_bytes = 4 * (from_w + from_x);
+  p.texels = (products * panel - from_w + pixel_loads - from_x) / kernel::kTexel.lanes;
   // Neighbours have other pixels, or other channels: then they read other weights.
   const double pixel = conv.in_last ? channels : conv.in_block;  // floats from one to the next
   const bool beside = s.threads_column > 1 && (s.order == 0 || s.threads_channel == 1);
   if (beside || (s.threads_row > 1 && s.threads_channel == 1)) {
-    p.apart = pixel_loads / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
+    p.apart = from_x / s.load * own_lines(s.threads_column, 4.0 * s.columns * stride_w(g) * pixel);
   } else if (s.threads_channel > 1) {
-    p.apart = products * s.vectors;
+    p.apart = from_w / s.lanes;
   }
   p.other = pixels * s.vectors * 4 + products / s.inner;
   if (s.unroll == 0) p.other += products / s.inner;
@@ -214,9 +216,23 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
 }
 
 std::vector<Schedule> best_direct(const DirectConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {
-  return search_by_estimate(direct_conv_space(conv, y), model, [&](std::span<const int64_t> s) {
-    return direct_profile(conv, DirectConvSchedule::of(s), x, y);
+  // Images do not thin out the points that are tried: each is tried with and without.
+  constexpr int kImages = 4;
+  DirectConv plain = conv;
+  plain.image_texels = 0;
+  const Space space = direct_conv_space(plain, y);
+  LeastEstimate least;
+  each_point(space, [&](int64_t point) {
+    DirectConvSchedule s = DirectConvSchedule::of(space.values(point));
+    for (; s.image < (conv.image_texels > 0 ? kImages : 1); ++s.image) {
+      if (reject_direct_schedule(conv, s) != nullptr || reject_direct_images(conv, s) != nullptr) continue;
+      least.add(point * kImages + s.image, estimate(direct_profile(conv, s, x, y), model));
+    }
   });
+  if (!least.point()) return {};
+  Schedule best = space.at(*least.point() / kImages);
+  if (const int64_t image = *least.point() % kImages; image > 0) best["image"] = image;
+  return {best};
 }
 
 std::vector<Schedule> best_tiled(const TiledConv& conv, const Dims& x, const Dims& y, const DeviceModel& model) {

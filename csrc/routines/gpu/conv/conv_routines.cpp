@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_problem.h"
+#include "routines/cpu/gemm/split.h"
 #include "routines/gpu/channels.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
@@ -16,6 +17,19 @@ namespace {
 
 constexpr int64_t kVector = 4;  // channels that divide those of NHWC
 
+// Floats of a tensor at the largest sizes that it may have, its channels filled up to whole blocks.
+int64_t most_floats(const Shape& shape, int block) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t count = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    const int64_t most = std::min(shape[axis].range().hi, kMost),
+                  size = axis == 1 ? ceil_div(most, int64_t{block}) * block : most;
+    if (size > kMost / std::max<int64_t>(count, 1)) return kMost;
+    count *= size;
+  }
+  return count;
+}
+
 // What a profile reads of a problem.
 std::string key_of(const ConvProblem& problem) {
   const ConvGeometry& g = problem.geometry;
@@ -28,7 +42,7 @@ std::string key_of(const ConvProblem& problem) {
   for (const Dims& dims : {problem.x_hint(), problem.y_hint()}) {
     for (const int64_t d : dims) key += str(" ", d);
   }
-  return key;
+  return str(key, " ", most_floats(problem.x->shape(), 1));
 }
 
 // What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
@@ -173,9 +187,9 @@ class DirectRoutine final : public ConvRoutine {
     return name;
   }
 
-  Space space(const Workload& workload, const Target&) const override {
+  Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return direct_conv_space(conv_of(problem), problem.y_hint());
+    return direct_conv_space(conv_of(problem, model_of(target)), problem.y_hint());
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
@@ -212,7 +226,7 @@ class DirectRoutine final : public ConvRoutine {
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_direct(conv_of(problem), problem.x_hint(), problem.y_hint(), model);
+    return best_direct(conv_of(problem, model), problem.x_hint(), problem.y_hint(), model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
     const DirectConvSchedule s = DirectConvSchedule::of(schedule);
@@ -226,6 +240,12 @@ class DirectRoutine final : public ConvRoutine {
 
  private:
   static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kIn, kOut); }
+  static DirectConv conv_of(const ConvProblem& problem, const DeviceModel& model) {
+    DirectConv conv = conv_of(problem);
+    conv.image_texels = model.image_texels;
+    conv.input_texels = most_floats(problem.x->shape(), conv.in_block) / kernel::kTexel.lanes;
+    return conv;
+  }
 };
 
 // Subgroups of kSize threads on NCHW[kSize]c, depthwise or not.

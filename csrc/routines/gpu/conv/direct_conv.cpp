@@ -9,6 +9,8 @@
 namespace neo::gpu {
 namespace {
 
+constexpr int kTexel = kernel::kTexel.lanes;
+
 int64_t panels_of(const DirectConv& conv, const DirectConvSchedule& s) {
   return ceil_div(conv.out_blocks() * conv.out_block, static_cast<int64_t>(s.vectors) * s.lanes);
 }
@@ -20,7 +22,8 @@ constexpr Parameter<DirectConvSchedule> kParameters[] = {
     {"inner", &DirectConvSchedule::inner},     {"load", &DirectConvSchedule::load},
     {"reuse", &DirectConvSchedule::reuse},     {"unroll", &DirectConvSchedule::unroll},
     {"order", &DirectConvSchedule::order},     {"tx", &DirectConvSchedule::threads_column},
-    {"ty", &DirectConvSchedule::threads_row},  {"tz", &DirectConvSchedule::threads_channel}};
+    {"ty", &DirectConvSchedule::threads_row},  {"tz", &DirectConvSchedule::threads_channel},
+    {"image", &DirectConvSchedule::image}};
 
 }  // namespace
 
@@ -70,6 +73,17 @@ const char* reject_direct_schedule(const DirectConv& conv, const DirectConvSched
   if (s.rows * s.columns * s.vectors * s.lanes > 1024) return "too many registers";
   if (s.threads_column * s.threads_row * s.threads_channel > 1024) return "too many threads";
   if (conv.flat && (s.rows > 1 || s.threads_row > 1)) return "there is one row";
+  if (s.input_is_image() && (conv.in_block % kTexel != 0 || s.load != kTexel)) return "pixels are not read in texels";
+  if (s.weight_is_image() && s.lanes % kTexel != 0) return "weights are not read in texels";
+  return nullptr;
+}
+
+const char* reject_direct_images(const DirectConv& conv, const DirectConvSchedule& s) {
+  if (s.image != 0 && conv.image_texels == 0) return "the device has no images";
+  if (s.input_is_image() && conv.input_texels > conv.image_texels) return "the input has too many texels";
+  if (s.weight_is_image() && direct_weight_size(conv, s) / kTexel > conv.image_texels) {
+    return "the weights have too many texels";
+  }
   return nullptr;
 }
 
@@ -90,7 +104,7 @@ Space direct_conv_space(const DirectConv& conv, const Dims& out) {
   if (height >= 2) rows.push_back(2);
   const auto allows = [&](std::span<const int64_t> v) {
     const DirectConvSchedule s = DirectConvSchedule::of(v);
-    if (reject_direct_schedule(conv, s) != nullptr) return false;
+    if (reject_direct_schedule(conv, s) != nullptr || reject_direct_images(conv, s) != nullptr) return false;
     if (s.threads_column > 1 && (s.threads_column / 2) * s.columns >= width) return false;
     if (s.threads_row > 1 && (s.threads_row / 2) * s.rows >= height) return false;
     if (s.vectors > 1 && (s.vectors / 2) * s.lanes >= conv.out_channels()) return false;
@@ -108,7 +122,8 @@ Space direct_conv_space(const DirectConv& conv, const Dims& out) {
                 {"order", {0, 1}},
                 {"tx", {1, 4, 16}},
                 {"ty", {1, 4}},
-                {"tz", {1, 4, 16}}},
+                {"tz", {1, 4, 16}},
+                {"image", conv.image_texels > 0 ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0}}},
                allows);
 }
 

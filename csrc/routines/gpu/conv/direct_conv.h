@@ -36,6 +36,11 @@ struct DirectConvSchedule {
   int threads_column = 1;
   int threads_row = 1;
   int threads_channel = 1;
+  int image = 0;  // 1: the input is read as an image, 2: the weights, 3: both
+
+  bool input_is_image() const { return (image & 1) != 0; }
+  bool weight_is_image() const { return (image & 2) != 0; }
+  int weight_floats() const { return weight_is_image() ? kernel::kTexel.lanes : 1; }  // of an element
 
   static DirectConvSchedule of(const Schedule& schedule);
   static DirectConvSchedule of(std::span<const int64_t> values);  // of a point of its space
@@ -50,6 +55,8 @@ struct DirectConv {
   ResultForm result;
   Places places;
   bool flat = false;  // 1 x 1 without stride or padding: the plane is one row
+  // Of an image on the device at most, and of the input at the largest sizes that it may have; 0: no images.
+  int64_t image_texels = 0, input_texels = 0;
 
   int64_t in_channels() const { return geometry.ic / geometry.groups; }  // of a group
   int64_t out_channels() const { return geometry.oc / geometry.groups; }
@@ -60,6 +67,8 @@ struct DirectConv {
 // Why not; null where it can.
 const char* reject_direct(const DirectConv& conv);
 const char* reject_direct_schedule(const DirectConv& conv, const DirectConvSchedule& schedule);
+// Of a schedule that is not rejected otherwise: why the device has no such images.
+const char* reject_direct_images(const DirectConv& conv, const DirectConvSchedule& schedule);
 
 // All schedules for sizes that are known; `out` are the dims of the output.
 Space direct_conv_space(const DirectConv& conv, const Dims& out);
@@ -87,8 +96,8 @@ kernel::Kernel direct_conv_kernel(const DirectConv& conv, const DirectConvSchedu
 // Of the kernel, for sizes that are not empty; `shapes` as of a program.
 KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& schedule, std::span<const Dims> shapes);
 
-// For each of `load` channels, whose packed weights begin at `first`: adds its products with the pixels to the sums
-// [row][column][vector].
+// For each of `load` channels, whose packed weights begin at the element `first`: adds its products with the pixels to
+// the sums [row][column][vector].
 void add_direct_products(kernel::Builder& b, const DirectConvSchedule& schedule, const kernel::Array& weights,
                          const kernel::Expr& first, const kernel::Array& sums,
                          const std::function<kernel::Expr(const kernel::Expr& row, const kernel::Expr& column)>& pixel);

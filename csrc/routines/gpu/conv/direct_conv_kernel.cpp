@@ -15,7 +15,8 @@ using kernel::ValueType;
 std::string kernel_name(const DirectConv& c, const DirectConvSchedule& s) {
   return str("conv_direct_", window_tag(c), "_i", c.in_block, "o", c.out_block, "_", c.result.tag(), "_l", s.lanes, "v",
              s.vectors, "c", s.columns, "r", s.rows, "i", s.inner, "w", s.load, "k", s.reuse, "u", s.unroll, "o",
-             s.order, "_t", s.threads_column, "x", s.threads_row, "x", s.threads_channel);
+             s.order, "_t", s.threads_column, "x", s.threads_row, "x", s.threads_channel,
+             s.image > 0 ? str("_image", s.image) : "");
 }
 
 class DirectKernel : WindowKernel {
@@ -49,7 +50,8 @@ class DirectKernel : WindowKernel {
     const Expr columns = b_.size("groups_x", 1, kMost / (s_.threads_column * s_.columns) + 1);
     const Expr rows = b_.size("groups_y", 1, kMost / (s_.threads_row * s_.rows) + 1);
     const Expr panels = b_.size("groups_z", 1, 1 << 16);
-    declare_memory(groups_ * panels_ * blocks_ * (kernel_h_ * kernel_w_ * c_.in_block * panel_));
+    declare_memory(groups_ * panels_ * blocks_ * (kernel_h_ * kernel_w_ * c_.in_block * panel_ / s_.weight_floats()),
+                   s_.input_is_image(), s_.weight_is_image());
     const Groups at = declare_groups(s_.order, columns, rows, panels);
     const auto thread = [&](const Expr& group, int dimension, const char* name, int extent) {
       return extent == 1 ? group : group * extent + b_.local(dimension, name, extent);
@@ -125,14 +127,17 @@ class DirectKernel : WindowKernel {
 
   // Channels of one input pixel, `j` columns after the thread's first; zero outside the input.
   Expr pixel(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& channel, bool whole) {
-    if (whole) return x_->at(first_of_row(r) + channel + j * next_input(), s_.load);
+    const Expr within = s_.input_is_image() ? channel / s_.load : channel;
+    const int lanes = s_.input_is_image() ? 1 : s_.load;
+    if (whole) return x_->at(first_of_row(r) + within + j * next_input(), lanes);
     const Expr zero = kernel::real(0);
     return read_edge(block, ky, r, j, s_.load == 1 ? zero : kernel::broadcast(zero, s_.load),
-                     [&](const Expr& at) { return Expr(x_->at(at + channel, s_.load)); });
+                     [&](const Expr& at) { return Expr(x_->at(at + within, lanes)); });
   }
 
   void multiply(const Expr& tap, const Expr& channel, const std::function<Expr(const Expr&, const Expr&)>& pixel_of) {
-    add_direct_products(b_, s_, *w_, tap * (c_.in_block * panel_) + channel * panel_, *sums_, pixel_of);
+    const int panel = panel_ / s_.weight_floats();
+    add_direct_products(b_, s_, *w_, tap * (c_.in_block * panel) + channel * panel, *sums_, pixel_of);
   }
 
   void store() {
@@ -193,14 +198,28 @@ class DirectKernel : WindowKernel {
   const DirectConvSchedule& s_;
 };
 
+// One vector of several texels.
+Expr read_texels(Builder& b, const Array& image, const Expr& first, int count) {
+  if (count == 1) return image[first];
+  std::vector<Expr> lanes;
+  for (int i = 0; i < count; ++i) {
+    const Expr texel = b.let("texel", image[first + i]);
+    for (int l = 0; l < texel->type.lanes; ++l) lanes.push_back(kernel::lane(texel, l));
+  }
+  return kernel::vector(std::move(lanes));
+}
+
 }  // namespace
 
 void add_direct_products(Builder& b, const DirectConvSchedule& s, const Array& weights, const Expr& first,
                          const Array& sums, const std::function<Expr(const Expr&, const Expr&)>& pixel) {
   for (int i = 0; i < s.load; ++i) {
     const Array wide = b.registers("w", {DType::Float32, s.lanes}, s.vectors);
-    b.unroll("v", s.vectors,
-             [&](Expr v) { wide[v] = weights.at(first + i * (s.vectors * s.lanes) + v * s.lanes, s.lanes); });
+    b.unroll("v", s.vectors, [&](Expr v) {
+      const int width = s.lanes / s.weight_floats();
+      const Expr at = first + i * (s.vectors * width) + v * width;
+      wide[v] = s.weight_is_image() ? read_texels(b, weights, at, width) : Expr(weights.at(at, width));
+    });
     b.unroll("r", s.rows, [&](Expr r) {
       b.unroll("p", s.columns, [&](Expr p) {
         const Expr value = s.load == 1 ? pixel(r, p) : kernel::lane(pixel(r, p), i);

@@ -25,7 +25,7 @@ std::string window_tag(const DirectConv& c) {
 }
 
 WindowKernel::WindowKernel(const DirectConv& conv, std::string name, int rows, int columns, int panel)
-    : c_(conv), b_(std::move(name)), rows_(rows), columns_(columns), panel_(panel) {
+    : c_(conv), b_(std::move(name)), rows_(rows), columns_(columns), panel_(panel), pixel_(conv.in_block) {
   const ConvGeometry& g = conv.geometry;
   const auto last = g.window.strides.size() - 1;
   kernel_h_ = static_cast<int>(g.kernel[1]);
@@ -55,10 +55,11 @@ void WindowKernel::declare_sizes() {
   if (c_.out_last) out_pixels_ = b_.size("out_pixels", 1, kMostPixels);
 }
 
-void WindowKernel::declare_memory(const Expr& weights) {
-  const Expr inputs = c_.in_last ? in_pixels_ * blocks_ : images_ * blocks_ * in_h_ * in_w_;
-  x_ = b_.input("x", DType::Float32, inputs * c_.in_block);
-  w_ = b_.input("w", DType::Float32, weights);
+void WindowKernel::declare_memory(const Expr& weights, bool input_is_image, bool weight_is_image) {
+  if (input_is_image) pixel_ = c_.in_block / kernel::kTexel.lanes;
+  const Expr inputs = (c_.in_last ? in_pixels_ * blocks_ : images_ * blocks_ * in_h_ * in_w_) * pixel_;
+  x_ = input_is_image ? b_.image("x", inputs) : b_.input("x", DType::Float32, inputs);
+  w_ = weight_is_image ? b_.image("w", weights) : b_.input("w", DType::Float32, weights);
   const Expr outputs = c_.out_last ? out_pixels_ * channels_ : images_ * channels_ * out_h_ * out_w_;
   const Expr results = outputs * c_.out_block;
   y_ = b_.output("y", DType::Float32, results);
@@ -117,18 +118,18 @@ Expr WindowKernel::pixel_at(const Expr& height, const Expr& width, const Expr& y
 void WindowKernel::from_first(const Expr& block, const Expr& ky, const std::function<void()>& body) {
   const Expr y = in_y_ + ky * dilation_h_;
   if (!c_.in_last) {
-    first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * c_.in_block);
+    first_ = b_.let("first", (((image_ * blocks_ + block) * in_h_ + y) * in_w_ + in_x_) * pixel_);
     return body();
   }
   const Expr pixel = pixel_at(in_h_, in_w_, y, in_x_);
   b_.when(pixel + (rows_ - 1) * stride_h_ * in_w_ + span_w() <= in_pixels_, [&] {
-    first_ = b_.let("first", (pixel * blocks_ + block) * c_.in_block);
+    first_ = b_.let("first", (pixel * blocks_ + block) * pixel_);
     body();
   });
 }
 
 Expr WindowKernel::next_input() const {
-  return c_.in_last ? blocks_ * c_.in_block : Expr(c_.in_block);
+  return c_.in_last ? blocks_ * pixel_ : Expr(pixel_);
 }
 
 Expr WindowKernel::first_of_row(const Expr& r) const {
@@ -139,9 +140,9 @@ Expr WindowKernel::read_edge(const Expr& block, const Expr& ky, const Expr& r, c
                              const std::function<Expr(const Expr&)>& read) {
   const Expr y = in_y_ + r * stride_h_ + ky * dilation_h_, x = in_x_ + j;
   const auto at = [&](const Expr& py, const Expr& px) {
-    if (!c_.in_last) return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * c_.in_block);
+    if (!c_.in_last) return read((((image_ * blocks_ + block) * in_h_ + py) * in_w_ + px) * pixel_);
     const Expr pixel = pixel_at(in_h_, in_w_, py, px);
-    return read((min(pixel, in_pixels_ - 1) * blocks_ + block) * c_.in_block);
+    return read((min(pixel, in_pixels_ - 1) * blocks_ + block) * pixel_);
   };
   const Expr near_x = min(max(x, 0), in_w_ - 1);
   const Expr valid = x >= 0 && x < in_w_;

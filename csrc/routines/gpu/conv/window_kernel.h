@@ -29,7 +29,8 @@ class WindowKernel {
   ~WindowKernel() = default;
 
   void declare_sizes();
-  void declare_memory(const Expr& weights);
+  // `weights` elements: floats, of an image texels.
+  void declare_memory(const Expr& weights, bool input_is_image = false, bool weight_is_image = false);
   // order 0: the panels vary the slowest; 1: the fastest. Sets the image.
   Groups declare_groups(int order, const Expr& columns, const Expr& rows, const Expr& panels);
   // The place of the first pixel: its column, its row, both in the output, and its panel.
@@ -68,6 +69,7 @@ class WindowKernel {
   const DirectConv& c_;
   kernel::Builder b_;
   const int rows_, columns_, panel_;
+  int pixel_;  // elements of x that a pixel of a block has
   int kernel_h_ = 1, kernel_w_ = 1, stride_h_ = 1, stride_w_ = 1, dilation_h_ = 1, dilation_w_ = 1;
   Expr images_, groups_, blocks_, channels_, in_h_, in_w_, out_h_, out_w_, pad_h_, pad_w_, panels_;
   Expr in_pixels_, out_pixels_;  // of all images, where channels are last

@@ -49,8 +49,13 @@ class NullQueue final : public DeviceQueue {
     log_->add(str("copy ", bytes));
   }
   void launch(const Launch& l) override {
-    log_->add(str("launch ", l.kernel, " ", l.groups[0], " ", l.groups[1], " ", l.groups[2], " x ", l.locals[0], " ",
-                  l.locals[1], " ", l.locals[2]));
+    std::string line = str("launch ", l.kernel, " ", l.groups[0], " ", l.groups[1], " ", l.groups[2], " x ",
+                           l.locals[0], " ", l.locals[1], " ", l.locals[2]);
+    for (size_t i = 0; i < l.arguments.size(); ++i) {
+      const auto* memory = std::get_if<BufferArgument>(&l.arguments[i]);
+      if (memory != nullptr && memory->texels) line += str(", argument ", i, " an image of ", *memory->texels);
+    }
+    log_->add(std::move(line));
   }
   std::unique_ptr<LaunchSequence> prepare(std::vector<Launch> launches) override {
     return std::make_unique<LaunchList>(std::move(launches));
@@ -80,6 +85,7 @@ class RecordingDevice final : public NullDevice {
     info_.group_threads = 1024;
     info_.local_extents = {1024, 1024, 1024};
     info_.has_float16 = info_.has_float64 = info_.has_subgroups = info_.has_block_reads = true;
+    info_.image_texels = 1 << 16;
     info_.is_host_unified = true;
   }
   const DeviceInfo& info() const override { return info_; }

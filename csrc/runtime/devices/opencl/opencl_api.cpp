@@ -20,6 +20,7 @@ Api load() {
   library.get("clReleaseCommandQueue", a.release_command_queue);
   library.get("clCreateBuffer", a.create_buffer);
   library.get("clCreateSubBuffer", a.create_sub_buffer);
+  library.get("clCreateImage", a.create_image);
   library.get("clReleaseMemObject", a.release_mem_object);
   library.get("clCreateProgramWithSource", a.create_program_with_source);
   library.get("clCreateProgramWithBinary", a.create_program_with_binary);
@@ -67,6 +68,8 @@ std::string error_name(int32_t code) {
       return "CL_BUILD_PROGRAM_FAILURE";
     case -12:
       return "CL_MAP_FAILURE";
+    case -10:
+      return "CL_IMAGE_FORMAT_NOT_SUPPORTED";
     case -14:
       return "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST";
     case -30:
@@ -75,6 +78,8 @@ std::string error_name(int32_t code) {
       return "CL_INVALID_COMMAND_QUEUE";
     case -38:
       return "CL_INVALID_MEM_OBJECT";
+    case -40:
+      return "CL_INVALID_IMAGE_SIZE";
     case -42:
       return "CL_INVALID_BINARY";
     case -44:

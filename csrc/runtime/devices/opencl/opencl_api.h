@@ -38,6 +38,8 @@ enum : Info {
   kDeviceMaxWorkGroupSize = 0x1004,
   kDeviceMaxWorkItemSizes = 0x1005,
   kDeviceMaxMemAllocSize = 0x1010,
+  kDeviceImageSupport = 0x1016,
+  kDeviceMemBaseAddrAlign = 0x1019,
   kDeviceGlobalMemSize = 0x101F,
   kDeviceLocalMemSize = 0x1023,
   kDeviceAvailable = 0x1027,
@@ -48,6 +50,10 @@ enum : Info {
   kDeviceVersion = 0x102F,
   kDeviceExtensions = 0x1030,
   kDeviceHostUnifiedMemory = 0x1035,
+  kDeviceImageMaxBufferSize = 0x1040,
+  kRgba = 0x10B5,
+  kFloat = 0x10DE,
+  kMemObjectImage1dBuffer = 0x10F6,
   kProgramBinarySizes = 0x1165,
   kProgramBinaries = 0x1166,
   kProgramBuildLog = 0x1183,
@@ -59,6 +65,7 @@ enum : Info {
 inline constexpr Bits kDeviceTypeAll = 0xFFFFFFFF;
 inline constexpr Bits kQueueProfilingEnable = 1 << 1;
 inline constexpr Bits kMemReadWrite = 1 << 0;
+inline constexpr Bits kMemReadOnly = 1 << 2;
 inline constexpr Bits kMemUseHostPtr = 1 << 3;
 inline constexpr Bits kMapRead = 1 << 0;
 inline constexpr Bits kMapWrite = 1 << 1;
@@ -66,6 +73,19 @@ inline constexpr Bits kMapWrite = 1 << 1;
 struct BufferRegion {
   size_t origin;
   size_t size;
+};
+
+struct ImageFormat {
+  Info order;
+  Info type;
+};
+
+struct ImageDescription {
+  Info type;
+  size_t width;
+  size_t height, depth, array_size, row_pitch, slice_pitch;
+  uint32_t mip_levels, samples;
+  Mem buffer;
 };
 
 // The functions, once found.
@@ -81,6 +101,7 @@ struct Api {
   int32_t (*release_command_queue)(CommandQueue);
   Mem (*create_buffer)(Context, Bits, size_t, void*, int32_t*);
   Mem (*create_sub_buffer)(Mem, Bits, Info, const void*, int32_t*);
+  Mem (*create_image)(Context, Bits, const ImageFormat*, const ImageDescription*, void*, int32_t*);
   int32_t (*release_mem_object)(Mem);
   Program (*create_program_with_source)(Context, uint32_t, const char**, const size_t*, int32_t*);
   Program (*create_program_with_binary)(Context, uint32_t, const DeviceId*, const size_t*, const unsigned char**,

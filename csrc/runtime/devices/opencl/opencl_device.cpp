@@ -1,5 +1,6 @@
 #include "runtime/devices/opencl/opencl_device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -17,12 +18,15 @@ using opencl::api;
 using opencl::check;
 
 constexpr int kOldestVersion = 120;
+constexpr int64_t kTexelBytes = 16;
+constexpr int64_t kLeastAlignment = 256;  // of a BufferArgument
 
 // What all objects of one device hold on to.
 struct Shared {
   opencl::DeviceId id = nullptr;
   opencl::Context context = nullptr;
   DeviceInfo info;
+  int64_t alignment = 1;  // bytes, of a part of a buffer
 
   Shared() = default;
   Shared(const Shared&) = delete;
@@ -39,12 +43,31 @@ class OpenClBuffer final : public DeviceBuffer {
   OpenClBuffer(const OpenClBuffer&) = delete;
   OpenClBuffer& operator=(const OpenClBuffer&) = delete;
   ~OpenClBuffer() override {
+    for (const auto& [place, image] : images_) image.release();
     for (const auto& [offset, part] : parts_) api().release_mem_object(part);
     api().release_mem_object(mem_);
   }
   int64_t bytes() const override { return bytes_; }
   opencl::Mem mem() const { return mem_; }
   std::byte* host() const { return host_; }  // the host's memory that this is; null: the device's own
+
+  // Texels, of which `first` lies at the offset; kept with the buffer.
+  struct Image {
+    opencl::Mem mem = nullptr;
+    opencl::Mem part = nullptr;  // that it is made of; null: the buffer
+    int32_t first = 0;
+
+    void release() const {
+      for (const opencl::Mem m : {mem, part}) {
+        if (m != nullptr) api().release_mem_object(m);
+      }
+    }
+  };
+  const Image& image(int64_t offset, int64_t texels) const {
+    const auto place = std::pair(offset, texels);
+    if (const auto found = images_.find(place); found != images_.end()) return found->second;
+    return images_.emplace(place, make_image(offset, texels)).first->second;
+  }
 
   // From an offset on.
   opencl::Mem part(int64_t offset) const {
@@ -61,11 +84,43 @@ class OpenClBuffer final : public DeviceBuffer {
   }
 
  private:
+  // Of as little of the buffer as the driver allows: a part begins at a multiple of its alignment, and some drivers
+  // (PoCL) refuse images of parts.
+  Image make_image(int64_t offset, int64_t texels) const {
+    NEO_ASSERT(offset % kTexelBytes == 0 && offset + texels * kTexelBytes <= bytes_, "Got ", texels, " texels at ",
+               offset, " of ", bytes_, " bytes");
+    const int64_t begin = offset / device_->alignment * device_->alignment, end = offset + texels * kTexelBytes;
+    const opencl::BufferRegion region{static_cast<size_t>(begin), static_cast<size_t>(end - begin)};
+    int32_t code = 0;
+    Image made;
+    made.part = api().create_sub_buffer(mem_, opencl::kMemReadWrite, opencl::kBufferCreateTypeRegion, &region, &code);
+    check(code, "use a part of a buffer", device_->info.name);
+    made.first = static_cast<int32_t>((offset - begin) / kTexelBytes);
+    made.mem = image_of(made.part, end - begin, &code);
+    if (code == 0) return made;
+    made.release();
+    made.part = nullptr;
+    made.first = static_cast<int32_t>(offset / kTexelBytes);
+    made.mem = image_of(mem_, end, &code);
+    check(code, "make an image of a buffer", device_->info.name);
+    return made;
+  }
+
+  opencl::Mem image_of(opencl::Mem memory, int64_t bytes, int32_t* code) const {
+    const opencl::ImageFormat format{opencl::kRgba, opencl::kFloat};
+    opencl::ImageDescription description{};
+    description.type = opencl::kMemObjectImage1dBuffer;
+    description.width = static_cast<size_t>(bytes / kTexelBytes);
+    description.buffer = memory;
+    return api().create_image(device_->context, opencl::kMemReadOnly, &format, &description, nullptr, code);
+  }
+
   std::shared_ptr<const Shared> device_;
   opencl::Mem mem_;
   int64_t bytes_;
   std::byte* host_;
   mutable std::map<int64_t, opencl::Mem> parts_;
+  mutable std::map<std::pair<int64_t, int64_t>, Image> images_;
 };
 
 class OpenClProgram final : public DeviceProgram {
@@ -140,17 +195,28 @@ class OpenClQueue final : public DeviceQueue {
       global[i] = static_cast<size_t>(l.groups[i]) * local[i];
     }
     const opencl::Kernel kernel = kernel_of(l);
+    uint32_t next = 0;  // an image takes two places
     for (size_t i = 0; i < l.arguments.size(); ++i) {
-      int32_t code = 0;
+      const auto set = [&](size_t bytes, const void* value) {
+        check(api().set_kernel_arg(kernel, next++, bytes, value), str("take argument ", i, " of ", l.kernel), name());
+      };
       if (const auto* number = std::get_if<NumberArgument>(&l.arguments[i])) {
-        code = api().set_kernel_arg(kernel, static_cast<uint32_t>(i), static_cast<size_t>(number->size),
-                                    number->bytes.data());
-      } else {
-        const auto& argument = std::get<BufferArgument>(l.arguments[i]);
-        const opencl::Mem mem = static_cast<const OpenClBuffer*>(argument.buffer)->part(argument.offset);
-        code = api().set_kernel_arg(kernel, static_cast<uint32_t>(i), sizeof mem, &mem);
+        set(static_cast<size_t>(number->size), number->bytes.data());
+        continue;
       }
-      check(code, str("take argument ", i, " of ", l.kernel), name());
+      const auto& argument = std::get<BufferArgument>(l.arguments[i]);
+      const auto& buffer = static_cast<const OpenClBuffer&>(*argument.buffer);
+      if (argument.texels) {
+        NEO_CHECK(*argument.texels <= device_->info.image_texels, Unsupported, "opencl",
+                  "an image must fit the device. Got ", *argument.texels, " texels in ", l.kernel, ", ", name(),
+                  " takes ", device_->info.image_texels);
+        const OpenClBuffer::Image& image = buffer.image(argument.offset, *argument.texels);
+        set(sizeof image.mem, &image.mem);
+        set(sizeof image.first, &image.first);
+      } else {
+        const opencl::Mem mem = buffer.part(argument.offset);
+        set(sizeof mem, &mem);
+      }
     }
     opencl::Event event = nullptr;
     check(api().enqueue_nd_range_kernel(queue_, kernel, 3, nullptr, global, local, 0, nullptr,
@@ -338,6 +404,10 @@ int version_of(const std::string& text) {
   return std::sscanf(text.c_str(), "OpenCL %d.%d", &major, &minor) == 2 ? 100 * major + 10 * minor : 0;
 }
 
+int64_t alignment_of(opencl::DeviceId id) {
+  return std::max<int64_t>(number_of<uint32_t>(id, opencl::kDeviceMemBaseAddrAlign) / 8, kTexelBytes);
+}
+
 DeviceInfo info_of(opencl::Platform platform, opencl::DeviceId id) {
   DeviceInfo info;
   info.kind = DeviceKind::OpenCl;
@@ -366,6 +436,12 @@ DeviceInfo info_of(opencl::Platform platform, opencl::DeviceId id) {
   info.has_block_reads = has("cl_intel_subgroups");
   info.has_subgroups = info.has_block_reads || (has("cl_khr_subgroups") && has("cl_khr_subgroup_shuffle"));
   info.is_host_unified = number_of<uint32_t>(id, opencl::kDeviceHostUnifiedMemory) != 0;
+  if (number_of<uint32_t>(id, opencl::kDeviceImageSupport) != 0) {
+    // What lies before an image's first texel counts.
+    const int64_t before = std::max<int64_t>(alignment_of(id) - kLeastAlignment, 0) / kTexelBytes;
+    const auto most = static_cast<int64_t>(number_of<size_t>(id, opencl::kDeviceImageMaxBufferSize));
+    info.image_texels = std::max<int64_t>(most - before, 0);
+  }
   return info;
 }
 
@@ -393,6 +469,7 @@ std::vector<std::shared_ptr<Device>> open_all() {
       auto shared = std::make_shared<Shared>();
       shared->id = id;
       shared->info = info_of(platform, id);
+      shared->alignment = alignment_of(id);
       int32_t status = 0;
       const intptr_t properties[] = {0x1084, reinterpret_cast<intptr_t>(platform), 0};  // CL_CONTEXT_PLATFORM
       if (usable(id, shared->info)) {
