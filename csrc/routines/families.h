@@ -59,6 +59,7 @@
   X(gpu_conv_tiled)                  \
   X(gpu_conv_tiled_tf32)             \
   X(gpu_gemm)                        \
+  X(gpu_gemm_tf32)                   \
   X(gpu_recurrent)                   \
   X(gpu_top_k)                       \
   X(gpu_cum_sum)                     \

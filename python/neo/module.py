@@ -314,6 +314,7 @@ class Module:
         sizes = {} if inputs is None else self._sizes(inputs)
         estimate_us = float(self._native.estimate_us)
         tuning = "" if self._tuning is None else str(self._tuning)
+        figures = next((t["summary"] for t in _native.device_targets() if t["name"] == self.target), "")
         hints = self._hints()
 
         def schedules(workload: str) -> dict[str, int]:
@@ -328,6 +329,7 @@ class Module:
             sizes,
             tuning=tuning,
             bound=self._bound() if node is None else None,
+            figures=figures,
             schedules=None if node is None or self._problem is None else schedules,
             is_named=self._problem is not None and self._problem.cpu_penalty_us > 0,
         )

@@ -3,6 +3,8 @@
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/gemm/gemm.h"
+#include "routines/gpu/gemm/tf32_gemm.h"
+#include "routines/gpu/search.h"
 
 namespace neo::gpu {
 namespace {
@@ -87,15 +89,47 @@ TEST(GpuSchedules, MatricesAreChosenWhereThereAreInstructions) {
   }
 }
 
-// What the kernel of a program that takes kPlane to kPlane does.
-Profile found_in(const Program& program) {
-  const std::vector<Dims> shapes = {kPlane, kPlane};
+// The shape of a product, and the schedule of the least estimate.
+GemmShape product_shape(int64_t m, int64_t n, int64_t k) {
+  GemmShape shape;
+  shape.m = m;
+  shape.n = n;
+  shape.k = k;
+  return shape;
+}
+
+std::vector<Schedule> best_tf32(const GemmForm& form, const GemmShape& shape, const DeviceModel& model) {
+  return search_by_estimate(tf32_gemm_space(form, shape), model, [&](std::span<const int64_t> values) {
+    return tf32_gemm_profile(form, Tf32GemmSchedule::of(values), shape);
+  });
+}
+
+TEST(GpuSchedules, ProductsByMatricesAreChosenWhereThereAreInstructions) {
+  const GemmForm form;
+  for (const DeviceModel& model : device_models()) {
+    for (const int64_t size : {16, 200, 2048}) {
+      const GemmShape shape = product_shape(size, size, size);
+      const auto best = best_tf32(form, shape, model);
+      ASSERT_NE(best.empty(), model.matrix_gflops > 0) << model.name;
+      if (best.empty()) continue;
+      const Tf32GemmSchedule schedule = Tf32GemmSchedule::of(best.front());
+      EXPECT_EQ(reject_tf32_schedule(form, schedule), nullptr) << model.name;
+      const Estimate e = estimate(tf32_gemm_profile(form, schedule, shape), model);
+      EXPECT_FALSE(e.reject) << model.name;
+      EXPECT_GE(e.time_us * model.matrix_gflops * 1e3, 2.0 * static_cast<double>(size * size * size)) << model.name;
+    }
+  }
+}
+
+// What the first kernel of a program does.
+Profile found_in(const Program& program, const std::vector<Dims>& shapes) {
   const KernelLaunch launch = program.launches(shapes).launches.front();
   const kernel::Kernel& k = program.kernels().front();
   std::map<std::string, int64_t, std::less<>> sizes;
   for (size_t i = 0; i < k.parameters.size(); ++i) {
     const auto* scalar = std::get_if<kernel::ScalarParameter>(&k.parameters[i]);
-    if (scalar != nullptr) sizes[scalar->variable->name] = std::get<int64_t>(launch.arguments[i]);
+    const auto* size = std::get_if<int64_t>(&launch.arguments[i]);
+    if (scalar != nullptr && size != nullptr) sizes[scalar->variable->name] = *size;
   }
   return profile_of(k, sizes);
 }
@@ -113,7 +147,7 @@ TEST(GpuSchedules, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
   schedule.unroll = 1;
   const DirectConv conv = typical(4);
   const Profile expected = direct_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(DirectConvProgram(conv, schedule));
+  const Profile found = found_in(DirectConvProgram(conv, schedule), {kPlane, kPlane});
   expect_alike(found, expected);
   EXPECT_NEAR(found.loaded_bytes / expected.loaded_bytes, 1, 0.05);
 }
@@ -124,7 +158,7 @@ TEST(GpuSchedules, ProfilesOfSubgroupsAgreeToo) {
   schedule.vectors = 2;
   const DirectConv conv = typical(16);
   const Profile expected = subgroup_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(SubgroupConvProgram(conv, schedule));
+  const Profile found = found_in(SubgroupConvProgram(conv, schedule), {kPlane, kPlane});
   expect_alike(found, expected);
   EXPECT_EQ(found.subgroup, expected.subgroup);
   EXPECT_NEAR(found.block_bytes / expected.block_bytes, 1, 0.05);
@@ -134,11 +168,27 @@ TEST(GpuSchedules, ProfilesOfMatricesAgreeToo) {
   const TiledConv conv{typical(1).geometry, {}, {}, true};
   const TiledConvSchedule schedule{32, 2, 2, 32, 16, 0};
   const Profile expected = tiled_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(TiledConvProgram(conv, schedule));
+  const Profile found = found_in(TiledConvProgram(conv, schedule), {kPlane, kPlane});
   EXPECT_EQ(found.threads, expected.threads);
   EXPECT_EQ(found.local_bytes, expected.local_bytes);
   EXPECT_DOUBLE_EQ(found.groups, expected.groups);
   EXPECT_DOUBLE_EQ(found.matrix_flops, expected.matrix_flops);
+}
+
+TEST(GpuSchedules, ProfilesOfProductsByMatricesAgreeToo) {
+  GemmForm form;
+  form.packs_b = false;
+  form.b = 1;
+  form.c = 2;
+  const Tf32GemmSchedule schedule{2, 32, 2, 16, 0, 0};
+  const Profile expected = tf32_gemm_profile(form, schedule, product_shape(200, 300, 400));
+  const Profile found = found_in(Tf32GemmProgram(form, schedule), {{200, 400}, {400, 300}, {200, 300}});
+  EXPECT_EQ(found.threads, expected.threads);
+  EXPECT_EQ(found.local_bytes, expected.local_bytes);
+  EXPECT_DOUBLE_EQ(found.groups, expected.groups);
+  EXPECT_DOUBLE_EQ(found.matrix_flops, expected.matrix_flops);
+  EXPECT_DOUBLE_EQ(found.loaded_bytes, expected.loaded_bytes);
+  EXPECT_NEAR(static_cast<double>(found.registers) / expected.registers, 1, 0.3);
 }
 
 TEST(GpuSchedules, WhatADeviceCannotRunIsRejected) {

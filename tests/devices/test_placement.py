@@ -7,7 +7,7 @@ import neo
 import numpy as np
 import onnx
 import pytest
-from neo import _native
+from neo import _native, demo
 from neo.compile import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
@@ -107,9 +107,19 @@ def test_why_a_node_is_where_it_is(model):
     text = str(module.explain())
     assert "null: the target names it, and not both devices were measured" in text
     assert "two-pass" in text
+    assert "\nestimates: plans and prints, computes nothing" in text
     alone = str(neo.compile(model).explain())
+    assert "estimates:" not in alone
     assert "where, and why" not in alone
     assert "two-pass" not in alone
+
+
+def test_what_takes_less_on_the_cpu_is_not_called_slower():
+    explanation = neo.compile(demo.model_bytes(), target="mali").explain("separable.depthwise")
+    chosen, *others = (line for line in str(explanation).splitlines() if " gpu:" in line or " cpu:" in line)
+    assert chosen.startswith("chosen")
+    assert any(line.startswith("other ") and "cpu:float32/depthwise_nchwc" in line for line in others)
+    assert "the figures of a T860" in str(explanation)
 
 
 def test_steps_of_devices_are_measured_searched_and_kept(model, tmp_path):

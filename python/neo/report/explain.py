@@ -82,6 +82,8 @@ class Option:
     routine : str
         With its schedule; ``absorbed`` where the node is part of a group that ends elsewhere.
     status : {"chosen", "slower", "rejected"}
+        ``slower`` as a part of the whole, though its own time may be less: conversions count, and which device the
+        target names. Printed as ``other`` then.
     time_us : float or None
         Estimated or measured time of the routine alone, conversions aside; None where rejected.
     reason : str
@@ -132,9 +134,11 @@ class NodeExplanation:
         rows = []
         for o in self.options:
             time = _time_text(o)
+            status = o.status
             if o.time_us is not None and o.status == "slower" and chosen_us and o.nodes == self.options[0].nodes:
                 time += f" ({o.time_us / chosen_us:.2f}x)"
-            rows.append((o.status, o.routine, time, o.reason))
+                status = "slower" if o.time_us >= chosen_us else "other"
+            rows.append((status, o.routine, time, o.reason))
         title = f"{self.node or '(unnamed)'}: {self.op}" + (f"\non {self.place}" if self.place else "")
         return title + "\n" + render_table(("", "routine", "us", ""), rows, right=(2,))
 
@@ -156,6 +160,8 @@ class Explanation:
         What tuning did; empty where the module was compiled without.
     bound : Bound or None
         How good the selection is; None where the problem is not known, and for a single node.
+    figures : str
+        Of a target with a device: which device's figures the estimates are from.
     """
 
     nodes: tuple[NodeExplanation, ...]
@@ -165,6 +171,7 @@ class Explanation:
     measured_sizes: Mapping[str, int]
     tuning: str = ""
     bound: Bound | None = None
+    figures: str = ""
     _subject: Subject | None = field(default=None, repr=False, compare=False)
     _wanted: str | None = field(default=None, repr=False)
 
@@ -180,6 +187,7 @@ class Explanation:
         *,
         tuning: str = "",
         bound: Bound | None = None,
+        figures: str = "",
         schedules: Callable[[str], Mapping[str, int]] | None = None,
         is_named: bool = False,
     ) -> Explanation:
@@ -195,7 +203,7 @@ class Explanation:
                 explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
-        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound)
+        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound, figures)
         return cls(tuple(explained), *told, subject, wanted)
 
     @property
@@ -237,7 +245,11 @@ class Explanation:
         counts = self.devices
         if set(counts) <= {"cpu"}:
             return ""
-        return "\nsteps: " + ", ".join(f"{n} {device}" for device, n in sorted(counts.items()))
+        text = "\nsteps: " + ", ".join(f"{n} {device}" for device, n in sorted(counts.items()))
+        if not self.figures:
+            return text
+        measured = "" if self.measured_us is None else "; measured was the device that is here"
+        return f"{text}\nestimates: {self.figures}{measured}"
 
     def _nodes_text(self) -> str:
         if len(self.nodes) == 1:

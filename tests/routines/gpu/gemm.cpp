@@ -1,11 +1,12 @@
 #include "routines/gpu/gemm/gemm.h"
 
 #include "programs.h"
+#include "routines/gpu/gemm/tf32_gemm.h"
 
 namespace neo::gpu::tests {
 namespace {
 
-const Registered product("gemm", [](const Choice& c) {
+GemmForm form_of(const Choice& c) {
   GemmForm form;
   GemmGeometry& g = form.geometry;
   g.transpose_a = c.number("transpose_a", 0) != 0;
@@ -24,9 +25,21 @@ const Registered product("gemm", [](const Choice& c) {
   if (!form.packs_b) form.b = next++;
   if (form.result.has_residual) form.residual = next++;
   form.c = next;
+  return form;
+}
+
+Schedule schedule_of(const Choice& c) {
   Schedule schedule;
   for (const auto& [name, value] : c.numbers) schedule[name] = value;
-  return std::make_unique<GemmProgram>(form, GemmSchedule::of(schedule));
+  return schedule;
+}
+
+const Registered product("gemm", [](const Choice& c) {
+  return std::make_unique<GemmProgram>(form_of(c), GemmSchedule::of(schedule_of(c)));
+});
+
+const Registered rounded("gemm_tf32", [](const Choice& c) {
+  return std::make_unique<Tf32GemmProgram>(form_of(c), Tf32GemmSchedule::of(schedule_of(c)));
 });
 
 }  // namespace

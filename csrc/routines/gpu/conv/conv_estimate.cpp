@@ -165,25 +165,15 @@ Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& s, const D
   const auto groups = static_cast<double>(g.groups);
   const double summed = static_cast<double>(g.ic) / groups * static_cast<double>(g.taps());
   const double steps = parts(summed, s.depth);
-  Profile p;
-  p.threads = s.threads_pixel * s.threads_channel;
+  Profile p = block_profile(tiled_block(conv, s), steps, tiled_local_size(conv, s));
   p.groups = static_cast<double>(y[0]) * groups * parts(plane_of(y), s.threads_pixel * s.pixels) *
              parts(static_cast<double>(g.oc) / groups, s.threads_channel * s.channels);
-  (conv.by_matrices ? p.matrix_flops : p.flops) = 2 * steps * s.depth * s.pixels * s.channels;
   const double x_loads = steps * static_cast<double>(parts(s.depth, s.threads_channel)) * s.pixels;
   const double w_loads = steps * static_cast<double>(parts(s.depth, s.threads_pixel)) * s.channels;
-  // Of a matrix a thread holds the 32nd part.
-  const double local_loads = steps * s.depth * (s.pixels + (conv.by_matrices ? s.channels / 32.0 : s.channels));
-  p.loads = x_loads + w_loads + local_loads;
+  p.loads += x_loads + w_loads;
   p.loaded_bytes = 4 * (x_loads + w_loads);
-  p.local_loaded_bytes = 4 * local_loads;
-  const int at_once = conv.by_matrices ? 8 : 1;  // products of a result
-  p.other = x_loads * 12 + w_loads * 6 + (s.unroll == 1 ? 0 : steps * s.depth / at_once);
-  p.barriers = 2 * steps;
-  p.written = s.pixels * s.channels * (s.unroll == 1 ? s.depth : at_once) / (conv.by_matrices ? 32 : 1);
-  p.registers = s.pixels * s.channels + s.pixels * (1 + g.axes) + 2 * kAddresses;
-  p.registers += conv.by_matrices ? s.channels / 4 + s.pixels * 8 : s.channels;
-  p.local_bytes = 4 * tiled_local_size(conv, s);
+  p.other += x_loads * 12 + w_loads * 6;
+  p.registers += s.pixels * g.axes + 2 * kAddresses;
   p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y)) +
                    4 * static_cast<double>(g.oc) * summed;
   return p;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "routines/cpu/conv/conv_problem.h"
@@ -491,10 +490,9 @@ class TiledRoutine final : public ConvRoutine {
     for (const Value* v : {problem.weight, problem.bias}) count += v && v->constant ? v->constant->size() : 0;
     return count;
   }
-  // Both operands rounded to 11 bits beside one sum after the other in float32, whose error grows with their number.
   double error(const ConvProblem& problem, const Schedule&) const override {
     const ConvGeometry& g = problem.geometry;
-    return kByMatrices ? 16000 / std::sqrt(static_cast<double>(g.ic / g.groups * g.taps())) : 0;
+    return kByMatrices ? tf32_error(static_cast<double>(g.ic / g.groups * g.taps())) : 0;
   }
   bool rounds() const override { return kByMatrices; }
 

@@ -13,10 +13,6 @@ using kernel::Builder;
 using kernel::Expr;
 using kernel::kFloat;
 using kernel::kInt;
-using kernel::make;
-using kernel::Op;
-
-constexpr int kMatrixThreads = 32;  // of a subgroup
 
 constexpr int64_t kMostElements = kernel::kMostBufferElements;
 constexpr const char* kAxisNames[] = {"d", "h", "w"};
@@ -44,63 +40,33 @@ std::string kernel_name(const TiledConv& c, const TiledConvSchedule& s) {
                     "d", s.depth, "u", s.unroll);
 }
 
-// Columns and rows of a group's block, and from one line of a tile to the next: matrices are read without two threads
-// at one bank of the local memory.
-struct Tile {
-  int columns, rows, column_step, row_step;
-
-  Tile(const TiledConv& conv, const TiledConvSchedule& s)
-      : columns(s.threads_pixel * s.pixels), rows(s.threads_channel * s.channels) {
-    constexpr int kApart = 8;
-    column_step = columns + (conv.by_matrices ? kApart : 0);
-    row_step = rows + (conv.by_matrices ? kApart : 0);
-  }
-};
-
 class TiledKernel {
  public:
   TiledKernel(const TiledConv& conv, const TiledConvSchedule& schedule)
-      : by_matrices_(conv.by_matrices),
-        g_(conv.geometry),
+      : g_(conv.geometry),
         steps_(conv.geometry),
         form_(conv.result),
         s_(schedule),
-        tile_(conv, schedule),
+        block_(tiled_block(conv, schedule)),
+        pixels_(block_, block_.all_columns(), false),
+        channels_(block_, block_.all_rows(), false),
         b_(kernel_name(conv, schedule)) {}
 
   kernel::Kernel run() {
     declare();
     places_of_pixels();
-    const Array tile_x = b_.shared("tile_x", DType::Float32, s_.depth * tile_.column_step);
-    const Array tile_w = b_.shared("tile_w", DType::Float32, s_.depth * tile_.row_step);
-    const int lanes = by_matrices_ ? 4 : 1, count = s_.channels * s_.pixels / lanes;
-    const Array sums = b_.registers("sum", kFloat.with_lanes(lanes), count);
-    b_.unroll("i", count, [&](Expr i) { sums[i] = 0.0f; });
+    const Array tile_x = b_.shared("tile_x", DType::Float32, pixels_.size);
+    const Array tile_w = b_.shared("tile_w", DType::Float32, channels_.size);
+    product_.emplace(b_, block_, lx_, ly_);
     b_.loop("step", 0, ceildiv(summed_, s_.depth), [&](Expr step) {
       load_pixels(tile_x, step * s_.depth);
       load_weights(tile_w, step * s_.depth);
       b_.barrier();
-      const auto over_depth = [&](int steps, const std::function<void(Expr)>& products) {
-        s_.unroll == 1 ? b_.unroll("d", steps, products) : b_.loop("d", 0, steps, products);
-      };
-      if (by_matrices_) {
-        over_depth(s_.depth / 8, [&](Expr d) { multiply_matrices(tile_x, tile_w, sums, d * 8); });
-        return b_.barrier();
-      }
-      over_depth(s_.depth, [&](const Expr& d) {
-        const Array left = b_.registers("left", kFloat, s_.channels), right = b_.registers("right", kFloat, s_.pixels);
-        b_.unroll("i", s_.channels,
-                  [&](Expr i) { left[i] = tile_w[d * tile_.row_step + ly_ + i * s_.threads_channel]; });
-        b_.unroll("j", s_.pixels,
-                  [&](Expr j) { right[j] = tile_x[d * tile_.column_step + lx_ + j * s_.threads_pixel]; });
-        b_.unroll("i", s_.channels, [&](Expr i) {
-          b_.unroll("j", s_.pixels,
-                    [&](Expr j) { sums[i * s_.pixels + j] = fma(left[i], right[j], sums[i * s_.pixels + j]); });
-        });
-      });
+      product_->add(tile_w, channels_, tile_x, pixels_);
       b_.barrier();
     });
-    by_matrices_ ? store_matrices(sums) : store(sums);
+    product_->each(
+        [&](const Expr& row, const Expr& column, const Expr& sum) { store(channel_ + row, pixel_ + column, sum); });
     return b_.finish();
   }
 
@@ -123,16 +89,12 @@ class TiledKernel {
     const Expr results = images_ * oc_ * plane_;
     y_ = b_.output("y", DType::Float32, results);
     result_.emplace(b_, form_, groups_ * oc_, results);
-    pixel_ = b_.let("pixel", b_.group(0, "gx", ceildiv(plane_, tile_.columns)) * tile_.columns);
-    channel_ = b_.let("channel", b_.group(1, "gy", ceildiv(oc_, tile_.rows)) * tile_.rows);
+    pixel_ = b_.let("pixel", b_.group(0, "gx", ceildiv(plane_, block_.all_columns())) * block_.all_columns());
+    channel_ = b_.let("channel", b_.group(1, "gy", ceildiv(oc_, block_.all_rows())) * block_.all_rows());
     image_ = b_.group(2, "gz", images_);
     lx_ = b_.local(0, "lx", s_.threads_pixel);
     ly_ = b_.local(1, "ly", s_.threads_channel);
     group_ = b_.let("group", image_ % groups_);
-    if (!by_matrices_) return;
-    b_.subgroups(kMatrixThreads);
-    eighth_ = b_.let("eighth", lx_ / 4);
-    quarter_ = b_.let("quarter", lx_ % 4);
   }
 
   // Data, of which nothing is known but what guards tell.
@@ -188,7 +150,8 @@ class TiledKernel {
         const Array value = b_.registers("value", kFloat, 1);
         value[0] = 0.0f;
         b_.when(valid && from >= 0 && from < x_elements_, [&] { value[0] = (*x_)[from]; });
-        b_.when(d < s_.depth, [&] { tile[d * tile_.column_step + lx_ + j * s_.threads_pixel] = operand(value[0]); });
+        b_.when(d < s_.depth,
+                [&] { tile[d * pixels_.depth_step + lx_ + j * s_.threads_pixel] = product_->operand(value[0]); });
       });
     });
   }
@@ -207,51 +170,7 @@ class TiledKernel {
         const Array value = b_.registers("value", kFloat, 1);
         value[0] = 0.0f;
         b_.when(at < summed_ && channel < oc_ && from >= 0 && from < w_elements_, [&] { value[0] = (*w_)[from]; });
-        b_.when(d < s_.depth, [&] { tile[d * tile_.row_step + row] = operand(value[0]); });
-      });
-    });
-  }
-
-  Expr operand(const Expr& value) const { return by_matrices_ ? make(Op::ToTf32, {value}) : value; }
-
-  // Eight products of every result of the subgroup, from `d` on: see kernel::MatrixMultiply.
-  void multiply_matrices(const Array& tile_x, const Array& tile_w, const Array& sums, const Expr& d) {
-    const int rows = s_.channels / 16, columns = tile_.columns / 8;  // matrices
-    const Array a = b_.registers("a", kFloat.with_lanes(4), rows), b = b_.registers("b", kFloat.with_lanes(2), columns);
-    b_.unroll("m", rows, [&](Expr m) {
-      const auto at = [&](int row, int k) {
-        return Expr(tile_w[(d + quarter_ + k) * tile_.row_step + ly_ * s_.channels + m * 16 + eighth_ + row]);
-      };
-      a[m] = kernel::vector({at(0, 0), at(8, 0), at(0, 4), at(8, 4)});
-    });
-    b_.unroll("n", columns, [&](Expr n) {
-      const auto at = [&](int k) { return Expr(tile_x[(d + quarter_ + k) * tile_.column_step + n * 8 + eighth_]); };
-      b[n] = kernel::vector({at(0), at(4)});
-    });
-    b_.unroll("m", rows, [&](Expr m) {
-      b_.unroll("n", columns, [&](Expr n) {
-        const Expr at = m * columns + n;
-        sums[at] = b_.multiply_matrices(a[m], b[n], sums[at]);
-      });
-    });
-  }
-
-  void store_matrices(const Array& sums) {
-    const int columns = tile_.columns / 8;
-    b_.unroll("m", s_.channels / 16, [&](Expr m) {
-      b_.unroll("n", columns, [&](Expr n) {
-        for (int lane = 0; lane < 4; ++lane) {
-          const Expr channel = channel_ + ly_ * s_.channels + m * 16 + eighth_ + lane / 2 * 8;
-          store(channel, pixel_ + n * 8 + quarter_ * 2 + lane % 2, kernel::lane(sums[m * columns + n], lane));
-        }
-      });
-    });
-  }
-
-  void store(const Array& sums) {
-    b_.unroll("i", s_.channels, [&](Expr i) {
-      b_.unroll("j", s_.pixels, [&](Expr j) {
-        store(channel_ + ly_ + i * s_.threads_channel, pixel_ + lx_ + j * s_.threads_pixel, sums[i * s_.pixels + j]);
+        b_.when(d < s_.depth, [&] { tile[d * channels_.depth_step + row] = product_->operand(value[0]); });
       });
     });
   }
@@ -263,17 +182,18 @@ class TiledKernel {
     });
   }
 
-  bool by_matrices_;
   const ConvGeometry& g_;
   Steps steps_;
   const ResultForm& form_;
   const TiledConvSchedule& s_;
-  Tile tile_;
+  BlockShape block_;
+  BlockTile pixels_, channels_;
   Builder b_;
   Expr images_, groups_, ic_, oc_, summed_, in_[3], out_[3], pad_[3], plane_, x_elements_, w_elements_;
-  Expr pixel_, channel_, image_, group_, lx_, ly_, eighth_, quarter_;
+  Expr pixel_, channel_, image_, group_, lx_, ly_;
   std::optional<Array> x_, w_, y_, begin_[3];
   std::optional<ResultParameters> result_;
+  std::optional<BlockProduct> product_;
 };
 
 // As in its space.
@@ -292,23 +212,17 @@ TiledConvSchedule TiledConvSchedule::of(std::span<const int64_t> values) {
   return read_point(kParameters, values);
 }
 
+BlockShape tiled_block(const TiledConv& c, const TiledConvSchedule& s) {
+  return {c.by_matrices, s.threads_channel, s.threads_pixel, s.channels, s.pixels, s.depth, s.unroll == 1};
+}
+
 int64_t tiled_local_size(const TiledConv& conv, const TiledConvSchedule& s) {
-  const Tile tile(conv, s);
-  return int64_t{s.depth} * (tile.column_step + tile.row_step);
+  const BlockShape block = tiled_block(conv, s);
+  return BlockTile(block, block.all_columns(), false).size + BlockTile(block, block.all_rows(), false).size;
 }
 
 const char* reject_tiled_schedule(const TiledConv& conv, const TiledConvSchedule& s) {
-  if (s.threads_pixel * s.threads_channel > 256) return "too many threads";
-  if (conv.by_matrices) {
-    if (s.threads_pixel != kMatrixThreads) return "a subgroup has 32 threads";
-    if (s.channels % 16 != 0 || s.depth % 8 != 0) return "a matrix has 16 x 8 elements";
-    if (s.pixels * s.channels > 128) return "too many registers";
-    return tiled_local_size(conv, s) > 8192 ? "too much local memory" : nullptr;
-  }
-  if (s.pixels * s.channels > 64) return "too many registers";
-  if (tiled_local_size(conv, s) > 8192) return "too much local memory";
-  if (s.unroll == 1 && s.pixels * s.channels * s.depth > 512) return "too much is written out";
-  return nullptr;
+  return reject_block(tiled_block(conv, s), tiled_local_size(conv, s));
 }
 
 Space tiled_conv_space(const TiledConv& conv, const Dims& out) {

@@ -3,15 +3,14 @@
 #include <vector>
 
 #include "routines/gpu/conv/direct_conv.h"
+#include "routines/gpu/gemm/block_product.h"
 
 namespace neo::gpu {
 
 // A convolution, or a transposed one, of one to three spatial axes as a product of the weights and of the windows of
 // the input, which are gathered into local memory as they are needed: a group makes threads_channel x channels output
 // channels of threads_pixel x pixels pixels. Plain layouts; weights as they come, so also at run time. Takes whatever
-// there is. With `by_matrices` the operands are rounded to tf32 on their way to local memory, and each subgroup of 32
-// threads makes its channels of all pixels of the group by matrix instructions: 32 threads along the pixels, channels
-// in sixteens, depth in eights.
+// there is. The channels are the rows of a block product, the pixels its columns.
 struct TiledConvSchedule {
   int threads_pixel = 16;
   int threads_channel = 8;
@@ -32,6 +31,7 @@ struct TiledConv {
 };
 
 const char* reject_tiled_schedule(const TiledConv& conv, const TiledConvSchedule& schedule);
+BlockShape tiled_block(const TiledConv& conv, const TiledConvSchedule& schedule);
 // Floats of local memory.
 int64_t tiled_local_size(const TiledConv& conv, const TiledConvSchedule& schedule);
 Space tiled_conv_space(const TiledConv& conv, const Dims& out);

@@ -81,13 +81,9 @@ Space gemm_space(const GemmForm& form, int64_t m, int64_t n, int64_t k) {
                allows);
 }
 
-int64_t packed_columns(const GemmSchedule& schedule, int64_t n) {
-  return ceil_div(n, static_cast<int64_t>(schedule.panel())) * schedule.panel();
-}
-
 int64_t packed_b_size(const GemmForm& form, const GemmSchedule& schedule, const Dims& b) {
   const BMatrix m = b_matrix(form.geometry, MatrixView::dense(b));
-  return matrices_of(b) * m.k * packed_columns(schedule, m.n);
+  return matrices_of(b) * m.k * padded_columns(m.n, schedule.panel());
 }
 
 void pack_b(const GemmForm& form, const GemmSchedule& schedule, const Dims& b, const float* from, float* to) {
@@ -104,13 +100,6 @@ void pack_b(const GemmForm& form, const GemmSchedule& schedule, const Dims& b, c
   }
 }
 
-void pack_columns(const GemmSchedule& schedule, int64_t n, float scale, std::span<const float> from, float* to) {
-  for (int64_t i = 0; i < packed_columns(schedule, n); ++i) {
-    const auto at = static_cast<size_t>(from.size() == 1 ? 0 : i);
-    to[i] = i < n ? scale * from[at] : 0.0f;
-  }
-}
-
 GemmProgram::GemmProgram(GemmForm form, const GemmSchedule& schedule) : form_(std::move(form)), schedule_(schedule) {
   NEO_ASSERT(reject_gemm_schedule(schedule_) == nullptr, reject_gemm_schedule(schedule_));
   kernels_.push_back(gemm_kernel(form_, schedule_));
@@ -118,62 +107,22 @@ GemmProgram::GemmProgram(GemmForm form, const GemmSchedule& schedule) : form_(st
 }
 
 Launches GemmProgram::launches(std::span<const Dims> shapes) const {
-  const Dims& a = shapes[static_cast<size_t>(form_.a)];
-  const Dims& c = shapes[static_cast<size_t>(form_.c)];
   const Dims& b = form_.packs_b ? form_.b_dims : shapes[static_cast<size_t>(form_.b)];
-  const bool adds = form_.result.has_residual;
-  GemmArgs g;
-  const MatrixView residual = adds ? MatrixView::dense(shapes[static_cast<size_t>(form_.residual)]) : MatrixView{};
-  const GemmShape s = form_.geometry.bind(MatrixView::dense(a), packed_view(form_.geometry, b), MatrixView::dense(c),
-                                          adds ? &residual : nullptr, g);
   Launches out;
-  if (elements_of(c) == 0) return out;
-  const int64_t panels = ceil_div(s.n, static_cast<int64_t>(schedule_.panel())), matrices = matrices_of(b);
-  LaunchArgument packed = Packed{0};
+  if (elements_of(shapes[static_cast<size_t>(form_.c)]) == 0) return out;
+  const BMatrix m = b_matrix(form_.geometry, MatrixView::dense(b));
+  const int64_t panels = ceil_div(m.n, static_cast<int64_t>(schedule_.panel())), matrices = matrices_of(b);
+  ProductB product{packed_view(form_.geometry, b), {panels, matrices}, Packed{0}};
   if (!form_.packs_b) {
-    const BMatrix m = b_matrix(form_.geometry, MatrixView::dense(b));
     out.temporaries.push_back(packed_b_size(form_, schedule_, b) * 4);
-    packed = Temporary{0};
+    product.memory = Temporary{0};
     KernelLaunch pack{1, {m.n, m.k, panels, matrices, m.row, m.column, elements_of(b), ceil_div(m.k, kPackedRows)}};
     pack.arguments.insert(pack.arguments.end(),
                           {static_cast<double>(form_.geometry.alpha), Operand{form_.b}, Temporary{0}});
     out.launches.push_back(std::move(pack));
   }
-  const int last = kGemmBatchAxes - 1, next = last - 1;
-  int64_t outer = 1;
-  for (int axis = 0; axis < next; ++axis) outer *= s.batch[axis];
-  for (int64_t i = 0; i < outer; ++i) {
-    int64_t a_base = 0, b_base = 0, c_base = 0, r_base = 0, rest = i;
-    for (int axis = next - 1; axis >= 0; --axis) {
-      const int64_t at = rest % s.batch[axis];
-      rest /= s.batch[axis];
-      a_base += at * g.a_batch[axis];
-      b_base += at * g.b_batch[axis];
-      c_base += at * g.c_batch[axis];
-      r_base += at * g.residual_batch[axis];
-    }
-    KernelLaunch launch;
-    std::vector<LaunchArgument>& all = launch.arguments;
-    all = {s.m,
-           s.n,
-           s.k,
-           panels,
-           matrices,
-           s.batch[next],
-           s.batch[last],
-           ceil_div(s.m, static_cast<int64_t>(schedule_.rows) * schedule_.threads_row),
-           ceil_div(panels, static_cast<int64_t>(schedule_.threads_column)),
-           elements_of(a),
-           elements_of(c),
-           g.a_row};
-    if (form_.geometry.transpose_a) all.emplace_back(g.a_column);
-    all.insert(all.end(), {g.c_row, a_base, g.a_batch[next], g.a_batch[last], b_base, g.b_batch[next], g.b_batch[last],
-                           c_base, g.c_batch[next], g.c_batch[last], Operand{form_.a}, packed, Operand{form_.c}});
-    if (adds) {
-      all.insert(all.end(), {elements_of(residual.dims), g.residual_row, g.residual_column, r_base,
-                             g.residual_batch[next], g.residual_batch[last], static_cast<double>(form_.geometry.beta)});
-    }
-    append_result_arguments(form_.result, Packed{form_.packs_b ? 1 : 0}, Operand{form_.residual}, all);
+  for (KernelLaunch& launch : product_launches(form_, shapes, product, int64_t{schedule_.rows} * schedule_.threads_row,
+                                               int64_t{schedule_.panel()} * schedule_.threads_column)) {
     out.launches.push_back(std::move(launch));
   }
   return out;

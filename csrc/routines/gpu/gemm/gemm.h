@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "routines/cpu/gemm/gemm_problem.h"
-#include "routines/gpu/gemm/result.h"
+#include "routines/gpu/gemm/product.h"
 #include "routines/routine.h"
 #include "routines/space.h"
 
@@ -26,23 +26,12 @@ struct GemmSchedule {
   int panel() const { return vectors * lanes; }
 };
 
-struct GemmForm {
-  GemmGeometry geometry;
-  bool packs_b = true;                      // B is a constant; alpha is in it
-  Dims b_dims;                              // of that constant
-  float bias_scale = 1.0f;                  // is in the packed bias
-  ResultForm result;                        // its residual is broadcast to the result
-  int a = 0, b = -1, residual = -1, c = 1;  // operands; -1: none
-};
-
 Space gemm_space(const GemmForm& form, int64_t m, int64_t n, int64_t k);
 const char* reject_gemm_schedule(const GemmSchedule& schedule);
 
-// Floats of B [matrix][panel][k][panel's columns], and of a bias filled up to whole panels.
+// Floats of B [matrix][panel][k][panel's columns]; alpha is in it.
 int64_t packed_b_size(const GemmForm& form, const GemmSchedule& schedule, const Dims& b);
 void pack_b(const GemmForm& form, const GemmSchedule& schedule, const Dims& b, const float* from, float* to);
-int64_t packed_columns(const GemmSchedule& schedule, int64_t n);
-void pack_columns(const GemmSchedule& schedule, int64_t n, float scale, std::span<const float> from, float* to);
 
 // Packed constants: B where it is one, then the bias if there is one.
 class GemmProgram final : public Program {
@@ -56,9 +45,6 @@ class GemmProgram final : public Program {
   GemmSchedule schedule_;
   std::vector<kernel::Kernel> kernels_;  // the product, then the packing where B comes at run time
 };
-
-// The batch axes that one launch covers; more are launched one by one.
-inline constexpr int kLaunchedBatchAxes = 2;
 
 kernel::Kernel gemm_kernel(const GemmForm& form, const GemmSchedule& schedule);
 kernel::Kernel gemm_pack_kernel(const GemmForm& form, const GemmSchedule& schedule);

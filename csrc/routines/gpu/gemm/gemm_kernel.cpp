@@ -18,10 +18,10 @@ std::string kernel_name(const GemmForm& f, const GemmSchedule& s) {
              s.rows, "i", s.inner, "o", s.order, "_t", s.threads_row, "x", s.threads_column, "x", s.split);
 }
 
-class GemmKernel {
+class GemmKernel : ProductKernel {
  public:
   GemmKernel(const GemmForm& form, const GemmSchedule& schedule)
-      : f_(form), s_(schedule), b_(kernel_name(form, schedule)) {}
+      : ProductKernel(form, kernel_name(form, schedule)), s_(schedule) {}
 
   kernel::Kernel run() {
     declare();
@@ -30,94 +30,40 @@ class GemmKernel {
     b_.unroll("i", blocks, [&](Expr i) { sums[i] = 0.0f; });
     // What the strides make of sizes is seen here once; that each access lies inside follows from it.
     const Expr inside = row_ < m_ && panel_ < panels_ &&
-                        a_first_ + (m_ - 1) * a_row_ + (k_ - 1) * a_column_ < a_elements_ && matrix_ < matrices_;
+                        a_first_ + (m_ - 1) * a_row_ + (k_ - 1) * a_column_ < a_elements_ && b_first_ < matrices_;
     b_.when(inside, [&] { accumulate(sums); });
     if (s_.split > 1) add_parts(sums);
-    Expr stores = inside && c_first_ + (m_ - 1) * c_row_ + n_ <= c_elements_;
+    Expr stores = inside && results_inside();
     if (s_.split > 1) stores = part_ == 0 && stores;
     b_.when(stores, [&] {
       const Expr column = panel_ * s_.panel();
       b_.when(
-          column + s_.panel() <= n_ && row_ + s_.rows <= m_, [&] { store(sums, true); }, [&] { store(sums, false); });
+          column + s_.panel() <= n_ && row_ + s_.rows <= m_, [&] { store_all(sums, true); },
+          [&] { store_all(sums, false); });
     });
     return b_.finish();
   }
 
  private:
   void declare() {
-    const auto count = [&](const char* name) { return b_.size(name, 1, 1 << 24); };
-    const auto stride = [&](const char* name) { return b_.size(name, 0, kMostElements); };
-    const auto elements = [&](const char* name) { return b_.size(name, 1, kMostElements); };
-    m_ = count("m");
-    n_ = count("n");
-    k_ = count("k");
+    declare_sizes();
     panels_ = count("panels");
     matrices_ = count("matrices");
-    const Expr batch0 = count("batch0"), batch1 = count("batch1");
-    const Expr groups_row = count("groups_m"), groups_column = count("groups_n");
-    a_elements_ = elements("a_elements");
-    c_elements_ = elements("c_elements");
-    a_row_ = stride("a_row");
-    a_column_ = dense_a() ? Expr(1) : stride("a_column");
-    c_row_ = stride("c_row");
-    const Expr a_base = stride("a_base"), a_batch0 = stride("a_batch0"), a_batch1 = stride("a_batch1");
-    const Expr b_base = stride("b_base"), b_batch0 = stride("b_batch0"), b_batch1 = stride("b_batch1");
-    const Expr c_base = stride("c_base"), c_batch0 = stride("c_batch0"), c_batch1 = stride("c_batch1");
-    Expr r_base, r_batch0, r_batch1;
-    a_ = b_.input("a", DType::Float32, a_elements_);
-    w_ = b_.input("b", DType::Float32, matrices_ * panels_ * k_ * s_.panel());
-    c_ = b_.output("c", DType::Float32, c_elements_);
-    if (f_.result.has_residual) {
-      r_elements_ = elements("r_elements");
-      r_row_ = stride("r_row");
-      r_column_ = stride("r_column");
-      r_base = stride("r_base");
-      r_batch0 = stride("r_batch0");
-      r_batch1 = stride("r_batch1");
-      beta_ = b_.number("beta", DType::Float32);
-    }
-    result_.emplace(b_, f_.result, panels_ * s_.panel(), f_.result.has_residual ? r_elements_ : c_elements_);
-    const int row_at = s_.order == 0 ? 0 : 1;
-    const Expr row = b_.group(row_at, "gm", groups_row), column = b_.group(1 - row_at, "gn", groups_column);
-    const Expr z = b_.group(2, "gz", batch0 * batch1);
-    const auto thread = [&](const Expr& group, int dimension, const char* name, int extent) {
-      return extent == 1 ? group : group * extent + b_.local(dimension, name, extent);
-    };
+    declare_operands(matrices_ * panels_ * k_ * s_.panel(), panels_ * s_.panel());
+    declare_groups(s_.order);
     // The threads of a split lie along the first axis, beside nothing else.
     if (s_.split > 1) part_ = b_.local(0, "part", s_.split);
-    const Expr row_block = s_.split > 1 ? row : thread(row, row_at, "lm", s_.threads_row);
-    const Expr column_block = s_.split > 1 ? column : thread(column, 1 - row_at, "ln", s_.threads_column);
-    row_ = opaque("row", row_block * s_.rows);
-    panel_ = opaque("panel", column_block);
-    a_row_ = known_at_run_time("row_of_a", a_row_);
-    if (!dense_a()) a_column_ = known_at_run_time("column_of_a", a_column_);
-    c_row_ = known_at_run_time("row_of_c", c_row_);
-    if (f_.result.has_residual) {
-      r_row_ = known_at_run_time("row_of_r", r_row_);
-      r_column_ = known_at_run_time("column_of_r", r_column_);
-    }
-    const Expr outer = b_.let("outer", z / batch1), inner = b_.let("inner", z % batch1);
-    a_first_ = known_at_run_time("a_first", a_base + outer * a_batch0 + inner * a_batch1);
-    matrix_ = known_at_run_time("matrix", b_base + outer * b_batch0 + inner * b_batch1);
-    c_first_ = known_at_run_time("c_first", c_base + outer * c_batch0 + inner * c_batch1);
-    if (f_.result.has_residual) {
-      r_first_ = known_at_run_time("r_first", r_base + outer * r_batch0 + inner * r_batch1);
-    }
-  }
-
-  bool dense_a() const { return !f_.geometry.transpose_a; }
-
-  Expr opaque(const char* name, const Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }
-
-  // Data >= 0, of which nothing else is known but what guards tell.
-  Expr known_at_run_time(const char* name, const Expr& value) {
-    const Array held = b_.registers(name, kInt, 1);
-    held[0] = value;
-    return b_.let(name, held[0] & INT32_MAX);
+    const auto thread = [&](const Expr& group, int dimension, const char* name, int extent) {
+      return extent == 1 || s_.split > 1 ? group : group * extent + b_.local(dimension, name, extent);
+    };
+    const int row_at = s_.order == 0 ? 0 : 1;
+    row_ = opaque("row", thread(group_row_, row_at, "lm", s_.threads_row) * s_.rows);
+    panel_ = opaque("panel", thread(group_column_, 1 - row_at, "ln", s_.threads_column));
+    find_matrices();
   }
 
   void accumulate(const Array& sums) {
-    const Expr first = b_.let("b_first", (matrix_ * panels_ + panel_) * k_ * s_.panel());
+    const Expr first = b_.let("b_first", (b_first_ * panels_ + panel_) * k_ * s_.panel());
     const auto step = [&](const Expr& at, int count) {
       const bool wide = dense_a() && count > 1;
       const Array left = b_.registers("left", {DType::Float32, wide ? count : 1}, s_.rows * (wide ? 1 : count));
@@ -162,7 +108,7 @@ class GemmKernel {
     });
   }
 
-  void store(const Array& sums, bool whole) {
+  void store_all(const Array& sums, bool whole) {
     const auto when = [&](const Expr& condition, const std::function<void()>& body) {
       if (whole) return body();
       b_.when(condition, body);
@@ -178,28 +124,15 @@ class GemmKernel {
             return;
           }
           for (int lane = 0; lane < s_.lanes; ++lane) {
-            when(column + lane < n_, [&] {
-              Expr sum = kernel::lane(value, lane) + result_->bias(column + lane, 1);
-              if (f_.result.has_residual) {
-                const Expr at = r_first_ + (row_ + r) * r_row_ + (column + lane) * r_column_;
-                sum = sum + beta_ * result_->residual(min(at, r_elements_ - 1), 1);
-              }
-              (*c_)[c_first_ + (row_ + r) * c_row_ + column + lane] = result_->shape(sum);
-            });
+            when(column + lane < n_, [&] { store(row_ + r, column + lane, kernel::lane(value, lane)); });
           }
         });
       });
     });
   }
 
-  const GemmForm& f_;
   const GemmSchedule& s_;
-  Builder b_;
-  Expr m_, n_, k_, panels_, matrices_, a_elements_, c_elements_, r_elements_, a_row_, a_column_, c_row_, r_row_,
-      r_column_, beta_;
-  Expr row_, panel_, part_, a_first_, matrix_, c_first_, r_first_;
-  std::optional<Array> a_, w_, c_;
-  std::optional<ResultParameters> result_;
+  Expr panels_, matrices_, row_, panel_, part_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "routines/gpu/gemm/gemm.h"
+#include "routines/gpu/gemm/tf32_gemm.h"
 #include "routines/gpu/remember.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
@@ -46,21 +47,20 @@ Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShap
   return p;
 }
 
-class GemmRoutine final : public ProgramRoutine {
+// What the products of a device share: groups that begin with one and end in a residual and an activation.
+class GemmRoutine : public ProgramRoutine {
  public:
-  std::string_view name() const override { return "gpu:float32/gemm"; }
-
-  std::vector<std::string_view> roots() const override {
+  std::vector<std::string_view> roots() const final {
     std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
     roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
     return roots;
   }
 
-  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const final {
     return match_epilogues(root, kOps, users, graph);
   }
 
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const final {
     if (auto reason = cannot_hold(workload)) return reason;
     std::string why;
     const auto problem = read_gemm(workload, &why);
@@ -68,39 +68,34 @@ class GemmRoutine final : public ProgramRoutine {
     const Shape& a = problem->a->shape();
     const int summed = problem->geometry.transpose_a ? a.rank() - 2 : a.rank() - 1;
     if (a[summed].range().lo < 1) return "the summed axis may be empty";
+    if (const char* reason = rejects_problem(*problem, target)) return reason;
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
     const GemmProblem problem = *read_gemm(workload, nullptr);
     const GemmForm form = form_of(problem);
     const GemmShape shape = hint_of(problem);
     const DeviceModel model = model_of(target);
-    std::string key = str(name(), " ", key_of(model), " ", form.geometry.transpose_a, form.packs_b,
-                          form.result.has_residual, " ", shape.m, " ", shape.n, " ", shape.k);
+    std::string key = str(name(), " ", key_of(model), " ", form.geometry.transpose_a, form.geometry.transpose_b,
+                          form.packs_b, form.result.has_residual, " ", shape.m, " ", shape.n, " ", shape.k);
     for (const int64_t b : shape.batch) key += str(" ", b);
     const std::vector<Schedule> best = remember_schedules(key, [&] {
-      return search_by_estimate(
-          gemm_space(form, shape.m, shape.n, shape.k), model,
-          [&](std::span<const int64_t> values) { return gemm_profile(form, GemmSchedule::of(values), shape); });
+      return search_by_estimate(space_of(form, shape), model,
+                                [&](std::span<const int64_t> point) { return profile_of(form, point, shape); });
     });
     NEO_ASSERT(!best.empty(), "no schedule for ", workload.text());
     return {candidate(workload, target, ops, best.front())};
   }
 
-  Space space(const Workload& workload, const Target&) const override {
+  Space space(const Workload& workload, const Target&) const final {
     const GemmProblem problem = *read_gemm(workload, nullptr);
-    const GemmShape shape = hint_of(problem);
-    return gemm_space(form_of(problem), shape.m, shape.n, shape.k);
+    return space_of(form_of(problem), hint_of(problem));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
-                      const Schedule& schedule) const override {
+                      const Schedule& schedule) const final {
     const GemmProblem problem = *read_gemm(workload, nullptr);
-    const GemmForm form = form_of(problem);
-    const GemmSchedule s = GemmSchedule::of(schedule);
-    const DeviceModel model = model_of(target);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     for (const Value* v : {problem.a, problem.packs_b() ? nullptr : problem.b, problem.residual}) {
@@ -108,35 +103,49 @@ class GemmRoutine final : public ProgramRoutine {
     }
     c.outputs.push_back(device_schema(*problem.c, target));
     c.schedule = schedule;
-    c.cost.time_us = estimate(gemm_profile(form, s, hint_of(problem)), model).time_us;
-    if (!form.packs_b) c.cost.time_us += model.launch_us;
-    if (form.packs_b) c.cost.packed_bytes += packed_b_size(form, s, form.b_dims) * 4;
-    if (problem.bias) c.cost.packed_bytes += packed_columns(s, problem.columns()) * 4;
+    const DeviceModel model = model_of(target);
+    c.cost = cost(form_of(problem), schedule, hint_of(problem), model);
+    if (problem.bias) c.cost.packed_bytes += padded_columns(problem.columns(), panel(schedule)) * 4;
     return c;
   }
 
-  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
-                                         PackedStore& packed) const override {
+  std::unique_ptr<const Program> program(const Candidate& candidate, const Target&, PackedStore& packed) const final {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     GemmForm form = form_of(problem);
-    const GemmSchedule schedule = GemmSchedule::of(candidate.schedule);
     form.a = argument_of(candidate, problem.a);
     form.b = argument_of(candidate, problem.b);
     form.residual = argument_of(candidate, problem.residual);
     form.c = static_cast<int>(
         std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
-    if (form.packs_b) {
-      packed.floats(packed_b_size(form, schedule, form.b_dims), {problem.b},
-                    [&](float* to) { pack_b(form, schedule, form.b_dims, problem.b->constant->as<float>(), to); });
-    }
+    if (form.packs_b) pack(form, *problem.b, candidate.schedule, packed);
     if (problem.bias) {
-      packed.floats(packed_columns(schedule, problem.columns()), {problem.bias}, [&](float* to) {
+      const int64_t columns = problem.columns(), width = panel(candidate.schedule);
+      packed.floats(padded_columns(columns, width), {problem.bias}, [&](float* to) {
         const Tensor& bias = *problem.bias->constant;
-        pack_columns(schedule, problem.columns(), problem.bias_scale,
-                     {bias.as<float>(), static_cast<size_t>(bias.size())}, to);
+        pack_columns(columns, width, problem.bias_scale, {bias.as<float>(), static_cast<size_t>(bias.size())}, to);
       });
     }
-    return std::make_unique<GemmProgram>(std::move(form), schedule);
+    return program(std::move(form), candidate.schedule);
+  }
+
+ protected:
+  virtual const char* rejects_problem(const GemmProblem&, const Target&) const { return nullptr; }
+  virtual Space space_of(const GemmForm& form, const GemmShape& shape) const = 0;
+  virtual Profile profile_of(const GemmForm& form, std::span<const int64_t> point, const GemmShape& shape) const = 0;
+  virtual Cost cost(const GemmForm& form, const Schedule& schedule, const GemmShape& shape,
+                    const DeviceModel& model) const = 0;
+  // Columns that a packed bias has a multiple of.
+  virtual int64_t panel(const Schedule& schedule) const = 0;
+  virtual void pack(const GemmForm& form, const Value& b, const Schedule& schedule, PackedStore& packed) const = 0;
+  virtual std::unique_ptr<const Program> program(GemmForm form, const Schedule& schedule) const = 0;
+
+  static GemmShape hint_of(const GemmProblem& problem) {
+    GemmShape s = problem.hint();
+    s.m = std::max<int64_t>(s.m, 1);
+    s.n = std::max<int64_t>(s.n, 1);
+    s.k = std::max<int64_t>(s.k, 1);
+    for (int64_t& b : s.batch) b = std::max<int64_t>(b, 1);
+    return s;
   }
 
  private:
@@ -156,14 +165,74 @@ class GemmRoutine final : public ProgramRoutine {
     if (e.activation) r.activation = find_activation_step(*e.activation);
     return form;
   }
+};
 
-  static GemmShape hint_of(const GemmProblem& problem) {
-    GemmShape s = problem.hint();
-    s.m = std::max<int64_t>(s.m, 1);
-    s.n = std::max<int64_t>(s.n, 1);
-    s.k = std::max<int64_t>(s.k, 1);
-    for (int64_t& b : s.batch) b = std::max<int64_t>(b, 1);
-    return s;
+class RegisterGemm final : public GemmRoutine {
+ public:
+  std::string_view name() const override { return "gpu:float32/gemm"; }
+
+ protected:
+  Space space_of(const GemmForm& form, const GemmShape& shape) const override {
+    return gemm_space(form, shape.m, shape.n, shape.k);
+  }
+  Profile profile_of(const GemmForm& form, std::span<const int64_t> point, const GemmShape& shape) const override {
+    return gemm_profile(form, GemmSchedule::of(point), shape);
+  }
+  Cost cost(const GemmForm& form, const Schedule& schedule, const GemmShape& shape,
+            const DeviceModel& model) const override {
+    const GemmSchedule s = GemmSchedule::of(schedule);
+    Cost c;
+    c.time_us = estimate(gemm_profile(form, s, shape), model).time_us;
+    if (!form.packs_b) c.time_us += model.launch_us;
+    if (form.packs_b) c.packed_bytes = packed_b_size(form, s, form.b_dims) * 4;
+    return c;
+  }
+  int64_t panel(const Schedule& schedule) const override { return GemmSchedule::of(schedule).panel(); }
+  void pack(const GemmForm& form, const Value& b, const Schedule& schedule, PackedStore& packed) const override {
+    const GemmSchedule s = GemmSchedule::of(schedule);
+    packed.floats(packed_b_size(form, s, form.b_dims), {&b},
+                  [&](float* to) { pack_b(form, s, form.b_dims, b.constant->as<float>(), to); });
+  }
+  std::unique_ptr<const Program> program(GemmForm form, const Schedule& schedule) const override {
+    return std::make_unique<GemmProgram>(std::move(form), GemmSchedule::of(schedule));
+  }
+};
+
+// By matrix instructions, of operands rounded to tf32.
+class Tf32Gemm final : public GemmRoutine {
+ public:
+  std::string_view name() const override { return "gpu:tf32/gemm"; }
+
+ protected:
+  const char* rejects_problem(const GemmProblem& problem, const Target& target) const override {
+    if (model_of(target).matrix_gflops == 0) return "the device multiplies no matrices";
+    if (!problem.a->shape().is_static() || !problem.b->shape().is_static()) return nullptr;  // the estimate tells
+    const GemmShape shape = hint_of(problem);
+    if (shape.m < 16) return "fewer rows than a matrix has";
+    return shape.n < 8 ? "fewer columns than a matrix has" : nullptr;
+  }
+  Space space_of(const GemmForm& form, const GemmShape& shape) const override { return tf32_gemm_space(form, shape); }
+  Profile profile_of(const GemmForm& form, std::span<const int64_t> point, const GemmShape& shape) const override {
+    return tf32_gemm_profile(form, Tf32GemmSchedule::of(point), shape);
+  }
+  Cost cost(const GemmForm& form, const Schedule& schedule, const GemmShape& shape,
+            const DeviceModel& model) const override {
+    Cost c;
+    c.time_us = estimate(tf32_gemm_profile(form, Tf32GemmSchedule::of(schedule), shape), model).time_us;
+    c.error = tf32_error(static_cast<double>(shape.k));
+    c.rounds = true;
+    if (form.packs_b) {
+      c.packed_bytes = 4;
+      for (const int64_t d : form.b_dims) c.packed_bytes *= d;
+    }
+    return c;
+  }
+  int64_t panel(const Schedule&) const override { return 1; }
+  void pack(const GemmForm&, const Value& b, const Schedule&, PackedStore& packed) const override {
+    packed.constant(b);
+  }
+  std::unique_ptr<const Program> program(GemmForm form, const Schedule& schedule) const override {
+    return std::make_unique<Tf32GemmProgram>(std::move(form), Tf32GemmSchedule::of(schedule));
   }
 };
 
@@ -172,6 +241,7 @@ class GemmRoutine final : public ProgramRoutine {
 
 namespace neo {
 
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_gemm, gpu::GemmRoutine)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_gemm, gpu::RegisterGemm)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_gemm_tf32, gpu::Tf32Gemm)
 
 }  // namespace neo
