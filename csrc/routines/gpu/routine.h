@@ -42,12 +42,12 @@ double device_us(const Work& work, const Target& target, double efficiency, int 
 
 }  // namespace neo::gpu
 
-// For a class of a family of csrc/routines/gpu that needs no arguments; the name goes into NEO_ROUTINES.
-#define NEO_DEFINE_PROGRAM_ROUTINE(name, ...)                                                                       \
+// For a class of a family of csrc/routines/gpu and its arguments; the name goes into NEO_ROUTINES.
+#define NEO_DEFINE_PROGRAM_ROUTINE(name, Class, ...)                                                                \
   std::unique_ptr<Routine> make_##name##_routine() {                                                                \
-    return std::make_unique<__VA_ARGS__>();                                                                         \
+    return std::make_unique<Class>(__VA_ARGS__);                                                                    \
   }                                                                                                                 \
   std::unique_ptr<Step> make_##name##_step(const Candidate& candidate, const Target& target, const OpRegistry& ops, \
                                            PackedStore& packed) {                                                   \
-    return __VA_ARGS__().make(candidate, target, ops, packed);                                                      \
+    return Class(__VA_ARGS__).make(candidate, target, ops, packed);                                                 \
   }

@@ -47,6 +47,11 @@ std::string key_of(const ConvProblem& problem) {
 // What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
 class ConvRoutine : public ProgramRoutine {
  public:
+  // Channels that lie together in the input, in the output and what is added.
+  ConvRoutine(std::string name, int64_t in_together, int64_t out_together)
+      : in_together_(in_together), out_together_(out_together), name_(std::move(name)) {}
+
+  std::string_view name() const final { return name_; }
   std::vector<std::string_view> roots() const final {
     std::vector<std::string_view> roots = ops();
     roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
@@ -91,10 +96,10 @@ class ConvRoutine : public ProgramRoutine {
     for (const Value* v : {problem.weight, problem.bias}) {
       if (v && !v->constant) hold(v, 1);
     }
-    if (problem.epilogue.residual) hold(problem.epilogue.residual, out_together());
-    hold(problem.x, in_together());
+    if (problem.epilogue.residual) hold(problem.epilogue.residual, out_together_);
+    hold(problem.x, in_together_);
     Schema result = device_schema(*problem.y, target);
-    result.layout = channels_layout(problem.rank(), out_together());
+    result.layout = channels_layout(problem.rank(), out_together_);
     c.outputs.push_back(result);
     c.schedule = schedule;
     c.cost.time_us = estimate_of(problem, schedule, model_of(target)).time_us;
@@ -106,9 +111,6 @@ class ConvRoutine : public ProgramRoutine {
 
  protected:
   virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
-  // Channels that lie together in the input, in the output and what is added.
-  virtual int64_t in_together() const { return 1; }
-  virtual int64_t out_together() const { return 1; }
   virtual const char* rejects_problem(const ConvProblem& problem, const Target& target) const = 0;
   // One, or one for every error that there is to choose from.
   virtual std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const = 0;
@@ -175,16 +177,18 @@ class ConvRoutine : public ProgramRoutine {
   }
 
   static const float* floats(const Value* v) { return v->constant->as<float>(); }
+
+  const int64_t in_together_, out_together_;
+
+ private:
+  std::string name_;
 };
 
-template <int64_t kIn, int64_t kOut>
 class DirectRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override {
-    static const std::string name =
-        str("gpu:float32/conv_direct_", channels_tag(kIn), kIn == kOut ? std::string() : str("_", channels_tag(kOut)));
-    return name;
-  }
+  DirectRoutine(int64_t in, int64_t out)
+      : ConvRoutine(str("gpu:float32/conv_direct_", channels_tag(in), in == out ? "" : str("_", channels_tag(out))), in,
+                    out) {}
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
@@ -207,20 +211,17 @@ class DirectRoutine final : public ConvRoutine {
   }
 
  protected:
-  int64_t in_together() const override { return kIn; }
-  int64_t out_together() const override { return kOut; }
-
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
-    if (!model_of(target).likes_together(kOut)) return "another block of channels suits the device";
+    if (!model_of(target).likes_together(out_together_)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
     const ConvGeometry& g = problem.geometry;
-    if (kOut != 1 && g.is_depthwise()) return "one input channel per group";
-    if (kOut == kAllChannels && g.oc % kVector != 0) return "a vector does not divide the channels";
+    if (out_together_ != 1 && g.is_depthwise()) return "one input channel per group";
+    if (out_together_ == kAllChannels && g.oc % kVector != 0) return "a vector does not divide the channels";
     // A block that is filled up for the most part is the plain layout's.
-    const int64_t least = kOut == kAllChannels ? kVector : kOut;
-    if (kIn != 1 && g.ic / g.groups < least) return "fewer channels than a block";
-    if (kIn != kOut && g.ic / g.groups >= least) return "enough channels for a block";
-    if (const char* why = rejects_padding(problem, kOut)) return why;
+    const int64_t least = out_together_ == kAllChannels ? kVector : out_together_;
+    if (in_together_ != 1 && g.ic / g.groups < least) return "fewer channels than a block";
+    if (in_together_ != out_together_ && g.ic / g.groups >= least) return "enough channels for a block";
+    if (const char* why = rejects_padding(problem, out_together_)) return why;
     return reject_direct(conv_of(problem));
   }
 
@@ -238,8 +239,8 @@ class DirectRoutine final : public ConvRoutine {
   }
 
  private:
-  static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kIn, kOut); }
-  static DirectConv conv_of(const ConvProblem& problem, const DeviceModel& model) {
+  DirectConv conv_of(const ConvProblem& problem) const { return direct_conv_of(problem, in_together_, out_together_); }
+  DirectConv conv_of(const ConvProblem& problem, const DeviceModel& model) const {
     DirectConv conv = conv_of(problem);
     conv.image_texels = model.image_texels;
     conv.input_texels = most_floats(problem.x->shape(), conv.in_block) / kernel::kTexel.lanes;
@@ -248,13 +249,10 @@ class DirectRoutine final : public ConvRoutine {
 };
 
 // Subgroups of kSize threads on NCHW[kSize]c, depthwise or not.
-template <int kSize>
 class SubgroupRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override {
-    static const std::string name = str("gpu:float32/conv_subgroup_nchw", kSize, "c");
-    return name;
-  }
+  explicit SubgroupRoutine(int size)
+      : ConvRoutine(str("gpu:float32/conv_subgroup_", channels_tag(size)), size, size), size_(size) {}
 
   Space space(const Workload& workload, const Target&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
@@ -277,17 +275,14 @@ class SubgroupRoutine final : public ConvRoutine {
   }
 
  protected:
-  int64_t in_together() const override { return kSize; }
-  int64_t out_together() const override { return kSize; }
-
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
     const DeviceModel model = model_of(target);
-    if (!model.reads_blocks(kSize)) return "no subgroup of the device reads blocks of so many threads";
-    if (!model.likes_together(kSize)) return "another block of channels suits the device";
+    if (!model.reads_blocks(size_)) return "no subgroup of the device reads blocks of so many threads";
+    if (!model.likes_together(size_)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
     const ConvGeometry& g = problem.geometry;
-    if (!g.is_depthwise() && g.ic / g.groups < kSize) return "fewer channels than a block";
-    if (const char* why = rejects_padding(problem, kSize)) return why;
+    if (!g.is_depthwise() && g.ic / g.groups < size_) return "fewer channels than a block";
+    if (const char* why = rejects_padding(problem, size_)) return why;
     return reject_subgroup(conv_of(problem));
   }
 
@@ -305,16 +300,15 @@ class SubgroupRoutine final : public ConvRoutine {
   }
 
  private:
-  static DirectConv conv_of(const ConvProblem& problem) { return direct_conv_of(problem, kSize, kSize); }
+  DirectConv conv_of(const ConvProblem& problem) const { return direct_conv_of(problem, size_, size_); }
+
+  const int size_;
 };
 
-template <int64_t kTogether>
 class DepthwiseRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override {
-    static const std::string name = str("gpu:float32/conv_depthwise_", channels_tag(kTogether));
-    return name;
-  }
+  explicit DepthwiseRoutine(int64_t together)
+      : ConvRoutine(str("gpu:float32/conv_depthwise_", channels_tag(together)), together, together) {}
 
   Space space(const Workload& workload, const Target&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
@@ -339,14 +333,12 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
 
  protected:
-  int64_t in_together() const override { return kTogether; }
-  int64_t out_together() const override { return kTogether; }
-
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
-    if (!model_of(target).likes_together(kTogether)) return "another block of channels suits the device";
+    if (!model_of(target).likes_together(out_together_)) return "another block of channels suits the device";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (const char* why = rejects_padding(problem, kTogether)) return why;
-    if (kTogether == kAllChannels && problem.geometry.oc % kVector != 0) return "a vector does not divide the channels";
+    if (const char* why = rejects_padding(problem, out_together_)) return why;
+    if (out_together_ == kAllChannels && problem.geometry.oc % kVector != 0)
+      return "a vector does not divide the channels";
     return reject_depthwise(conv_of(problem));
   }
 
@@ -363,27 +355,26 @@ class DepthwiseRoutine final : public ConvRoutine {
   }
 
  private:
-  static DepthwiseConv conv_of(const ConvProblem& problem) {
+  DepthwiseConv conv_of(const ConvProblem& problem) const {
     DepthwiseConv conv;
     conv.geometry = problem.geometry;
-    conv.block = block_of(kTogether, problem.geometry.oc);
-    conv.last = kTogether == kAllChannels;
+    conv.block = block_of(out_together_, problem.geometry.oc);
+    conv.last = out_together_ == kAllChannels;
     conv.result = result_of(problem);
     return conv;
   }
 };
 
-template <int kBlock, bool kFused>
 class WinogradRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override {
-    static const std::string name = str("gpu:float32/conv_winograd_", kFused ? "fused_" : "", "nchw", kBlock, "c");
-    return name;
-  }
+  WinogradRoutine(int block, bool fused)
+      : ConvRoutine(str("gpu:float32/conv_winograd_", fused ? "fused_" : "", channels_tag(block)), block, block),
+        block_(block),
+        fused_(fused) {}
 
   Space space(const Workload& workload, const Target&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return winograd_space(conv_of(problem), shape_of(problem), kFused);
+    return winograd_space(conv_of(problem), shape_of(problem), fused_);
   }
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
@@ -405,21 +396,18 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
  protected:
-  int64_t in_together() const override { return kBlock; }
-  int64_t out_together() const override { return kBlock; }
-
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
     const DeviceModel model = model_of(target);
-    if (!model.likes_together(kBlock)) return "another block of channels suits the device";
-    if (kFused && model.wave > 1) return "threads of the device step together";
+    if (!model.likes_together(block_)) return "another block of channels suits the device";
+    if (fused_ && model.wave > 1) return "threads of the device step together";
     if (const char* why = reject_run_time_weights(problem)) return why;
     if (const char* why = reject_winograd_conv(conv_of(problem))) return why;
-    if (std::min(problem.geometry.ic, problem.geometry.oc) < kBlock) return "fewer channels than a block";
-    return rejects_padding(problem, kBlock);
+    if (std::min(problem.geometry.ic, problem.geometry.oc) < block_) return "fewer channels than a block";
+    return rejects_padding(problem, block_);
   }
 
   std::vector<Schedule> best_schedules(const ConvProblem& problem, const DeviceModel& model) const override {
-    return best_winograd(conv_of(problem), shape_of(problem), kFused, model);
+    return best_winograd(conv_of(problem), shape_of(problem), fused_, model);
   }
   Estimate estimate_of(const ConvProblem& problem, const Schedule& schedule, const DeviceModel& model) const override {
     return estimate_winograd(conv_of(problem), WinogradSchedule::of(schedule), shape_of(problem), model);
@@ -436,25 +424,23 @@ class WinogradRoutine final : public ConvRoutine {
   static ConvShape shape_of(const ConvProblem& problem) {
     return problem.geometry.shape(problem.x_hint(), problem.y_hint());
   }
-  static WinogradConv conv_of(const ConvProblem& problem) {
+  WinogradConv conv_of(const ConvProblem& problem) const {
     WinogradConv conv;
     conv.geometry = problem.geometry;
-    conv.block = kBlock;
+    conv.block = block_;
     conv.result = result_of(problem);
     return conv;
   }
+
+  const int block_;
+  const bool fused_;
 };
 
 // Whatever else there is, transposed convolutions among it; kByMatrices: of operands rounded to tf32.
-template <bool kByMatrices>
 class TiledRoutine final : public ConvRoutine {
  public:
-  std::string_view name() const override { return kByMatrices ? "gpu:tf32/conv_tiled" : "gpu:float32/conv_tiled"; }
-
-  Space space(const Workload& workload, const Target&) const override {
-    const ConvProblem problem = *read_conv(workload, nullptr);
-    return tiled_conv_space(conv_of(problem), problem.y_hint());
-  }
+  explicit TiledRoutine(bool by_matrices)
+      : ConvRoutine(by_matrices ? "gpu:tf32/conv_tiled" : "gpu:float32/conv_tiled", 1, 1), by_matrices_(by_matrices) {}
 
   std::unique_ptr<const Program> program(const Candidate& candidate, const Target&,
                                          PackedStore& packed) const override {
@@ -471,7 +457,7 @@ class TiledRoutine final : public ConvRoutine {
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
 
   const char* rejects_problem(const ConvProblem& problem, const Target& target) const override {
-    if (kByMatrices && model_of(target).matrix_gflops == 0) return "the device multiplies no matrices";
+    if (by_matrices_ && model_of(target).matrix_gflops == 0) return "the device multiplies no matrices";
     for (const int64_t stride : problem.geometry.window.strides) {
       if (stride > 4096) return "a stride beyond 4096";
     }
@@ -492,14 +478,16 @@ class TiledRoutine final : public ConvRoutine {
   }
   double error(const ConvProblem& problem, const Schedule&) const override {
     const ConvGeometry& g = problem.geometry;
-    return kByMatrices ? tf32_error(static_cast<double>(g.ic / g.groups * g.taps())) : 0;
+    return by_matrices_ ? tf32_error(static_cast<double>(g.ic / g.groups * g.taps())) : 0;
   }
-  bool rounds() const override { return kByMatrices; }
+  bool rounds() const override { return by_matrices_; }
 
  private:
-  static TiledConv conv_of(const ConvProblem& problem) {
-    return {problem.geometry, result_of(problem), {}, kByMatrices};
+  TiledConv conv_of(const ConvProblem& problem) const {
+    return {problem.geometry, result_of(problem), {}, by_matrices_};
   }
+
+  const bool by_matrices_;
 };
 
 }  // namespace
@@ -507,28 +495,28 @@ class TiledRoutine final : public ConvRoutine {
 
 namespace neo {
 
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw, gpu::DirectRoutine<1, 1>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw4c, gpu::DirectRoutine<4, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw8c, gpu::DirectRoutine<8, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw16c, gpu::DirectRoutine<16, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nhwc, gpu::DirectRoutine<gpu::kAllChannels, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first4c, gpu::DirectRoutine<1, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first8c, gpu::DirectRoutine<1, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first16c, gpu::DirectRoutine<1, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first_nhwc, gpu::DirectRoutine<1, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw, gpu::DepthwiseRoutine<1>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw4c, gpu::DepthwiseRoutine<4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw8c, gpu::DepthwiseRoutine<8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw16c, gpu::DepthwiseRoutine<16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nhwc, gpu::DepthwiseRoutine<gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw4c, gpu::WinogradRoutine<4, false>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw8c, gpu::WinogradRoutine<8, false>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw16c, gpu::WinogradRoutine<16, false>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw8c, gpu::WinogradRoutine<8, true>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw16c, gpu::WinogradRoutine<16, true>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw8c, gpu::SubgroupRoutine<8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw16c, gpu::SubgroupRoutine<16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine<false>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled_tf32, gpu::TiledRoutine<true>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw, gpu::DirectRoutine, 1, 1)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw4c, gpu::DirectRoutine, 4, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw8c, gpu::DirectRoutine, 8, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nchw16c, gpu::DirectRoutine, 16, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_nhwc, gpu::DirectRoutine, gpu::kAllChannels, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first4c, gpu::DirectRoutine, 1, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first8c, gpu::DirectRoutine, 1, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first16c, gpu::DirectRoutine, 1, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_direct_first_nhwc, gpu::DirectRoutine, 1, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw, gpu::DepthwiseRoutine, 1)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw4c, gpu::DepthwiseRoutine, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw8c, gpu::DepthwiseRoutine, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nchw16c, gpu::DepthwiseRoutine, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_depthwise_nhwc, gpu::DepthwiseRoutine, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw4c, gpu::WinogradRoutine, 4, false)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw8c, gpu::WinogradRoutine, 8, false)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_nchw16c, gpu::WinogradRoutine, 16, false)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw8c, gpu::WinogradRoutine, 8, true)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_winograd_fused_nchw16c, gpu::WinogradRoutine, 16, true)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw8c, gpu::SubgroupRoutine, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_subgroup_nchw16c, gpu::SubgroupRoutine, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled, gpu::TiledRoutine, false)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_conv_tiled_tf32, gpu::TiledRoutine, true)
 
 }  // namespace neo

@@ -30,24 +30,24 @@ BasicOptions options_of(const Target& target, const Schedule& schedule, int64_t 
 }
 
 // A family as a routine, for one layout of the channels.
-template <const Family& kFamily, int64_t kTogether = 1>
 class BasicRoutine final : public ProgramRoutine {
  public:
-  std::string_view name() const override {
-    static const std::string name =
-        kTogether == 1 ? std::string(kFamily.name) : str(kFamily.name, "_", channels_tag(kTogether));
-    return name;
-  }
-  std::vector<std::string_view> roots() const override { return kFamily.roots(); }
+  explicit BasicRoutine(const Family& family, int64_t together = 1)
+      : family_(family),
+        together_(together),
+        name_(together == 1 ? std::string(family.name) : str(family.name, "_", channels_tag(together))) {}
+
+  std::string_view name() const override { return name_; }
+  std::vector<std::string_view> roots() const override { return family_.roots(); }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    if (kFamily.matches_as.empty()) return Routine::matches(root, users, graph);
-    return standard_routines().find(kFamily.matches_as)->matches(root, users, graph);
+    if (family_.matches_as.empty()) return Routine::matches(root, users, graph);
+    return standard_routines().find(family_.matches_as)->matches(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
     if (auto reason = cannot_hold(workload)) return reason;
-    if (!model_of(target).likes_together(kTogether)) return "another block of channels suits the device";
+    if (!model_of(target).likes_together(together_)) return "another block of channels suits the device";
     std::string why;
     if (!read(workload, target, {}, &why)) return why;
     return std::nullopt;
@@ -63,7 +63,7 @@ class BasicRoutine final : public ProgramRoutine {
     const Made made = *read(workload, target, schedule);
     Candidate c = plain_candidate(workload, target);
     c.schedule = schedule;
-    if (kTogether != 1) {
+    if (together_ != 1) {
       for (size_t i = 0; i < made.inputs.size(); ++i) {
         c.inputs[static_cast<size_t>(made.inputs[i])]->layout = made.layouts[i];
       }
@@ -102,10 +102,14 @@ class BasicRoutine final : public ProgramRoutine {
   }
 
  private:
-  static std::optional<Made> read(const Workload& workload, const Target& target, const Schedule& schedule,
-                                  std::string* why = nullptr) {
-    return kFamily.read(workload, options_of(target, schedule, kTogether), why);
+  std::optional<Made> read(const Workload& workload, const Target& target, const Schedule& schedule,
+                           std::string* why = nullptr) const {
+    return family_.read(workload, options_of(target, schedule, together_), why);
   }
+
+  const Family& family_;
+  int64_t together_;
+  std::string name_;
 };
 
 constexpr Family kEltwise{"gpu/eltwise", eltwise_roots, read_eltwise, "cpu:float32/eltwise"};
@@ -131,31 +135,31 @@ const std::vector<Family>& basic_families() {
 
 namespace neo {
 
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise, gpu::BasicRoutine<gpu::kEltwise>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy, gpu::BasicRoutine<gpu::kCopy>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool, gpu::BasicRoutine<gpu::kPool>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce, gpu::BasicRoutine<gpu::kReduce>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw4c, gpu::BasicRoutine<gpu::kEltwise, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw8c, gpu::BasicRoutine<gpu::kEltwise, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw16c, gpu::BasicRoutine<gpu::kEltwise, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nhwc, gpu::BasicRoutine<gpu::kEltwise, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw4c, gpu::BasicRoutine<gpu::kCopy, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw8c, gpu::BasicRoutine<gpu::kCopy, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw16c, gpu::BasicRoutine<gpu::kCopy, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nhwc, gpu::BasicRoutine<gpu::kCopy, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw4c, gpu::BasicRoutine<gpu::kPool, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw8c, gpu::BasicRoutine<gpu::kPool, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw16c, gpu::BasicRoutine<gpu::kPool, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nhwc, gpu::BasicRoutine<gpu::kPool, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw4c, gpu::BasicRoutine<gpu::kReduce, 4>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw8c, gpu::BasicRoutine<gpu::kReduce, 8>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw16c, gpu::BasicRoutine<gpu::kReduce, 16>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nhwc, gpu::BasicRoutine<gpu::kReduce, gpu::kAllChannels>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_softmax, gpu::BasicRoutine<gpu::kSoftmax>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_norm, gpu::BasicRoutine<gpu::kNorm>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_channel_norm, gpu::BasicRoutine<gpu::kChannelNorm>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_resize, gpu::BasicRoutine<gpu::kResize>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_grid_sample, gpu::BasicRoutine<gpu::kGridSample>)
-NEO_DEFINE_PROGRAM_ROUTINE(gpu_index, gpu::BasicRoutine<gpu::kIndex>)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise, gpu::BasicRoutine, gpu::kEltwise)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy, gpu::BasicRoutine, gpu::kCopy)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool, gpu::BasicRoutine, gpu::kPool)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce, gpu::BasicRoutine, gpu::kReduce)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw4c, gpu::BasicRoutine, gpu::kEltwise, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw8c, gpu::BasicRoutine, gpu::kEltwise, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nchw16c, gpu::BasicRoutine, gpu::kEltwise, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_eltwise_nhwc, gpu::BasicRoutine, gpu::kEltwise, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw4c, gpu::BasicRoutine, gpu::kCopy, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw8c, gpu::BasicRoutine, gpu::kCopy, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nchw16c, gpu::BasicRoutine, gpu::kCopy, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_copy_nhwc, gpu::BasicRoutine, gpu::kCopy, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw4c, gpu::BasicRoutine, gpu::kPool, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw8c, gpu::BasicRoutine, gpu::kPool, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nchw16c, gpu::BasicRoutine, gpu::kPool, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_pool_nhwc, gpu::BasicRoutine, gpu::kPool, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw4c, gpu::BasicRoutine, gpu::kReduce, 4)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw8c, gpu::BasicRoutine, gpu::kReduce, 8)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nchw16c, gpu::BasicRoutine, gpu::kReduce, 16)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_reduce_nhwc, gpu::BasicRoutine, gpu::kReduce, gpu::kAllChannels)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_softmax, gpu::BasicRoutine, gpu::kSoftmax)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_norm, gpu::BasicRoutine, gpu::kNorm)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_channel_norm, gpu::BasicRoutine, gpu::kChannelNorm)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_resize, gpu::BasicRoutine, gpu::kResize)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_grid_sample, gpu::BasicRoutine, gpu::kGridSample)
+NEO_DEFINE_PROGRAM_ROUTINE(gpu_index, gpu::BasicRoutine, gpu::kIndex)
 
 }  // namespace neo
