@@ -15,6 +15,7 @@ from collections import defaultdict
 import numpy as np
 from neo.report.progress import LateProgress
 from neo.report.table import render_table
+from neo.tune.cost_model import CostModel
 from neo.tune.trees import Trees
 from numpy.typing import NDArray
 
@@ -28,7 +29,15 @@ TOP = 10
 CLOSE = 0.05
 #: Of the race that confirms.
 ROUNDS = 25
-HEAD = ("workloads", "groups", "within 5 %", "mean loss of ten", "largest", "mean loss of the first")
+HEAD = (
+    "workloads",
+    "groups",
+    "within 5 %",
+    "mean loss of ten",
+    "largest",
+    "mean loss of the first",
+    "its time is off by",
+)
 
 
 def confirm(group: Group, order: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -58,22 +67,24 @@ def kind_of(text: str) -> str:
     return f"{words[4]}{' depthwise' if words[1] == words[6] != '1' else ''}"
 
 
-def table(trees: Trees, groups: list[Group], *, confirmed: bool) -> list[tuple[str, ...]]:
+def table(model: CostModel, groups: list[Group], *, confirmed: bool) -> list[tuple[str, ...]]:
     """A row for every kind of workload: how much slower than the best the model's first points are."""
-    kinds: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    kinds: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     with LateProgress("measuring again" if confirmed else "ranking", len(groups)) as progress:
         for group in groups:
-            order = np.argsort(-trees.predict(group.rows), kind="stable")
+            scores = model.predict(group.rows)
+            order = np.argsort(-scores, kind="stable")
             times = confirm(group, order) if confirmed else group.times_us
             ten, first = (float(times[order[:top]].min() / times.min() - 1) for top in (TOP, 1))
+            off = abs(float(np.exp2(-scores[order[0]])) / float(times[order[0]]) - 1)
             for key in (kind_of(group.name[0]), f"{group.name[1]} threads, {group.name[2]}", "all"):
-                kinds[key].append((ten, first))
+                kinds[key].append((ten, first, off))
             progress.advance(1)
     rows = []
     for key, values in sorted(kinds.items(), key=lambda item: (item[0] == "all", item[0])):
-        best, first_loss = np.array(values).T
+        best, first_loss, off = np.array(values).T
         close = f"{np.mean(best <= CLOSE):.1%}"
-        losses = (f"{loss:.1%}" for loss in (best.mean(), best.max(), first_loss.mean()))
+        losses = (f"{loss:.1%}" for loss in (best.mean(), best.max(), first_loss.mean(), np.median(off)))
         rows.append((key, str(len(values)), close, *losses))
     return rows
 
@@ -88,10 +99,10 @@ def main() -> None:
         sys.argv = [sys.argv[0], "--held-out", "--seconds", str(options.seconds)]
         record.main()
     points = read(HELD_OUT)
-    rows = table(Trees.load(MODEL), load(points), confirmed=options.confirm)
+    rows = table(CostModel(Trees.load(MODEL)), load(points), confirmed=options.confirm)
     known = f"{len(points)} times of {len({p.workload for p in points})} workloads, none of which was trained on"
     print(known)
-    print(render_table(HEAD, rows, right=(1, 2, 3, 4, 5)))
+    print(render_table(HEAD, rows, right=(1, 2, 3, 4, 5, 6)))
     if options.confirm:
         title = "The shipped cost model on workloads that it was not trained on"
         text = (

@@ -30,8 +30,9 @@ PARAMETERS = {
     "subsample": 0.8,
     "colsample_bytree": 0.7,
     "min_child_weight": 4,
-    "lambdarank_num_pair_per_sample": 24,
 }
+#: What the slowest points count beside the fastest: which of those is better matters little.
+LEAST_WEIGHT = 0.1
 #: Points that are so many times slower than the best are all the same.
 SLOWEST = 2.0
 
@@ -72,21 +73,24 @@ def load(points: Iterable[Point]) -> list[Group]:
     return groups
 
 
-def scores_of(times_us: NDArray[np.float64]) -> NDArray[np.float32]:
-    """In [0, 1]: how close to the best of the group."""
-    return np.clip((times_us.min() / times_us - 1 / SLOWEST) / (1 - 1 / SLOWEST), 0, 1).astype(np.float32)
+def weights_of(times_us: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Of the points of a group: the closer to the best, the more."""
+    closeness = np.clip((times_us.min() / times_us - 1 / SLOWEST) / (1 - 1 / SLOWEST), 0, 1)
+    return (LEAST_WEIGHT + closeness).astype(np.float32)
 
 
 def train(groups: list[Group], rounds: int = ROUNDS) -> Trees:
-    """A model of these groups."""
+    """A model of these groups: by which power of two their times differ from the estimates."""
+    rows = np.vstack([g.rows for g in groups])
+    names = feature_names()
     model = xgboost_library.train(
-        np.vstack([g.rows for g in groups]),
-        np.concatenate([scores_of(g.times_us) for g in groups]),
-        np.array([len(g.times_us) for g in groups], np.uint32),
+        rows,
+        np.log2(np.concatenate([g.times_us for g in groups])) - rows[:, names.index("estimate")],
+        weights=np.concatenate([weights_of(g.times_us) for g in groups]),
         rounds=rounds,
         parameters=PARAMETERS,
     )
-    return Trees.from_xgboost(model, feature_names())
+    return Trees.from_xgboost(model, names, np.unique(rows[:, names.index("lanes")]).astype(int).tolist())
 
 
 def overlap(workloads: Iterable[str], folders: Iterable[Path]) -> list[str]:

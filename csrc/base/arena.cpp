@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/budget.h"
 #include "base/check.h"
-#include "base/knobs.h"
 
 namespace neo {
 namespace {
@@ -62,7 +60,7 @@ void Arena::reserve(int64_t bytes) {
   if (alignment == kHugePageBytes) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(block);
   capacity_bytes_ = rounded;
-  poison(data_, rounded);
+  if (fill_new_memory) fill_new_memory(data_, rounded);
 }
 
 void Arena::release() noexcept {
@@ -76,11 +74,6 @@ Span<std::byte> Arena::slice(int64_t offset_bytes, int64_t size_bytes) const {
                  size_bytes <= capacity_bytes_ - offset_bytes,
              "for an arena. Got offset ", offset_bytes, ", size ", size_bytes, ", capacity ", capacity_bytes_);
   return {data_ + offset_bytes, size_bytes};
-}
-
-void poison(void* memory, int64_t bytes) {
-  constexpr int kNanByte = 0xFF;  // of float16, float32 and float64
-  if (bytes > 0 && knob_bool(Knob::Poison)) std::memset(memory, kNanByte, static_cast<size_t>(bytes));
 }
 
 int64_t align_bytes(int64_t bytes, int64_t alignment) {

@@ -39,8 +39,8 @@ class Arena {
   int64_t limit_bytes_ = kNoLimit;
 };
 
-// With NEO_POISON, fills memory that is new.
-void poison(void* memory, int64_t bytes);
+// Where it is set, what happens to memory that was just allocated.
+inline void (*fill_new_memory)(void* memory, int64_t bytes) = nullptr;
 
 // bytes rounded up to a multiple of `alignment`, a power of two; overflow is a Memory error.
 int64_t align_bytes(int64_t bytes, int64_t alignment = Arena::kAlignment);

@@ -20,8 +20,6 @@ constexpr KnobInfo kKnobs[] = {
      "Binds worker threads to cores; auto: only under an affinity mask narrower than the machine; read once."},
     {Knob::Verify, "NEO_VERIFY", KnobType::Bool, "0", 0, 0, "",
      "Checks the graph against its specification after every pass."},
-    {Knob::Poison, "NEO_POISON", KnobType::Bool, "0", 0, 0, "",
-     "Fills memory with NaN before its first use, so that a step which reads what nobody wrote is found; for tests."},
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -1,6 +1,7 @@
 #include "base/budget.h"
 #include "base/isa.h"
 #include "base/knobs.h"
+#include "base/poison.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "routines/limits.h"
@@ -91,6 +92,8 @@ void bind_info(py::module_& m) {
     }
     return knobs;
   });
+  m.def("poison_new_memory", poison_new_memory, py::arg("on"),
+        "Fill memory with NaN before its first use from now on, or do not; for tests.");
   m.def(
       "knob_bool",
       [](const std::string& name) {

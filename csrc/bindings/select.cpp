@@ -229,13 +229,24 @@ void bind_select(py::module_& m) {
         return sizes;
       },
       py::arg("workload"), py::arg("target"), py::arg("threads"), "schedules of every routine that takes a workload");
+  py::class_<CostTrees, std::shared_ptr<CostTrees>>(m, "CostTrees", "Corrects the estimates of routines.");
+  m.def(
+      "make_cost_trees",
+      [](std::vector<int32_t> roots, std::vector<int16_t> feature, std::vector<float> threshold,
+         std::vector<int32_t> left, std::vector<std::string> names, std::vector<int64_t> lanes) {
+        return std::make_shared<CostTrees>(CostTrees::Arrays{std::move(roots), std::move(feature), std::move(threshold),
+                                                             std::move(left), std::move(names), std::move(lanes)});
+      },
+      py::arg("roots"), py::arg("feature"), py::arg("threshold"), py::arg("left"), py::arg("names"), py::arg("lanes"),
+      "of the arrays of neo.tune.trees.Trees");
   m.def(
       "build_problem",
       [](std::shared_ptr<Graph> graph, const std::string& target, int threads,
-         const std::function<bool(std::string, std::string)>& allow) {
+         const std::function<bool(std::string, std::string)>& allow, std::shared_ptr<const CostTrees> trees) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = machine_of(target, threads);
         ProblemOptions options;
+        options.trees = std::move(trees);
         if (allow) {
           options.allow = [&](const Node&, const Candidate& c) {
             const auto& nodes = c.workload->nodes;
@@ -246,7 +257,8 @@ void bind_select(py::module_& m) {
         bound->graph = std::move(graph);
         return bound;
       },
-      py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none());
+      py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none(),
+      py::arg("trees") = py::none());
 
   m.def(
       "parse_workload",

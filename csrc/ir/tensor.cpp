@@ -61,7 +61,7 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count) {
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
   if (dtype != DType::String) {
     std::shared_ptr<void> owner(memory, [charge = std::move(charge)](void* p) { std::free(p); });
-    poison(memory, bytes);
+    if (fill_new_memory) fill_new_memory(memory, bytes);
     return owner;
   }
   auto* strings = static_cast<std::string*>(memory);

@@ -171,6 +171,9 @@ class Builder {
             candidate.workload = shared;
             if (options_.allow && !options_.allow(*node, candidate)) continue;
             if (shared->nodes.size() > 1) add_group(shared->nodes);
+            if (options_.trees && candidate.kind == Candidate::Kind::Step) {
+              candidate.cost.time_us = options_.trees->time_us(candidate, target_).value_or(candidate.cost.time_us);
+            }
             const double estimate_us = candidate.cost.time_us;
             variable.choices.push_back({std::move(candidate), -1, estimate_us});
           }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lower/cost_trees.h"
 #include "routines/routine.h"
 
 namespace neo {
@@ -22,7 +23,7 @@ struct SelectionProblem {
   struct Choice {
     std::optional<Candidate> candidate;
     int absorbed_by = -1;    // group
-    double estimate_us = 0;  // what the routine expects; candidate->cost.time_us may be a measured time
+    double estimate_us = 0;  // what is expected; candidate->cost.time_us may be a measured time
     bool measured = false;
   };
   // Why a routine was not offered for a node.
@@ -94,9 +95,10 @@ double time_behind(const SelectionProblem& problem, const std::vector<int>& choi
 // "float32[1,64,56,56] cpu:float32:NCHW->cpu:float32:NCHW16c": sizes at the hints.
 std::string conversion_key(const Value& value, const Schema& from, const Schema& to);
 
-// `pin` may forbid routines by node name: returns false for a candidate that must not be chosen.
 struct ProblemOptions {
+  // Returns false for a candidate that must not be chosen.
   std::function<bool(const Node&, const Candidate&)> allow;
+  std::shared_ptr<const CostTrees> trees;  // correct the estimates; may be null
 };
 
 std::unique_ptr<SelectionProblem> build_problem(const Graph& graph, const OpRegistry& ops, const RoutineTable& routines,

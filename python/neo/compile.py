@@ -18,6 +18,7 @@ from neo.provenance import Provenance
 from neo.select import Flat, Problem, Resource, solve
 from neo.signature import Signature
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
+from neo.tune.trees import shipped_corrections
 from neo.variants import Size, VariantModule, hull_of, spread
 
 if TYPE_CHECKING:
@@ -291,11 +292,12 @@ def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memo
 def _build_problem(
     graph: _native.Graph, target: str, threads: int, routines: Mapping[str, str | Sequence[str]] | None
 ) -> _native.Problem:
+    trees = shipped_corrections()
     if not routines:
-        return _native.build_problem(graph, target, threads)
+        return _native.build_problem(graph, target, threads, trees=trees)
     pins = _Pins(routines, list(_node_names(graph)))
     try:
-        return _native.build_problem(graph, target, threads, pins.allow)
+        return _native.build_problem(graph, target, threads, pins.allow, trees)
     except UnsupportedError:
         pins.complain_where_nothing_is_left()
         raise

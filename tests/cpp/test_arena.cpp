@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/poison.h"
 
 namespace neo {
 namespace {
@@ -33,14 +33,13 @@ TEST(Arena, block_is_aligned_and_writable_at_any_size) {
 }
 
 TEST(Arena, poisoned_memory_is_nan) {
-  setenv("NEO_POISON", "1", 1);
+  poison_new_memory(true);
   Arena arena;
   arena.reserve(1000);
   for (int64_t i = 0; i < 250; ++i) EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(arena.data())[i])) << i;
-  setenv("NEO_POISON", "0", 1);
+  poison_new_memory(false);
   arena.reserve(8);
   EXPECT_TRUE(std::isnan(*reinterpret_cast<const float*>(arena.data())));  // what it has is kept
-  unsetenv("NEO_POISON");
 }
 
 TEST(Arena, smaller_request_keeps_block_and_contents) {

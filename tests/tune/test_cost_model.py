@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
-from neo import ResourceError
+from neo import ModelError, ResourceError, _native
+from neo.frontend.onnx import read_model
 from neo.tune import cost_model, xgboost_library
 from neo.tune.cost_model import CostModel
-from neo.tune.trees import Trees
+from neo.tune.features import ROUTINES, point_features
+from neo.tune.trees import Trees, shipped_corrections, shipped_model
+
+from .spaces import conv_model, gemm_model
 
 needs_xgboost = pytest.mark.skipif(not xgboost_library.available(), reason="there is no XGBoost library")
 
@@ -85,3 +89,79 @@ def test_what_the_library_refuses_is_an_error():
     rows, times = made_up(10)
     with pytest.raises(ResourceError, match=r"^\[tune\] XGBoost must accept what it is given"):
         xgboost_library.train(rows, times.astype("f"), np.array([9], "u4"), rounds=1)
+
+
+def estimates(model, target="cpu", trees=None):
+    """Of every candidate what its time is expected to be, and the bench that has it."""
+    graph = _native.run_passes(read_model(model.SerializeToString())[0])
+    bench = _native.make_bench(_native.build_problem(graph, target, 1, trees=trees), 1)
+    return {(t["workload"], t["candidate"]): t["estimate_us"] for t in bench.trials}, bench
+
+
+def leaf(value, lanes):
+    return _native.make_cost_trees([0], [-1], [value], [0], CostModel().names, lanes)
+
+
+WIDEST = {"avx512": 16, "avx2": 8, "neon": 4, "scalar": 4}
+
+
+def lanes_here():
+    return [WIDEST[_native.host_isa().split("_")[0]]]
+
+
+def test_estimates_of_routines_that_were_measured_are_corrected():
+    model = conv_model((1, 32, 14, 14), (48, 32, 3, 3), pads=[1] * 4)
+    plain, _ = estimates(model)
+    doubled, _ = estimates(model, trees=leaf(1.0, lanes_here()))
+    elsewhere, _ = estimates(model, trees=leaf(1.0, [999]))
+    assert plain == elsewhere
+    for key, estimate in plain.items():
+        known = key[1].split("{")[0].split(" ")[0] in ROUTINES
+        assert doubled[key] == pytest.approx(estimate * (2 if known else 1)), key
+    assert plain != doubled
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        conv_model((1, 40, 28, 28), (64, 40, 3, 3), pads=[1] * 4),
+        conv_model((1, 32, 28, 28), (32, 1, 3, 3), group=32),
+        gemm_model(17, 64, 96),
+    ],
+)
+def test_the_core_evaluates_the_shipped_trees_as_python_does(model):
+    trees = shipped_model()
+    everywhere = _native.make_cost_trees(
+        *(a.tolist() for a in (trees.roots, trees.feature, trees.threshold, trees.left)), trees.names, lanes_here()
+    )
+    plain, bench = estimates(model)
+    corrected, _ = estimates(model, trees=everywhere)
+    seen = 0
+    for i, space in enumerate(bench.spaces):
+        if space["routine"] not in ROUTINES:
+            continue
+        for trial in (bench.trial(t) for t in space["trials"]):
+            point = bench.find(i, trial["candidate"])
+            if point is None:
+                continue
+            rows = point_features(bench, i, space["routine"], "shared", [point])
+            key = trial["workload"], trial["candidate"]
+            assert corrected[key] == pytest.approx(plain[key] * 2 ** float(trees.predict(rows)[0]), rel=1e-3)
+            seen += 1
+    assert seen > 0
+
+
+def test_a_damaged_model_is_an_error():
+    names = CostModel().names
+    assert shipped_corrections() is not None
+    for arrays in (
+        ([1], [-1], [0.0], [0]),  # a root outside
+        ([0], [0, -1], [0.0, 0.0], [0, 0]),  # a child that comes before its parent
+        ([0], [len(names), -1, -1], [0.0] * 3, [1, 0, 0]),  # no such column
+        ([0], [0, -1], [0.0, 0.0], [1, 0]),  # half a pair of children
+        ([0], [-1], [0.0, 1.0], [0]),
+    ):
+        with pytest.raises(ModelError, match=r"^\[tune\] a cost model must be whole and of the features of this neo"):
+            _native.make_cost_trees(*arrays, names, [16])
+    with pytest.raises(ModelError, match=r"^\[tune\] a cost model"):
+        _native.make_cost_trees([0], [-1], [0.0], [0], ["flops", "residence"], [16])

@@ -26,7 +26,8 @@ class CostModel:
     Parameters
     ----------
     shipped : Trees, optional
-        What is known beforehand. The default: what comes with neo, where it is of these features.
+        What is known beforehand: by which power of two times differ from estimates. The default: what comes with neo,
+        where it is of these features.
     names : sequence of str, optional
         Of the features, "estimate" among them; the default are those of routines of the CPU. Of others nothing is known
         beforehand but the estimate.
@@ -55,9 +56,8 @@ class CostModel:
         return scores if self._learned is None else scores + self._learned.predict(rows)
 
     def _base(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self._shipped is not None:
-            return self._shipped.predict(rows)
-        return -rows[:, self._estimate].astype(np.float32)
+        expected = rows[:, self._estimate].astype(np.float32)  # as a power of two
+        return -expected if self._shipped is None else -(expected + self._shipped.predict(rows))
 
     def add(self, group: str, rows: NDArray[np.float32], times_us: NDArray[np.float64]) -> bool:
         """Remember what points of a group took; whether predictions changed by it.

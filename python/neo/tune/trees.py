@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -13,16 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neo.errors import ResourceError
+from neo import _native
+from neo.errors import Error, ResourceError
 
-__all__ = ["Trees", "shipped_model"]
+__all__ = ["Trees", "shipped_corrections", "shipped_model"]
 
 _SHIPPED = Path(__file__).with_name("cost_model.npz")
 
 
 @dataclass(frozen=True)
 class Trees:
-    """An ensemble whose score is the sum of one leaf per tree: the higher, the faster.
+    """An ensemble whose value for a row is the sum of one leaf per tree.
 
     Attributes
     ----------
@@ -35,6 +37,8 @@ class Trees:
         Of each node its left child; the right one follows it.
     names : tuple of str
         The columns it was trained on.
+    lanes : tuple of int
+        Of the vectors of the machines whose times it was trained on; empty where nobody asks.
     """
 
     roots: NDArray[np.int32]
@@ -42,9 +46,10 @@ class Trees:
     threshold: NDArray[np.float32]
     left: NDArray[np.int32]
     names: tuple[str, ...]
+    lanes: tuple[int, ...] = ()
 
     def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The score of every row."""
+        """The value of every row."""
         rows = np.ascontiguousarray(rows, np.float32)
         scores = np.zeros(len(rows), np.float32)
         step = max(1, (1 << 20) // max(1, len(self.roots)))
@@ -63,7 +68,7 @@ class Trees:
         return scores
 
     @classmethod
-    def from_xgboost(cls, model: bytes | str, names: Sequence[str]) -> Trees:
+    def from_xgboost(cls, model: bytes | str, names: Sequence[str], lanes: Sequence[int] = ()) -> Trees:
         """Read what XGBoost writes as JSON.
 
         Raises
@@ -92,6 +97,7 @@ class Trees:
             np.array(threshold, np.float32),
             np.array(left, np.int32),
             tuple(names),
+            tuple(lanes),
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -104,6 +110,7 @@ class Trees:
             threshold=self.threshold,
             left=self.left,
             names=np.array(self.names),
+            lanes=np.array(self.lanes, np.int64),
         )
         Path(path).write_bytes(buffer.getvalue())
 
@@ -119,7 +126,8 @@ class Trees:
         try:
             with np.load(path, allow_pickle=False) as file:
                 names = tuple(str(n) for n in file["names"])
-                trees = cls(file["roots"], file["feature"], file["threshold"], file["left"], names)
+                lanes = tuple(int(n) for n in file["lanes"])
+                trees = cls(file["roots"], file["feature"], file["threshold"], file["left"], names, lanes)
         except (OSError, ValueError, KeyError) as error:
             msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
             raise ResourceError(msg) from error
@@ -160,6 +168,21 @@ def _breadth_first(tree: Mapping[str, Any]) -> tuple[list[int], list[float], lis
     return feature, threshold, left
 
 
+@functools.lru_cache
 def shipped_model() -> Trees:
-    """The model that comes with neo: trained on generated workloads (benchmarks/cost_model.py)."""
+    """The model that comes with neo: by which power of two a time differs from its routine's estimate.
+
+    Trained on generated workloads by ``python -m benchmarks.cost_model.train``.
+    """
     return Trees.load(_SHIPPED)
+
+
+@functools.lru_cache
+def shipped_corrections() -> _native.CostTrees | None:
+    """The same for estimates of a selection problem; None where it is not of the features that neo has."""
+    try:
+        trees = shipped_model()
+        nodes = trees.feature.tolist(), trees.threshold.tolist(), trees.left.tolist()
+        return _native.make_cost_trees(trees.roots.tolist(), *nodes, trees.names, trees.lanes)
+    except Error:
+        return None

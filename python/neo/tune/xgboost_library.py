@@ -76,18 +76,15 @@ def _matrix(
     library: ctypes.CDLL,
     rows: NDArray[np.float32],
     labels: NDArray[np.float32],
-    groups: NDArray[np.uint32],
-    margins: NDArray[np.float32] | None,
+    **fields: NDArray[Any] | None,
 ) -> Iterator[ctypes.c_void_p]:
     handle = ctypes.c_void_p()
     config = b'{"missing": NaN, "nthread": 1}'
     _check(library, library.XGDMatrixCreateFromDense(_array(rows), config, ctypes.byref(handle)))
     try:
-        fields = [(b"label", labels), (b"group", groups)]
-        if margins is not None:
-            fields.append((b"base_margin", margins))
-        for name, values in fields:
-            _check(library, library.XGDMatrixSetInfoFromInterface(handle, name, _array(values)))
+        for name, values in {"label": labels, **fields}.items():
+            if values is not None:
+                _check(library, library.XGDMatrixSetInfoFromInterface(handle, name.encode(), _array(values)))
         yield handle
     finally:
         library.XGDMatrixFree(handle)
@@ -95,25 +92,28 @@ def _matrix(
 
 def train(
     rows: NDArray[np.float32],
-    scores: NDArray[np.float32],
-    groups: NDArray[np.uint32],
+    labels: NDArray[np.float32],
+    groups: NDArray[np.uint32] | None = None,
     *,
     rounds: int,
+    weights: NDArray[np.float32] | None = None,
     margins: NDArray[np.float32] | None = None,
     parameters: Mapping[str, str | float] | None = None,
 ) -> bytes:
-    """Train trees that rank rows within each group, and give them as JSON.
+    """Train trees that rank rows within each group, or without groups give their labels, and write them as JSON.
 
     Parameters
     ----------
     rows : array
         Features, those of a group next to each other.
-    scores : array
-        Of each row, in [0, 1]: the higher, the better it ranks.
-    groups : array
+    labels : array
+        Of each row; with groups in [0, 1]: the higher, the better it ranks.
+    groups : array, optional
         How many rows each group has.
     rounds : int
         How many trees.
+    weights : array, optional
+        Of each row, where there are no groups.
     margins : array, optional
         What another model says of the rows already: the trees add to it.
     parameters : mapping, optional
@@ -128,10 +128,14 @@ def train(
     if library is None:
         msg = "[tune] training needs XGBoost. Got no library\nHint: pip install xgboost"
         raise ResourceError(msg)
-    settings: dict[str, str | float] = {
+    ranks: dict[str, str | float] = {
         "objective": "rank:pairwise",
         "lambdarank_pair_method": "mean",
         "lambdarank_num_pair_per_sample": 8,
+    }
+    settings: dict[str, str | float] = {
+        "objective": "reg:squarederror",
+        **(ranks if groups is not None else {}),
         "tree_method": "hist",
         "max_depth": 6,
         "eta": 0.2,
@@ -142,10 +146,13 @@ def train(
         **(parameters or {}),
     }
     rows = np.ascontiguousarray(rows, np.float32)
-    scores = np.ascontiguousarray(scores, np.float32)
-    groups = np.ascontiguousarray(groups, np.uint32)
-    margins = None if margins is None else np.ascontiguousarray(margins, np.float32)
-    with _matrix(library, rows, scores, groups, margins) as matrix:
+    labels = np.ascontiguousarray(labels, np.float32)
+    fields = {
+        "group": None if groups is None else np.ascontiguousarray(groups, np.uint32),
+        "weight": None if weights is None else np.ascontiguousarray(weights, np.float32),
+        "base_margin": None if margins is None else np.ascontiguousarray(margins, np.float32),
+    }
+    with _matrix(library, rows, labels, **fields) as matrix:
         booster = ctypes.c_void_p()
         cache = (ctypes.c_void_p * 1)(matrix)
         _check(library, library.XGBoosterCreate(cache, ctypes.c_uint64(1), ctypes.byref(booster)))

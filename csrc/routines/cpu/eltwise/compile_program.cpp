@@ -27,7 +27,8 @@ struct Rule {
   bool integers = false;  // exact over integers and truth values too
 };
 
-const std::map<std::string_view, Rule>& rules();
+// Null: not elementwise.
+const Rule* find_rule(std::string_view op);
 
 std::optional<EltwiseType> type_of(DType dtype) {
   switch (dtype) {
@@ -72,13 +73,13 @@ class Compiler {
     for (size_t i = 0; i < workload_.nodes.size(); ++i) {
       now_ = static_cast<int>(i);
       const Node& node = *workload_.nodes[i];
-      const auto rule = rules().find(node.op);
-      if (rule == rules().end()) {
+      const Rule* rule = find_rule(node.op);
+      if (rule == nullptr) {
         why_ = str(node.op, " is not elementwise");
-      } else if (rule->second.emit) {
-        rule->second.emit(*this, node, rule->second);
+      } else if (rule->emit) {
+        rule->emit(*this, node, *rule);
       } else {
-        emit_step(node, rule->second);
+        emit_step(node, *rule);
       }
     }
     if (!why_.empty()) {
@@ -226,63 +227,70 @@ void emit_dequantize(Compiler& compiler, const Node& node, const Rule& rule) {
 }
 
 // The one list of elementwise operators.
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> table = {
-      {"Neg", {.step = EltwiseOp::Neg, .integers = true}},
-      {"Abs", {.step = EltwiseOp::Abs, .integers = true}},
-      {"Sqrt", {.step = EltwiseOp::Sqrt}},
-      {"Reciprocal", {.step = EltwiseOp::Reciprocal}},
-      {"Exp", {.step = EltwiseOp::Exp}},
-      {"Log", {.step = EltwiseOp::Log}},
-      {"Tanh", {.step = EltwiseOp::Tanh}},
-      {"Sigmoid", {.step = EltwiseOp::Sigmoid}},
-      {"Erf", {.step = EltwiseOp::Erf}},
-      {"Relu", {.step = EltwiseOp::Relu}},
-      {"HardSwish", {.step = EltwiseOp::HardSwish}},
-      {"Softplus", {.step = EltwiseOp::Softplus}},
-      {"Softsign", {.step = EltwiseOp::Softsign}},
-      {"Mish", {.step = EltwiseOp::Mish}},
-      {"Floor", {.step = EltwiseOp::Floor}},
-      {"Ceil", {.step = EltwiseOp::Ceil}},
-      {"Round", {.step = EltwiseOp::Round}},
-      {"Sign", {.step = EltwiseOp::Sign, .integers = true}},
-      {"Sin", {.step = EltwiseOp::Sin}},
-      {"Cos", {.step = EltwiseOp::Cos}},
-      {"Not", {.step = EltwiseOp::Not, .integers = true}},
-      {"IsNaN", {.step = EltwiseOp::IsNan}},
-      {"Add", {.step = EltwiseOp::Add, .integers = true}},
-      {"Sub", {.step = EltwiseOp::Sub, .integers = true}},
-      {"Mul", {.step = EltwiseOp::Mul, .integers = true}},
-      {"Div", {.step = EltwiseOp::Div}},
-      {"PRelu", {.step = EltwiseOp::PRelu}},
-      {"Equal", {.step = EltwiseOp::Equal, .integers = true}},
-      {"Less", {.step = EltwiseOp::Less, .integers = true}},
-      {"LessOrEqual", {.step = EltwiseOp::LessEqual, .integers = true}},
-      {"Greater", {.step = EltwiseOp::Greater, .integers = true}},
-      {"GreaterOrEqual", {.step = EltwiseOp::GreaterEqual, .integers = true}},
-      {"And", {.step = EltwiseOp::And, .integers = true}},
-      {"Or", {.step = EltwiseOp::Or, .integers = true}},
-      {"Xor", {.step = EltwiseOp::Xor, .integers = true}},
-      {"Where", {.step = EltwiseOp::Where, .integers = true}},
-      {"Cast", {.step = EltwiseOp::Copy, .integers = true}},
-      {"Sum", {.step = EltwiseOp::Add, .emit = emit_fold, .integers = true}},
-      {"Max", {.step = EltwiseOp::Max, .emit = emit_fold, .integers = true}},
-      {"Min", {.step = EltwiseOp::Min, .emit = emit_fold, .integers = true}},
-      {"LeakyRelu", {.step = EltwiseOp::LeakyRelu, .p = {"alpha", 0.01}}},
-      {"Elu", {.step = EltwiseOp::Elu, .p = {"alpha", 1}}},
-      {"Selu",
-       {.step = EltwiseOp::Selu, .p = {"alpha", 1.67326319217681884765625}, .q = {"gamma", 1.05070102214813232421875}}},
-      {"Celu", {.step = EltwiseOp::Celu, .p = {"alpha", 1}}},
-      {"ThresholdedRelu", {.step = EltwiseOp::ThresholdedRelu, .p = {"alpha", 1}}},
-      {"HardSigmoid", {.step = EltwiseOp::HardSigmoid, .p = {"alpha", 0.2}, .q = {"beta", 0.5}}},
-      {"Swish", {.step = EltwiseOp::Swish, .p = {"alpha", 1}}},
-      {"Gelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
-      {"Clip", {.step = EltwiseOp::Clip, .emit = emit_clip}},
-      {"Pow", {.step = EltwiseOp::Pow, .emit = emit_pow}},
-      {"QuantizeLinear", {.step = EltwiseOp::Quantize, .emit = emit_quantize}},
-      {"DequantizeLinear", {.step = EltwiseOp::Mul, .emit = emit_dequantize}},
-  };
-  return table;
+struct NamedRule {
+  std::string_view op;
+  Rule rule;
+};
+constexpr NamedRule kRules[] = {
+    {"Neg", {.step = EltwiseOp::Neg, .integers = true}},
+    {"Abs", {.step = EltwiseOp::Abs, .integers = true}},
+    {"Sqrt", {.step = EltwiseOp::Sqrt}},
+    {"Reciprocal", {.step = EltwiseOp::Reciprocal}},
+    {"Exp", {.step = EltwiseOp::Exp}},
+    {"Log", {.step = EltwiseOp::Log}},
+    {"Tanh", {.step = EltwiseOp::Tanh}},
+    {"Sigmoid", {.step = EltwiseOp::Sigmoid}},
+    {"Erf", {.step = EltwiseOp::Erf}},
+    {"Relu", {.step = EltwiseOp::Relu}},
+    {"HardSwish", {.step = EltwiseOp::HardSwish}},
+    {"Softplus", {.step = EltwiseOp::Softplus}},
+    {"Softsign", {.step = EltwiseOp::Softsign}},
+    {"Mish", {.step = EltwiseOp::Mish}},
+    {"Floor", {.step = EltwiseOp::Floor}},
+    {"Ceil", {.step = EltwiseOp::Ceil}},
+    {"Round", {.step = EltwiseOp::Round}},
+    {"Sign", {.step = EltwiseOp::Sign, .integers = true}},
+    {"Sin", {.step = EltwiseOp::Sin}},
+    {"Cos", {.step = EltwiseOp::Cos}},
+    {"Not", {.step = EltwiseOp::Not, .integers = true}},
+    {"IsNaN", {.step = EltwiseOp::IsNan}},
+    {"Add", {.step = EltwiseOp::Add, .integers = true}},
+    {"Sub", {.step = EltwiseOp::Sub, .integers = true}},
+    {"Mul", {.step = EltwiseOp::Mul, .integers = true}},
+    {"Div", {.step = EltwiseOp::Div}},
+    {"PRelu", {.step = EltwiseOp::PRelu}},
+    {"Equal", {.step = EltwiseOp::Equal, .integers = true}},
+    {"Less", {.step = EltwiseOp::Less, .integers = true}},
+    {"LessOrEqual", {.step = EltwiseOp::LessEqual, .integers = true}},
+    {"Greater", {.step = EltwiseOp::Greater, .integers = true}},
+    {"GreaterOrEqual", {.step = EltwiseOp::GreaterEqual, .integers = true}},
+    {"And", {.step = EltwiseOp::And, .integers = true}},
+    {"Or", {.step = EltwiseOp::Or, .integers = true}},
+    {"Xor", {.step = EltwiseOp::Xor, .integers = true}},
+    {"Where", {.step = EltwiseOp::Where, .integers = true}},
+    {"Cast", {.step = EltwiseOp::Copy, .integers = true}},
+    {"Sum", {.step = EltwiseOp::Add, .emit = emit_fold, .integers = true}},
+    {"Max", {.step = EltwiseOp::Max, .emit = emit_fold, .integers = true}},
+    {"Min", {.step = EltwiseOp::Min, .emit = emit_fold, .integers = true}},
+    {"LeakyRelu", {.step = EltwiseOp::LeakyRelu, .p = {"alpha", 0.01}}},
+    {"Elu", {.step = EltwiseOp::Elu, .p = {"alpha", 1}}},
+    {"Selu",
+     {.step = EltwiseOp::Selu, .p = {"alpha", 1.67326319217681884765625}, .q = {"gamma", 1.05070102214813232421875}}},
+    {"Celu", {.step = EltwiseOp::Celu, .p = {"alpha", 1}}},
+    {"ThresholdedRelu", {.step = EltwiseOp::ThresholdedRelu, .p = {"alpha", 1}}},
+    {"HardSigmoid", {.step = EltwiseOp::HardSigmoid, .p = {"alpha", 0.2}, .q = {"beta", 0.5}}},
+    {"Swish", {.step = EltwiseOp::Swish, .p = {"alpha", 1}}},
+    {"Gelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
+    {"Clip", {.step = EltwiseOp::Clip, .emit = emit_clip}},
+    {"Pow", {.step = EltwiseOp::Pow, .emit = emit_pow}},
+    {"QuantizeLinear", {.step = EltwiseOp::Quantize, .emit = emit_quantize}},
+    {"DequantizeLinear", {.step = EltwiseOp::Mul, .emit = emit_dequantize}},
+};
+
+const Rule* find_rule(std::string_view op) {
+  const auto* found =
+      std::find_if(std::begin(kRules), std::end(kRules), [&](const NamedRule& r) { return r.op == op; });
+  return found == std::end(kRules) ? nullptr : &found->rule;
 }
 
 }  // namespace
@@ -324,26 +332,26 @@ bool is_eltwise(const Node& node) {
   if (node.op == "Clip") {
     return (!node.input(1) || scalar_constant(node.input(1))) && (!node.input(2) || scalar_constant(node.input(2)));
   }
-  return rules().count(node.op) > 0;
+  return find_rule(node.op) != nullptr;
 }
 
 std::vector<std::string_view> eltwise_ops() {
   std::vector<std::string_view> ops;
-  for (const auto& [op, rule] : rules()) ops.push_back(op);
+  for (const auto& [op, rule] : kRules) ops.push_back(op);
   return ops;
 }
 
 std::vector<std::string_view> integer_eltwise_ops() {
   std::vector<std::string_view> ops;
-  for (const auto& [op, rule] : rules()) {
+  for (const auto& [op, rule] : kRules) {
     if (rule.integers) ops.push_back(op);
   }
   return ops;
 }
 
 bool is_integer_eltwise(const Node& node) {
-  const auto rule = rules().find(node.op);
-  if (rule == rules().end() || !rule->second.integers || node.outputs.size() != 1) return false;
+  const Rule* rule = find_rule(node.op);
+  if (rule == nullptr || !rule->integers || node.outputs.size() != 1) return false;
   const auto is_integer_value = [](const Value* v) {
     if (!v || !v->type.is_tensor() || !v->shape().has_rank()) return false;
     const auto type = type_of(v->dtype());

@@ -164,7 +164,7 @@ struct PlainRows {
   float* first;     // padded rows: input position i is at [pad + i], what surrounds the input changes nothing
   float* counts;    // per output: elements that its taps along the row count
   float* factors;   // per output: one over its elements, where `rows` rows lie below the window
-  float rows = -1;  // none yet
+  float rows = 0;
 
   NEO_INLINE PlainRows(const PoolArgs& args)
       : s(args.shape),
@@ -177,7 +177,7 @@ struct PlainRows {
     const F32 nothing = broadcast(average ? 0.0f : -INFINITY);
     for (float* p = first; p < counts; p += kLanes) store(p, nothing);
     if (!average) return;
-    for (int64_t o = 0; o < outputs; o += kLanes) store(counts + o, nothing);
+    for (float* p = counts; p < factors + outputs; p += kLanes) store(p, nothing);
     for (int64_t o = 0; o < a.output; ++o) counts[o] = (float)taps_at(a, o, s.include_pad).count;
   }
 
