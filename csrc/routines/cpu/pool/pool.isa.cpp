@@ -161,9 +161,9 @@ template <bool average>
 struct PlainRows {
   const PoolShape& s;
   const int64_t padded_row, outputs;
-  float* first;     // padded rows: input position i is at [pad + i], what surrounds the input changes nothing
-  float* counts;    // per output: elements that its taps along the row count
-  float* factors;   // per output: one over its elements, where `rows` rows lie below the window
+  float* first;    // padded rows: input position i is at [pad + i], what surrounds the input changes nothing
+  float* counts;   // per output: elements that its taps along the row count
+  float* factors;  // per output: one over its elements, where `rows` rows lie below the window
   float rows = 0;
 
   NEO_INLINE PlainRows(const PoolArgs& args)
