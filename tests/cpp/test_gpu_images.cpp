@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "gpu_schedule_cases.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/step.h"
 #include "runtime/devices/check_launch.h"
@@ -14,17 +15,9 @@ namespace {
 const Dims kPlane = {1, 64, 28, 28};
 constexpr int64_t kInputTexels = 64 * 28 * 28 / 4, kWeightTexels = 64 * 64 * 9 / 4;
 
-DirectConv typical(int64_t image_texels) {
-  DirectConv conv;
-  ConvGeometry& g = conv.geometry;
-  g.axes = 2;
-  g.ic = g.oc = 64;
-  g.kernel[1] = g.kernel[2] = 3;
-  g.window.strides = g.window.dilations = {1, 1};
-  g.window.pads = {1, 1, 1, 1};
-  g.output_padding = {0, 0};
-  conv.in_block = conv.out_block = 4;
-  conv.image_texels = image_texels;
+DirectConv with_images(int64_t texels) {
+  DirectConv conv = typical(4);
+  conv.image_texels = texels;
   conv.input_texels = kInputTexels;
   return conv;
 }
@@ -38,17 +31,18 @@ std::set<int> images_of(const DirectConv& conv) {
 
 TEST(GpuImages, SpacesHaveWhatFitsTheDevice) {
   static_assert(kWeightTexels < kInputTexels);
-  EXPECT_EQ(images_of(typical(0)), std::set<int>({0}));
-  EXPECT_EQ(images_of(typical(100)), std::set<int>({0}));
-  EXPECT_EQ(images_of(typical(kInputTexels - 1)), std::set<int>({0, 2}));
-  EXPECT_EQ(images_of(typical(kInputTexels)), std::set<int>({0, 1, 2, 3}));
-  DirectConv first = typical(1 << 20);
+  EXPECT_EQ(images_of(with_images(0)), std::set<int>({0}));
+  EXPECT_EQ(images_of(with_images(100)), std::set<int>({0}));
+  EXPECT_EQ(images_of(with_images(kInputTexels - 1)), std::set<int>({0, 2}));
+  EXPECT_EQ(images_of(with_images(kInputTexels)), std::set<int>({0, 1, 2, 3}));
+  DirectConv first = with_images(1 << 20);
   first.in_block = 1;
   EXPECT_EQ(images_of(first), std::set<int>({0, 2}));
 }
 
 TEST(GpuImages, ASpaceWithoutImagesIsWhatItWas) {
-  const Space without = direct_conv_space(typical(0), kPlane), with = direct_conv_space(typical(1 << 20), kPlane);
+  const Space without = direct_conv_space(with_images(0), kPlane),
+              with = direct_conv_space(with_images(1 << 20), kPlane);
   EXPECT_GT(with.size(), without.size());
   for (int64_t i = 0; i < without.size(); i += 97) {
     const Schedule schedule = without.at(i);
@@ -60,15 +54,15 @@ TEST(GpuImages, ASpaceWithoutImagesIsWhatItWas) {
 TEST(GpuImages, AreChosenByTheEstimate) {
   for (DeviceModel model : device_models()) {
     const auto time_us = [&](const DirectConvSchedule& s) {
-      return estimate(direct_profile(typical(0), s, kPlane, kPlane), model).time_us;
+      return estimate(direct_profile(with_images(0), s, kPlane, kPlane), model).time_us;
     };
     const auto best = [&](int64_t texels) {
-      const auto found = best_direct(typical(texels), kPlane, kPlane, model);
+      const auto found = best_direct(with_images(texels), kPlane, kPlane, model);
       EXPECT_EQ(found.size(), 1) << model.name;
       return DirectConvSchedule::of(found.front());
     };
     const DirectConvSchedule chosen = best(model.image_texels);
-    EXPECT_EQ(reject_direct_schedule(typical(0), chosen), nullptr) << model.name;
+    EXPECT_EQ(reject_direct_schedule(with_images(0), chosen), nullptr) << model.name;
     EXPECT_LE(time_us(chosen), time_us(best(0))) << model.name;
     if (model.texel_gbps == 0) {  // nothing is gained
       EXPECT_EQ(chosen.image, 0) << model.name;
@@ -113,18 +107,9 @@ TEST(GpuImages, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
       s.unroll = 1;
       s.inner = s.load = 4;
       s.image = image;
-      const DirectConv conv = typical(0);
+      const DirectConv conv = with_images(0);
       const Profile expected = direct_profile(conv, s, kPlane, kPlane);
-      const DirectConvProgram program(conv, s);
-      const std::vector<Dims> shapes = {kPlane, kPlane};
-      const KernelLaunch launch = program.launches(shapes).launches.front();
-      const kernel::Kernel& k = program.kernels().front();
-      std::map<std::string, int64_t, std::less<>> sizes;
-      for (size_t i = 0; i < k.parameters.size(); ++i) {
-        const auto* scalar = std::get_if<kernel::ScalarParameter>(&k.parameters[i]);
-        if (scalar != nullptr) sizes[scalar->variable->name] = std::get<int64_t>(launch.arguments[i]);
-      }
-      const Profile found = profile_of(k, sizes);
+      const Profile found = found_in(DirectConvProgram(conv, s), {kPlane, kPlane});
       EXPECT_NEAR(found.texels / expected.texels, 1, 0.05) << lanes << " " << image;
       EXPECT_NEAR(found.flops / expected.flops, 1, 0.02) << lanes << " " << image;
       EXPECT_DOUBLE_EQ(found.unique_bytes, expected.unique_bytes) << lanes << " " << image;
@@ -138,7 +123,7 @@ TEST(GpuImages, AStepSaysWhichArgumentsAreImages) {
   s.lanes = 4;
   s.inner = s.load = 4;
   s.image = 3;
-  const DirectConv conv = typical(0);
+  const DirectConv conv = with_images(0);
   std::vector<Tensor> constants;
   constants.emplace_back(DType::Float32, Dims{direct_weight_size(conv, s)});
   const auto step = make_step(std::make_unique<DirectConvProgram>(conv, s), std::move(constants));

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "gpu_schedule_cases.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/gemm/gemm.h"
@@ -8,19 +9,6 @@
 
 namespace neo::gpu {
 namespace {
-
-DirectConv typical(int block) {
-  DirectConv conv;
-  ConvGeometry& g = conv.geometry;
-  g.axes = 2;
-  g.ic = g.oc = 64;
-  g.kernel[1] = g.kernel[2] = 3;
-  g.window.strides = g.window.dilations = {1, 1};
-  g.window.pads = {1, 1, 1, 1};
-  g.output_padding = {0, 0};
-  conv.in_block = conv.out_block = block;
-  return conv;
-}
 
 const Dims kPlane = {1, 64, 56, 56};
 
@@ -119,19 +107,6 @@ TEST(GpuSchedules, ProductsByMatricesAreChosenWhereThereAreInstructions) {
       EXPECT_GE(e.time_us * model.matrix_gflops * 1e3, 2.0 * static_cast<double>(size * size * size)) << model.name;
     }
   }
-}
-
-// What the first kernel of a program does.
-Profile found_in(const Program& program, const std::vector<Dims>& shapes) {
-  const KernelLaunch launch = program.launches(shapes).launches.front();
-  const kernel::Kernel& k = program.kernels().front();
-  std::map<std::string, int64_t, std::less<>> sizes;
-  for (size_t i = 0; i < k.parameters.size(); ++i) {
-    const auto* scalar = std::get_if<kernel::ScalarParameter>(&k.parameters[i]);
-    const auto* size = std::get_if<int64_t>(&launch.arguments[i]);
-    if (scalar != nullptr && size != nullptr) sizes[scalar->variable->name] = *size;
-  }
-  return profile_of(k, sizes);
 }
 
 void expect_alike(const Profile& found, const Profile& expected) {
