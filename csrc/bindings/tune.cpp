@@ -63,7 +63,9 @@ class Bench {
 
   int threads() const { return threads_; }
 
-  const char* residence() const { return text_of(residence_of(footprint_bytes(*bound_->graph), threads_)); }
+  const char* residence() const {
+    return text_of(residence_of(footprint_bytes(*bound_->graph, *bound_->problem), threads_));
+  }
 
   py::list trials() const {
     py::list list;

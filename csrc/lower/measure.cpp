@@ -393,12 +393,20 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
   return trials;
 }
 
-int64_t footprint_bytes(const Graph& graph) {
+int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem) {
   std::set<const void*> seen;
   int64_t constants = 0;
   int64_t live = 0;
   add_constants(graph, seen, constants, live);
-  return constants + live;
+  int64_t packed = 0;
+  for (const auto& variable : problem.nodes) {
+    const SelectionProblem::Choice* best = nullptr;
+    for (const auto& choice : variable.choices) {
+      if (choice.candidate && (!best || choice.estimate_us < best->estimate_us)) best = &choice;
+    }
+    if (best) packed += best->candidate->cost.packed_bytes;
+  }
+  return std::max(constants, packed) + live;
 }
 
 Residence residence_of(int64_t footprint_bytes, int threads) {

@@ -34,8 +34,9 @@ std::string trial_text(const Candidate& candidate);
 
 std::vector<Trial> list_trials(const SelectionProblem& problem);
 
-// Bytes that one call touches: every constant, and the most that one node reads and writes, at the hints.
-int64_t footprint_bytes(const Graph& graph);
+// Bytes that one call touches: every constant, as the choices that are expected to be fastest keep it where that is
+// larger (Winograd's transforms are), and the most that one node reads and writes, at the hints.
+int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem);
 
 // Where a step finds its constants when a model calls it: in what the model's other steps leave of the caches. Its
 // inputs were just written, its outputs' and scratch memory was just in use; that holds for every model.
