@@ -151,6 +151,8 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   tile.step = plan.tile_stride;
   tile.block_size = tile.last_size = ic;
   tile.weight_step = width;
+  // While a point's tiles run, the weights of the next one, behind its own, are fetched.
+  tile.ahead_step = ceil_div(width, parts);
   tile.dst_row = plan.product_row;
   for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * plan.lanes;
   tile.lo = -kInfinity;
@@ -158,11 +160,13 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   const float* weight = args.weight + vectors.begin * plan.lanes * plan.points * ic;
   for (int64_t point = 0; point < plan.points; ++point) {
     tile.weight = weight + point * ic * width;
+    tile.ahead = tile.weight + ic * width;
     for (int64_t i = 0; i < parts; ++i) {
       const IndexRange rows = even_part(count, parts, i);
       tile.src = transformed + point * plan.input_point + rows.begin * plan.tile_stride;
       tile.dst = products + point * plan.product_point + rows.begin * plan.product_row;
       kernels.rows[vectors.size()][rows.size()](tile);
+      tile.ahead += ic * tile.ahead_step;
     }
   }
 }

@@ -57,6 +57,8 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
   }
 }
 
+constexpr int64_t kLine = 64;
+
 // What is fetched into the second-level cache beside the sums: `step` bytes per k.
 struct Ahead {
   const char* at;
@@ -64,7 +66,10 @@ struct Ahead {
 
   NEO_INLINE void fetch(int64_t count) {
     // With few registers the loads of the sums already fill the ports.
-    if constexpr (kVectorRegisters == 32) prefetch(at);
+    if constexpr (kVectorRegisters == 32) {
+      prefetch(at);
+      for (int64_t line = kLine; line < step; line += kLine) prefetch(at + line);
+    }
     at += count * step;
   }
 };
