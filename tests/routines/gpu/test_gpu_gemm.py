@@ -53,6 +53,12 @@ def test_products_of_all_sizes(on):
         run(on, BLOCK, (m, k), (k, n), 1, bias=1, relu=1)
 
 
+def test_groups_of_many_rows_and_columns():
+    """Places in a matrix of 2^24 rows, or columns, are within 32 bits."""
+    run("c", {"lanes": 4, "vectors": 1, "rows": 14, "inner": 1, "tm": 16}, (31, 5), (5, 9), 1)
+    run("c", {"lanes": 16, "vectors": 4, "rows": 1, "inner": 1, "tm": 1, "tn": 16}, (2, 5), (5, 70), 1)
+
+
 @pytest.mark.parametrize("on", ON)
 def test_both_operands_at_run_time(on):
     schedule = {"lanes": 4, "vectors": 1, "rows": 2, "order": 1}

@@ -49,7 +49,8 @@ class GemmKernel : ProductKernel {
     declare_sizes();
     panels_ = count("panels");
     matrices_ = count("matrices");
-    declare_operands(matrices_ * panels_ * k_ * s_.panel(), panels_ * s_.panel());
+    declare_operands(matrices_ * panels_ * k_ * s_.panel(), panels_ * s_.panel(), int64_t{s_.rows} * s_.threads_row,
+                     int64_t{s_.panel()} * s_.threads_column);
     declare_groups(s_.order);
     // The threads of a split lie along the first axis, beside nothing else.
     if (s_.split > 1) part_ = b_.local(0, "part", s_.split);

@@ -1,7 +1,5 @@
 #include "routines/gpu/gemm/product.h"
 
-#include "routines/cpu/gemm/split.h"
-
 namespace neo::gpu {
 
 using kernel::Array;
@@ -29,12 +27,12 @@ ProductKernel::Batch ProductKernel::declare_batch(const std::string& operand) {
   return {base, outer, stride(operand + "_batch1")};
 }
 
-void ProductKernel::declare_operands(const Expr& b_elements, const Expr& biases) {
+void ProductKernel::declare_operands(const Expr& b_elements, const Expr& biases, int64_t rows, int64_t columns) {
   const bool adds = f_.result.has_residual;
   batch0_ = count("batch0");
   batch1_ = count("batch1");
-  groups_row_ = count("groups_m");
-  groups_column_ = count("groups_n");
+  groups_row_ = count("groups_m", rows);
+  groups_column_ = count("groups_n", columns);
   a_elements_ = elements("a_elements");
   c_elements_ = elements("c_elements");
   a_row_ = stride("a_row");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "routines/cpu/gemm/gemm_problem.h"
+#include "routines/cpu/gemm/split.h"
 #include "routines/gpu/gemm/result.h"
 #include "routines/gpu/program.h"
 
@@ -31,13 +32,15 @@ class ProductKernel {
 
   // Parameters: the sizes, then what the kernel asks of B, then the rest. So product_launches() gives them.
   void declare_sizes();
-  void declare_operands(const kernel::Expr& b_elements, const kernel::Expr& biases);
+  // A group makes so many rows and columns.
+  void declare_operands(const kernel::Expr& b_elements, const kernel::Expr& biases, int64_t rows, int64_t columns);
   // Places of a group; order 0: rows are the fastest.
   void declare_groups(int order);
   // Where the matrices of the group begin, and their strides.
   void find_matrices();
 
-  kernel::Expr count(const char* name) { return b_.size(name, 1, 1 << 24); }
+  // Of elements, or of parts of so many.
+  kernel::Expr count(const char* name, int64_t part = 1) { return b_.size(name, 1, ceil_div(1 << 24, part)); }
   kernel::Expr stride(const std::string& name) { return b_.size(name, 0, kernel::kMostBufferElements); }
   kernel::Expr elements(const char* name) { return b_.size(name, 1, kernel::kMostBufferElements); }
   bool dense_a() const { return !f_.geometry.transpose_a; }

@@ -81,7 +81,7 @@ class Tf32GemmKernel : ProductKernel {
     b_elements_ = elements("b_elements");
     b_stride_ = stride("b_stride");
     alpha_ = b_.number("alpha", DType::Float32);
-    declare_operands(b_elements_, n_);
+    declare_operands(b_elements_, n_, block_.all_rows(), block_.all_columns());
     declare_groups(s_.order);
     lx_ = b_.local(0, "lx", kMatrixThreads);
     ly_ = b_.local(1, "ly", s_.subgroups);
