@@ -6,7 +6,6 @@
 
 #include "base/budget.h"
 #include "base/check.h"
-#include "lower/descent.h"
 
 namespace neo {
 namespace {
@@ -175,11 +174,11 @@ class Builder {
             if (options_.trees && candidate.kind == Candidate::Kind::Step) {
               candidate.cost.time_us = options_.trees->time_us(candidate, target_).value_or(candidate.cost.time_us);
             }
-            add_choice(variable, std::move(candidate));
+            const double estimate_us = candidate.cost.time_us;
+            variable.choices.push_back({std::move(candidate), -1, estimate_us});
           }
         }
       }
-      if (options_.trees) add_better_schedules(*node, variable);
     }
     // Members of groups may be absorbed; offered last, after what they can do themselves.
     for (size_t g = first_group_; g < problem_->groups.size(); ++g) {
@@ -195,39 +194,6 @@ class Builder {
       NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ",
                 node->place());
     }
-  }
-
-  static void add_choice(SelectionProblem::NodeVariable& variable, Candidate candidate) {
-    const double estimate_us = candidate.cost.time_us;
-    variable.choices.push_back({std::move(candidate), -1, estimate_us});
-  }
-
-  // What the cost model finds beside the routines' own candidates, looked for once for all nodes of one workload.
-  void add_better_schedules(const Node& node, SelectionProblem::NodeVariable& variable) {
-    std::map<std::vector<const Node*>, std::vector<const Candidate*>> by_nodes;
-    for (const auto& choice : variable.choices) {
-      if (choice.candidate->kind == Candidate::Kind::Step)
-        by_nodes[choice.candidate->workload->nodes].push_back(&*choice.candidate);
-    }
-    std::vector<Candidate> better;
-    for (const auto& [nodes, candidates] : by_nodes) {
-      const auto [known, is_new] = better_.try_emplace(candidates.front()->workload->text());
-      if (is_new) {
-        for (const Candidate& c : descend(candidates, *options_.trees, target_, ops_))
-          known->second.push_back({c.routine, c.schedule, c.cost.time_us});
-      }
-      for (const BetterSchedule& b : known->second) {
-        const auto like = std::find_if(candidates.begin(), candidates.end(),
-                                       [&](const Candidate* c) { return c->routine == b.routine; });
-        if (like == candidates.end()) continue;
-        Candidate c = b.routine->candidate(*(*like)->workload, target_, ops_, b.schedule);
-        c.routine = b.routine;
-        c.workload = (*like)->workload;
-        c.cost.time_us = b.time_us;
-        if (!options_.allow || options_.allow(node, c)) better.push_back(std::move(c));
-      }
-    }
-    for (Candidate& c : better) add_choice(variable, std::move(c));
   }
 
   int add_group(const std::vector<const Node*>& nodes) {
@@ -454,12 +420,6 @@ class Builder {
   std::map<std::vector<const Node*>, int> group_index_;
   size_t first_group_ = 0;
   std::map<const Node*, std::set<std::string>> refined_;
-  struct BetterSchedule {
-    const Routine* routine = nullptr;
-    Schedule schedule;
-    double time_us = 0;
-  };
-  std::map<std::string, std::vector<BetterSchedule>> better_;  // by a workload's text
 };
 
 }  // namespace

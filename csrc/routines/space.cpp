@@ -9,24 +9,6 @@ namespace neo {
 Space::Space() : Space(std::vector<Parameter>{}) {}
 
 Space::Space(std::vector<Parameter> parameters, const Constraint& allows) : parameters_(std::move(parameters)) {
-  enumerate(allows);
-}
-
-Space Space::on_demand(std::vector<Parameter> parameters, Constraint allows) {
-  Space space;
-  space.parameters_ = std::move(parameters);
-  space.allows_ = std::move(allows);
-  space.codes_.reset();
-  return space;
-}
-
-const std::vector<int64_t>& Space::codes() const {
-  if (!codes_) enumerate(allows_);
-  return *codes_;
-}
-
-void Space::enumerate(const Constraint& allows) const {
-  std::vector<int64_t>& codes = codes_.emplace();
   int64_t grid = 1;
   for (const Parameter& p : parameters_) {
     NEO_ASSERT(!p.values.empty(), "parameter ", p.name, " has no values");
@@ -36,7 +18,7 @@ void Space::enumerate(const Constraint& allows) const {
   for (const Parameter& p : parameters_) values.push_back(p.values.front());
   std::vector<size_t> at(parameters_.size());
   for (int64_t code = 0; code < grid; ++code) {
-    if (!allows || allows(values)) codes.push_back(code);
+    if (!allows || allows(values)) codes_.push_back(code);
     // Counts as positions() reads: the last parameter first.
     for (size_t i = parameters_.size(); i-- > 0;) {
       at[i] = at[i] + 1 < parameters_[i].values.size() ? at[i] + 1 : 0;
@@ -57,9 +39,9 @@ std::vector<size_t> Space::positions(int64_t code) const {
 }
 
 std::optional<int64_t> Space::point_of(int64_t code) const {
-  const auto it = std::lower_bound(codes().begin(), codes().end(), code);
-  if (it == codes().end() || *it != code) return std::nullopt;
-  return it - codes().begin();
+  const auto it = std::lower_bound(codes_.begin(), codes_.end(), code);
+  if (it == codes_.end() || *it != code) return std::nullopt;
+  return it - codes_.begin();
 }
 
 Schedule Space::at(int64_t point) const {
@@ -73,7 +55,7 @@ Schedule Space::at(int64_t point) const {
 
 std::vector<int64_t> Space::values(int64_t point) const {
   NEO_ASSERT(point >= 0 && point < size(), "there is no point ", point, " among ", size());
-  int64_t code = codes()[static_cast<size_t>(point)];
+  int64_t code = codes_[static_cast<size_t>(point)];
   std::vector<int64_t> all(parameters_.size());
   for (size_t i = parameters_.size(); i-- > 0;) {
     const auto count = static_cast<int64_t>(parameters_[i].values.size());
@@ -105,7 +87,7 @@ int64_t Space::sample(std::mt19937_64& random) const {
 int64_t Space::mutate(int64_t point, std::mt19937_64& random) const {
   std::vector<int64_t> neighbours;
   int64_t radix = 1;
-  const int64_t code = codes()[static_cast<size_t>(point)];
+  const int64_t code = codes_[static_cast<size_t>(point)];
   for (size_t i = parameters_.size(); i-- > 0;) {
     const auto count = static_cast<int64_t>(parameters_[i].values.size());
     const int64_t here = code / radix % count;
@@ -117,26 +99,6 @@ int64_t Space::mutate(int64_t point, std::mt19937_64& random) const {
   }
   if (neighbours.empty()) return point;
   return neighbours[std::uniform_int_distribution<size_t>(0, neighbours.size() - 1)(random)];
-}
-
-std::vector<Schedule> Space::neighbours(const Schedule& schedule) const {
-  std::vector<int64_t> values;
-  for (const Parameter& p : parameters_) values.push_back(value_of(schedule, p.name));
-  std::vector<Schedule> found;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t here = values[i];
-    for (const int64_t value : parameters_[i].values) {
-      if (value == here) continue;
-      values[i] = value;
-      Schedule next = schedule;
-      next.erase(parameters_[i].name);
-      if (value != 0) next[parameters_[i].name] = value;
-      const bool is_allowed = codes_ ? find(next).has_value() : allows_(values);
-      if (is_allowed) found.push_back(std::move(next));
-    }
-    values[i] = here;
-  }
-  return found;
 }
 
 std::vector<int64_t> part_sizes(int64_t units, int64_t most, int64_t automatic) {

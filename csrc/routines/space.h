@@ -25,14 +25,10 @@ class Space {
 
   // Nothing to choose: the empty schedule alone.
   Space();
-  // `allows` is asked here, of every point of the grid.
   explicit Space(std::vector<Parameter> parameters, const Constraint& allows = {});
-  // The same, but the whole grid is gone through only when something needs all of it: `allows` must not refer to what
-  // may be gone by then.
-  static Space on_demand(std::vector<Parameter> parameters, Constraint allows);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  int64_t size() const { return static_cast<int64_t>(codes().size()); }
+  int64_t size() const { return static_cast<int64_t>(codes_.size()); }
 
   Schedule at(int64_t point) const;
   // The values of its parameters, in their order.
@@ -41,20 +37,13 @@ class Space {
   int64_t sample(std::mt19937_64& random) const;
   // A point that differs in one parameter; the same one where there is none.
   int64_t mutate(int64_t point, std::mt19937_64& random) const;
-  // The schedules that differ from one of the space in one parameter. Does not need the whole grid.
-  std::vector<Schedule> neighbours(const Schedule& schedule) const;
 
  private:
   std::vector<size_t> positions(int64_t code) const;
   std::optional<int64_t> point_of(int64_t code) const;
 
-  const std::vector<int64_t>& codes() const;
-  void enumerate(const Constraint& allows) const;
-
   std::vector<Parameter> parameters_;
-  Constraint allows_;  // none: every point is allowed, or all that are have been listed
-  // Mixed-radix numbers of the grid's points that are allowed, ascending.
-  mutable std::optional<std::vector<int64_t>> codes_;
+  std::vector<int64_t> codes_;  // mixed-radix numbers of the grid's points that are allowed, ascending
 };
 
 // 0, and then how many units a part may have where `units` are cut into 1, 2, 3, 4, 6, 8, 12, ... parts of which no two

@@ -59,20 +59,19 @@ DirectSchedule direct_schedule(const Schedule& schedule, int64_t lanes) {
   return s;
 }
 
-Space direct_space(const ConvShape& shape, const TileKernels& tiles) {
+Space direct_space(const ConvShape& shape, const TileKernels& kernels) {
   constexpr int64_t kMostParts = 16;
-  const TileKernels* const kernels = &tiles;  // those of a target: they stay
-  const int64_t lanes = tiles.lanes;
+  const int64_t lanes = kernels.lanes;
   DirectSchedule widest;
   widest.ic_bn = widest.oc_bn = lanes;
   widest.oc_vectors = 1;
-  const int64_t vectors = plan_direct(shape, widest, tiles).group_vectors;
+  const int64_t vectors = plan_direct(shape, widest, kernels).group_vectors;
   const int64_t pixels = shape.oh * shape.ow;
   std::vector<int64_t> widths, chunks = part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0);
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, kTileVectors); ++v) widths.push_back(v * lanes);
   std::vector<int64_t> passes = {0};
   for (int64_t channels = lanes; channels < shape.group_ic(); channels *= 2) passes.push_back(channels);
-  const auto read = [=](std::span<const int64_t> v) {
+  const auto read = [&](std::span<const int64_t> v) {
     DirectSchedule s = widest;
     s.oc_vectors = v[1] / lanes;
     s.reg_n = v[2];
@@ -84,27 +83,27 @@ Space direct_space(const ConvShape& shape, const TileKernels& tiles) {
     s.ahead = v[8];
     return s;
   };
-  const auto allows = [=](std::span<const int64_t> v) {
+  const auto allows = [&](std::span<const int64_t> v) {
     const DirectSchedule s = read(v);
-    const int64_t most = kernels->max_rows[s.oc_vectors];
+    const int64_t most = kernels.max_rows[s.oc_vectors];
     if (s.reg_n > most || s.reg_n * 3 < most) return false;
     if (s.order == 1 && s.ic > 0) return false;
-    const DirectPlan plan = plan_direct(shape, s, *kernels);
+    const DirectPlan plan = plan_direct(shape, s, kernels);
     // Where tiles end with their row, it alone decides into how many equal ones it is cut.
     const int64_t line = plan.flat ? pixels : shape.ow;
     if (s.reg_n != most && ceil_div(line, s.reg_n) == ceil_div(line, most)) return false;
-    return is_own(shape, s, *kernels);
+    return is_own(shape, s, kernels);
   };
-  return Space::on_demand({{"ic_bn", {lanes}},
-                           {"oc_bn", widths},
-                           {"reg_n", row_counts(shape, tiles)},
-                           {"line", {0, 1, 2}},
-                           {"chunk", std::move(chunks)},
-                           {"panels", part_sizes(vectors, 8, 0)},
-                           {"ic", passes},
-                           {"order", {0, 1}},
-                           {"ahead", {0, 1}}},
-                          allows);
+  return Space({{"ic_bn", {lanes}},
+                {"oc_bn", widths},
+                {"reg_n", row_counts(shape, kernels)},
+                {"line", {0, 1, 2}},
+                {"chunk", std::move(chunks)},
+                {"panels", part_sizes(vectors, 8, 0)},
+                {"ic", passes},
+                {"order", {0, 1}},
+                {"ahead", {0, 1}}},
+               allows);
 }
 
 LoopNest direct_loops(const ConvProblem& problem, const DirectPlan& plan, const TileKernels& kernels) {
