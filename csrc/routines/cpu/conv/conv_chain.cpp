@@ -107,10 +107,13 @@ class ChainTask {
     return t;
   }
 
+  // While a panel's tiles run, the next panel's weights, behind its own, are fetched.
   template <class F>
-  void each_tile(int64_t pixels, int64_t vectors, F&& f) const {
+  void each_tile(int64_t pixels, int64_t vectors, int64_t ic, Tile& t, F&& f) const {
     const int64_t count = ceil_div(pixels, kernels_.tiles->max_rows[vectors]);
-    for (int64_t i = 0; i < count; ++i) f(even_part(pixels, count, i));
+    t.ahead = t.weight + ic * t.weight_step;
+    t.ahead_step = ceil_div(t.weight_step, std::max<int64_t>(1, count));
+    for (int64_t i = 0; i < count; ++i, t.ahead += ic * t.ahead_step) f(even_part(pixels, count, i));
   }
 
   // Rows of the expanded image into the ring, for one panel.
@@ -131,7 +134,7 @@ class ChainTask {
       const int64_t count = std::min(rows.end - rows.begin, plan_.ring_rows - at);
       const float* src = src_ + rows.begin * s.iw * plan_.lanes;
       float* dst = ring_ + at * s.iw * plan_.lanes;
-      each_tile(count * s.iw, vectors.size(), [&](IndexRange part) {
+      each_tile(count * s.iw, vectors.size(), plan_.shape.ic, t, [&](IndexRange part) {
         t.src = src + part.begin * plan_.lanes;
         t.dst = dst + part.begin * plan_.lanes;
         kernels_.tiles->rows[vectors.size()][part.size()](t);
@@ -203,7 +206,7 @@ class ChainTask {
       TileTap tap;
       Tile t = make_tile(args_.project, vectors, s.ic, tap);
       t.block_stride = plan_.strip_vector;
-      each_tile(pixels, vectors.size(), [&](IndexRange part) {
+      each_tile(pixels, vectors.size(), s.ic, t, [&](IndexRange part) {
         t.src = strip_ + part.begin * lanes;
         run_output_tile(kernels_.tiles->rows[vectors.size()][part.size()], *kernels_.tiles, t, panel,
                         first + part.begin, part.size());

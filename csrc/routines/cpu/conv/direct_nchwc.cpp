@@ -75,9 +75,9 @@ struct TileTaps {
   }
 };
 
-// While a task runs, the weights of the next task's panels are fetched, evenly over the tiles.
+// While a panel's tiles run, the weights of the next panel are fetched, evenly over the tiles.
 struct WeightsAhead {
-  const float* weight = nullptr;  // of the next panels, or null
+  const float* weight = nullptr;  // of the next panel, or null
   int64_t step = 0;               // floats per k
   int64_t tile = 0;               // floats per tile
 
@@ -85,7 +85,7 @@ struct WeightsAhead {
                          int64_t panels) {
     const ConvShape& s = plan.shape;
     const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
-    const int64_t first = (panels + 1) * plan.panel_chunk;
+    const int64_t first = panels * plan.panel_chunk + 1;
     WeightsAhead ahead;
     if (first >= plan.panels || tiles == 0 || plan.passes > 1 || plan.schedule.ahead == 1) return ahead;
     const int64_t k = s.group_ic() * s.taps();
