@@ -1,7 +1,8 @@
 """``python -m tests.models.compile_kernels MODEL...``: compiles every kernel of networks, each distinct one once.
 
 OpenCL kernels go through the first OpenCL driver as OpenCL C 1.2, those of CUDA through nvcc for sm_87 and sm_90. No
-device is needed to make them: their texts are made in a process that sees no OpenCL driver. Status 1 where a compiler refuses one.
+device is needed to make them: their texts are made in a process that sees no OpenCL driver. A driver that lacks Intel's
+subgroups is told what they look like, and compiles without linking. Status 1 where a compiler refuses one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,19 @@ from pathlib import Path
 _TARGETS = ("opencl", "mali", "intel_graphics", "cuda")
 _CAPABILITIES = (87, 90)
 _BATCH = 8  # kernels that nvcc is given at once
+_NAME = re.compile(r"__global__ .*?void (\w+)\(")
+_SUBGROUPS = "cl_intel_subgroups"
+_BLOCKS = "intel_sub_group_block_"
+# What that extension adds, as far as kernels use it.
+_DECLARATIONS = "".join(
+    f"uint{n} __attribute__((overloadable)) {_BLOCKS}read{n}(const __global uint *);\n"
+    f"void __attribute__((overloadable)) {_BLOCKS}write{n}(__global uint *, uint{n});\n"
+    for n in ("", 2, 4, 8)
+) + "".join(
+    f"{type}{n} __attribute__((overloadable)) intel_sub_group_shuffle({type}{n}, uint);\n"
+    for type in ("int", "uint", "float")
+    for n in ("", 2, 4, 8)
+)
 _WRITE = "import sys, neo; from neo.kernels import write_kernels; write_kernels(neo.compile(sys.argv[1], target=sys.argv[2]), sys.argv[3])"
 
 
@@ -40,13 +55,20 @@ class OpenCl:
 
     def refuses(self, text: str) -> str:
         """Return the compiler's log where it does not take a text, nothing where it does."""
-        source, code = ctypes.c_char_p(text.encode()), ctypes.c_int()
+        is_intels = _SUBGROUPS in text
+        source, code = ctypes.c_char_p(((_DECLARATIONS if is_intels else "") + text).encode()), ctypes.c_int()
         program = ctypes.c_void_p(
             self._library.clCreateProgramWithSource(self._context, 1, ctypes.byref(source), None, ctypes.byref(code))
         )
         devices = ctypes.byref(self._device)
         log = ""
-        if self._library.clBuildProgram(program, 1, devices, b"-cl-std=CL1.2", None, None) != 0:
+        if is_intels:
+            done = self._library.clCompileProgram(
+                program, 1, devices, b"-cl-std=CL1.2", 0, None, None, None, ctypes.c_void_p()
+            )
+        else:
+            done = self._library.clBuildProgram(program, 1, devices, b"-cl-std=CL1.2", None, None)
+        if done != 0:
             buffer = ctypes.create_string_buffer(1 << 16)
             self._library.clGetProgramBuildInfo(program, self._device, 0x1183, len(buffer), buffer, None)
             log = buffer.value.decode(errors="replace") or "refused without a log"
@@ -76,8 +98,17 @@ def texts_of(model: str, target: str, folder: Path) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.suffix in {".cl", ".cu"}]
 
 
-def _batches(texts: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (texts[i : i + _BATCH] for i in range(0, len(texts), _BATCH))
+def _batches(texts: Iterable[str]) -> list[list[str]]:
+    """Lists of at most so many texts, no two of which name a kernel alike: names of C know no namespace."""
+    batches: list[dict[str, str]] = []
+    for text in texts:
+        name = _NAME.findall(text)[-1]
+        fitting = (batch for batch in batches if len(batch) < _BATCH and name not in batch)
+        batch = next(fitting, None)
+        if batch is None:
+            batches.append(batch := {})
+        batch[name] = text
+    return [list(batch.values()) for batch in batches]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -62,7 +62,8 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& ke
       product.src_channel = plan.block_stride;
       product.dst = args.dst + image * args.dst_batch + first;
       if (args.residual) product.residual = args.residual + image * args.residual_batch + first;
-      if (i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
+      // While the first run reads the weights from afar, they are what is fetched ahead; then the next run's inputs.
+      if (i > 0 && i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
       product.ahead_channel = args.src_channel;
       run_direct(direct_run(plan.product, run.size()), kernels, product, 0, 1);
     }
