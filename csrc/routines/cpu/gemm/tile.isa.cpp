@@ -57,20 +57,19 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
   }
 }
 
-constexpr int64_t kLine = 64;
-
 // What is fetched into the second-level cache beside the sums: `step` bytes per k.
 struct Ahead {
   const char* at;
   int64_t step;
 
   NEO_INLINE void fetch(int64_t count) {
+    constexpr int64_t kLine = 64;
+    const char* const end = at + count * step;
     // With few registers the loads of the sums already fill the ports.
     if constexpr (kVectorRegisters == 32) {
-      prefetch(at);
-      for (int64_t line = kLine; line < step; line += kLine) prefetch(at + line);
+      for (; at < end; at += kLine) prefetch(at);
     }
-    at += count * step;
+    at = end;
   }
 };
 
@@ -94,8 +93,8 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
       step_k<V, R>(
           acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step + u]; });
       weight += weight_step;
-      ahead.fetch(1);
     }
+    ahead.fetch(kUnroll);
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) base[j] += kUnroll;
   }
