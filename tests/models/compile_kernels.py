@@ -30,8 +30,8 @@ _DECLARATIONS = "".join(
     f"void __attribute__((overloadable)) {_BLOCKS}write{n}(__global uint *, uint{n});\n"
     for n in ("", 2, 4, 8)
 ) + "".join(
-    f"{type}{n} __attribute__((overloadable)) intel_sub_group_shuffle({type}{n}, uint);\n"
-    for type in ("int", "uint", "float")
+    f"{kind}{n} __attribute__((overloadable)) intel_sub_group_shuffle({kind}{n}, uint);\n"
+    for kind in ("int", "uint", "float")
     for n in ("", 2, 4, 8)
 )
 _WRITE = "import sys, neo; from neo.kernels import write_kernels; write_kernels(neo.compile(sys.argv[1], target=sys.argv[2]), sys.argv[3])"
