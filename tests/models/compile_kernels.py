@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "# Kernels of the benchmark networks",
             "",
             "Written by `python -m tests.models.compile_kernels`: distinct kernels of each network by target. OpenCL kernels were",
-            "compiled as OpenCL C 1.2 by PoCL's compiler (`clBuildProgram`), those of CUDA by nvcc for sm_87 and sm_90.",
+            "compiled as OpenCL C 1.2 by PoCL's compiler (`clBuildProgram`; those with Intel's subgroups, whose functions it lacks, not linked), those of CUDA by nvcc for sm_87 and sm_90.",
             f"{len(seen['cl'])} distinct OpenCL kernels, {len(seen['cu'])} distinct CUDA kernels (twice), {len(failures)} failures.",
             "",
             f"| network | {' | '.join(options.targets)} |",
