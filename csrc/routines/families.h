@@ -83,7 +83,6 @@
   X(affine_pointwise)    \
   X(panel_conv)          \
   X(winograd)            \
-  X(winograd_widened)    \
   X(gemm)                \
   X(eltwise)             \
   X(integer_eltwise)     \

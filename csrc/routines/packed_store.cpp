@@ -49,8 +49,4 @@ void PackedStore::check_all_taken() const {
             "a step must take every packed blob that it names. Got ", blobs_.size(), ", expected ", next_);
 }
 
-void PackedStore::stands_for(const Value* made, const Value* constant) {
-  if (held_.erase(made) > 0) held_.insert(constant);
-}
-
 }  // namespace neo

@@ -29,8 +29,6 @@ class PackedStore {
   const std::vector<Tensor>& blobs() const { return blobs_; }
   bool holds(const Value* value) const { return held_.count(value) > 0; }
   void check_all_taken() const;
-  // A value that make() made of a constant was packed in its place.
-  void stands_for(const Value* made, const Value* constant);
 
  private:
   const Tensor& take(DType dtype, int64_t count);

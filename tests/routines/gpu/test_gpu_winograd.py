@@ -26,6 +26,8 @@ FORMS = [
     (8, (3, 3), (1, 1), {"tile": 6, "width": 8, "lanes": 8, "vectors": 2, "columns": 2, "threads": 4}),
     (4, (5, 1), (1, 1), {"tile": 2, "width": 4, "lanes": 8, "vectors": 1, "columns": 2, "threads": 2}),
     (4, (3, 3), (1, 2), {"tile": 2, "width": 2, "lanes": 4, "vectors": 2, "columns": 3, "threads": 8}),
+    (8, (4, 4), (1, 1), {"tile": 4, "width": 8, "lanes": 8, "vectors": 1, "columns": 2, "steps": 2}),
+    (4, (2, 6), (1, 1), {"tile": 4, "width": 4, "lanes": 4, "vectors": 2, "columns": 3, "threads": 4}),
 ]  # fmt: skip
 # Batch, channels, outputs, height, width, pads.
 SHAPES = [
@@ -153,7 +155,7 @@ def test_strict_accuracy_takes_the_direct_sum(target):
         ({"strides": [3, 3]}, "the stride is not 1, nor 2 of three taps"),
         ({"shape": (1, 3, 32, 9, 9, (1, 1, 1, 1))}, "fewer channels than a block"),
         ({"kernel": (1, 1)}, "the kernel is 1x1"),
-        ({"kernel": (4, 4)}, "a side of the kernel is not 1, 3, 5 or 7"),
+        ({"kernel": (8, 8)}, "a side of the kernel is not 1 to 7"),
     ],
 )
 def test_says_why_not(more, reason):

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "routines/cpu/conv/output_panel.h"
+#include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
@@ -111,9 +112,11 @@ class ChainTask {
   template <class F>
   void each_tile(int64_t pixels, int64_t vectors, int64_t ic, Tile& t, F&& f) const {
     const int64_t count = ceil_div(pixels, kernels_.tiles->max_rows[vectors]);
-    t.ahead = t.weight + ic * t.weight_step;
-    t.ahead_step = ceil_div(t.weight_step, std::max<int64_t>(1, count));
-    for (int64_t i = 0; i < count; ++i, t.ahead += ic * t.ahead_step) f(even_part(pixels, count, i));
+    auto ahead = FetchAhead::over(t.weight + ic * t.weight_step, t.weight_step, ic, count);
+    for (int64_t i = 0; i < count; ++i) {
+      ahead.give(t);
+      f(even_part(pixels, count, i));
+    }
   }
 
   // Rows of the expanded image into the ring, for one panel.

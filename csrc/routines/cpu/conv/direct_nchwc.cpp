@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "routines/cpu/conv/output_panel.h"
+#include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
@@ -75,34 +76,17 @@ struct TileTaps {
   }
 };
 
-// While a panel's tiles run, the weights of the next panel are fetched, evenly over the tiles.
-struct WeightsAhead {
-  const float* weight = nullptr;  // of the next panel, or null
-  int64_t step = 0;               // floats per k
-  int64_t tile = 0;               // floats per tile
-
-  static WeightsAhead of(const DirectPlan& plan, const ConvOperands& args, int64_t rows, int64_t group,
+// Of the weights of the next panel, while a panel's tiles run.
+FetchAhead weights_ahead(const DirectPlan& plan, const ConvOperands& args, int64_t rows, int64_t group,
                          int64_t panels) {
-    const ConvShape& s = plan.shape;
-    const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
-    const int64_t first = panels * plan.panel_chunk + 1;
-    WeightsAhead ahead;
-    if (first >= plan.panels || tiles == 0 || plan.passes > 1 || plan.schedule.ahead == 1) return ahead;
-    const int64_t k = s.group_ic() * s.taps();
-    ahead.weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
-    ahead.step = ceil_div(plan.schedule.oc_vectors * plan.lanes, tiles);
-    ahead.tile = k * ahead.step;
-    return ahead;
-  }
-
-  void next(Tile& t) {
-    if (!weight) return;
-    t.ahead_block = 0;
-    t.ahead = weight;
-    t.ahead_step = step;
-    weight += tile;
-  }
-};
+  const ConvShape& s = plan.shape;
+  const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
+  const int64_t first = panels * plan.panel_chunk + 1;
+  if (first >= plan.panels || tiles == 0 || plan.passes > 1 || plan.schedule.ahead == 1) return {};
+  const int64_t k = s.group_ic() * s.taps();
+  const float* weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
+  return FetchAhead::over(weight, plan.schedule.oc_vectors * plan.lanes, k, tiles);
+}
 
 // While a panel works on some pixels, its share of the same pixels of what is read next is fetched.
 void fetch_input(const DirectPlan& plan, const ConvOperands& args, IndexRange pixels, int64_t panel, Tile& t) {
@@ -275,8 +259,8 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
     const int64_t group = task / plan.panel_chunks % s.groups;
     const int64_t chunk = task / (plan.panel_chunks * s.groups) % plan.chunks;
     const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
-    WeightsAhead ahead =
-        WeightsAhead::of(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels);
+    FetchAhead ahead =
+        weights_ahead(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels);
     const int64_t first_panel = panels * plan.panel_chunk;
     const int64_t panel_count = std::min(plan.panel_chunk, plan.panels - first_panel);
     const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
@@ -307,7 +291,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           if (args.ahead) {
             if (plan.passes == 1) fetch_input(plan, args, part_of_line, p, tile);
           } else {
-            ahead.next(tile);
+            ahead.give(tile);
           }
           run_output_tile(kernels.rows[vectors.size()][part_of_line.size()], kernels, tile, panel,
                           first + part_of_line.begin, part_of_line.size());

@@ -8,11 +8,15 @@
 namespace neo {
 namespace {
 
+// Whether there is a panel behind another, whose weights are fetched beside it.
+bool fetches_ahead(const DirectPlan& plan) {
+  return plan.schedule.ahead == 0 && plan.passes == 1 && plan.panels > 1;
+}
+
 // What of a plan the loops depend on: schedules that agree in it are one.
 auto identity(const DirectPlan& plan) {
-  const bool fetches = plan.schedule.ahead == 0 && plan.passes == 1 && plan.panel_chunks > 1;
   const bool reorders = plan.schedule.order == 1 && plan.panel_chunk > 1 && !plan.flat && plan.chunk > 1;
-  return std::tuple(plan.flat, plan.chunk, plan.panel_chunk, plan.pass, fetches, reorders);
+  return std::tuple(plan.flat, plan.chunk, plan.panel_chunk, plan.pass, fetches_ahead(plan), reorders);
 }
 
 // Whether every parameter that is set changes something.
@@ -136,7 +140,7 @@ LoopNest direct_loops(const ConvProblem& problem, const DirectPlan& plan, const 
   l.weight_reads = l.task_weights * l.tasks * (plan.schedule.order == 1 ? real(plan.chunk) : 1);
   l.sweep_bytes = plan.schedule.order == 1 ? l.task_weights + l.pixel_bytes : l.block_bytes + l.pixel_bytes;
   l.order = real(plan.schedule.order) + (plan.flat ? 2 : 0);
-  l.ahead = plan.schedule.ahead == 0 && plan.passes == 1 && plan.panel_chunks > 1 ? 1 : 0;
+  l.ahead = fetches_ahead(plan) ? 1 : 0;
   return l;
 }
 

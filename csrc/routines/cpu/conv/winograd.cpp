@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/conv/winograd_form.h"
+#include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
@@ -45,7 +46,7 @@ auto input_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
 }
 
 auto output_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
-  return kernels.output[axis.stride][axis.pairs()][axis.tile / 2];
+  return kernels.output[axis.stride][axis.pairs()][axis.tile];
 }
 
 // One axis alone: every tile at once.
@@ -151,8 +152,6 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   tile.step = plan.tile_stride;
   tile.block_size = tile.last_size = ic;
   tile.weight_step = width;
-  // While a point's tiles run, the weights of the next one, behind its own, are fetched.
-  tile.ahead_step = ceil_div(width, parts);
   tile.dst_row = plan.product_row;
   for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * plan.lanes;
   tile.lo = -kInfinity;
@@ -160,13 +159,14 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   const float* weight = args.weight + vectors.begin * plan.lanes * plan.points * ic;
   for (int64_t point = 0; point < plan.points; ++point) {
     tile.weight = weight + point * ic * width;
-    tile.ahead = tile.weight + ic * width;
+    // Of the next point, behind its own.
+    auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, parts);
     for (int64_t i = 0; i < parts; ++i) {
       const IndexRange rows = even_part(count, parts, i);
       tile.src = transformed + point * plan.input_point + rows.begin * plan.tile_stride;
       tile.dst = products + point * plan.product_point + rows.begin * plan.product_row;
+      ahead.give(tile);
       kernels.rows[vectors.size()][rows.size()](tile);
-      tile.ahead += ic * tile.ahead_step;
     }
   }
 }

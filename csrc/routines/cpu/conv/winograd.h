@@ -1,6 +1,6 @@
 #pragma once
 
-// Winograd convolution F(m, r) on NCHW[x]c with x the vector width. An axis with a kernel of r = 3, 5 or 7 taps is cut
+// Winograd convolution F(m, r) on NCHW[x]c with x the vector width. An axis with a kernel of r = 2 to 7 taps is cut
 // into tiles of m pixels, each the transform of m + r - 1 products between transformed input and transformed weights,
 // summed over the input channels: m + r - 1 multiplications in place of r m. Both axes are transformed one after the
 // other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task takes a block of tiles
@@ -40,11 +40,12 @@ struct WinogradPass {
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
 
-// The transforms of one instruction set, by the stride and the pairs of points of an axis, `output` also by tile / 2.
+// The transforms of one instruction set, by the stride and the pairs of points of an axis, `output` also by the outputs
+// of a tile.
 struct WinogradKernels {
   int lanes;
   void (*input[kWinogradMaxStride + 1][kWinogradMaxPairs + 1])(const WinogradPass&);
-  void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile / 2 + 1])(const WinogradPass&);
+  void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile + 1])(const WinogradPass&);
   // Of the weights, along one axis and then the other: to = the sum over `taps` of g[k] times the row of `width` at
   // from + k * step.
   void (*weight_half)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, double* to);
@@ -66,7 +67,7 @@ const WinogradKernels& winograd_kernels();
 
 // One point of the schedule space.
 struct WinogradSchedule {
-  int64_t tile = 4;    // m, of the axes whose kernel is longer than 1
+  int64_t tile = 4;    // m + m % 2, see winograd_axis_tile()
   int64_t panels = 1;  // of output channels, at most kTileVectors vectors each
   int64_t block = 1;   // most tiles per task
   // 0: chosen by the shape.

@@ -136,23 +136,18 @@ void combine_taps(const double* g, const double* __restrict from, int64_t step, 
 
 template <class T>
 void combine(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, T* to) {
-  switch (taps) {
-    case 1:
-      return combine_taps<1>(g, from, step, width, to);
-    case 3:
-      return combine_taps<3>(g, from, step, width, to);
-    case 5:
-      return combine_taps<5>(g, from, step, width, to);
-    default:
-      return combine_taps<7>(g, from, step, width, to);
-  }
+  constexpr decltype(&combine_taps<1, T>) kCombine[] = {combine_taps<1, T>, combine_taps<2, T>, combine_taps<3, T>,
+                                                        combine_taps<4, T>, combine_taps<5, T>, combine_taps<6, T>,
+                                                        combine_taps<7, T>};
+  kCombine[taps - 1](g, from, step, width, to);
 }
 
 template <int N, int M>
 constexpr void fill_output(WinogradKernels& table) {
-  if constexpr (M <= 2 * N && M <= kWinogradMaxTile) {
-    if constexpr (is_winograd_tile(M, 2 * N + 3 - M, 1)) table.output[1][N][M / 2] = run_output<N, M, 1>;
-    fill_output<N, M + 2>(table);
+  if constexpr (M <= kWinogradMaxTile) {
+    constexpr int kTaps = 2 * N + 3 - M;
+    if constexpr (is_winograd_tile(M + M % 2, kTaps, 1)) table.output[1][N][M] = run_output<N, M, 1>;
+    fill_output<N, M + 1>(table);
   }
 }
 
@@ -163,7 +158,7 @@ constexpr void fill(WinogradKernels& table) {
     fill_output<N, 2>(table);
     if constexpr (is_winograd_tile(2 * N, 3, 2)) {
       table.input[2][N] = run_input<N, 2>;
-      table.output[2][N][N] = run_output<N, 2 * N, 2>;
+      table.output[2][N][2 * N] = run_output<N, 2 * N, 2>;
     }
     fill<N + 1>(table);
   }

@@ -22,12 +22,16 @@ constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
 constexpr int kWinogradMaxTile = 6;
 constexpr int kWinogradMaxStride = 2;
 
-// The tiles that there are kernels for.
+// The outputs of a tile along an axis, of what a schedule calls `tile`, which is even: points come in pairs.
+constexpr int64_t winograd_axis_tile(int64_t tile, int64_t kernel) {
+  return kernel == 1 ? 1 : kernel % 2 == 0 ? tile - 1 : tile;
+}
+
+// The tiles, as schedules call them, that there are kernels for.
 constexpr bool is_winograd_tile(int64_t tile, int64_t kernel, int64_t stride) {
-  if (kernel == 1) return tile == 1;
-  if (tile < 2 || tile % 2 != 0) return false;
+  if (tile < 2 || tile % 2 != 0 || tile > kWinogradMaxTile) return false;
   if (stride == 2) return kernel == 3 && tile <= 4;
-  return stride == 1 && (kernel == 3 || kernel == 5 || kernel == 7) && tile <= kWinogradMaxTile;
+  return stride == 1 && kernel >= 2 && kernel <= 7 && winograd_axis_tile(tile, kernel) > 1;
 }
 
 // One axis of a problem; one of a single tap has tiles of one pixel, which are left alone.
@@ -45,9 +49,9 @@ struct WinogradAxis {
 // Q leaves one out. The leading coefficients are 1.
 struct WinogradTransform {
   float point[kWinogradMaxPairs];
-  float whole[kWinogradMaxPairs];                         // of W, ascending, without the leading 1
-  float part[kWinogradMaxPairs][kWinogradMaxPairs];       // of Q, the same
-  float power[kWinogradMaxPairs][2 * kWinogradMaxPairs];  // p^k
+  float whole[kWinogradMaxPairs];                             // of W, ascending, without the leading 1
+  float part[kWinogradMaxPairs][kWinogradMaxPairs];           // of Q, the same
+  float power[kWinogradMaxPairs][2 * kWinogradMaxPairs + 1];  // p^k
 };
 
 constexpr WinogradTransform winograd_transform(int pairs) {
@@ -66,7 +70,7 @@ constexpr WinogradTransform winograd_transform(int pairs) {
   for (int i = 0; i < pairs; ++i) {
     t.point[i] = (float)points[i];
     double power = 1;
-    for (int k = 0; k < 2 * pairs; ++k, power *= points[i]) t.power[i][k] = (float)power;
+    for (int k = 0; k <= 2 * pairs; ++k, power *= points[i]) t.power[i][k] = (float)power;
   }
   return t;
 }

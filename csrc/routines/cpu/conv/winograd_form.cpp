@@ -10,18 +10,20 @@ namespace {
 
 double axis_error(int64_t tile, int64_t kernel, int64_t stride) {
   constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
+  constexpr double kEvenErrors[3][kWinogradMaxTile / 2 - 1] = {{1.02, 1.85}, {1.23, 2.45}, {2.08, 4.65}};
   constexpr double kStridedErrors[2] = {0.74, 1.18};
-  if (stride == 2 && kernel > 1) return kStridedErrors[tile / 2 - 1];
-  return kernel == 1 ? 1 : kErrors[(kernel - 3) / 2][tile / 2 - 1];
+  if (kernel == 1) return 1;
+  if (stride == 2) return kStridedErrors[tile / 2 - 1];
+  return kernel % 2 == 0 ? kEvenErrors[kernel / 2 - 1][tile / 2 - 2] : kErrors[(kernel - 3) / 2][tile / 2 - 1];
 }
 
 }  // namespace
 
 const char* reject_winograd(const ConvShape& s) {
   const auto is_taken = [](int64_t kernel, int64_t stride) {
-    return is_winograd_tile(kernel == 1 ? 1 : 2, kernel, stride);
+    return kernel == 1 || is_winograd_tile(2, kernel, stride) || is_winograd_tile(4, kernel, stride);
   };
-  if (!is_taken(s.kh, 1) || !is_taken(s.kw, 1)) return "a side of the kernel is not 1, 3, 5 or 7";
+  if (!is_taken(s.kh, 1) || !is_taken(s.kw, 1)) return "a side of the kernel is not 1 to 7";
   if (s.kh == 1 && s.kw == 1) return "the kernel is 1x1";
   if (!is_taken(s.kh, s.stride_h) || !is_taken(s.kw, s.stride_w)) return "the stride is not 1, nor 2 of three taps";
   if (s.dilation_h != 1 || s.dilation_w != 1) return "the dilation is not 1";
@@ -33,7 +35,7 @@ WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t
   WinogradAxis axis;
   axis.kernel = kernel;
   axis.stride = stride;
-  axis.tile = kernel == 1 ? 1 : tile;
+  axis.tile = winograd_axis_tile(tile, kernel);
   axis.tiles = ceil_div(size, axis.tile);
   return axis;
 }

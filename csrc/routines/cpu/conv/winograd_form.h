@@ -30,6 +30,13 @@ std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
 //   3x5               0.79   2.5
 //   5x5               1.10   3.9
 //   7x7               3.7
+//                    m = 3      5
+//   1x2, 2x1          0.93   1.70
+//   1x4, 4x1          1.12   2.24
+//   1x6, 6x1          1.89   4.22
+//   2x2               0.85   2.70
+//   4x4               1.20   4.96
+//   6x6               3.53
 double winograd_error(const ConvShape& shape, int64_t tile);
 
 // The tiles of a shape, by their error. None is offered whose error is more than 12 in units of the direct method's: a
