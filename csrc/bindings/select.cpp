@@ -14,6 +14,14 @@
 namespace neo::python {
 namespace {
 
+template <class T>
+using DenseArray = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <class T>
+std::vector<T> listed(const DenseArray<T>& x) {
+  return {x.data(), x.data() + x.size()};
+}
+
 py::array_t<double> vector_of(const std::vector<double>& x) {
   return py::array_t<double>(static_cast<py::ssize_t>(x.size()), x.data());
 }
@@ -229,16 +237,33 @@ void bind_select(py::module_& m) {
         return sizes;
       },
       py::arg("workload"), py::arg("target"), py::arg("threads"), "schedules of every routine that takes a workload");
+  py::class_<RegressionTrees, std::shared_ptr<RegressionTrees>>(m, "RegressionTrees",
+                                                                "Evaluates the arrays of neo.tune.trees.Trees.")
+      .def(py::init([](const DenseArray<int32_t>& roots, const DenseArray<int16_t>& feature,
+                       const DenseArray<float>& threshold, const DenseArray<int32_t>& left, size_t columns) {
+             return std::make_shared<RegressionTrees>(
+                 RegressionTrees::Arrays{listed(roots), listed(feature), listed(threshold), listed(left)}, columns);
+           }),
+           py::arg("roots"), py::arg("feature"), py::arg("threshold"), py::arg("left"), py::arg("columns"))
+      .def(
+          "predict",
+          [](const RegressionTrees& trees, const DenseArray<float>& rows) {
+            NEO_CHECK(rows.ndim() == 2 && static_cast<size_t>(rows.shape(1)) == trees.columns(), Model, "tune",
+                      "rows must have the columns of the trees. Got ", rows.ndim() == 2 ? rows.shape(1) : -1,
+                      ", expected ", trees.columns());
+            py::array_t<float> values(rows.shape(0));
+            for (py::ssize_t i = 0; i < rows.shape(0); ++i) {
+              *values.mutable_data(i) = trees.value({rows.data(i), trees.columns()});
+            }
+            return values;
+          },
+          py::arg("rows"), "the value of every row");
   py::class_<CostTrees, std::shared_ptr<CostTrees>>(m, "CostTrees", "Corrects the estimates of routines.");
   m.def(
       "make_cost_trees",
-      [](std::vector<int32_t> roots, std::vector<int16_t> feature, std::vector<float> threshold,
-         std::vector<int32_t> left, std::vector<std::string> names, std::vector<int64_t> lanes) {
-        return std::make_shared<CostTrees>(CostTrees::Arrays{std::move(roots), std::move(feature), std::move(threshold),
-                                                             std::move(left), std::move(names), std::move(lanes)});
-      },
-      py::arg("roots"), py::arg("feature"), py::arg("threshold"), py::arg("left"), py::arg("names"), py::arg("lanes"),
-      "of the arrays of neo.tune.trees.Trees");
+      [](std::shared_ptr<const RegressionTrees> trees, const std::vector<std::string>& names,
+         std::vector<int64_t> lanes) { return std::make_shared<CostTrees>(std::move(trees), names, std::move(lanes)); },
+      py::arg("trees"), py::arg("names"), py::arg("lanes"));
   m.def(
       "build_problem",
       [](std::shared_ptr<Graph> graph, const std::string& target, int threads,

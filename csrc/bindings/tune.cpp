@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
+#include "bindings/plan.h"
 #include "bindings/problem.h"
 #include "lower/measure.h"
 #include "lower/search_space.h"
@@ -48,6 +49,47 @@ std::shared_ptr<Device> measuring_device(DeviceKind kind) {
   return device;
 }
 
+// Nanoseconds of one execution of an item, call by call.
+using ItemTimes = std::map<const Item*, std::vector<int64_t>>;
+
+void add_call(const std::vector<TraceEvent>& events, ItemTimes& times) {
+  std::map<const Item*, std::pair<int64_t, int64_t>> sums;
+  for (const TraceEvent& e : events) {
+    auto& [sum, count] = sums[e.item];
+    sum += e.end_ns - e.start_ns;
+    ++count;
+  }
+  for (const auto& [item, sum] : sums) times[item].push_back(sum.first / sum.second);
+}
+
+// Calls modules in turn, first once each without counting it, then for so many rounds, of which three are made though
+// they take more than `enough_ns`.
+std::vector<ItemTimes> time_items(const std::vector<std::shared_ptr<Module>>& modules,
+                                  const std::vector<HostValue>& inputs, int rounds, int64_t enough_ns) {
+  const std::function<void()> poll = raise_pending_signals;
+  std::vector<ItemTimes> times(modules.size());
+  const int64_t start = steady_now_ns();
+  for (int round = -1; round < rounds; ++round) {
+    if (round >= 3 && steady_now_ns() - start >= enough_ns) break;
+    for (size_t i = 0; i < modules.size(); ++i) {
+      std::vector<TraceEvent> events;
+      Module::CallOptions call;
+      call.poll = &poll;
+      call.trace = &events;
+      modules[i]->call(inputs, call);
+      if (round >= 0) add_call(events, times[i]);
+    }
+  }
+  return times;
+}
+
+// As a race counts: others disturb the rest.
+double lower_quartile_us(std::vector<int64_t> times) {
+  const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 4);
+  std::nth_element(times.begin(), at, times.end());
+  return static_cast<double>(*at) * 1e-3;
+}
+
 // The times that a problem is made of, measured on a team like the one its module gets.
 class Bench {
  public:
@@ -86,6 +128,7 @@ class Bench {
     entry["device"] = std::string(name(device_of(t)));
     entry["made"] = origin_.count(index) > 0;
     entry["error"] = t.candidate ? t.candidate->cost.error : 0.0;
+    entry["uses"] = t.uses;
     return entry;
   }
 
@@ -215,6 +258,44 @@ class Bench {
     return out;
   }
 
+  // By trial, what one execution takes while the whole module runs, in microseconds: the lower quartile over calls, in
+  // the mean over the steps that are this trial.
+  py::list profile(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
+                   double seconds) const {
+    std::vector<HostValue> values;
+    for (const py::handle x : inputs) values.push_back(to_host(x));
+    std::vector<ItemTimes> times;
+    {
+      const py::gil_scoped_release release;
+      times = time_items(modules, values, rounds, static_cast<int64_t>(seconds * 1e9));
+      values.clear();
+    }
+    py::list out;
+    for (size_t i = 0; i < modules.size(); ++i) {
+      const auto blocks = blocks_of(modules[i]->plan());
+      struct Sum {
+        double us = 0;
+        int steps = 0;
+        size_t calls = 0;
+      };
+      std::map<size_t, Sum> sums;
+      for (const auto& [item, place] : places_of(modules[i]->plan())) {
+        const auto found = times[i].find(item);
+        const auto name = trial_name(*item, *blocks[static_cast<size_t>(place.block)]);
+        const auto trial = name ? index_.find(*name) : index_.end();
+        if (found == times[i].end() || trial == index_.end()) continue;
+        Sum& sum = sums[trial->second];
+        sum.us += lower_quartile_us(found->second);
+        ++sum.steps;
+        sum.calls = found->second.size();
+      }
+      py::dict means;
+      for (const auto& [trial, sum] : sums) means[py::int_(trial)] = py::make_tuple(sum.us / sum.steps, sum.calls);
+      out.append(means);
+    }
+    return out;
+  }
+
   // Times of all trials; those not measured are estimates, made comparable by whoever calls.
   void price(const std::vector<double>& times_us, const std::vector<bool>& measured) {
     NEO_CHECK(times_us.size() == trials_.size() && measured.size() == trials_.size(), Model, "tune",
@@ -324,6 +405,8 @@ void bind_tune(py::module_& m) {
       .def("extend", &Bench::extend, py::arg("space"), py::arg("points"), "the trials of points")
       .def("chosen", &Bench::chosen, py::arg("choices"), "the trials that choices mean, one per use")
       .def("offer", &Bench::offer, py::arg("indices"), "makes trials choices of the problem")
+      .def("profile", &Bench::profile, py::arg("modules"), py::arg("inputs"), py::arg("rounds"), py::arg("seconds"),
+           "{trial: (microseconds of one execution in the running module, calls)} of each module, called in turn")
       .def("price", &Bench::price, py::arg("times_us"), py::arg("measured"));
 
   m.def(

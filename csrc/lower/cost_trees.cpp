@@ -15,38 +15,20 @@ constexpr float kShared = 1, kMemory = 2;
 
 }  // namespace
 
-CostTrees::CostTrees(Arrays arrays) : a_(std::move(arrays)) {
-  const std::span<const std::string_view> loops = loop_feature_names();
+RegressionTrees::RegressionTrees(Arrays arrays, size_t columns) : a_(std::move(arrays)), columns_(columns) {
   const auto count = static_cast<int64_t>(a_.feature.size());
-  bool fits = a_.feature.size() == a_.threshold.size() && a_.feature.size() == a_.left.size() &&
-              a_.names.size() > loops.size() && std::equal(loops.begin(), loops.end(), a_.names.begin()) &&
-              a_.names.back() == kResidence;
+  bool fits = a_.feature.size() == a_.threshold.size() && a_.feature.size() == a_.left.size();
   for (int64_t i = 0; i < count && fits; ++i) {
     const auto node = static_cast<size_t>(i);
     if (a_.feature[node] < 0) continue;
     // Every step leads further, so that it ends.
-    fits = static_cast<size_t>(a_.feature[node]) < a_.names.size() && a_.left[node] > i && a_.left[node] + 1 < count;
+    fits = static_cast<size_t>(a_.feature[node]) < columns && a_.left[node] > i && a_.left[node] + 1 < count;
   }
   fits = fits && std::all_of(a_.roots.begin(), a_.roots.end(), [&](int32_t r) { return r >= 0 && r < count; });
-  NEO_CHECK(fits, Model, "tune", "a cost model must be whole and of the features of this neo");
-  for (size_t i = loops.size(); i + 1 < a_.names.size(); ++i) routines_[a_.names[i]] = i;
+  NEO_CHECK(fits, Model, "tune", "a cost model's trees must be whole. Got nodes that lead outside");
 }
 
-std::optional<double> CostTrees::time_us(const Candidate& candidate, const Target& target) const {
-  const std::string_view name = candidate.routine->name();
-  if (!name.starts_with(kFamily) || std::find(a_.lanes.begin(), a_.lanes.end(), target.lanes()) == a_.lanes.end()) {
-    return std::nullopt;
-  }
-  const auto column = routines_.find(name.substr(kFamily.size()));
-  if (column == routines_.end()) return std::nullopt;
-  std::vector<float> row = loop_features(candidate.routine->loops(candidate, target), candidate.cost.time_us, target);
-  row.resize(a_.names.size());
-  row[column->second] = 1;
-  row.back() = target.cold_constants ? kMemory : kShared;
-  return candidate.cost.time_us * std::exp2(sum(row));
-}
-
-float CostTrees::sum(std::span<const float> row) const {
+float RegressionTrees::value(std::span<const float> row) const {
   float total = 0;
   for (const int32_t root : a_.roots) {
     auto at = static_cast<size_t>(root);
@@ -57,6 +39,30 @@ float CostTrees::sum(std::span<const float> row) const {
     total += a_.threshold[at];
   }
   return total;
+}
+
+CostTrees::CostTrees(std::shared_ptr<const RegressionTrees> trees, const std::vector<std::string>& names,
+                     std::vector<int64_t> lanes)
+    : trees_(std::move(trees)), lanes_(std::move(lanes)) {
+  const std::span<const std::string_view> loops = loop_feature_names();
+  NEO_CHECK(names.size() == trees_->columns() && names.size() > loops.size() &&
+                std::equal(loops.begin(), loops.end(), names.begin()) && names.back() == kResidence,
+            Model, "tune", "a cost model must be of the features of this neo");
+  for (size_t i = loops.size(); i + 1 < names.size(); ++i) routines_[names[i]] = i;
+}
+
+std::optional<double> CostTrees::time_us(const Candidate& candidate, const Target& target) const {
+  const std::string_view name = candidate.routine->name();
+  if (!name.starts_with(kFamily) || std::find(lanes_.begin(), lanes_.end(), target.lanes()) == lanes_.end()) {
+    return std::nullopt;
+  }
+  const auto column = routines_.find(name.substr(kFamily.size()));
+  if (column == routines_.end()) return std::nullopt;
+  std::vector<float> row = loop_features(candidate.routine->loops(candidate, target), candidate.cost.time_us, target);
+  row.resize(trees_->columns());
+  row[column->second] = 1;
+  row.back() = target.cold_constants ? kMemory : kShared;
+  return candidate.cost.time_us * std::exp2(trees_->value(row));
 }
 
 }  // namespace neo

@@ -139,7 +139,7 @@ class Measurer::Caches {
   // The same for constants of which all places are known: only those leave the last-level cache.
   void evict(std::span<const std::span<const std::byte>> constants) {
     bool all = true;
-    for (const auto& bytes : constants) all = all && is_memory_ && flush_lines(bytes.data(), bytes.size());
+    for (const auto& bytes : constants) all = all && is_memory_ && flush(bytes);
     read(all ? private_bytes_ : bytes_);
   }
 
@@ -186,6 +186,17 @@ class Measurer::Caches {
   }
 
  private:
+  // Each member flushes its share; false where this machine offers no way.
+  bool flush(std::span<const std::byte> bytes) {
+    std::atomic<bool> all{true};
+    const auto size = static_cast<int64_t>(bytes.size());
+    team_->parallel_for((size + kChunk - 1) / kChunk, [&](int64_t begin, int64_t end, int) {
+      const int64_t from = begin * kChunk, to = std::min(size, end * kChunk);
+      if (from < to && !flush_lines(bytes.data() + from, static_cast<size_t>(to - from))) all = false;
+    });
+    return all;
+  }
+
   static constexpr int64_t kChunk = 16 << 10;
   static constexpr int64_t kPiece = 4 << 10;
   Team* team_ = nullptr;
@@ -336,13 +347,34 @@ class Contender {
   int64_t output_bytes_ = 0;
 };
 
+std::string with_schemas(const std::string& candidate, std::span<const std::optional<Schema>> from,
+                         std::span<const Schema> to) {
+  std::string inputs, outputs;
+  for (const auto& s : from) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
+  for (const auto& s : to) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
+  return str(candidate, " ", inputs, " -> ", outputs);
+}
+
+std::string conversion_workload(const Type& type) {
+  return str("neo.Adapt ", sizes_text(type));
+}
+
 }  // namespace
 
 std::string trial_text(const Candidate& candidate) {
-  std::string inputs, outputs;
-  for (const auto& s : candidate.inputs) inputs += str(inputs.empty() ? "" : ", ", s ? s->to_string() : "-");
-  for (const auto& s : candidate.outputs) outputs += str(outputs.empty() ? "" : ", ", s.to_string());
-  return str(candidate.text(), " ", inputs, " -> ", outputs);
+  return with_schemas(candidate.text(), candidate.inputs, candidate.outputs);
+}
+
+std::optional<std::pair<std::string, std::string>> trial_name(const Item& item, const Block& block) {
+  const auto* step = std::get_if<StepItem>(&item.what);
+  if (!step || !step->recipe) return std::nullopt;
+  const Recipe& recipe = *step->recipe;
+  if (!recipe.routine.empty()) {
+    return std::pair{recipe.workload, with_schemas(item.routine, recipe.inputs, recipe.outputs)};
+  }
+  const Type& type = block.slots[static_cast<size_t>(step->inputs.front())].type;
+  if (!type.is_tensor() || !type.shape.has_rank()) return std::nullopt;
+  return std::pair{conversion_workload(type), item.routine};
 }
 
 std::vector<Trial> list_trials(const SelectionProblem& problem) {
@@ -377,13 +409,10 @@ std::vector<Trial> list_trials(const SelectionProblem& problem) {
   for (size_t i = 0; i < problem.conversions.size(); ++i) {
     const auto& c = problem.conversions[i];
     if (c.estimate_us == kForbidden) continue;
-    const std::string key = conversion_key(*c.value, c.from, c.to);
-    const size_t space = key.find(' ');
     Trial trial;
-    trial.workload = "neo.Adapt " + key.substr(0, space);
-    const std::string where = c.from.device == c.to.device ? str(name(c.from.device)) : "copy";
-    trial.candidate_text = where + ":adapt/" + key.substr(space + 1);
-    trial.routine = where + ":adapt";
+    trial.workload = conversion_workload(c.value->type);
+    trial.candidate_text = adapt_name(c.from, c.to);
+    trial.routine = trial.candidate_text.substr(0, trial.candidate_text.find('/'));
     if (!is_measurable(*c.value)) trial.unmeasurable = "an operand is not a tensor of numbers and known rank";
     trial.estimate_us = c.estimate_us;
     trial.weight = 1;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/device.h"
+#include "exec/plan.h"
 #include "exec/team.h"
 #include "lower/problem.h"
 #include "lower/race.h"
@@ -31,6 +32,9 @@ struct Trial {
 
 // A candidate with its schemas, as in Trial::candidate_text.
 std::string trial_text(const Candidate& candidate);
+
+// The workload and the candidate_text of what an item of a plan runs; none where that is no candidate or conversion.
+std::optional<std::pair<std::string, std::string>> trial_name(const Item& item, const Block& block);
 
 std::vector<Trial> list_trials(const SelectionProblem& problem);
 

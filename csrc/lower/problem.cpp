@@ -478,12 +478,16 @@ double time_behind(const SelectionProblem& problem, const std::vector<int>& choi
   return total_us;
 }
 
-std::string conversion_key(const Value& value, const Schema& from, const Schema& to) {
+std::string sizes_text(const Type& type) {
   std::string sizes;
-  if (value.type.is_tensor() && value.shape().has_rank()) {
-    for (const Dim& d : value.shape().dims()) sizes += str(sizes.empty() ? "" : ",", d.hint());
+  if (type.is_tensor() && type.shape.has_rank()) {
+    for (const Dim& d : type.shape.dims()) sizes += str(sizes.empty() ? "" : ",", d.hint());
   }
-  return str(name(value.dtype()), "[", sizes, "] ", from.to_string(), "->", to.to_string());
+  return str(name(type.dtype), "[", sizes, "]");
+}
+
+std::string conversion_key(const Value& value, const Schema& from, const Schema& to) {
+  return str(sizes_text(value.type), " ", from.to_string(), "->", to.to_string());
 }
 
 const SelectionProblem::Conversion* SelectionProblem::conversion(const Value& value, const Schema& from,

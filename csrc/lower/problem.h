@@ -92,7 +92,9 @@ double penalty_us(const Candidate& candidate, const Target& target);
 double time_behind(const SelectionProblem& problem, const std::vector<int>& choices, double total_us,
                    const Target& target);
 
-// "float32[1,64,56,56] cpu:float32:NCHW->cpu:float32:NCHW16c": sizes at the hints.
+// "float32[1,64,56,56]": sizes at the hints.
+std::string sizes_text(const Type& type);
+// "float32[1,64,56,56] cpu:float32:NCHW->cpu:float32:NCHW16c"
 std::string conversion_key(const Value& value, const Schema& from, const Schema& to);
 
 struct ProblemOptions {

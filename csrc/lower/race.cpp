@@ -11,15 +11,15 @@ namespace {
 constexpr double kHopeless = 8;
 // So many rounds that differ by no more than this share of the time are enough.
 constexpr int kEnoughRounds = 5;
-constexpr double kSettled = 0.01;
+constexpr double kSettled = 0.015;
 // What takes so long does so by itself.
 constexpr int64_t kSurelyNs = 500'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 // By how much a contender may be behind the best after so many timed rounds.
 double allowed_lag(int rounds) {
-  if (rounds < 3) return 3;
-  return rounds < 5 ? 1.5 : 1.15;
+  if (rounds < 3) return 2;
+  return rounds < 5 ? 1.25 : 1.1;
 }
 
 RaceTime summary(std::vector<int64_t> times) {

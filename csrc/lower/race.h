@@ -7,7 +7,7 @@
 namespace neo {
 
 struct RaceOptions {
-  int rounds = 9;                   // timed ones
+  int rounds = 7;                   // timed ones
   int64_t enough_ns = 400'000'000;  // after three rounds and this long no more are begun
   int64_t deadline_ns = 0;          // on the same clock as race() is given; 0: none
   std::function<void()> poll;       // between two runs; what it throws ends the race
@@ -21,7 +21,7 @@ struct RaceTime {
 
 // Times contenders against each other: each runs once per round, in turn, so that a disturbance hits all alike. One
 // that falls far behind the best drops out (successive elimination): the more rounds, the smaller the lead that counts.
-// When the rounds of all that are left agree within a percent, more would tell nothing, and none are begun.
+// When the rounds of all that are left agree within 1.5 percent, more would tell nothing, and none are begun.
 // `time_ns(i)` runs contender i once.
 std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t)>& time_ns,
                            const std::function<int64_t()>& now_ns, const RaceOptions& options);

@@ -18,6 +18,7 @@ from neo.provenance import Provenance
 from neo.select import Flat, Problem, Resource, solve
 from neo.signature import Signature
 from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
+from neo.tune.in_plan import ModulePlans
 from neo.tune.trees import shipped_corrections
 from neo.variants import Size, VariantModule, hull_of, spread
 
@@ -184,8 +185,11 @@ def _compile_one(
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads, measures=budget is not None)
 
+            def priced() -> Problem:
+                return selection_arrays(problem, accuracy, memory)
+
             def selected() -> list[int]:
-                return bench.chosen(list(solve(selection_arrays(problem, accuracy, memory)).choice))
+                return bench.chosen(list(solve(priced()).choice))
 
             # A pin to one schedule leaves nothing to search.
             pins = [
@@ -199,11 +203,13 @@ def _compile_one(
                 stored,
                 budget=budget,
                 selected=None if any("{" in pin for pin in pins) else selected,
+                # The steps of a device run while the host goes on: their times in a plan are not known.
+                plans=ModulePlans(bench, priced, lower, inputs) if arrays.places is None else None,
                 name=graph.name,
             )
             return choose(
                 arrays,
-                selection_arrays(problem, accuracy, memory),
+                priced(),
                 tuning,
                 bench=bench,
                 limits=[accuracy, memory],

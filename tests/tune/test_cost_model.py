@@ -99,7 +99,8 @@ def estimates(model, target="cpu", trees=None):
 
 
 def leaf(value, lanes):
-    return _native.make_cost_trees([0], [-1], [value], [0], CostModel().names, lanes)
+    names = CostModel().names
+    return _native.make_cost_trees(_native.RegressionTrees([0], [-1], [value], [0], len(names)), names, lanes)
 
 
 WIDEST = {"avx512": 16, "avx2": 8, "neon": 4, "scalar": 4}
@@ -131,9 +132,7 @@ def test_estimates_of_routines_that_were_measured_are_corrected():
 )
 def test_the_core_evaluates_the_shipped_trees_as_python_does(model):
     trees = shipped_model()
-    everywhere = _native.make_cost_trees(
-        *(a.tolist() for a in (trees.roots, trees.feature, trees.threshold, trees.left)), trees.names, lanes_here()
-    )
+    everywhere = _native.make_cost_trees(trees.native, trees.names, lanes_here())
     plain, bench = estimates(model)
     corrected, _ = estimates(model, trees=everywhere)
     seen = 0
@@ -161,7 +160,11 @@ def test_a_damaged_model_is_an_error():
         ([0], [0, -1], [0.0, 0.0], [1, 0]),  # half a pair of children
         ([0], [-1], [0.0, 1.0], [0]),
     ):
-        with pytest.raises(ModelError, match=r"^\[tune\] a cost model must be whole and of the features of this neo"):
-            _native.make_cost_trees(*arrays, names, [16])
-    with pytest.raises(ModelError, match=r"^\[tune\] a cost model"):
-        _native.make_cost_trees([0], [-1], [0.0], [0], ["flops", "residence"], [16])
+        with pytest.raises(ModelError, match=r"^\[tune\] a cost model's trees must be whole"):
+            _native.RegressionTrees(*arrays, len(names))
+    trees = _native.RegressionTrees([0], [-1], [0.0], [0], 2)
+    for columns in (["flops", "residence"], ["flops"]):
+        with pytest.raises(ModelError, match=r"^\[tune\] a cost model must be of the features of this neo"):
+            _native.make_cost_trees(trees, columns, [16])
+    with pytest.raises(ModelError, match=r"^\[tune\] rows must have the columns of the trees. Got 3, expected 2"):
+        trees.predict(np.zeros((1, 3), np.float32))

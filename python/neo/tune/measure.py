@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from neo.errors import ResourceError
+from neo.errors import Error, ResourceError
 from neo.report.progress import LateProgress
 from neo.tune.alone import alone
 from neo.tune.budget import Budget
@@ -21,6 +21,7 @@ from neo.tune.cost_model import CostModel
 from neo.tune.database import Database, Hint, Row, Verdict
 from neo.tune.disturbance import Disturbance
 from neo.tune.hints import Hints, by_hint, hinted_trials
+from neo.tune.in_plan import Plans, Settling, in_plan_times, plan_key
 from neo.tune.machine import Context
 from neo.tune.search import Race, Search, SearchBench
 from neo.tune.timing import Timing
@@ -52,6 +53,7 @@ class Bench(SearchBench, Protocol):
         self, indices: Sequence[int], residence: str, seconds: float | None = None
     ) -> Sequence[tuple[float | None, int, str, float]]: ...
     def chosen(self, choices: Sequence[int]) -> list[int]: ...
+    def offer(self, indices: Sequence[int]) -> None: ...
     def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None: ...
 
 
@@ -135,6 +137,7 @@ def tune_problem(
     *,
     budget: Budget | None,
     selected: Callable[[], Sequence[int]] | None = None,
+    plans: Plans | None = None,
     model: CostModel | None = None,
     name: str = "",
     only: Container[str] | None = None,
@@ -156,6 +159,9 @@ def tune_problem(
     selected : callable, optional
         The trials that would be chosen by the times that the problem has now, one per use. With it the schedules of
         what is chosen are searched, and the best of them offered to the problem.
+    plans : Plans, optional
+        With it the times of what is selected are those in the running module, and the other times are put in
+        proportion.
     model : CostModel, optional
         Which schedules to try first; the default is the one that comes with neo.
     name : str
@@ -201,7 +207,10 @@ def tune_problem(
                 search.run(chosen, run.race(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
                 run.notes.append(search.note)
             search.offer(times)
-    ratios = _price(bench, times)
+        in_plan: dict[int, float] = {}
+        if plans is not None:
+            in_plan = _settle(bench, plans, groups, context, database, run, times, is_measured=budget is not None)
+    ratios = _price(bench, in_plan_times(bench.trials, times, in_plan) if in_plan else times)
     run.finish()
     estimated = sum(us is None for us in times[:declared])
     seconds = clock() - run.start if run.measured else 0.0
@@ -313,6 +322,40 @@ class _Run:
         except ResourceError as error:
             count = sum(len(rows) for _, _, rows in self._unkept)
             self.notes.append(f"{count} times could not be kept: {str(error).partition(chr(10))[0]}")
+
+
+def _settle(
+    bench: Bench,
+    plans: Plans,
+    groups: Sequence[Group],
+    context: Context,
+    database: Database | None,
+    run: _Run,
+    times: list[float | None],
+    *,
+    is_measured: bool,
+) -> dict[int, float]:
+    """What trials take in the running plan, by trial: stored, or profiled now."""
+    trials = bench.trials
+    key = plan_key(trials)
+    stored = _lookup([replace(g, residence=key) for g in groups], context, database)
+    known = {
+        i: row.time_us
+        for i, t in enumerate(trials)
+        if times[i] and (row := stored.get((t["workload"], key), {}).get(t["candidate"]))
+    }
+    found = {i: us for i, us in known.items() if us}
+    bench.offer(sorted(found))
+    if is_measured and run.go_on():
+        try:
+            Settling(bench, plans, times, found, known).run(
+                lambda: _price(bench, in_plan_times(bench.trials, times, found)),
+                lambda workload, rows: run.store(workload, key, rows),
+                run.go_on,
+            )
+        except Error as error:
+            run.notes.append(f"the module was not profiled: {str(error).partition(chr(10))[0]}")
+    return found
 
 
 def _price(bench: Bench, times: Sequence[float | None]) -> dict[str, tuple[int, float]]:

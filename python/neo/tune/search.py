@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from neo.tune.anneal import Point, anneal, pick_batch
 from neo.tune.cost_model import CostModel
 from neo.tune.database import Row
-from neo.tune.features import DEVICE_FEATURES, SpaceBench, device_point_features, point_features
+from neo.tune.features import DEVICE_FEATURES
+from neo.tune.points import PointsBench, PointSpaces
 from neo.tune.timing import Timing
 
 __all__ = ["Search", "SearchBench"]
@@ -37,7 +38,7 @@ _COMPETES = 1.25
 _COMPETES_ELSEWHERE = 2.0
 
 
-class SearchBench(SpaceBench, Protocol):
+class SearchBench(PointsBench, Protocol):
     """What searching needs of ``_native.Bench``."""
 
     @property
@@ -49,16 +50,8 @@ class SearchBench(SpaceBench, Protocol):
         """What a trial is."""
         ...
 
-    def space_size(self, space: int) -> int:
-        """How many points a space has."""
-        ...
-
     def find(self, space: int, candidate: str) -> int | None:
         """The point that a candidate's text means."""
-        ...
-
-    def mutate(self, space: int, points: Sequence[int], seed: int) -> list[int]:
-        """A random neighbour of each point."""
         ...
 
     def extend(self, space: int, points: Sequence[int]) -> list[int]:
@@ -266,10 +259,15 @@ class Search:
         best = subject.best(subject.spaces)
         assert best is not None
         if not subject.predicted:
+            points, model = self._points(subject), self._models[subject.on_device]
             subject.predicted = anneal(
-                self._starts(subject), self._score(subject), self._mutate, self._random, steps=_STEPS
+                self._starts(subject),
+                lambda moved: model.predict(points.features(moved)),
+                lambda moved: points.mutate(moved, self._random),
+                self._random,
+                steps=_STEPS,
             )
-        points = pick_batch(
+        picked = pick_batch(
             subject.predicted,
             count,
             _EPSILON,
@@ -277,33 +275,33 @@ class Search:
             self._random,
             known=subject.known,
         )
-        if not points:
+        if not picked:
             subject.is_spent = True
             return
-        indices = [self._bench.extend(space, [point])[0] for space, point in points]
+        indices = [self._bench.extend(space, [point])[0] for space, point in picked]
         results = race([subject.trial[best[0]], *indices], subject.residence, 1)
         # What disturbed the machine disturbed the best so far as well.
         again = results[0].time_us
         scale = best[1] / again if again else 1.0
         rows = []
-        for point, index, timing in zip(points, indices, results[1:], strict=True):
+        for point, index, timing in zip(picked, indices, results[1:], strict=True):
             scaled = None if timing.time_us is None else timing.time_us * scale
             self._know(subject, point, scaled, times)
             entry = self._bench.trial(index)
             known = (scaled, entry["estimate_us"], timing.rounds, timing.failure)
             rows.append(Row(entry["candidate"], entry["routine"], *known, timing.spread_us * scale))
-        self.measured += len(points)
+        self.measured += len(picked)
         store(subject.workload, subject.residence, rows)
         now = subject.best(subject.spaces)
         assert now is not None
         subject.gain = max(1 - now[1] / best[1], subject.gain * _DECAY)
-        self._learn(subject, points)
+        self._learn(subject, picked)
 
     def _learn(self, subject: _Subject, points: Sequence[Point]) -> None:
         timed = [p for p in points if subject.known[p] is not None]
         if not timed:
             return
-        rows = self._features(subject, timed)
+        rows = self._points(subject).features(timed)
         changed = self._models[subject.on_device].add(
             f"{subject.workload} {subject.residence}", rows, np.array([subject.known[p] for p in timed], np.float64)
         )
@@ -312,36 +310,13 @@ class Search:
                 if other.on_device == subject.on_device:
                     other.predicted.clear()
 
-    def _features(self, subject: _Subject, points: Sequence[Point]) -> NDArray[np.float32]:
-        width = None
-        rows: NDArray[np.float32] | None = None
-        for space in sorted({s for s, _ in points}):
-            at = [k for k, p in enumerate(points) if p[0] == space]
-            part = (device_point_features if subject.on_device else point_features)(
-                self._bench, space, self._routines[space], subject.residence, [points[k][1] for k in at]
-            )
-            if rows is None:
-                width = part.shape[1]
-                rows = np.empty((len(points), width), np.float32)
-            rows[at] = part
-        assert rows is not None
-        return rows
-
-    def _score(self, subject: _Subject) -> Callable[[Sequence[Point]], NDArray[np.floating]]:
-        return lambda points: self._models[subject.on_device].predict(self._features(subject, points))
-
-    def _mutate(self, points: Sequence[Point]) -> list[Point]:
-        moved = list(points)
-        for space in {s for s, _ in points}:
-            at = [k for k, p in enumerate(points) if p[0] == space]
-            seed = int(self._random.integers(1 << 62))
-            for k, point in zip(at, self._bench.mutate(space, [points[k][1] for k in at], seed), strict=True):
-                moved[k] = (space, point)
-        return moved
+    def _points(self, subject: _Subject) -> PointSpaces:
+        routines = {space: self._routines[space] for space in self._spaces[subject.workload, subject.on_device]}
+        return PointSpaces(self._bench, routines, subject.residence, on_device=subject.on_device)
 
     def _sample(self, subject: _Subject) -> Point:
-        space = subject.spaces[int(self._random.integers(len(subject.spaces)))]
-        return space, int(self._random.integers(self._bench.space_size(space)))
+        routines = {space: self._routines[space] for space in subject.spaces}
+        return PointSpaces(self._bench, routines, subject.residence).sample(self._random)
 
     def _starts(self, subject: _Subject) -> list[Point]:
         timed = sorted((us, p) for p, us in subject.known.items() if us is not None and p[0] in subject.spaces)

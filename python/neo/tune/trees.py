@@ -1,4 +1,4 @@
-"""A cost model: boosted regression trees, evaluated here, so that ranking needs no library."""
+"""A cost model: boosted regression trees, evaluated by neo itself, so that ranking needs no library."""
 
 from __future__ import annotations
 
@@ -50,22 +50,18 @@ class Trees:
 
     def predict(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """The value of every row."""
-        rows = np.ascontiguousarray(rows, np.float32)
-        scores = np.zeros(len(rows), np.float32)
-        step = max(1, (1 << 20) // max(1, len(self.roots)))
-        for begin in range(0, len(rows), step):
-            part = rows[begin : begin + step]
-            at = np.broadcast_to(self.roots, (len(part), len(self.roots))).copy()
-            number = np.arange(len(part))[:, None]
-            while True:
-                feature = self.feature[at]
-                inner = feature >= 0
-                if not inner.any():
-                    break
-                right = part[number, np.where(inner, feature, 0)] >= self.threshold[at]
-                at = np.where(inner, self.left[at] + right, at)
-            scores[begin : begin + step] = self.threshold[at].sum(axis=1)
-        return scores
+        return self.native.predict(rows)
+
+    @functools.cached_property
+    def native(self) -> _native.RegressionTrees:
+        """What evaluates it.
+
+        Raises
+        ------
+        neo.ModelError
+            Nodes lead outside.
+        """
+        return _native.RegressionTrees(self.roots, self.feature, self.threshold, self.left, len(self.names))
 
     @classmethod
     def from_xgboost(cls, model: bytes | str, names: Sequence[str], lanes: Sequence[int] = ()) -> Trees:
@@ -131,23 +127,12 @@ class Trees:
         except (OSError, ValueError, KeyError) as error:
             msg = f"[tune] a cost model must be a file that neo wrote. Got {error} - at {path}"
             raise ResourceError(msg) from error
-        trees._check(path)
+        try:
+            _ = trees.native
+        except (Error, TypeError) as error:
+            msg = f"{str(error).partition(chr(10))[0]} - at {path}"
+            raise ResourceError(msg) from error
         return trees
-
-    def _check(self, path: str | PathLike[str]) -> None:
-        """Every step leads further into the arrays, so that evaluating ends and stays inside."""
-        inner = self.feature >= 0
-        number = np.arange(len(self.feature))
-        fits = (
-            len(self.feature) == len(self.threshold) == len(self.left)
-            and bool((self.left[inner] > number[inner]).all())
-            and bool((self.left[inner] + 1 < len(number)).all())
-            and bool((self.feature < len(self.names)).all())
-            and bool(((self.roots >= 0) & (self.roots < len(number))).all())
-        )
-        if not fits:
-            msg = f"[tune] a cost model's trees must be whole. Got nodes that lead outside - at {path}"
-            raise ResourceError(msg)
 
 
 def _breadth_first(tree: Mapping[str, Any]) -> tuple[list[int], list[float], list[int]]:
@@ -182,7 +167,6 @@ def shipped_corrections() -> _native.CostTrees | None:
     """The same for estimates of a selection problem; None where it is not of the features that neo has."""
     try:
         trees = shipped_model()
-        nodes = trees.feature.tolist(), trees.threshold.tolist(), trees.left.tolist()
-        return _native.make_cost_trees(trees.roots.tolist(), *nodes, trees.names, trees.lanes)
+        return _native.make_cost_trees(trees.native, trees.names, trees.lanes)
     except Error:
         return None
