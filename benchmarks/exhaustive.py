@@ -16,7 +16,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,12 @@ from benchmarks.results import Section
 from benchmarks.suites import find_entries
 
 NETWORKS = ("resnet50", "mobilenet_v2", "inception_v3")
-# Points that run beside the best so far; and of a space those that race in full, if they came within this of its best.
+# Points that run beside the best so far.
 _CHUNK = 32
-_FINALISTS = 8
-_NEAR = 1.25
+# Of a space, those that race in full: the fastest of one run, so many at a time and so often, until none of those that ran
+# once took less than the best of those that ran in full.
+_FINALISTS = 16
+_PASSES = 12
 # Of full races; what was run once has fewer.
 _FULL_ROUNDS = 3
 # What a run takes beside itself: caches are set, memory is placed.
@@ -175,52 +177,69 @@ class Network:
         return True
 
     def finish(self, goes_on: Callable[[], bool]) -> bool:
-        """Race the fastest points of the spaces of each workload with its candidates; False where `goes_on` ended it."""
+        """Race the candidates of each workload, and the fastest points of its spaces; False where `goes_on` ended it."""
         for workload, group in self._groups.items():
             bench = self._new_bench()
             key = (workload, group.residence)
-            while True:
-                entered = set(group.indices)
-                for space in (s for s in self.spaces if s.workload == workload):
-                    entered.update(self._finalists(bench, space))
-                indices = sorted(entered)
+            for _ in range(1 + _PASSES):
                 stored = self._database.lookup(self._context, [key])[key]
-                texts = [bench.trial(i)["candidate"] for i in indices]
-                # Who is among the fastest may change when some of them have run in full.
-                if all(text in stored and _is_final(stored[text]) for text in texts):
+                entered = [i for i in group.indices if not _is_final(stored.get(bench.trial(i)["candidate"]))]
+                for space in (s for s in self.spaces if s.workload == workload):
+                    entered += [i for i in self._finalists(bench, space) if i not in entered]
+                if not entered:
                     break
                 if not goes_on():
                     return False
-                with alone():
-                    found = [Timing(*t) for t in bench.measure(indices, group.residence)]
-                rows = []
-                for index, timing in zip(indices, found, strict=True):
-                    # One that dropped out early has few rounds, and is as final as the others.
-                    final = timing._replace(rounds=max(timing.rounds, _FULL_ROUNDS))
-                    rows.append(_row(bench.trial(index), final))
-                self._database.store(self._context, *key, rows)
+                self._race_in_full(bench, key, stored, entered)
         return True
 
+    def _race_in_full(
+        self, bench: _native.Bench, key: tuple[str, str], stored: Mapping[str, Row], indices: Sequence[int]
+    ) -> None:
+        """Trials beside the best that already ran in full, where it is one that the bench has."""
+        known = [i for i, t in enumerate(bench.trials) if t["workload"] == key[0] and i not in indices]
+        timed = [(us, i) for i in known if (us := _final_us(stored.get(bench.trial(i)["candidate"]))) is not None]
+        yardstick = [min(timed)[1]] if timed else []
+        with alone():
+            found = [Timing(*t) for t in bench.measure([*yardstick, *indices], key[1])]
+        # What disturbed the machine disturbed the best so far as well.
+        again = found[0].time_us if yardstick else None
+        scale = min(timed)[0] / again if again else 1.0
+        rows = []
+        for index, timing in zip(indices, found[len(yardstick) :], strict=True):
+            us = None if timing.time_us is None else timing.time_us * scale
+            # One that dropped out early has few rounds, and is as final as the others.
+            final = timing._replace(time_us=us, rounds=max(timing.rounds, _FULL_ROUNDS))
+            rows.append(_row(bench.trial(index), final))
+        self._database.store(self._context, *key, rows)
+
     def _finalists(self, bench: _native.Bench, space: Subspace) -> list[int]:
-        timed = sorted((row.time_us, c) for c, row in self._rows(space).items() if row.time_us is not None)
-        found = []
-        for us, candidate in timed[:_FINALISTS]:
+        """The points that took the least time of one run, and less than any that ran in full."""
+        rows = self._rows(space)
+        best_us = min((us for row in rows.values() if (us := _final_us(row)) is not None), default=math.inf)
+        once = sorted((row.time_us, c) for c, row in rows.items() if row.time_us is not None and not _is_final(row))
+        found: list[int] = []
+        for us, candidate in once[:_FINALISTS]:
             point = bench.find(space.number, candidate)
-            if point is not None and us <= _NEAR * timed[0][0]:
+            if point is not None and us < best_us:
                 found += bench.extend(space.number, [point])
         return found
+
+    def _best_of(self, bench: _native.Bench, space: Subspace) -> Iterator[tuple[float, int]]:
+        """The time and the trial of every point that ran in full."""
+        for candidate, row in self._rows(space).items():
+            us = _final_us(row)
+            point = bench.find(space.number, candidate) if us is not None else None
+            if us is not None and point is not None:
+                yield us, bench.extend(space.number, [point])[0]
 
     def best(self) -> Best:
         """Solve with what was measured in full."""
         bench = self._bench
         offered: dict[tuple[int, float], tuple[float, int]] = {}
         for space in self.spaces:
-            rows = self._rows(space)
-            for index in self._finalists(bench, space):
-                entry = bench.trial(index)
-                us = rows[entry["candidate"]].time_us
-                assert us is not None
-                slot = (space.number, entry["error"])
+            for us, index in self._best_of(bench, space):
+                slot = (space.number, bench.trial(index)["error"])
                 offered[slot] = min(offered.get(slot, (math.inf, -1)), (us, index))
         bench.offer(sorted(index for _, index in offered.values()))
         tune_problem(bench, self._context, self._database, budget=None)
@@ -229,8 +248,12 @@ class Network:
         return Best(module, float(solution.total), bool(solution.proven))
 
 
-def _is_final(row: Row) -> bool:
-    return row.rounds >= _FULL_ROUNDS or row.time_us is None
+def _is_final(row: Row | None) -> bool:
+    return row is not None and (row.rounds >= _FULL_ROUNDS or row.time_us is None)
+
+
+def _final_us(row: Row | None) -> float | None:
+    return row.time_us if row is not None and row.rounds >= _FULL_ROUNDS else None
 
 
 def _row(entry: Any, timing: Timing) -> Row:

@@ -81,10 +81,10 @@ def growth(most: int, rounds: int) -> list[list[str]]:
     return rows
 
 
-def placed(model: onnx.ModelProto, database: Path, *, on_device: bool, tune: str | bool) -> neo.Module:
-    """Return the model with all on the device, or with its backbone there and the rest on the CPU."""
+def placed(model: onnx.ModelProto, database: Path, *, on_device: bool | None, tune: str | bool) -> neo.Module:
+    """Return the model with all on the device, with its backbone there and the rest on the CPU, or (None) placed freely."""
     backbone = {f"{op} *": "gpu*" for op in BACKBONE & {node.op_type for node in model.graph.node}}
-    pins = {"*": "gpu*"} if on_device else {**backbone, "*": "cpu*"}
+    pins = None if on_device is None else {"*": "gpu*"} if on_device else {**backbone, "*": "cpu*"}
     return neo.compile(model.SerializeToString(), target="opencl", routines=pins, tune=tune, database=database)
 
 
@@ -96,7 +96,12 @@ def networks(rounds: int, budget: str) -> list[list[str]]:
         feed = np.random.default_rng(2).standard_normal([d.dim_value for d in size.dim]).astype("f4")
         with tempfile.TemporaryDirectory() as folder:
             database = Path(folder) / "tuning.db"
-            forms = [(False, False), (True, False), (True, budget)]
+            forms: list[tuple[bool | None, str | bool]] = [
+                (False, False),
+                (True, False),
+                (True, budget),
+                (None, budget),
+            ]
             modules = [placed(model, database, on_device=on, tune=tune) for on, tune in forms]
         times: list[list[float]] = [[] for _ in modules]
         for _ in range(rounds + 2):
@@ -104,8 +109,9 @@ def networks(rounds: int, budget: str) -> list[list[str]]:
                 start = time.perf_counter()
                 module(feed)
                 taken.append(1e3 * (time.perf_counter() - start))
-        off, on, tuned = (statistics.median(taken[2:]) for taken in times)
-        rows.append([name, f"{off:.2f}", f"{on:.2f}", f"{off / on:.2f}", f"{tuned:.2f}", f"{on / tuned:.2f}"])
+        off, on, tuned, free = (statistics.median(taken[2:]) for taken in times)
+        row = [name, f"{off:.2f}", f"{on:.2f}", f"{off / on:.2f}", f"{tuned:.2f}", f"{on / tuned:.2f}", f"{free:.2f}"]
+        rows.append(row)
         print(*rows[-1], flush=True)
     return rows
 
@@ -129,9 +135,9 @@ def main() -> None:
         text = (
             f"Detectors whose post-processing is in the graph, on the OpenCL device {device}, ms: all operators of the "
             f"post-processing on the CPU (off), everything on the device (on), and that tuned from an empty database within "
-            f"{options.tune}; medians of {options.rounds} calls in turn."
+            f"{options.tune}; last where tuning may also choose the places. Medians of {options.rounds} calls in turn."
         )
-        head = ["network", "off", "on", "off / on", "tuned", "on / tuned"]
+        head = ["network", "off", "on", "off / on", "tuned", "on / tuned", "tuned, placed freely"]
         record_section(
             "gpu-vision",
             Section("Vision operators and tuning on an OpenCL device: off and on", text, head, rows, notes),

@@ -10,7 +10,7 @@ import argparse
 import csv
 import gzip
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +18,7 @@ import numpy as np
 from neo.tune.anneal import Point as SpacePoint
 from neo.tune.anneal import anneal, pick_batch
 from neo.tune.cost_model import CostModel
-from neo.tune.features import point_features
-from numpy.typing import NDArray
+from neo.tune.points import PointSpaces
 
 from benchmarks.cost_model.workloads import Bench, Workload, generate
 
@@ -120,25 +119,16 @@ def promised(
     bench: Bench, residence: str, best: list[tuple[int, int]], random: np.random.Generator
 ) -> list[SpacePoint]:
     """The points that the shipped model ranks first."""
-    native, model = bench.native, CostModel()
-
-    def score(points: Sequence[SpacePoint]) -> NDArray[np.floating]:
-        scores = np.empty(len(points))
-        for space in {s for s, _ in points}:
-            at = [k for k, (s, _) in enumerate(points) if s == space]
-            rows = point_features(native, space, bench.spaces[space], residence, [points[k][1] for k in at])
-            scores[at] = model.predict(rows)
-        return scores
-
-    def mutate(points: Sequence[SpacePoint]) -> list[SpacePoint]:
-        return [(s, native.mutate(s, [p], int(random.integers(1 << 32)))[0]) for s, p in points]
-
-    def sample() -> SpacePoint:
-        space = int(random.choice(list(bench.spaces)))
-        return space, int(random.integers(native.space_size(space)))
-
-    seen = anneal([*best, *(sample() for _ in range(PROMISED))], score, mutate, random, steps=16)
-    return pick_batch(seen, PROMISED, 0.0, sample, random, known=best)
+    points, model = PointSpaces(bench.native, bench.spaces, residence), CostModel()
+    starts = [*best, *(points.sample(random) for _ in range(PROMISED))]
+    seen = anneal(
+        starts,
+        lambda moved: model.predict(points.features(moved)),
+        lambda moved: points.mutate(moved, random),
+        random,
+        steps=16,
+    )
+    return pick_batch(seen, PROMISED, 0.0, lambda: points.sample(random), random, known=best)
 
 
 def main() -> None:
