@@ -64,7 +64,6 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   plan.padded = s;
   plan.padded.stride_w = 1;
   plan.padded.ow = (s.ow - 1) * s.stride_w + 1;
-  plan.run = s.dilation_w == 1 ? s.kw : 1;
   set_sides(plan);
   const int64_t row_size = s.ic * RowBuffer::of(plan.padded, 1, plan.padded.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
@@ -93,13 +92,56 @@ void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, fl
   }
 }
 
+namespace {
+
+// The products of one output line: where their input lies, from that of the first line and column on.
+class LineTaps {
+ public:
+  LineTaps(const FirstLayerPlan& plan, const ConvOperands& args) : plan_(plan), args_(args) {}
+
+  // For a line whose window begins `top` input rows into the image: only rows that lie in it count.
+  void set(int64_t top, int64_t weight_step) {
+    const ConvShape& s = plan_.shape;
+    const auto row_at = [&](int64_t at) { return std::clamp<int64_t>(ceil_div(at, s.dilation_h), 0, s.kh); };
+    const IndexRange rows = {top < 0 ? row_at(-top) : 0, top < s.ih ? row_at(s.ih - top) : 0};
+    if (rows.begin == rows_.begin && rows.end == rows_.end && weight_step == weight_step_) return;
+    rows_ = rows;
+    weight_step_ = weight_step;
+    count_ = 0;
+    const int64_t channel = plan_.buffer.rows * plan_.buffer.row;
+    for (int64_t c = 0; c < s.ic; ++c) {
+      for (int64_t i = rows.begin; i < rows.end; ++i) {
+        for (int64_t j = 0; j < s.kw; ++j) {
+          const int64_t row = i * s.dilation_h, column = j * s.dilation_w;
+          const int64_t weight = ((c * s.kh + i) * s.kw + j) * weight_step;
+          padded_[count_] = {c * channel + row * plan_.buffer.row + column, nullptr, 0, weight};
+          inside_[count_] = {c * args_.src_channel + row * s.iw + column - s.pad_left, nullptr, 0, weight};
+          ++count_;
+        }
+      }
+    }
+  }
+
+  const TileTap* padded() const { return padded_; }
+  const TileTap* inside() const { return inside_; }
+  int64_t count() const { return count_; }
+
+ private:
+  const FirstLayerPlan& plan_;
+  const ConvOperands& args_;
+  IndexRange rows_ = {-1, -1};
+  int64_t weight_step_ = 0, count_ = 0;
+  TileTap padded_[kMaxProducts], inside_[kMaxProducts];
+};
+
+}  // namespace
+
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
   const ConvShape& s = plan.shape;
   float* buffer = args.workspace + member * plan.workspace_size;
-  const int64_t channel = plan.buffer.rows * plan.buffer.row, runs = s.kw / plan.run;
-  const bool reads_image = plan.inside_begin < plan.inside_end;
-  TileTap padded[kMaxProducts], inside[kMaxProducts];
+  const int64_t channel = plan.buffer.rows * plan.buffer.row;
+  LineTaps taps(plan, args);
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.chunks, first_line = task % plan.chunks * plan.rows;
     const int64_t lines = std::min(plan.rows, s.oh - first_line);
@@ -118,20 +160,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     output.hi = args.hi;
     output.activation = args.activation;
     for (int64_t line = 0; line < lines; ++line) {
-      int64_t count = 0;
-      for (int64_t c = 0; c < s.ic; ++c) {
-        for (int64_t i = 0; i < s.kh; ++i) {
-          const int64_t b = line * s.stride_h + i * s.dilation_h;
-          if (top + b < 0 || top + b >= s.ih) continue;
-          for (int64_t j = 0; j < runs; ++j) {
-            const int64_t index = (c * s.kh + i) * runs + j, column = j * s.dilation_w;
-            padded[count] = {c * channel + b * plan.buffer.row + column, nullptr, index};
-            if (reads_image)
-              inside[count] = {c * args.src_channel + (top + b) * s.iw + column - s.pad_left, nullptr, index};
-            ++count;
-          }
-        }
-      }
+      const int64_t first_row = line * s.stride_h;
+      const float* lines_of[] = {buffer + first_row * plan.buffer.row, src + (top + first_row) * s.iw};
       for (int64_t p = 0; p < plan.panels; ++p) {
         const IndexRange vectors = panel_vectors(plan, p);
         const int64_t oc = vectors.begin * plan.lanes;
@@ -139,10 +169,11 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
             make_output_panel(output, oc, vectors.size(), plan.lanes, std::min(vectors.size() * plan.lanes, s.oc - oc));
         Tile tile;
         tile.step = s.stride_w;
-        tile.block_size = tile.last_size = plan.run;
-        tile.tap_count = count;
+        tile.points = true;
         tile.weight = args.weight + oc * s.ic * s.taps();
         tile.weight_step = vectors.size() * plan.lanes;
+        taps.set(top + first_row, tile.weight_step);
+        tile.tap_count = taps.count();
         if (args.bias) tile.bias = args.bias + oc;
         const int64_t limit = kernels.max_rows[vectors.size()];
         const int64_t most = plan.schedule.reg_n > 0 ? std::min(plan.schedule.reg_n, limit) : limit;
@@ -150,8 +181,8 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
         for (int64_t i = 0; i < tiles; ++i) {
           const IndexRange part = even_part(s.ow, tiles, i);
           const bool is_inside = part.begin >= plan.inside_begin && part.end <= plan.inside_end;
-          tile.taps = is_inside ? inside : padded;
-          tile.src = (is_inside ? src : buffer) + part.begin * s.stride_w;
+          tile.taps = is_inside ? taps.inside() : taps.padded();
+          tile.src = lines_of[is_inside ? 1 : 0] + part.begin * s.stride_w;
           run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel,
                           (first_line + line) * s.ow + part.begin, part.size());
         }

@@ -29,7 +29,6 @@ struct FirstLayerPlan {
   int64_t chunks = 0;
   ConvShape padded;  // the shape as the row buffer sees it: a stride of one, so that rows stay whole
   RowBuffer buffer;
-  int64_t run = 0;  // taps that lie side by side in a row
   // Output columns that read no padding at the sides: register blocks there read the image itself. None where the row
   // buffer would hold most of a row anyway.
   int64_t inside_begin = 0, inside_end = 0;

@@ -34,6 +34,9 @@ struct Tile {
   int64_t last_size = 0;   // the same of the last block
   const TileTap* taps = nullptr;
   int64_t tap_count = 0;
+  // Row form: one block of taps of one k each, whose weights are at weight_offset; rows are evenly spaced, and nothing
+  // is fetched ahead.
+  bool points = false;
   float* scratch = nullptr;  // rows * block_size floats, for taps with row_offset (row form only)
 
   // Vectors of one k are dense; k to k is weight_step. Ordered [block][tap][k], weight_taps of them per block.

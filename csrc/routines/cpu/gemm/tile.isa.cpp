@@ -120,6 +120,26 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
   }
 }
 
+// Products at any places: the sums of a convolution with few input channels.
+template <int V, int R>
+NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
+  constexpr int kBases = (R + 2) / 3;
+  const int64_t step = t.step;
+  const float* const src = t.src + (kSplits ? t.first_row * step : 0);
+  const float* const weight = t.weight;
+  for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
+    const float* base[kBases];
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) {
+      base[j] = src + tap->offset + 3 * j * step;
+      asm("" : "+r"(base[j]));
+    }
+    step_k<V, R>(
+        acc,
+        weight + tap->weight_offset, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
+  }
+}
+
 NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* offset, int rows, int64_t size) {
   for (int r = 0; r < rows; ++r, scratch += size) {
     const float* row = src + offset[r];
@@ -131,30 +151,7 @@ NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* off
 }
 
 template <int V, int R, bool kColumns>
-void run_tile(const Tile& t) {
-  F32 acc[R][V];
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) {
-    const F32 b = t.bias ? load(t.bias + v * kLanes) : zero();
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) acc[r][v] = b;
-  }
-  if (t.row_bias) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const F32 b = broadcast(t.row_bias[r]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
-    }
-  }
-  if (t.init) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(t.init + r * t.init_row + t.init_vector[v]);
-    }
-  }
-
+NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
@@ -185,7 +182,38 @@ void run_tile(const Tile& t) {
     weight += t.weight_taps * size * t.weight_step;
     ahead.at += t.ahead_block * (int64_t)sizeof(float);
   }
+}
 
+template <int V, int R, bool kColumns>
+void run_tile(const Tile& t) {
+  F32 acc[R][V];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const F32 b = t.bias ? load(t.bias + v * kLanes) : zero();
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) acc[r][v] = b;
+  }
+  if (t.row_bias) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const F32 b = broadcast(t.row_bias[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
+    }
+  }
+  if (t.init) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(t.init + r * t.init_row + t.init_vector[v]);
+    }
+  }
+
+  if (!kColumns && t.points) {
+    sum_points<V, R>(acc, t);
+  } else {
+    sum_blocks<V, R, kColumns>(acc, t);
+  }
   const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
