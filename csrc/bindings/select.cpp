@@ -239,12 +239,6 @@ void bind_select(py::module_& m) {
       py::arg("workload"), py::arg("target"), py::arg("threads"), "schedules of every routine that takes a workload");
   py::class_<RegressionTrees, std::shared_ptr<RegressionTrees>>(m, "RegressionTrees",
                                                                 "Evaluates the arrays of neo.tune.trees.Trees.")
-      .def(py::init([](const DenseArray<int32_t>& roots, const DenseArray<int16_t>& feature,
-                       const DenseArray<float>& threshold, const DenseArray<int32_t>& left, size_t columns) {
-             return std::make_shared<RegressionTrees>(
-                 RegressionTrees::Arrays{listed(roots), listed(feature), listed(threshold), listed(left)}, columns);
-           }),
-           py::arg("roots"), py::arg("feature"), py::arg("threshold"), py::arg("left"), py::arg("columns"))
       .def(
           "predict",
           [](const RegressionTrees& trees, const DenseArray<float>& rows) {
@@ -259,6 +253,15 @@ void bind_select(py::module_& m) {
           },
           py::arg("rows"), "the value of every row");
   py::class_<CostTrees, std::shared_ptr<CostTrees>>(m, "CostTrees", "Corrects the estimates of routines.");
+  m.def(
+      "make_trees",
+      [](const DenseArray<int32_t>& roots, const DenseArray<int16_t>& feature, const DenseArray<float>& threshold,
+         const DenseArray<int32_t>& left, size_t columns) {
+        return std::make_shared<RegressionTrees>(
+            RegressionTrees::Arrays{listed(roots), listed(feature), listed(threshold), listed(left)}, columns);
+      },
+      py::arg("roots"), py::arg("feature"), py::arg("threshold"), py::arg("left"), py::arg("columns"),
+      "of the arrays of neo.tune.trees.Trees");
   m.def(
       "make_cost_trees",
       [](std::shared_ptr<const RegressionTrees> trees, const std::vector<std::string>& names,

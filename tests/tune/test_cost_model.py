@@ -100,7 +100,7 @@ def estimates(model, target="cpu", trees=None):
 
 def leaf(value, lanes):
     names = CostModel().names
-    return _native.make_cost_trees(_native.RegressionTrees([0], [-1], [value], [0], len(names)), names, lanes)
+    return _native.make_cost_trees(_native.make_trees([0], [-1], [value], [0], len(names)), names, lanes)
 
 
 WIDEST = {"avx512": 16, "avx2": 8, "neon": 4, "scalar": 4}
@@ -161,8 +161,8 @@ def test_a_damaged_model_is_an_error():
         ([0], [-1], [0.0, 1.0], [0]),
     ):
         with pytest.raises(ModelError, match=r"^\[tune\] a cost model's trees must be whole"):
-            _native.RegressionTrees(*arrays, len(names))
-    trees = _native.RegressionTrees([0], [-1], [0.0], [0], 2)
+            _native.make_trees(*arrays, len(names))
+    trees = _native.make_trees([0], [-1], [0.0], [0], 2)
     for columns in (["flops", "residence"], ["flops"]):
         with pytest.raises(ModelError, match=r"^\[tune\] a cost model must be of the features of this neo"):
             _native.make_cost_trees(trees, columns, [16])

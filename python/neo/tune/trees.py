@@ -61,7 +61,7 @@ class Trees:
         neo.ModelError
             Nodes lead outside.
         """
-        return _native.RegressionTrees(self.roots, self.feature, self.threshold, self.left, len(self.names))
+        return _native.make_trees(self.roots, self.feature, self.threshold, self.left, len(self.names))
 
     @classmethod
     def from_xgboost(cls, model: bytes | str, names: Sequence[str], lanes: Sequence[int] = ()) -> Trees:
