@@ -3,14 +3,18 @@
 import importlib
 import re
 import sqlite3
+from types import SimpleNamespace
 
 import neo
 import numpy as np
 import pytest
 from neo import demo
 from neo.tune import Database, Verdict
+from neo.tune.measure import Tuning
 
 choose = importlib.import_module("neo.tune.choose")
+compiling = importlib.import_module("neo.compile")
+in_plan = importlib.import_module("neo.tune.in_plan")
 
 
 @pytest.fixture
@@ -24,6 +28,8 @@ def judged(monkeypatch):
             return verdict
 
         monkeypatch.setattr(choose, "compare_modules", compare)
+        # What a test makes up is not doubted.
+        monkeypatch.setattr(compiling, "is_doubtful", lambda chosen: False)
         return seen
 
     return judge
@@ -96,6 +102,38 @@ def test_the_faster_of_default_and_tuned_is_returned_then_and_later(model, skewe
     assert len(seen) == 1
     assert routines(again) == routines(module)
     assert again.tuning.verdict == verdict
+
+
+def test_steps_that_take_longer_than_the_whole_module_are_timed_again(model, path, monkeypatch):
+    doubts = []
+
+    def is_doubtful(chosen):
+        doubts.append(chosen)
+        return True
+
+    monkeypatch.setattr(compiling, "is_doubtful", is_doubtful)
+    profiled = []
+    original = in_plan.ModulePlans.profile
+
+    def profile(self, choices, rounds, seconds):
+        profiled.append(len(choices))
+        return original(self, choices, rounds, seconds)
+
+    monkeypatch.setattr(in_plan.ModulePlans, "profile", profile)
+    module = neo.compile(model, tune=True, database=path, threads=1)
+    assert len(doubts) == 1
+    assert profiled[-1] == 1
+    assert module.tuning.measured > 0
+
+
+def test_only_what_was_raced_just_now_is_doubted():
+    module = SimpleNamespace(estimate_us=200.0)
+    tuned = Tuning(1, 0, 0, 1.0, False, verdict=Verdict(120.0, 100.0), chosen="tuned")
+    assert choose.is_doubtful(choose.Chosen(module, [], tuned, is_raced=True))
+    assert not choose.is_doubtful(choose.Chosen(module, [], tuned))
+    assert not choose.is_doubtful(choose.Chosen(SimpleNamespace(estimate_us=127.0), [], tuned, is_raced=True))
+    kept = Tuning(1, 0, 0, 1.0, False, verdict=Verdict(90.0, 100.0), chosen="default")
+    assert not choose.is_doubtful(choose.Chosen(module, [], kept, is_raced=True))
 
 
 def test_where_they_cannot_be_compared_the_default_is_kept_and_the_report_says_why(model, skewed, judged):

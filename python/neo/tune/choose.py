@@ -18,8 +18,12 @@ from neo.tune.database import Database, Verdict
 from neo.tune.machine import Context
 from neo.tune.measure import Bench, Tuning, problem_digest
 
-__all__ = ["Chosen", "choose"]
+__all__ = ["Chosen", "choose", "is_doubtful"]
 
+# Steps that take together so many times what the whole module takes, and so many microseconds more, which reading clocks
+# does not take, were disturbed when they were timed.
+_DOUBTFUL = 1.08
+_DOUBTFUL_US = 20.0
 # Stored where both selections are one.
 _SAME = Verdict(0.0, 0.0)
 
@@ -28,11 +32,12 @@ Lower = Callable[[Sequence[int], float], _native.Module]
 
 @dataclass(frozen=True)
 class Chosen:
-    """A lowered selection."""
+    """A lowered selection; `is_raced`: it was timed against others just now."""
 
     native: _native.Module
     choice: Sequence[int]
     tuning: Tuning | None = None
+    is_raced: bool = False
 
 
 def choose(
@@ -110,7 +115,15 @@ def choose(
     choice = {"tuned": tuned, "default": default, **others}[best]
     native = modules[best] if modules else lowered(choice)
     told = replace(tuning, chosen=best, verdict=Verdict(verdict.default_us, verdict.tuned_us), others_us=times)
-    return Chosen(native, choice, told)
+    return Chosen(native, choice, told, is_raced=bool(modules))
+
+
+def is_doubtful(chosen: Chosen) -> bool:
+    """Whether the tuned module's total is more than what it took as a whole just now."""
+    tuning = chosen.tuning
+    if not chosen.is_raced or tuning is None or tuning.chosen != "tuned" or tuning.verdict is None:
+        return False
+    return float(chosen.native.estimate_us) > _DOUBTFUL * tuning.verdict.tuned_us + _DOUBTFUL_US
 
 
 def _with_others(verdict: Verdict, others: Sequence[Verdict | None]) -> Verdict | None:

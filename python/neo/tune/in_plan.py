@@ -197,6 +197,8 @@ class Settling:
         price: Callable[[], object],
         store: Callable[[str, Sequence[Row]], None],
         go_on: Callable[[], bool],
+        *,
+        is_doubted: bool = False,
     ) -> None:
         """Profile.
 
@@ -208,14 +210,18 @@ class Settling:
             Keeps what was found of a workload.
         go_on : callable
             Whether there is time left.
+        is_doubted : bool
+            Profile what is known once more: the module as a whole took less than its steps.
         """
         is_first = not self._tried
+        if is_doubted:
+            self._tried.clear()
         for _ in range(_PASSES):
             price()
             choice = self._plans.choice()
             chosen = {i for i in self._bench.chosen(choice) if self._times[i] is not None}
             if chosen <= self._tried or not go_on():
-                return
+                break
             others = self._others(chosen) if is_first else []
             is_first = False
             if others:
@@ -235,11 +241,17 @@ class Settling:
             absent = chosen - self._tried - self._found.keys()
             self._tried |= chosen | self._found.keys()
             self._store(store, absent)
+        # What is selected in the end is a choice of the problem the next time too.
+        price()
+        self._store(store, set(self._bench.chosen(self._plans.choice())) - self._tried)
 
     def _take(self, profiles: Sequence[Mapping[int, tuple[float, int]]]) -> None:
         """Keep the least time of each: what others disturb takes longer."""
         for profile in profiles:
             for i, (us, calls) in profile.items():
+                # What has no time alone keeps its estimate.
+                if not self._times[i]:
+                    continue
                 self._found[i] = min(us, self._found.get(i, math.inf))
                 self._calls[i] = self._calls.get(i, 0) + calls
 
@@ -250,9 +262,11 @@ class Settling:
             t = trials[i]
             row = Row(t["candidate"], t["routine"], self._found[i], t["estimate_us"], calls)
             rows.setdefault(t["workload"], []).append(row)
-        for i in absent:
+        for i in sorted(absent):
             t = trials[i]
-            row = Row(t["candidate"], t["routine"], None, t["estimate_us"], 0, "the plan has no step of it")
+            if not self._times[i]:
+                continue
+            row = Row(t["candidate"], t["routine"], None, t["estimate_us"], 0, "it has no time in the plan")
             rows.setdefault(t["workload"], []).append(row)
         self._calls.clear()
         for workload, told in rows.items():

@@ -138,6 +138,7 @@ def tune_problem(
     budget: Budget | None,
     selected: Callable[[], Sequence[int]] | None = None,
     plans: Plans | None = None,
+    is_doubted: bool = False,
     model: CostModel | None = None,
     name: str = "",
     only: Container[str] | None = None,
@@ -162,6 +163,8 @@ def tune_problem(
     plans : Plans, optional
         With it the times of what is selected are those in the running module, and the other times are put in
         proportion.
+    is_doubted : bool
+        Whether times in the running module that are stored are taken once more, for the least of both to count.
     model : CostModel, optional
         Which schedules to try first; the default is the one that comes with neo.
     name : str
@@ -209,7 +212,17 @@ def tune_problem(
             search.offer(times)
         in_plan: dict[int, float] = {}
         if plans is not None:
-            in_plan = _settle(bench, plans, groups, context, database, run, times, is_measured=budget is not None)
+            in_plan = _settle(
+                bench,
+                plans,
+                groups,
+                context,
+                database,
+                run,
+                times,
+                is_measured=budget is not None,
+                is_doubted=is_doubted,
+            )
     ratios = _price(bench, in_plan_times(bench.trials, times, in_plan) if in_plan else times)
     run.finish()
     estimated = sum(us is None for us in times[:declared])
@@ -334,6 +347,7 @@ def _settle(
     times: list[float | None],
     *,
     is_measured: bool,
+    is_doubted: bool,
 ) -> dict[int, float]:
     """What trials take in the running plan, by trial: stored, or profiled now."""
     trials = bench.trials
@@ -345,13 +359,14 @@ def _settle(
         if times[i] and (row := stored.get((t["workload"], key), {}).get(t["candidate"]))
     }
     found = {i: us for i, us in known.items() if us}
-    bench.offer(sorted(found))
+    bench.offer(sorted(known))
     if is_measured and run.go_on():
         try:
             Settling(bench, plans, times, found, known).run(
                 lambda: _price(bench, in_plan_times(bench.trials, times, found)),
                 lambda workload, rows: run.store(workload, key, rows),
                 run.go_on,
+                is_doubted=is_doubted,
             )
         except Error as error:
             run.notes.append(f"the module was not profiled: {str(error).partition(chr(10))[0]}")
