@@ -81,7 +81,7 @@ TEST(Race, TheFartherBehindTheEarlierOut) {
 }
 
 TEST(Race, DisturbancesDoNotCount) {
-  Track track{{[](int run) { return run % 3 == 0 ? 2900 : 1000; }, restless(1050)}};
+  Track track{{[](int run) { return run % 3 == 0 ? 2900 : 1000; }, restless(1040)}};
   const auto times = track.race();
   EXPECT_DOUBLE_EQ(times[0].time_us, 1.0);
   EXPECT_EQ(times[1].rounds, 7);
