@@ -275,8 +275,9 @@ parentheses, the least time of all calls.
 statistics; the best peer is the one with the least median. "Limit" is the time of all convolutions, matrix products
 and recurrent layers done directly at the measured peak of this machine, or at the speed their weights arrive where
 these exceed 12 MiB; it leaves out everything else, and fast algorithms such as Winograd's may pass it. The first answer
-counts from the file (for ncnn, MNN and LiteRT the converted one) with the engine imported and nothing cached; memory is
-the peak of the process after loading and all runs, less what it held when the engine was imported.
+counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with the engine imported and nothing
+cached, the median of three starts, in which the engines take turns; memory is the peak of the process after loading and
+all runs, less what it held when the engine was imported.
 
 """
 

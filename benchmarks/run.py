@@ -90,6 +90,7 @@ def _measure_model(
             rounds=arguments.rounds,
             slice_s=arguments.slice,
             timeout_s=arguments.timeout,
+            starts=arguments.starts,
             network=entry.network,
             tflite=entry.tflite,
         )
@@ -121,6 +122,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--threads", default="1,2", help="numbers of threads (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=15, help="rounds per model (default: %(default)s)")
     parser.add_argument("--slice", type=float, default=0.5, help="seconds per engine and round (default: %(default)s)")
+    parser.add_argument("--starts", type=int, default=3, help="starts of every engine (default: %(default)s)")
     parser.add_argument(
         "--timeout", type=float, default=600, help="seconds an engine may be silent (default: %(default)s)"
     )
@@ -157,6 +159,7 @@ def _command(arguments: argparse.Namespace) -> str:
     words += ["--models", arguments.models] if arguments.models else []
     words += ["--threads", ",".join(map(str, arguments.threads))]
     words += ["--rounds", str(arguments.rounds), "--slice", str(arguments.slice)]
+    words += ["--starts", str(arguments.starts)] if arguments.starts != 3 else []
     return "python -m benchmarks.run " + shlex.join(words)
 
 

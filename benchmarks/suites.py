@@ -74,6 +74,10 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         lambda: [_network(network) for network in networks.NETWORKS.values() if network.recurrent],
     ),
     "zoo": ("Real float models of the shared models folder", _zoo),
+    "microseconds": (
+        "Networks of microseconds, whole calls from Python",
+        lambda: [entry for entry in _zoo() if entry.name in ("kws-dscnn", "micro-kws", "resnet8")],
+    ),
 }
 
 

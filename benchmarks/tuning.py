@@ -2,7 +2,8 @@
 
 From an empty database each network is tuned (``tune=True``, which ends after a minute at most), compiled again with
 what was learned, and the default module and the tuned one run in turn. Beside them stands what the selection expected
-the tuned module to take.
+the tuned module to take. Where the default module, timed before, between and after, says that the machine itself became
+faster or slower meanwhile, all of it is done anew.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from benchmarks.suites import find_entries
 ROUNDS = 15
 #: A round ends after so many seconds of both.
 SECONDS = 0.6
+#: The default module may take so many times its least time before the machine counts as changed; attempts, then.
+STEADY = 1.06
+ATTEMPTS = 4
 HEAD = (
     "network",
     "tuning, s",
@@ -49,6 +53,12 @@ class Tuned:
     default_us: list[float]
     tuned_us: list[float]
     total_us: float
+    control_us: list[float]
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the default module took the same all the while."""
+        return max(self.control_us) <= STEADY * min(self.control_us)
 
     @property
     def gain(self) -> Interval:
@@ -57,8 +67,8 @@ class Tuned:
 
     @property
     def predicted(self) -> float:
-        """The selection's total over the measured time."""
-        return self.total_us / sorted(self.tuned_us)[len(self.tuned_us) // 2]
+        """The selection's total over the measured time: the lower quartiles of rounds, as its summands are."""
+        return self.total_us / lower_quartile(self.tuned_us)
 
     def cells(self) -> list[str]:
         """A row of the table."""
@@ -76,8 +86,20 @@ class Tuned:
         ]
 
 
+def lower_quartile(times: list[float]) -> float:
+    """Return the time that a quarter of the rounds did not reach."""
+    return sorted(times)[(len(times) - 1) // 4]
+
+
 def measure(name: str, path: Path, threads: int) -> Tuned:
     """Tune a network from nothing and time what comes of it."""
+    default = neo.compile(path, threads=threads)
+    arrays = made_up_inputs(default.inputs)
+
+    def time_default() -> float:
+        return lower_quartile([_native.race_modules([default._native], arrays, 5, 0.2)[0][0] for _ in range(5)])
+
+    control_us = [time_default()]
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "tuning.db"
         start = time.perf_counter()
@@ -87,15 +109,25 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
         start = time.perf_counter()
         tuned = neo.compile(path, threads=threads, database=database)
         again_s = time.perf_counter() - start
-    default = neo.compile(path, threads=threads)
-    arrays = made_up_inputs(tuned.inputs)
+    control_us.append(time_default())
     default_us, tuned_us = [], []
     for _ in range(ROUNDS):
         (d, _), (t, _) = _native.race_modules([default._native, tuned._native], arrays, 5, SECONDS)
         default_us.append(d)
         tuned_us.append(t)
-    report = tuned.tuning
-    return Tuned(name, tuning_s, report.stored, again_s, default_us, tuned_us, float(tuned._native.estimate_us))
+    control_us.append(lower_quartile(default_us))
+    stored, total_us = tuned.tuning.stored, float(tuned._native.estimate_us)
+    return Tuned(name, tuning_s, stored, again_s, default_us, tuned_us, total_us, control_us)
+
+
+def measure_steadily(name: str, path: Path, threads: int) -> tuple[Tuned, int]:
+    """Measure until the machine stayed the same meanwhile; with the number of attempts."""
+    for attempt in range(1, ATTEMPTS):
+        tuned = measure(name, path, threads)
+        if tuned.is_steady:
+            return tuned, attempt
+        print(name, *tuned.cells()[1:], "the machine changed:", *(round(t) for t in tuned.control_us), flush=True)
+    return measure(name, path, threads), ATTEMPTS
 
 
 def main() -> None:
@@ -107,10 +139,13 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     options = parser.parse_args()
     entries = find_entries("networks", options.networks and options.networks.split(","))
-    found = []
+    found, repeated = [], {}
     for entry in track(entries, "tuning"):
         path, _ = entry.prepare(options.cache.resolve())
-        found.append(measure(entry.name, path, options.threads))
+        tuned, attempts = measure_steadily(entry.name, path, options.threads)
+        found.append(tuned)
+        if attempts > 1:
+            repeated[entry.name] = attempts
         print(*found[-1].cells(), sep="  ", flush=True)
     rows = [tuned.cells() for tuned in found]
     print(render_table(HEAD, rows, right=range(1, len(HEAD))))
@@ -120,12 +155,16 @@ def main() -> None:
         f"Default over tuned time: geometric mean {mean:.3f} of {len(found)}. The longest tuning took "
         f"{slowest.tuning_s:.1f} s ({slowest.name}). Selection's total over measured time: "
         f"{min(t.predicted for t in found):.2f} to {max(t.predicted for t in found):.2f}.",
+        f"Measured {ATTEMPTS} times at most until the default module's time before, between and after was within "
+        f"{STEADY - 1:.0%}: {', '.join(f'{name} {n} times' for name, n in repeated.items()) or 'all once'}; "
+        f"not steady in the end: {', '.join(t.name for t in found if not t.is_steady) or 'none'}.",
         f"Measured on {environment.cpu_name()}.",
         f"`python -m benchmarks.tuning --threads {options.threads}`",
     ]
     text = (
         f"`tune=True` from an empty database on {options.threads} threads; compiling again with what it holds; {ROUNDS} "
-        "rounds of the default and the tuned module in turn, medians; what the selection expected of the tuned one."
+        "rounds of the default and the tuned module in turn, medians; what the selection expected of the tuned one over "
+        "what it took, both by lower quartiles."
     )
     section = results.Section("Tuning the networks", text, list(HEAD), rows, notes)
     json_path = options.results.with_name(options.results.stem.lower() + ".json")

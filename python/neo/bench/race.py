@@ -47,6 +47,8 @@ class Job:
         Seconds an engine is measured for in a round.
     timeout_s : float
         Seconds an engine may be silent.
+    starts : int
+        How often each engine starts anew and answers first.
     network : str, optional
         The builder that the file came from.
     tflite : Path, optional
@@ -61,6 +63,7 @@ class Job:
     rounds: int = 15
     slice_s: float = 0.5
     timeout_s: float = 600.0
+    starts: int = 1
     network: str | None = None
     tflite: Path | None = None
 
@@ -70,8 +73,9 @@ class Measured:
     """What one engine did, or why it did not.
 
     ``rounds_ms`` holds the median time of each round's calls and ``best_ms`` the least of all calls; ``import_ms``
-    is what importing the engine took; ``first_answer_ms`` is the time from the engine's file to the first outputs, the engine imported before; ``peak_bytes`` the memory that
-    the model took at most. ``difference`` is how far the outputs are from the reference's.
+    is what importing the engine took; ``first_answer_ms`` is the time from the engine's file to the first outputs, the
+    engine imported before; both are, as ``load_ms``, medians over the starts. ``peak_bytes`` is the memory that the model
+    took at most. ``difference`` is how far the outputs are from the reference's.
     """
 
     version: str = ""
@@ -178,6 +182,20 @@ class Race:
                 found.append([stored[f"a{index}"] for index in range(len(stored.files))])
         return found
 
+    def _start(self, name: str, task: dict[str, Any]) -> dict[str, float]:
+        """Start an engine, anew where it runs already, and return the milliseconds of its import, load and first answer."""
+        engine, timeout_s = self._engines[name], self._job.timeout_s
+        if name in self._processes:
+            self._processes.pop(name).close()
+        process = EngineProcess(engine.adapter, self._job.threads, self._pythons.get(name, sys.executable))
+        self._processes[name] = process
+        answer = process.ask({"do": "version"}, timeout_s)
+        self.measured[name].version = answer["version"]
+        loaded = process.ask({"do": "load", "task": {**task, "options": dict(engine.options)}}, timeout_s)
+        process.hold()
+        first_ms = loaded["load_ms"] + loaded["first_ms"]
+        return {"import_ms": answer["import_ms"], "load_ms": loaded["load_ms"], "first_answer_ms": first_ms}
+
     def load(self, progress: Callable[[str], None] = lambda _: None) -> None:
         """Start every engine on the model, one after the other, and compare what they compute.
 
@@ -204,19 +222,30 @@ class Race:
             "network": job.network,
             "tflite": str(job.tflite) if job.tflite else None,
         }
+        names = list(self._engines)
+        answers: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        self.measured = {name: Measured() for name in names}
+        job.path.read_bytes()  # or the first to start would be the one that waits for the disk
+        for start in range(job.starts):
+            # Whoever comes first in a start comes last in the next, and only the processes of the last start stay.
+            for name in names[start % len(names) :] + names[: start % len(names)]:
+                if self.measured[name].error is not None:
+                    continue
+                progress(f"{name} loads")
+                try:
+                    answers[name].append(self._start(name, task))
+                except EngineError as error:
+                    self._fail(name, str(error))
         outputs = {}
-        for name, engine in self._engines.items():
-            progress(f"{name} loads")
-            found = self.measured[name] = Measured()
-            python = self._pythons.get(name, sys.executable)
-            process = self._processes[name] = EngineProcess(engine.adapter, job.threads, python)
+        for name in list(self._processes):
+            found = self.measured[name]
+            found.import_ms, found.load_ms, found.first_answer_ms = (
+                statistics.median(answer[key] for answer in answers[name])
+                for key in ("import_ms", "load_ms", "first_answer_ms")
+            )
+            process = self._processes[name]
+            process.release()
             try:
-                answer = process.ask({"do": "version"}, job.timeout_s)
-                found.version, found.import_ms = answer["version"], answer["import_ms"]
-                request = {"do": "load", "task": {**task, "options": dict(engine.options)}}
-                answer = process.ask(request, job.timeout_s)
-                found.load_ms = answer["load_ms"]
-                found.first_answer_ms = answer["load_ms"] + answer["first_ms"]
                 outputs[name] = self._outputs(name)
                 process.hold()
             except EngineError as error:
