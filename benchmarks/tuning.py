@@ -3,7 +3,7 @@
 From an empty database each network is tuned (``tune=True``, which ends after a minute at most), compiled again with
 what was learned, and the default module and the tuned one run in turn. Beside them stands what the selection expected
 the tuned module to take. Where the default module, timed before, between and after, says that the machine itself became
-faster or slower meanwhile, all of it is done anew.
+faster or slower meanwhile, all of it is done anew after the other networks.
 """
 
 from __future__ import annotations
@@ -120,16 +120,6 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
     return Tuned(name, tuning_s, stored, again_s, default_us, tuned_us, total_us, control_us)
 
 
-def measure_steadily(name: str, path: Path, threads: int) -> tuple[Tuned, int]:
-    """Measure until the machine stayed the same meanwhile; with the number of attempts."""
-    for attempt in range(1, ATTEMPTS):
-        tuned = measure(name, path, threads)
-        if tuned.is_steady:
-            return tuned, attempt
-        print(name, *tuned.cells()[1:], "the machine changed:", *(round(t) for t in tuned.control_us), flush=True)
-    return measure(name, path, threads), ATTEMPTS
-
-
 def main() -> None:
     """Measure, print the table and write it into the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tuning", description=__doc__)
@@ -139,14 +129,17 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     options = parser.parse_args()
     entries = find_entries("networks", options.networks and options.networks.split(","))
-    found, repeated = [], {}
-    for entry in track(entries, "tuning"):
-        path, _ = entry.prepare(options.cache.resolve())
-        tuned, attempts = measure_steadily(entry.name, path, options.threads)
-        found.append(tuned)
-        if attempts > 1:
-            repeated[entry.name] = attempts
-        print(*found[-1].cells(), sep="  ", flush=True)
+    attempts: dict[str, list[Tuned]] = {entry.name: [] for entry in entries}
+    for _ in range(ATTEMPTS):
+        left = [entry for entry in entries if not any(tuned.is_steady for tuned in attempts[entry.name])]
+        for entry in track(left, "tuning"):
+            path, _ = entry.prepare(options.cache.resolve())
+            tuned = measure(entry.name, path, options.threads)
+            attempts[entry.name].append(tuned)
+            told = () if tuned.is_steady else ("the machine changed:", *map(str, map(round, tuned.control_us)))
+            print(*tuned.cells(), *told, sep="  ", flush=True)
+    found = [tried[-1] for tried in attempts.values()]
+    repeated = {name: len(tried) for name, tried in attempts.items() if len(tried) > 1}
     rows = [tuned.cells() for tuned in found]
     print(render_table(HEAD, rows, right=range(1, len(HEAD))))
     mean = page.geometric_mean([tuned.gain.median for tuned in found])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from neo import demo
 from neo.tune import Database, Verdict
-from neo.tune.measure import Tuning
 
 choose = importlib.import_module("neo.tune.choose")
 compiling = importlib.import_module("neo.compile")
@@ -126,14 +125,19 @@ def test_steps_that_take_longer_than_the_whole_module_are_timed_again(model, pat
     assert module.tuning.measured > 0
 
 
-def test_only_what_was_raced_just_now_is_doubted():
+def test_only_what_was_timed_just_now_is_doubted():
     module = SimpleNamespace(estimate_us=200.0)
-    tuned = Tuning(1, 0, 0, 1.0, False, verdict=Verdict(120.0, 100.0), chosen="tuned")
-    assert choose.is_doubtful(choose.Chosen(module, [], tuned, is_raced=True))
-    assert not choose.is_doubtful(choose.Chosen(module, [], tuned))
-    assert not choose.is_doubtful(choose.Chosen(SimpleNamespace(estimate_us=127.0), [], tuned, is_raced=True))
-    kept = Tuning(1, 0, 0, 1.0, False, verdict=Verdict(90.0, 100.0), chosen="default")
-    assert not choose.is_doubtful(choose.Chosen(module, [], kept, is_raced=True))
+    assert choose.is_doubtful(choose.Chosen(module, [], timed_us=100.0))
+    assert not choose.is_doubtful(choose.Chosen(module, []))
+    assert not choose.is_doubtful(choose.Chosen(SimpleNamespace(estimate_us=127.0), [], timed_us=100.0))
+
+
+def test_what_tuning_leaves_as_it_was_is_timed_too(model, path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(compiling, "is_doubtful", lambda chosen: bool(seen.append(chosen)))
+    module = neo.compile(model, tune=True, database=path, threads=1, routines={"*": "cpu/reference"})
+    assert module.tuning.chosen == "same"
+    assert seen[0].timed_us > 0
 
 
 def test_where_they_cannot_be_compared_the_default_is_kept_and_the_report_says_why(model, skewed, judged):
@@ -174,8 +178,9 @@ def test_explain_marks_what_was_measured(model, path):
     assert any(o.measured for o in node.options)
     with Database(path, read_only=True) as database:
         stored = {row.time_us for _, _, _, row in database.rows()}
-    # The others' times are in proportion to what the chosen ones take in the plan.
-    assert all(o.time_us in stored for o in node.options if o.status == "chosen" and o.measured)
+    # The others' times, and those of a default selection that won, are in proportion to what the tuned ones take in the plan.
+    if module.tuning.chosen != "default":
+        assert all(o.time_us in stored for o in node.options if o.status == "chosen" and o.measured)
     text = str(module.explain("block.conv"))
     assert re.search(r"\d\*", text)
     assert "* a measured time; the others are estimates" in text

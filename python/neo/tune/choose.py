@@ -13,7 +13,7 @@ from neo import _native
 from neo.errors import ResourceError
 from neo.select import InfeasibleError, Problem, solve
 from neo.tune.alone import alone
-from neo.tune.compare import compare_modules
+from neo.tune.compare import compare_modules, time_module
 from neo.tune.database import Database, Verdict
 from neo.tune.machine import Context
 from neo.tune.measure import Bench, Tuning, problem_digest
@@ -32,12 +32,12 @@ Lower = Callable[[Sequence[int], float], _native.Module]
 
 @dataclass(frozen=True)
 class Chosen:
-    """A lowered selection; `is_raced`: it was timed against others just now."""
+    """A lowered selection; `timed_us`: what a call of it took just now, 0 where it was not timed."""
 
     native: _native.Module
     choice: Sequence[int]
     tuning: Tuning | None = None
-    is_raced: bool = False
+    timed_us: float = 0.0
 
 
 def choose(
@@ -100,7 +100,10 @@ def choose(
     if verdict is None:
         if default == tuned and not others:
             keep(_SAME, ())
-            return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
+            native = lowered(tuned)
+            with alone():
+                timed_us = time_module(native, inputs)
+            return Chosen(native, tuned, replace(tuning, chosen="same"), timed_us)
         choices = {"default": default, "tuned": tuned, **others}
         modules = {name: lowered(choice) for name, choice in choices.items()}
         with alone():
@@ -115,15 +118,13 @@ def choose(
     choice = {"tuned": tuned, "default": default, **others}[best]
     native = modules[best] if modules else lowered(choice)
     told = replace(tuning, chosen=best, verdict=Verdict(verdict.default_us, verdict.tuned_us), others_us=times)
-    return Chosen(native, choice, told, is_raced=bool(modules))
+    return Chosen(native, choice, told, every[best] if modules else 0.0)
 
 
 def is_doubtful(chosen: Chosen) -> bool:
-    """Whether the tuned module's total is more than what it took as a whole just now."""
-    tuning = chosen.tuning
-    if not chosen.is_raced or tuning is None or tuning.chosen != "tuned" or tuning.verdict is None:
-        return False
-    return float(chosen.native.estimate_us) > _DOUBTFUL * tuning.verdict.tuned_us + _DOUBTFUL_US
+    """Whether the module's total is more than what it took as a whole just now."""
+    total_us = float(chosen.native.estimate_us)
+    return chosen.timed_us > 0 and total_us > _DOUBTFUL * chosen.timed_us + _DOUBTFUL_US
 
 
 def _with_others(verdict: Verdict, others: Sequence[Verdict | None]) -> Verdict | None:
