@@ -27,8 +27,8 @@ from benchmarks.suites import find_entries
 ROUNDS = 15
 #: A round ends after so many seconds of both.
 SECONDS = 0.6
-#: The default module may take so many times its least time before the machine counts as changed; attempts, then.
-STEADY = 1.06
+#: The default module may take so much longer at one time than at another before all is measured anew; attempts.
+STEADY = 0.06
 ATTEMPTS = 4
 HEAD = (
     "network",
@@ -39,6 +39,7 @@ HEAD = (
     "tuned, ms",
     "default / tuned [95 %]",
     "selection's total / measured",
+    "machine changed by",
 )
 
 
@@ -56,9 +57,9 @@ class Tuned:
     control_us: list[float]
 
     @property
-    def is_steady(self) -> bool:
-        """Whether the default module took the same all the while."""
-        return max(self.control_us) <= STEADY * min(self.control_us)
+    def change(self) -> float:
+        """How much longer the default module took at one time than at another."""
+        return max(self.control_us) / min(self.control_us) - 1
 
     @property
     def gain(self) -> Interval:
@@ -83,6 +84,7 @@ class Tuned:
             page.number(tuned_ms),
             f"{gain.median:.3f} [{gain.low:.3f}, {gain.high:.3f}]",
             f"{self.predicted:.2f}",
+            f"{self.change:.0%}",
         ]
 
 
@@ -105,6 +107,7 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
         start = time.perf_counter()
         first = neo.compile(path, threads=threads, tune=True, database=database)
         tuning_s = time.perf_counter() - start
+        verdict = first.tuning.verdict
         del first
         start = time.perf_counter()
         tuned = neo.compile(path, threads=threads, database=database)
@@ -116,6 +119,9 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
         default_us.append(d)
         tuned_us.append(t)
     control_us.append(lower_quartile(default_us))
+    # The last word on the selection is a race with the default module, where they differ.
+    if verdict is not None and verdict.default_us:
+        control_us.append(verdict.default_us)
     stored, total_us = tuned.tuning.stored, float(tuned._native.estimate_us)
     return Tuned(name, tuning_s, stored, again_s, default_us, tuned_us, total_us, control_us)
 
@@ -129,29 +135,35 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=results.PAGE_PATH, help="the page (default: %(default)s)")
     options = parser.parse_args()
     entries = find_entries("networks", options.networks and options.networks.split(","))
-    attempts: dict[str, list[Tuned]] = {entry.name: [] for entry in entries}
+    json_path = options.results.with_name(options.results.stem.lower() + ".json")
+    key = f"tuning {options.threads}"
+    machine = f"Measured on {environment.cpu_name()}."
+    before = results.read_sections(json_path).get(key) if json_path.exists() else None
+    # Networks that are not measured now keep their rows, if this is the machine.
+    rows = {row[0]: row for row in before.rows if len(row) == len(HEAD)} if before and machine in before.notes else {}
+    steadiest: dict[str, Tuned] = {}
     for _ in range(ATTEMPTS):
-        left = [entry for entry in entries if not any(tuned.is_steady for tuned in attempts[entry.name])]
+        left = [entry for entry in entries if entry.name not in steadiest or steadiest[entry.name].change > STEADY]
         for entry in track(left, "tuning"):
             path, _ = entry.prepare(options.cache.resolve())
             tuned = measure(entry.name, path, options.threads)
-            attempts[entry.name].append(tuned)
-            told = () if tuned.is_steady else ("the machine changed:", *map(str, map(round, tuned.control_us)))
-            print(*tuned.cells(), *told, sep="  ", flush=True)
-    found = [tried[-1] for tried in attempts.values()]
-    repeated = {name: len(tried) for name, tried in attempts.items() if len(tried) > 1}
-    rows = [tuned.cells() for tuned in found]
-    print(render_table(HEAD, rows, right=range(1, len(HEAD))))
-    mean = page.geometric_mean([tuned.gain.median for tuned in found])
-    slowest = max(found, key=lambda tuned: tuned.tuning_s)
+            print(*tuned.cells(), sep="  ", flush=True)
+            if entry.name not in steadiest or tuned.change < steadiest[entry.name].change:
+                steadiest[entry.name] = tuned
+                rows[entry.name] = tuned.cells()
+    order = [entry.name for entry in find_entries("networks", None)]
+    table = sorted(rows.values(), key=lambda row: order.index(row[0]))
+    print(render_table(HEAD, table, right=range(1, len(HEAD))))
+    slowest = max(table, key=lambda row: float(row[1]))
+    predicted = sorted(float(row[7]) for row in table)
     notes = [
-        f"Default over tuned time: geometric mean {mean:.3f} of {len(found)}. The longest tuning took "
-        f"{slowest.tuning_s:.1f} s ({slowest.name}). Selection's total over measured time: "
-        f"{min(t.predicted for t in found):.2f} to {max(t.predicted for t in found):.2f}.",
-        f"Measured {ATTEMPTS} times at most until the default module's time before, between and after was within "
-        f"{STEADY - 1:.0%}: {', '.join(f'{name} {n} times' for name, n in repeated.items()) or 'all once'}; "
-        f"not steady in the end: {', '.join(t.name for t in found if not t.is_steady) or 'none'}.",
-        f"Measured on {environment.cpu_name()}.",
+        f"Default over tuned time: geometric mean {page.geometric_mean([float(row[6].split()[0]) for row in table]):.3f} "
+        f"of {len(table)}. The longest tuning took {slowest[1]} s ({slowest[0]}). Selection's total over measured time: "
+        f"{predicted[0]:.2f} to {predicted[-1]:.2f}.",
+        "The last column: by how much the default module's times before, at the end of, and after tuning, and while it "
+        f"ran beside the tuned one, differ. Above {STEADY:.0%} all was measured anew after the other networks, up to "
+        f"{ATTEMPTS} times, and the steadiest counts.",
+        machine,
         f"`python -m benchmarks.tuning --threads {options.threads}`",
     ]
     text = (
@@ -159,9 +171,8 @@ def main() -> None:
         "rounds of the default and the tuned module in turn, medians; what the selection expected of the tuned one over "
         "what it took, both by lower quartiles."
     )
-    section = results.Section("Tuning the networks", text, list(HEAD), rows, notes)
-    json_path = options.results.with_name(options.results.stem.lower() + ".json")
-    results.record_section(f"tuning {options.threads}", section, json_path, options.results)
+    section = results.Section("Tuning the networks", text, list(HEAD), table, notes)
+    results.record_section(key, section, json_path, options.results)
 
 
 if __name__ == "__main__":
