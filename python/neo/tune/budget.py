@@ -12,7 +12,8 @@ __all__ = ["Budget", "parse_budget"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BUDGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)\s*")
-_DEFAULT_SECONDS = 60.0
+# Of a minute: the rest is for compiling and for the last comparison.
+_DEFAULT_SECONDS = 50.0
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Budget:
 
 
 def parse_budget(tune: object) -> Budget | None:
-    """What ``tune=`` allows: None for False, a minute for True, a time for ``"60s"``, so many trials for a number.
+    """What ``tune=`` allows: None for False, most of a minute for True, a time for ``"60s"``, so many trials for a number.
 
     Raises
     ------
