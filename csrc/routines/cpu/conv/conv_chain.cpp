@@ -123,7 +123,7 @@ class ChainTask {
   void expand(int64_t panel, IndexRange rows) {
     const ConvShape& s = plan_.shape.depthwise;
     const IndexRange vectors = panel_vectors(plan_.inner, panel);
-    TileTap tap;
+    TileTap tap = {};
     Tile t = make_tile(args_.expand, vectors, plan_.shape.ic, tap);
     t.block_stride = args_.src_block;
     t.dst_row = plan_.lanes;
@@ -206,7 +206,7 @@ class ChainTask {
       const int64_t oc = vectors.begin * lanes;
       const OutputPanel panel =
           make_output_panel(output, oc, vectors.size(), lanes, std::min(vectors.size() * lanes, plan_.shape.oc - oc));
-      TileTap tap;
+      TileTap tap = {};
       Tile t = make_tile(args_.project, vectors, s.ic, tap);
       t.block_stride = plan_.strip_vector;
       each_tile(pixels, vectors.size(), s.ic, t, [&](IndexRange part) {

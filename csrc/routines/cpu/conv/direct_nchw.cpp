@@ -159,14 +159,19 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     output.lo = args.lo;
     output.hi = args.hi;
     output.activation = args.activation;
+    OutputPanel panel;
+    int64_t made = -1;
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t first_row = line * s.stride_h;
       const float* lines_of[] = {buffer + first_row * plan.buffer.row, src + (top + first_row) * s.iw};
       for (int64_t p = 0; p < plan.panels; ++p) {
         const IndexRange vectors = panel_vectors(plan, p);
         const int64_t oc = vectors.begin * plan.lanes;
-        const OutputPanel panel =
-            make_output_panel(output, oc, vectors.size(), plan.lanes, std::min(vectors.size() * plan.lanes, s.oc - oc));
+        if (p != made) {
+          panel = make_output_panel(output, oc, vectors.size(), plan.lanes,
+                                    std::min(vectors.size() * plan.lanes, s.oc - oc));
+          made = p;
+        }
         Tile tile;
         tile.step = s.stride_w;
         tile.points = true;

@@ -34,7 +34,7 @@ struct TileTaps {
     count = 0;
     const int64_t top = first / s.ow, left = first % s.ow;
     if (plan.contiguous) {
-      taps[0] = {first * x, nullptr, 0};
+      taps[0] = {first * x, nullptr, 0, 0};
       count = 1;
       return;
     }
@@ -47,12 +47,12 @@ struct TileTaps {
         const int64_t iw = left * s.stride_w - s.pad_left + j * s.dilation_w;
         const int64_t last = iw + (rows - 1) * s.stride_w;
         if (one_row && iw >= 0 && last < s.iw) {
-          taps[count++] = {(ih * s.iw + iw) * x, nullptr, i * s.kw + j};
+          taps[count++] = {(ih * s.iw + iw) * x, nullptr, i * s.kw + j, 0};
           continue;
         }
         if (one_row && (last < 0 || iw >= s.iw)) continue;
         if (gather(plan, top, left, i, j, rows, offsets[count])) {
-          taps[count] = {0, offsets[count], i * s.kw + j};
+          taps[count] = {0, offsets[count], i * s.kw + j, 0};
           ++count;
         }
       }

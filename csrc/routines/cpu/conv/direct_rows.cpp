@@ -132,8 +132,8 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
       for_each_tap(plan, [&](int64_t tap, int64_t channel, int64_t i, int64_t j) {
         const int64_t b = line * s.stride_h + i * s.dilation_h;
         if (top + b < 0 || top + b >= s.ih) return;
-        taps[count].weight_offset =
-            channel * channel_size + b * plan.buffer.row + plan.buffer.offset(s, j * s.dilation_w);
+        const int64_t column = plan.buffer.offset(s, j * s.dilation_w);
+        taps[count] = {0, nullptr, 0, channel * channel_size + b * plan.buffer.row + column};
         tap_index[count++] = tap;
       });
       const int64_t pixel = (first_line + line) * s.ow + first_column;

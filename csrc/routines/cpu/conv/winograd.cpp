@@ -145,7 +145,7 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
                     IndexRange vectors, const float* transformed, float* products) {
   const int64_t width = vectors.size() * plan.lanes, ic = plan.shape.ic;
   const int64_t parts = ceil_div(count, kernels.max_rows[vectors.size()]);
-  const TileTap tap;
+  const TileTap tap = {};
   Tile tile;
   tile.taps = &tap;
   tile.tap_count = 1;

@@ -30,7 +30,7 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   const int64_t columns = std::min(width, s.n - first), count = k.size();
   const bool is_first = k.begin == 0, is_last = k.end == s.k;
   Tile tile;
-  const TileTap tap;
+  const TileTap tap = {};
   tile.taps = &tap;
   tile.tap_count = 1;
   tile.block_size = tile.last_size = count;

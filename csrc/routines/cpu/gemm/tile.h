@@ -12,11 +12,11 @@ constexpr int kTileRows = 14;
 
 // One tap of a tile: the rows' offset from Tile::src. Rows that are not evenly spaced, or that lie outside the source,
 // take their offsets from row_offset instead (Tile::kOutside reads as zero).
-struct TileTap {
-  int64_t offset = 0;
-  const int32_t* row_offset = nullptr;
-  int64_t index = 0;          // among the taps of the packed weights
-  int64_t weight_offset = 0;  // of the weights, beside what the index gives
+struct TileTap {  // nothing is set by itself: there are arrays of hundreds, of which a call needs a few
+  int64_t offset;
+  const int32_t* row_offset;
+  int64_t index;          // among the taps of the packed weights
+  int64_t weight_offset;  // of the weights, beside what the index gives
 };
 
 // dst[r, v] = clamp(bias[v] + row_bias[r] + init[r, v] + sum over k of src[r, k] * weight[k, v]).
