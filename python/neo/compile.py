@@ -202,13 +202,13 @@ def _compile_one(
             # The steps of a device run while the host goes on: their times in a plan are not known.
             plans = ModulePlans(bench, priced, lower, inputs) if arrays.places is None else None
 
-            def measured(*, is_doubted: bool = False) -> Tuning:
+            def measured(doubted: Sequence[int] | None = None) -> Tuning:
                 return tune_problem(
                     *(bench, context, stored),
                     budget=budget,
                     selected=selects,
                     plans=plans,
-                    is_doubted=is_doubted,
+                    doubted=doubted,
                     name=graph.name,
                 )
 
@@ -227,7 +227,7 @@ def _compile_one(
             chosen = best(first)
             if budget is None or plans is None or not is_doubtful(chosen):
                 return chosen
-            again = measured(is_doubted=True)
+            again = measured(chosen.choice)
             return best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
 
     plain = budget is None and database is None

@@ -9,7 +9,7 @@ from neo.tune import Budget, parse_budget
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
-    [(True, 60), ("60s", 60), ("1.5 s", 1.5), ("250ms", 0.25), ("2m", 120), ("1min", 60)],
+    [(True, 50), ("60s", 60), ("1.5 s", 1.5), ("250ms", 0.25), ("2m", 120), ("1min", 60)],
 )
 def test_a_budget_is_a_bool_or_a_time(given, seconds):
     assert parse_budget(given) == Budget(seconds, math.inf)

@@ -84,6 +84,15 @@ def test_times_alone_are_put_in_proportion():
     assert found == pytest.approx([20.0, 40.0, 30.0, 40.0, 50.0 * (3 * 20 + 30) / (3 * 10 + 30)])
 
 
+def test_proportions_do_not_depend_on_the_order_of_trials():
+    trials = [trial(f"v{i}", "a", 1.0, weight=3) for i in range(40)] + [trial("w", "b", 1.0)]
+    times = [0.1 + i / 7 for i in range(41)]
+    found = {i: times[i] * (1 + i / 31) for i in range(40)}
+    last = len(trials) - 1
+    turned = in_plan_times(trials[::-1], times[::-1], {last - i: us for i, us in reversed(found.items())})
+    assert turned[::-1] == in_plan_times(trials, times, found)
+
+
 def test_what_is_faster_between_its_neighbours_wins():
     bench = bench_of({"v a{x=1 y=2}": 10.0, "v b{x=1}": 10.2, "v c": 12.0, "w d": 5.0})
     plans = FakePlans(bench, named({"a{x=1 y=2}": 14.0, "b{x=1}": 11.0, "c": 12.0, "d": 6.0}))

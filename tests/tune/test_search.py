@@ -172,6 +172,19 @@ def test_what_is_found_is_offered_to_the_problem():
     assert [bench.priced[i] for i in bench.selected()] == [bench.best("v"), bench.best("w")]
 
 
+def test_stored_times_offer_no_more_than_the_search_that_stored_them(path):
+    # The problem's own candidate is the fastest, so nothing that was found is offered, then or later.
+    costs = {"v": lambda p: 10.0 + p}
+    with Database(path) as database:
+        bench = SpaceBench(costs)
+        assert tune(bench, database, trials=9).measured == 9
+    with Database(path) as database:
+        again = SpaceBench(costs)
+        done = tune_problem(again, HERE, database, budget=None, selected=again.selected, clock=again.clock)
+    assert done.stored == 9
+    assert bench.offered == again.offered == {0}
+
+
 def test_more_trials_are_never_worse():
     found = []
     for trials in (1, 9, 20, 40, 80, 160):

@@ -148,12 +148,13 @@ def in_plan_times(
         Microseconds in the plan, by trial.
     """
     ratios: dict[str, list[float]] = {}
-    alone_us = found_us = 0.0
+    sums: list[tuple[float, float]] = []
     for i, us in found.items():
         if own := times[i]:
             ratios.setdefault(trials[i]["workload"], []).append(us / own)
-            alone_us += own * trials[i]["weight"]
-            found_us += us * trials[i]["weight"]
+            sums.append((own * trials[i]["weight"], us * trials[i]["weight"]))
+    # Exact sums do not depend on who was found first.
+    alone_us, found_us = (math.fsum(part) for part in zip(*sums, strict=True)) if sums else (0.0, 0.0)
     every = found_us / alone_us if alone_us else 1.0
     typical = {workload: statistics.median(values) for workload, values in ratios.items()}
     return [
@@ -198,7 +199,7 @@ class Settling:
         store: Callable[[str, Sequence[Row]], None],
         go_on: Callable[[], bool],
         *,
-        is_doubted: bool = False,
+        doubted: Sequence[int] | None = None,
     ) -> None:
         """Profile.
 
@@ -210,11 +211,11 @@ class Settling:
             Keeps what was found of a workload.
         go_on : callable
             Whether there is time left.
-        is_doubted : bool
-            Profile what is known once more: the module as a whole took less than its steps.
+        doubted : sequence of int, optional
+            A selection that as a whole took less than its steps: it, and what is selected, are profiled once more.
         """
         is_first = not self._tried
-        if is_doubted:
+        if doubted is not None:
             self._tried.clear()
         for _ in range(_PASSES):
             price()
@@ -229,6 +230,9 @@ class Settling:
                 self._bench.offer(sorted({i for other in others for i in other.values()}))
                 price()
             plans = [changed for other in others if (changed := self._changed(choice, other)) is not None]
+            if doubted is not None and list(doubted) != choice:
+                plans.append(list(doubted))
+            doubted = None
             # Two at a time: each holds all of its weights.
             for beside in [[plan] for plan in plans] or [[]]:
                 if not go_on():

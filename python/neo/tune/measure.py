@@ -138,7 +138,7 @@ def tune_problem(
     budget: Budget | None,
     selected: Callable[[], Sequence[int]] | None = None,
     plans: Plans | None = None,
-    is_doubted: bool = False,
+    doubted: Sequence[int] | None = None,
     model: CostModel | None = None,
     name: str = "",
     only: Container[str] | None = None,
@@ -163,8 +163,9 @@ def tune_problem(
     plans : Plans, optional
         With it the times of what is selected are those in the running module, and the other times are put in
         proportion.
-    is_doubted : bool
-        Whether times in the running module that are stored are taken once more, for the least of both to count.
+    doubted : sequence of int, optional
+        A selection whose times, and those of what is selected, are taken in the running module once more, for the
+        least to count.
     model : CostModel, optional
         Which schedules to try first; the default is the one that comes with neo.
     name : str
@@ -221,7 +222,7 @@ def tune_problem(
                 run,
                 times,
                 is_measured=budget is not None,
-                is_doubted=is_doubted,
+                doubted=doubted,
             )
     ratios = _price(bench, in_plan_times(bench.trials, times, in_plan) if in_plan else times)
     run.finish()
@@ -347,7 +348,7 @@ def _settle(
     times: list[float | None],
     *,
     is_measured: bool,
-    is_doubted: bool,
+    doubted: Sequence[int] | None,
 ) -> dict[int, float]:
     """What trials take in the running plan, by trial: stored, or profiled now."""
     trials = bench.trials
@@ -366,7 +367,7 @@ def _settle(
                 lambda: _price(bench, in_plan_times(bench.trials, times, found)),
                 lambda workload, rows: run.store(workload, key, rows),
                 run.go_on,
-                is_doubted=is_doubted,
+                doubted=doubted,
             )
         except Error as error:
             run.notes.append(f"the module was not profiled: {str(error).partition(chr(10))[0]}")

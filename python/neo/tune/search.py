@@ -324,13 +324,15 @@ class Search:
 
     def offer(self, times: Sequence[float | None]) -> None:
         """Make the fastest point of every space a choice of the problem: of each that differ in error, one."""
+        # Those that the problem has are among them whether they were searched around or not: stored times give the same.
+        known = [(space, t) for space, listed in self._trials.items() for t in listed]
+        known += [(space, t) for s in self._subjects.values() for (space, _), t in s.trial.items()]
         best: dict[tuple[int, float], int] = {}
-        for subject in self._subjects.values():
-            for (space, _), index in subject.trial.items():
-                if times[index] is None:
-                    continue
-                slot = (space, self._bench.trial(index)["error"])
-                other = best.get(slot)
-                if other is None or times[index] < times[other]:  # type: ignore[operator]
-                    best[slot] = index
+        for space, index in known:
+            if times[index] is None:
+                continue
+            slot = (space, self._bench.trial(index)["error"])
+            other = best.get(slot)
+            if other is None or times[index] < times[other]:  # type: ignore[operator]
+                best[slot] = index
         self._bench.offer(sorted(best.values()))
