@@ -231,6 +231,23 @@ def test_a_disturbed_race_is_set_right_by_the_best_so_far():
     assert bench.best("v") == pytest.approx(60, rel=0.01)
 
 
+def test_luck_does_not_add_up():
+    class Noisy(SpaceBench):
+        random = np.random.default_rng(3)
+
+        def measure(self, indices, residence, seconds=None):
+            found = super().measure(indices, residence, seconds)
+            return [(us * math.exp(self.random.normal(0, 0.1)), n, why, spread) for us, n, why, spread in found]
+
+    for depth in (0.0, 0.4):
+        costs = {f"v{i}": valley(431, depth) for i in range(10)}
+        bench = Noisy(costs)
+        tune(bench)
+        where = {i: (bench.workloads[s], p) for (s, p), i in bench.index.items()}
+        ratios = [bench.priced[i] / costs[where[i][0]](where[i][1]) for i in bench.selected()]
+        assert np.mean(ratios) > 0.8
+
+
 def test_the_model_learns_from_every_batch():
     model = ByEstimate()
     bench = SpaceBench({"v": valley(431)})

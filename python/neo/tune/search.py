@@ -22,6 +22,10 @@ __all__ = ["Search", "SearchBench"]
 
 # Points that race at a time, beside the best so far; and the share of them that is drawn at random.
 _BATCH = 8
+# Points that race again where the fastest was found by a single race.
+_FINALISTS = 3
+# Races after the one that found a point that make it sure.
+_SURE = 2
 _EPSILON = 0.1
 # Of the annealing: chains from the best points and from random ones, and their steps.
 _BEST_STARTS = 8
@@ -93,6 +97,11 @@ class _Subject:
     on_device: bool = False
     known: dict[Point, float | None] = field(default_factory=dict)
     trial: dict[Point, int] = field(default_factory=dict)
+    # Of points: how many races they were in after the one that found them. The least of many times was lucky; the races
+    # after it tell.
+    confirmed: dict[Point, int] = field(default_factory=dict)
+    # The problem's own candidates.
+    declared: set[Point] = field(default_factory=set)
     predicted: dict[Point, float] = field(default_factory=dict)
     spaces: tuple[int, ...] = ()
     gain: float = _PRIOR
@@ -105,6 +114,28 @@ class _Subject:
             return None
         us, point = min(timed)
         return point, us
+
+    def anchor(self) -> tuple[Point, float] | None:
+        """The fastest of the problem's own candidates, beside which all others run, and its time."""
+        timed = [(us, p) for p in self.declared if (us := self.known[p]) is not None]
+        if not timed:
+            return self.best()
+        us, point = min(timed)
+        return point, us
+
+    def unconfirmed(self, count: int) -> list[Point]:
+        """The fastest points of the spaces that are not sure, at most so many; none where the first one is sure."""
+        anchor = self.anchor()
+        timed = sorted((us, p) for p, us in self.known.items() if us is not None and p[0] in self.spaces)
+        sure = {*self.declared, *([anchor[0]] if anchor else [])}
+        found = [p for _, p in timed if p not in sure and self.confirmed.get(p, 0) < _SURE]
+        return found[:count] if timed and timed[0][1] in found else []
+
+    def confirm(self, point: Point, time_us: float) -> None:
+        """Another time of a point: the one that found it no longer counts, the mean of the others does."""
+        count = self.confirmed.get(point, 0)
+        self.known[point] = ((self.known[point] or 0.0) * count + time_us) / (count + 1) if count else time_us
+        self.confirmed[point] = count + 1
 
 
 class Search:
@@ -162,6 +193,7 @@ class Search:
                     point = self._bench.find(space, text)
                     if point is not None:
                         self._know(subject, (space, point), row.time_us, times)
+                        subject.confirmed[space, point] = _SURE
                         count += row.time_us is not None
         for subject in self._subjects.values():
             # As though none of them had found anything: a run that was stopped goes on where it was.
@@ -226,6 +258,12 @@ class Search:
                     return False
                 self._batch(subjects[max(left)[1]][0], race, store, times, int(min(_BATCH, most())))
                 worked = True
+            for subject, _ in subjects:
+                while points := subject.unconfirmed(_FINALISTS):
+                    if not go_on():
+                        return False
+                    self._race(subject, points, [], race, store, times)
+                    worked = True
         return True
 
     def _worth(self, subject: _Subject, uses: int) -> float:
@@ -249,6 +287,7 @@ class Search:
                 if point is not None:
                     subject.known[space, point] = times[t]
                     subject.trial[space, point] = t
+                    subject.declared.add((space, point))
             spaces.append(space)
         if tuple(spaces) != subject.spaces:
             subject.spaces = tuple(spaces)
@@ -278,24 +317,50 @@ class Search:
         if not picked:
             subject.is_spent = True
             return
-        indices = [self._bench.extend(space, [point])[0] for space, point in picked]
-        results = race([subject.trial[best[0]], *indices], subject.residence, 1)
-        # What disturbed the machine disturbed the best so far as well.
-        again = results[0].time_us
-        scale = best[1] / again if again else 1.0
-        rows = []
-        for point, index, timing in zip(picked, indices, results[1:], strict=True):
-            scaled = None if timing.time_us is None else timing.time_us * scale
-            self._know(subject, point, scaled, times)
-            entry = self._bench.trial(index)
-            known = (scaled, entry["estimate_us"], timing.rounds, timing.failure)
-            rows.append(Row(entry["candidate"], entry["routine"], *known, timing.spread_us * scale))
+        again = [] if best[0] in subject.declared else [best[0]]
+        self._race(subject, again, picked, race, store, times)
         self.measured += len(picked)
-        store(subject.workload, subject.residence, rows)
         now = subject.best(subject.spaces)
         assert now is not None
         subject.gain = max(1 - now[1] / best[1], subject.gain * _DECAY)
         self._learn(subject, picked)
+
+    def _race(
+        self,
+        subject: _Subject,
+        known: Sequence[Point],
+        found: Sequence[Point],
+        race: Race,
+        store: Store,
+        times: list[float | None],
+    ) -> None:
+        """Measure known points again and others for the first time, all in proportion to the anchor.
+
+        It is the same one in every race: were it the best so far, whose time was lucky, each race would begin where the
+        last one's luck ended.
+        """
+        anchor = subject.anchor()
+        assert anchor is not None
+        known = [p for p in known if p != anchor[0]]
+        indices = [self._bench.extend(space, [point])[0] for space, point in found]
+        beside = [subject.trial[p] for p in (anchor[0], *known)]
+        results = race([*beside, *indices], subject.residence, len(beside))
+        # What disturbed the machine disturbed the anchor as well.
+        scale = anchor[1] / results[0].time_us if results[0].time_us else 1.0
+        rows = []
+        for point, timing in zip([*known, *found], results[1:], strict=True):
+            scaled = None if timing.time_us is None else timing.time_us * scale
+            if point not in subject.known:
+                self._know(subject, point, scaled, times)
+            elif scaled is not None:
+                subject.confirm(point, scaled)
+            else:
+                subject.confirmed[point] = _SURE
+            time_us = times[subject.trial[point]] = subject.known[point]
+            entry = self._bench.trial(subject.trial[point])
+            told = (time_us, entry["estimate_us"], timing.rounds, timing.failure)
+            rows.append(Row(entry["candidate"], entry["routine"], *told, timing.spread_us * scale))
+        store(subject.workload, subject.residence, rows)
 
     def _learn(self, subject: _Subject, points: Sequence[Point]) -> None:
         timed = [p for p in points if subject.known[p] is not None]

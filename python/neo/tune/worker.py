@@ -307,13 +307,14 @@ def measure_task(task: Task) -> Result:
 def _supervise(task: Task) -> Result:
     rows: list[Rows] = []
     end = time.monotonic() + task.seconds
-    measured = 0
+    # A time that is confirmed comes again.
+    measured: set[tuple[str, str, str]] = set()
     context: Context | None = None
     while True:
         connection = _child.started()
         racing: tuple[str, list[tuple[str, str, str, float]]] | None = None
         try:
-            tried = sum(len(found) for _, _, found in rows)
+            tried = len({(workload, where, row.candidate) for workload, where, found in rows for row in found})
             connection.send(replace(task, seconds=end - time.monotonic(), most=task.most - tried))
             while True:
                 if not connection.poll(_STARTING_SECONDS if racing is None else _SILENT_SECONDS):
@@ -326,12 +327,13 @@ def _supervise(task: Task) -> Result:
                     racing = message[0], message[1]
                 elif kind == "rows":
                     rows.append((message[0], message[1], message[2]))
-                    measured += sum(row.time_us is not None for row in message[2])
+                    timed = [row.candidate for row in message[2] if row.time_us is not None]
+                    measured.update((message[0], message[1], candidate) for candidate in timed)
                 elif kind == "failed":
                     raise RuntimeError(message[0])
                 else:
                     done: Result = message[0]
-                    return replace(done, rows=tuple(rows), measured=measured)
+                    return replace(done, rows=tuple(rows), measured=len(measured))
             _child.end()
         except (EOFError, ConnectionResetError, BrokenPipeError):
             reason = _child.end()
