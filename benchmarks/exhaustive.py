@@ -1,7 +1,7 @@
 """How near tuning comes to the best there is: ``python -m benchmarks.exhaustive resnet50 mobilenet_v2 inception_v3``.
 
-Every point of every space of every distinct workload is run once for warming and once for its time, those of a workload
-beside the best so far; the fastest of each space and all candidates then race in full; the exact solver chooses among
+Every point of every space of every distinct workload is run once for warming and once for its time, those of a space
+beside one of its candidates; the fastest of each space and all candidates then race in full; the exact solver chooses among
 them. What ``tune=True`` reaches from an empty database is timed against that, module against module, in turn.
 
 That takes hours. Times lie in a database of their own: a run that was stopped, or that ``--seconds`` ended, goes on
@@ -40,7 +40,7 @@ from benchmarks.results import Section
 from benchmarks.suites import find_entries
 
 NETWORKS = ("resnet50", "mobilenet_v2", "inception_v3")
-# Points that run beside the best so far.
+# Points that run beside the yardstick.
 _CHUNK = 32
 # Of a space, those that race in full: the fastest of one run, so many at a time and so often, until none of those that ran
 # once took less than the best of those that ran in full.
@@ -152,26 +152,27 @@ class Network:
                 if point is not None:
                     done.add(point)
             advance(len(done), space.seconds * len(done) / max(1, space.size), False)
-            timed = [(row.time_us, candidate) for candidate, row in stored.items() if row.time_us is not None]
-            best = bench.find(space.number, min(timed)[1]) if timed else None
-            best_us = min(timed)[0] if timed else math.inf
             left = [point for point in range(space.size) if point not in done]
+            if not left:
+                continue
+            yardstick, yardstick_us = self._yardstick(bench, space)
             for chunk in _chunks(left, _CHUNK):
                 if not goes_on():
                     return False
-                known = [best] if best is not None else []
-                indices = bench.extend(space.number, [*known, *chunk])
+                indices = bench.extend(space.number, chunk)
+                beside = [yardstick, *indices[: _CHUNK // 2], yardstick, *indices[_CHUNK // 2 :], yardstick]
                 with alone():
-                    found = [Timing(*t) for t in bench.measure(indices, space.residence, None, 1)]
-                # What disturbed the machine disturbed the best so far as well.
-                again = found[0].time_us if known else None
-                scale = best_us / again if again else 1.0
+                    found = [Timing(*t) for t in bench.measure(beside, space.residence, None, 1)]
+                # What disturbed the machine disturbed the yardstick as well. It is the same one for all: the best so far
+                # had luck, and each chunk would begin where the luck of the last one ended.
+                again = [t.time_us for i, t in zip(beside, found, strict=True) if i == yardstick and t.time_us]
+                scale = yardstick_us / statistics.median(again) if again else 1.0
                 rows = []
-                for point, index, timing in list(zip([*known, *chunk], indices, found, strict=True))[len(known) :]:
+                for index, timing in zip(beside, found, strict=True):
+                    if index == yardstick:
+                        continue
                     us = None if timing.time_us is None else timing.time_us * scale
                     rows.append(_row(bench.trial(index), timing._replace(time_us=us)))
-                    if us is not None and us < best_us:
-                        best, best_us = point, us
                 self._database.store(self._context, space.workload, space.residence, rows)
                 advance(len(chunk), space.seconds * len(chunk) / space.size, True)
         return True
@@ -193,16 +194,36 @@ class Network:
                 self._race_in_full(bench, key, stored, entered)
         return True
 
+    def _yardstick(self, bench: _native.Bench, space: Subspace) -> tuple[int, float]:
+        """The fastest candidate of a space, or of its workload, and its time in a full race."""
+        group = self._groups[space.workload]
+        key = (space.workload, space.residence)
+        stored = self._database.lookup(self._context, [key])[key]
+        if not self._declared_us(bench, group.indices, stored):
+            self._race_in_full(bench, key, stored, group.indices)
+            stored = self._database.lookup(self._context, [key])[key]
+        own = self._declared_us(bench, bench.spaces[space.number]["trials"], stored)
+        us, index = min(own or self._declared_us(bench, group.indices, stored))
+        return index, us
+
+    @staticmethod
+    def _declared_us(
+        bench: _native.Bench, indices: Sequence[int], stored: Mapping[str, Row]
+    ) -> list[tuple[float, int]]:
+        """Candidates that ran in full, with their times."""
+        timed = [(_final_us(stored.get(bench.trial(i)["candidate"])), i) for i in indices]
+        return [(us, i) for us, i in timed if us is not None]
+
     def _race_in_full(
         self, bench: _native.Bench, key: tuple[str, str], stored: Mapping[str, Row], indices: Sequence[int]
     ) -> None:
-        """Trials beside the best that already ran in full, where it is one that the bench has."""
-        known = [i for i, t in enumerate(bench.trials) if t["workload"] == key[0] and i not in indices]
-        timed = [(us, i) for i in known if (us := _final_us(stored.get(bench.trial(i)["candidate"]))) is not None]
+        """Trials beside the fastest of the workload's candidates that already ran in full."""
+        timed = [
+            (us, i) for us, i in self._declared_us(bench, self._groups[key[0]].indices, stored) if i not in indices
+        ]
         yardstick = [min(timed)[1]] if timed else []
         with alone():
             found = [Timing(*t) for t in bench.measure([*yardstick, *indices], key[1])]
-        # What disturbed the machine disturbed the best so far as well.
         again = found[0].time_us if yardstick else None
         scale = min(timed)[0] / again if again else 1.0
         rows = []

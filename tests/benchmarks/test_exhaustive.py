@@ -38,7 +38,8 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_every_point(path: Path, tm
         again = exhaustive.Network(path, 1, database)
         assert again.measure(lambda: True, told(second))
         assert sum(count for count, _ in second) == network.points
-        assert sum(count for count, is_new in second if is_new) == network.points - measured
+        # Candidates, which raced in full as yardsticks, are known besides.
+        assert measured <= sum(count for count, is_new in second if not is_new) < network.points
         assert again.finish(lambda: True)
         assert again.finish(lambda: False), "nothing is left to race"
         best = again.best()
