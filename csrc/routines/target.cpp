@@ -1,5 +1,7 @@
 #include "routines/target.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/topology.h"
 
@@ -83,6 +85,11 @@ Target Target::parse(std::string_view name, int threads) {
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;
   target.memory_gbps = 35;
+  if (target.isa.is_subset_of(host_isa())) {
+    // Of this machine, which tells too little rather than too much.
+    target.l1_bytes = std::max(target.l1_bytes, host_topology().l1d_bytes);
+    target.l2_bytes = std::max(target.l2_bytes, host_topology().l2_bytes);
+  }
   return target;
 }
 

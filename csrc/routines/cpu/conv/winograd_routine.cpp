@@ -25,6 +25,67 @@ struct Kernels {
   }
 };
 
+// Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
+constexpr double kInputCycles = 3.6;
+constexpr double kOutputCycles = 2.8;
+// Of what is read from beyond the private cache, what computing does not hide.
+constexpr double kExposed = 0.5;
+
+// What the busiest member of a team does.
+struct MemberShare {
+  double blocks = 0;  // whose input it transforms
+  double panels = 0;  // that it multiplies, of all its blocks
+
+  static MemberShare of(const WinogradPlan& plan, int64_t threads) {
+    const auto tasks = static_cast<double>(ceil_div(plan.tasks, threads));
+    const auto parts = static_cast<double>(plan.panel_parts);
+    return {std::ceil(tasks / parts), tasks * static_cast<double>(plan.panels) / parts};
+  }
+};
+
+// The busiest member's arithmetic, as microseconds.
+double compute_us(const WinogradPlan& plan, const MemberShare& share, const TileKernels& kernels,
+                  const Target& target) {
+  // Of a panel that the first-level cache does not hold beside the rows.
+  constexpr double kFarPanel = 0.93;
+  const double per_block = static_cast<double>(plan.tiles) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double vectors = static_cast<double>(plan.oc_vectors) / static_cast<double>(plan.panels);
+  const auto most = static_cast<double>(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
+  const double rows = per_block / std::ceil(per_block / most);
+  const auto ic = static_cast<double>(plan.shape.ic), points = static_cast<double>(plan.points);
+  double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
+  if (ic * vectors * static_cast<double>(plan.lanes) * 4 > 0.75 * static_cast<double>(target.l1_bytes)) {
+    efficiency *= kFarPanel;
+  }
+  const double products = share.panels * per_block * points * ic * vectors / efficiency;
+  const double transformed =
+      share.blocks * kInputCycles * static_cast<double>(plan.ic_vectors) + share.panels * kOutputCycles * vectors;
+  const double transforms = (plan.is_plane() ? 2 : 1) * per_block * points * transformed;
+  return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
+}
+
+// Bytes of weights that the busiest member reads from beyond its private cache, more than its part of them: other
+// members read them too, or it does so again for another block.
+double weights_again(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
+  const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
+  const double all = weights * share.panels / static_cast<double>(plan.panels);
+  const double once = all / std::max(share.blocks, 1.0);
+  return std::max(0.0, (once > 0.75 * static_cast<double>(target.l2_bytes) ? all : once) - weights / speedup);
+}
+
+double weights_again_us(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
+  return weights_again(plan, share, speedup, target) / (target.memory_gbps * 1e3);
+}
+
+// Of writing the transformed input of two axes, whose lines weights have driven from the private cache meanwhile.
+double store_us(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
+  constexpr double kStoreCycles = 22;  // per vector
+  if (!plan.is_plane()) return 0;
+  const double per_block = static_cast<double>(plan.tiles) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double stored = share.blocks * per_block * static_cast<double>(plan.points * plan.ic_vectors);
+  return kStoreCycles * stored * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
+}
+
 // Tiles per task. What is transformed should stay in the private cache; but weights that do not, or that arrive from
 // memory for few tiles, are worth more tiles: small weights where those still stay there, large ones always.
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
@@ -50,14 +111,34 @@ int64_t panels_of(const WinogradPlan& plan, int64_t team) {
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
 
+// Blocks as the private cache has it or larger ones, which read weights less often, where that holds them too; panels
+// as wide as can be or narrower ones, of which the first-level cache holds more: what is least for the busiest member.
 WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels, const Target& target) {
+  constexpr int64_t kLarge = 56, kNarrow = 2;
   WinogradSchedule schedule;
   schedule.tile = tile;
   schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
-  schedule.block = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
-  schedule.block = shared_block(plan_winograd(shape, schedule, kernels.lanes), target.threads);
-  schedule.panels = panels_of(plan_winograd(shape, schedule, kernels.lanes), target.threads);
-  return plan_winograd(shape, schedule, kernels.lanes);
+  const int64_t small = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
+  std::optional<std::pair<double, WinogradPlan>> best;
+  for (const int64_t block : {small, kLarge}) {
+    WinogradSchedule s = schedule;
+    s.block = block;
+    s.block = shared_block(plan_winograd(shape, s, kernels.lanes), target.threads);
+    const int64_t widest = panels_of(plan_winograd(shape, s, kernels.lanes), target.threads);
+    const int64_t oc_vectors = ceil_div(shape.oc, kernels.lanes), team = target.threads;
+    const int64_t narrow = std::min(ceil_div(ceil_div(oc_vectors, kNarrow), team) * team, oc_vectors);
+    for (const int64_t panels : {widest, std::max(widest, narrow)}) {
+      s.panels = panels;
+      const WinogradPlan plan = plan_winograd(shape, s, kernels.lanes);
+      if (best && plan.workspace_size * 4 > target.l2_bytes * 3 / 4) continue;
+      const MemberShare share = MemberShare::of(plan, target.threads);
+      const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, target.threads));
+      const double us = compute_us(plan, share, kernels, target) + store_us(plan, share, target) +
+                        weights_again_us(plan, share, std::max(speedup, 1.0), target);
+      if (!best || us < best->first) best.emplace(us, plan);
+    }
+  }
+  return best->second;
 }
 
 WinogradSchedule winograd_schedule(const Schedule& schedule) {
@@ -171,38 +252,21 @@ int64_t workspace_bytes(const WinogradPlan& plan, const TaskSplit& split) {
   return ((split.workspaces - 1) * workspace_stride(plan) + plan.workspace_size) * 4;
 }
 
-// Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
-constexpr double kInputCycles = 3.6;
-constexpr double kOutputCycles = 2.8;
-
-double compute_us(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
-  const auto tiles = static_cast<double>(plan.tiles), points = static_cast<double>(plan.points);
-  const auto ic_vectors = static_cast<double>(plan.ic_vectors), oc_vectors = static_cast<double>(plan.oc_vectors);
-  const double vectors = oc_vectors / static_cast<double>(plan.panels);
-  const double per_block = tiles / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
-  const auto most = static_cast<double>(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
-  const double rows = per_block / std::ceil(per_block / most);
-  const auto ic = static_cast<double>(plan.shape.ic);
-  const double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
-  const double products = tiles * points * ic * oc_vectors / efficiency;
-  const double axes = plan.is_plane() ? 2 : 1;
-  const double transforms = axes * tiles * points * (kInputCycles * ic_vectors + kOutputCycles * oc_vectors);
-  return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
-}
-
 // What a layer reads and writes beyond the private cache, in microseconds.
 struct Streams {
   double weights = 0;  // once from memory, in order
-  double rest = 0;     // weights from the shared cache for every further block of a thread; input and output
+  double rest = 0;     // weights from the shared cache again; input and output
 
-  static Streams of(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target);
+  static Streams of(const ConvProblem& problem, const WinogradPlan& plan, const MemberShare& share, double speedup,
+                    const Target& target);
 
   double sum() const { return weights + rest; }
   // Prefetching hides more of what is read in order.
-  double exposed() const { return 0.15 * weights + 0.5 * rest; }
+  double exposed() const { return 0.15 * weights + kExposed * rest; }
 };
 
-Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, double speedup, const Target& target) {
+Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, const MemberShare& share, double speedup,
+                    const Target& target) {
   constexpr double kCacheBytes = 4e6;
   constexpr double kAlone = 0.8;  // of the target's figure, which takes all threads
   const double memory = target.memory_gbps * std::min(kAlone * speedup, 1.0);
@@ -211,10 +275,7 @@ Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, double
   Streams us;
   us.weights = weights / (memory * 1e3);
   us.rest = data / ((data > kCacheBytes ? memory : target.l2_gbps * speedup) * 1e3);
-  if (weights > 0.75 * static_cast<double>(target.l2_bytes)) {
-    const double passes = static_cast<double>(plan.blocks) / speedup - 1;
-    us.rest += std::max(passes, 0.0) * weights / (target.l2_gbps * 1e3);
-  }
+  us.rest += weights_again_us(plan, share, speedup, target);
   return us;
 }
 
@@ -228,8 +289,9 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
     const auto tasks = static_cast<double>(plan.tasks);
     speedup = tasks / std::ceil(tasks / target.threads);
   }
-  const double compute = compute_us(plan, kernels, target) / speedup;
-  const Streams streams = Streams::of(problem, plan, speedup, target);
+  const MemberShare share = MemberShare::of(plan, split.serial ? 1 : target.threads);
+  const double compute = compute_us(plan, share, kernels, target);
+  const Streams streams = Streams::of(problem, plan, share, speedup, target);
   return kStepUs + (speedup > 1 ? kForkUs : 0) + std::max(compute + streams.exposed(), streams.sum());
 }
 
