@@ -85,12 +85,16 @@ Target Target::parse(std::string_view name, int threads) {
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;
   target.memory_gbps = 35;
-  if (target.isa.is_subset_of(host_isa())) {
-    // Of this machine, which tells too little rather than too much.
-    target.l1_bytes = std::max(target.l1_bytes, host_topology().l1d_bytes);
-    target.l2_bytes = std::max(target.l2_bytes, host_topology().l2_bytes);
-  }
   return target;
+}
+
+PrivateCaches private_caches(const Target& target) {
+  PrivateCaches caches = {target.l1_bytes, target.l2_bytes};
+  if (!target.isa.is_subset_of(host_isa())) return caches;
+  // Of this machine, which tells too little rather than too much.
+  caches.l1_bytes = std::max(caches.l1_bytes, host_topology().l1d_bytes);
+  caches.l2_bytes = std::max(caches.l2_bytes, host_topology().l2_bytes);
+  return caches;
 }
 
 }  // namespace neo

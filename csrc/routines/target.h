@@ -23,7 +23,7 @@ struct Target {
   double gflops_per_thread = 0;  // fp32 FMA peak
   double l2_gbps = 0;            // per thread
   double memory_gbps = 0;        // all threads together
-  int64_t l1_bytes = 32 << 10;   // at least, and those of the host for a target that runs there
+  int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
@@ -34,6 +34,12 @@ struct Target {
   // "cpu", "cpu:avx2", "opencl", "mali", ...; an unknown name is a Model error that lists what there is.
   static Target parse(std::string_view name, int threads);
 };
+
+// Of a core: the host's where the target runs on it, where schedules are planned by what they hold.
+struct PrivateCaches {
+  int64_t l1_bytes = 0, l2_bytes = 0;
+};
+PrivateCaches private_caches(const Target& target);
 
 // A name for a kind of device with the figures of one, for Target::parse.
 struct DeviceTarget {

@@ -54,7 +54,8 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const double rows = per_block / std::ceil(per_block / most);
   const auto ic = static_cast<double>(plan.shape.ic), points = static_cast<double>(plan.points);
   double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
-  if (ic * vectors * static_cast<double>(plan.lanes) * 4 > 0.75 * static_cast<double>(target.l1_bytes)) {
+  if (ic * vectors * static_cast<double>(plan.lanes) * 4 >
+      0.75 * static_cast<double>(private_caches(target).l1_bytes)) {
     efficiency *= kFarPanel;
   }
   const double products = share.panels * per_block * points * ic * vectors / efficiency;
@@ -70,7 +71,8 @@ double weights_again(const WinogradPlan& plan, const MemberShare& share, double 
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
   const double all = weights * share.panels / static_cast<double>(plan.panels);
   const double once = all / std::max(share.blocks, 1.0);
-  return std::max(0.0, (once > 0.75 * static_cast<double>(target.l2_bytes) ? all : once) - weights / speedup);
+  return std::max(
+      0.0, (once > 0.75 * static_cast<double>(private_caches(target).l2_bytes) ? all : once) - weights / speedup);
 }
 
 double weights_again_us(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
@@ -90,10 +92,11 @@ double store_us(const WinogradPlan& plan, const MemberShare& share, const Target
 // memory for few tiles, are worth more tiles: small weights where those still stay there, large ones always.
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kFew = 14, kMany = 28;
+  const PrivateCaches caches = private_caches(target);
   const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
   const int64_t weights = winograd_weight_size(plan) * 4;
-  const int64_t small = workspace > target.l2_bytes ? 6 * target.l2_bytes : target.l2_bytes / 2;
-  const bool many = weights > small || workspace * 5 <= target.l2_bytes * 2;
+  const int64_t small = workspace > caches.l2_bytes ? 6 * caches.l2_bytes : caches.l2_bytes / 2;
+  const bool many = weights > small || workspace * 5 <= caches.l2_bytes * 2;
   const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
@@ -130,7 +133,7 @@ WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& k
     for (const int64_t panels : {widest, std::max(widest, narrow)}) {
       s.panels = panels;
       const WinogradPlan plan = plan_winograd(shape, s, kernels.lanes);
-      if (best && plan.workspace_size * 4 > target.l2_bytes * 3 / 4) continue;
+      if (best && plan.workspace_size * 4 > private_caches(target).l2_bytes * 3 / 4) continue;
       const MemberShare share = MemberShare::of(plan, target.threads);
       const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, target.threads));
       const double us = compute_us(plan, share, kernels, target) + store_us(plan, share, target) +
