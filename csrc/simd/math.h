@@ -36,17 +36,38 @@ NEO_INLINE F32 per_lane(F32 x, Mask lanes, F32 otherwise) {
 
 namespace detail {
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; e^r - 1 = r + r^2 q(r).
+// sign x = n ln 2 + sign r with |r| <= ln 2 / 2, for a sign of 1 or -1 and |x| <= 10000.
 struct ExpParts {
-  F32 n, r, tail;  // tail = r^2 q(r)
+  F32 n, r;
 };
 
+template <int kSign = 1>
 NEO_INLINE ExpParts exp_parts(F32 x) {
-  constexpr float kQ[] = {0.5f, 0x1.555486p-3f, 0x1.555454p-5f, 0x1.124148p-7f, 0x1.6dbc68p-10f};
-  const F32 n = round_even(x * broadcast(0x1.715476p+0f));
+  // Beside 1.5 * 2^23 there is no place for a fraction.
+  constexpr float kWhole = 0x1.8p23f;
+  const F32 n = fma(x, broadcast(kSign * 0x1.715476p+0f), broadcast(kWhole)) - broadcast(kWhole);
   // The high part of ln 2 has 9 bits, so n times it is exact also without a fused multiply-add.
-  const F32 r = fnma(n, broadcast(-0x1.bd0106p-13f), fnma(n, broadcast(0x1.63p-1f), x));
-  return {n, r, r * r * polynomial(r, kQ)};
+  const F32 high = fnma(n, broadcast(kSign * 0x1.63p-1f), x);
+  return {n, fnma(n, broadcast(kSign * -0x1.bd0106p-13f), high)};
+}
+
+// e^r - 1 = r + tail for |r| <= ln 2 / 2.
+NEO_INLINE F32 exp_tail(F32 r) {
+  constexpr float kQ[] = {0.5f, 0x1.555486p-3f, 0x1.555454p-5f, 0x1.124148p-7f, 0x1.6dbc68p-10f};
+  return r * r * polynomial(r, kQ);
+}
+
+// e^(sign r), the same polynomial.
+template <int kSign = 1>
+NEO_INLINE F32 exp_near_zero(F32 r) {
+  constexpr float kP[] = {1.0f,
+                          kSign * 1.0f,
+                          0.5f,
+                          kSign * 0x1.555486p-3f,
+                          0x1.555454p-5f,
+                          kSign * 0x1.124148p-7f,
+                          0x1.6dbc68p-10f};
+  return polynomial(r, kP);
 }
 
 // y * 2^n, where results may overflow or become subnormal. |n| <= 252.
@@ -66,13 +87,20 @@ NEO_INLINE F32 exp(F32 x) {
   // Beyond these limits the result is 0 or infinity; min and max hand on a NaN in the second operand.
   const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
   const detail::ExpParts e = detail::exp_parts(limited);
-  return detail::scale_by_exp2(broadcast(1.0f) + (e.r + e.tail), e.n);
+  return detail::scale_by_exp2(detail::exp_near_zero(e.r), e.n);
 }
 
-// exp for -80 <= x <= 80, where no step can overflow.
+// exp(-|x|)
+NEO_INLINE F32 exp_falling(F32 x) {
+  const detail::ExpParts e = detail::exp_parts<-1>(min(broadcast(104.0f), abs(x)));
+  return detail::scale_by_exp2(detail::exp_near_zero<-1>(e.r), e.n);
+}
+
+// exp(sign x) for -80 <= x <= 80, where no step can overflow.
+template <int kSign = 1>
 NEO_INLINE F32 exp_bounded(F32 x) {
-  const detail::ExpParts e = detail::exp_parts(x);
-  const F32 y = broadcast(1.0f) + (e.r + e.tail);
+  const detail::ExpParts e = detail::exp_parts<kSign>(x);
+  const F32 y = detail::exp_near_zero<kSign>(e.r);
 #ifdef NEO_ISA_AVX512
   return detail::scale_by_exp2(y, e.n);
 #else
@@ -83,7 +111,7 @@ NEO_INLINE F32 exp_bounded(F32 x) {
 NEO_INLINE F32 expm1(F32 x) {
   const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
   const detail::ExpParts e = detail::exp_parts(limited);
-  const F32 part = e.r + e.tail;
+  const F32 part = e.r + detail::exp_tail(e.r);
   // Near zero 2^n - 1 is exact and 2^n (e^r - 1) small beside it; far away the 1 no longer counts.
   const F32 power = exp2_of(round_to_i32(min(broadcast(30.0f), max(broadcast(-30.0f), e.n))));
   const F32 near = fma(power, part, power - broadcast(1.0f));
@@ -121,9 +149,9 @@ NEO_INLINE F32 log1p(F32 x) {
 }
 
 NEO_INLINE F32 sigmoid(F32 x) {
-  const F32 e = exp(neg(abs(x)));
-  const F32 upper = broadcast(1.0f) / (broadcast(1.0f) + e);
-  return select(lt(x, zero()), e * upper, upper);
+  const F32 e = exp_falling(x);
+  const F32 one = broadcast(1.0f);
+  return quotient(select(lt(x, zero()), e, one), one + e);
 }
 
 NEO_INLINE F32 tanh(F32 x) {
@@ -132,7 +160,7 @@ NEO_INLINE F32 tanh(F32 x) {
   const F32 square = x * x;
   const F32 small = fma(t * square, polynomial(square, kP), t);
   const F32 e = exp_bounded(min(broadcast(10.0f), t) * broadcast(2.0f));
-  const F32 large = broadcast(1.0f) - broadcast(2.0f) / (e + broadcast(1.0f));
+  const F32 large = broadcast(1.0f) - quotient(broadcast(2.0f), e + broadcast(1.0f));
   return copy_sign(select(lt(t, broadcast(0.625f)), small, large), x);
 }
 
@@ -145,16 +173,18 @@ NEO_INLINE F32 erf(F32 x) {
   const F32 t = min(broadcast(4.0f), abs(x));
   const F32 square = t * t;
   const F32 small = fma(x, polynomial(square, kSmall), x);
-  const F32 large = broadcast(1.0f) - exp_bounded(neg(fma(t, polynomial(t, kLarge), t)));
+  const F32 large = broadcast(1.0f) - exp_bounded<-1>(fma(t, polynomial(t, kLarge), t));
   return select(lt(t, broadcast(0.925f)), small, copy_sign(large, x));
 }
 
 NEO_INLINE F32 softplus(F32 x) {
-  return max(zero(), x) + log1p(exp(neg(abs(x))));
+  return max(zero(), x) + log1p(exp_falling(x));
 }
+// Below -80 the result is a zero beside x.
 NEO_INLINE F32 silu(F32 x) {
-  const detail::ExpParts e = detail::exp_parts(min(broadcast(100.0f), max(broadcast(-80.0f), neg(x))));
-  return x / (broadcast(1.0f) + detail::scale_by_exp2(broadcast(1.0f) + (e.r + e.tail), e.n));
+  const F32 far = broadcast(80.0f);
+  const F32 e = exp_bounded<-1>(min(far, max(neg(far), x)));
+  return quotient(x, broadcast(1.0f) + e, lt(neg(far), x));
 }
 NEO_INLINE F32 gelu(F32 x) {
   return broadcast(0.5f) * x * (broadcast(1.0f) + erf(x * broadcast(0.70710678118654752f)));

@@ -10,6 +10,7 @@
 //   load, store      any alignment. load_n, store_n: the first n lanes, 0 <= n <= kLanes, no access beyond them;
 //                    missing lanes read as zero
 //   fma(a, b, c)     a * b + c, fnma(a, b, c): c - a * b; rounded once where the tier has it, else twice
+//   quotient(a, b)   a / b within 2 ulp, for 2^-120 <= |b| <= 2^120 and any a; quotient(a, b, m): a * 0 where m fails
 //   min, max         the second operand where one of them is NaN (as SSE); on neon NaN. Use them where NaN cannot
 //                    matter. min_nan, max_nan: NaN where either operand is NaN
 //   lt le gt ge eq   false for NaN; ne: true for NaN
@@ -44,9 +45,6 @@
 
 namespace neo::NEO_ISA {
 
-NEO_INLINE void prefetch(const void* p) {
-  __builtin_prefetch(p, 0, 2);
-}
 NEO_INLINE F32 operator+(F32 a, F32 b) {
   return add(a, b);
 }
@@ -127,6 +125,19 @@ NEO_INLINE I32 load_i8_n(const int8_t* p, int64_t n) {
   for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
   return load_i8(lanes);
 }
+#ifndef NEO_ISA_AVX512
+NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
+  return select(m, a / b, a * zero());
+}
+#endif
+NEO_INLINE F32 quotient(F32 a, F32 b) {
+#ifdef NEO_ISA_AVX512
+  return quotient(a, b, {0xffff});
+#else
+  return a / b;
+#endif
+}
+
 NEO_INLINE I32 load_u16_n(const uint16_t* p, int64_t n) {
   uint16_t lanes[kLanes] = {};
   for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
@@ -171,7 +182,7 @@ NEO_INLINE void store_bf16_n(uint16_t* p, F32 x, int64_t n) {
 NEO_INLINE void prefetch_read(const void* p) {
   __builtin_prefetch(p, 0, 3);
 }
-NEO_INLINE void prefetch_l2(const void* p) {
+NEO_INLINE void prefetch(const void* p) {
   __builtin_prefetch(p, 0, 2);
 }
 NEO_INLINE void prefetch_write(const void* p) {

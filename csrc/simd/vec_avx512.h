@@ -62,6 +62,12 @@ NEO_INLINE F32 mul(F32 a, F32 b) {
 NEO_INLINE F32 div(F32 a, F32 b) {
   return {_mm512_div_ps(a.v, b.v)};
 }
+// 14 bits of 1 / b, doubled by a step of Newton's method: a division of all lanes takes as long as 16 of these steps.
+NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
+  const __m512 inverse = _mm512_maskz_rcp14_ps(m.v, b.v);
+  const __m512 rest = _mm512_fnmadd_ps(b.v, inverse, _mm512_set1_ps(1.0f));
+  return {_mm512_mul_ps(a.v, _mm512_fmadd_ps(inverse, rest, inverse))};
+}
 NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }

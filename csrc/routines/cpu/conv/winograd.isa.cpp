@@ -71,7 +71,7 @@ void run_input(const WinogradPass& t) {
       F32 d[kSize], v[kSize];
       if (t.ahead) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kSize; ++i) prefetch_l2(src + i * t.src_step + t.ahead);
+        for (int i = 0; i < kSize; ++i) prefetch(src + i * t.src_step + t.ahead);
       }
       if (whole) {
 #pragma GCC unroll 16

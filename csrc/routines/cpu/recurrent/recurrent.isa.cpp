@@ -45,11 +45,11 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   return load(gates_x + at * kLanes);
 }
 
-// Gates share divisions, which are half of their time: sigmoid(x) = 1 / sigmoid_divisor(x), and tanh(x) is
+// Gates share divisions: sigmoid(x) = 1 / sigmoid_divisor(x), and tanh(x) is
 // copy_sign(a / (a + 2), x) with a = tanh_part(x). Each is within 3 ulp, but for sigmoids below 1e-17, which stay
 // there. Products of two divisors do not overflow.
 NEO_INLINE F32 sigmoid_divisor(F32 x) {
-  return broadcast(1.0f) + exp_bounded(min(broadcast(40.0f), max(broadcast(-40.0f), neg(x))));
+  return broadcast(1.0f) + exp_bounded<-1>(min(broadcast(40.0f), max(broadcast(-40.0f), x)));
 }
 
 // e^(2 |x|) - 1, where tanh is not 1.
@@ -57,17 +57,17 @@ NEO_INLINE F32 tanh_part(F32 x) {
   const F32 t = min(broadcast(10.0f), abs(x));
   const detail::ExpParts e = detail::exp_parts(t + t);
   const F32 power = exp2_of(round_to_i32(e.n));
-  return fma(power, e.r + e.tail, power - broadcast(1.0f));
+  return fma(power, e.r + detail::exp_tail(e.r), power - broadcast(1.0f));
 }
 
 NEO_INLINE F32 sigmoid_times_tanh(F32 x, F32 y) {
   const F32 part = tanh_part(y);
-  return copy_sign(part / (sigmoid_divisor(x) * (part + broadcast(2.0f))), y);
+  return copy_sign(quotient(part, sigmoid_divisor(x) * (part + broadcast(2.0f))), y);
 }
 
 NEO_INLINE F32 tanh_gate(F32 x) {
   const F32 part = tanh_part(x);
-  return copy_sign(part / (part + broadcast(2.0f)), x);
+  return copy_sign(quotient(part, part + broadcast(2.0f)), x);
 }
 
 struct Sigmoids {
@@ -75,7 +75,7 @@ struct Sigmoids {
 
   NEO_INLINE Sigmoids(F32 x, F32 y) {
     const F32 a = sigmoid_divisor(x), b = sigmoid_divisor(y);
-    const F32 inverse = broadcast(1.0f) / (a * b);
+    const F32 inverse = quotient(broadcast(1.0f), a * b);
     first = b * inverse;
     second = a * inverse;
   }
@@ -93,7 +93,7 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
   }
   F32 h;
   if constexpr (kind == CellKind::Lstm) {
-    const F32 kept = load(args.cell + at) / sigmoid_divisor(sum[2]);
+    const F32 kept = quotient(load(args.cell + at), sigmoid_divisor(sum[2]));
     const F32 c = kept + sigmoid_times_tanh(sum[0], sum[3]);
     store(args.cell + at, c);
     h = sigmoid_times_tanh(sum[1], c);
