@@ -12,16 +12,16 @@
 
 #include <math.h>
 
-#include "simd/vec.h"
+#include "simd/pack.h"
 
 namespace neo::NEO_ISA {
 
 // Horner's rule; coefficients from the constant term up.
-template <int N>
-NEO_INLINE F32 polynomial(F32 x, const float (&c)[N]) {
-  F32 y = broadcast(c[N - 1]);
+template <class V, int N>
+NEO_INLINE V polynomial(V x, const float (&c)[N]) {
+  V y = constant<V>(c[N - 1]);
 #pragma GCC unroll 16
-  for (int i = N - 2; i >= 0; --i) y = fma(y, x, broadcast(c[i]));
+  for (int i = N - 2; i >= 0; --i) y = fma(y, x, constant<V>(c[i]));
   return y;
 }
 
@@ -37,18 +37,19 @@ NEO_INLINE F32 per_lane(F32 x, Mask lanes, F32 otherwise) {
 namespace detail {
 
 // sign x = n ln 2 + sign r with |r| <= ln 2 / 2, for a sign of 1 or -1 and |x| <= 10000.
+template <class V>
 struct ExpParts {
-  F32 n, r;
+  V n, r;
 };
 
-template <int kSign = 1>
-NEO_INLINE ExpParts exp_parts(F32 x) {
+template <int kSign = 1, class V>
+NEO_INLINE ExpParts<V> exp_parts(V x) {
   // Beside 1.5 * 2^23 there is no place for a fraction.
-  constexpr float kWhole = 0x1.8p23f;
-  const F32 n = fma(x, broadcast(kSign * 0x1.715476p+0f), broadcast(kWhole)) - broadcast(kWhole);
+  const V whole = constant<V>(0x1.8p23f);
+  const V n = fma(x, constant<V>(kSign * 0x1.715476p+0f), whole) - whole;
   // The high part of ln 2 has 9 bits, so n times it is exact also without a fused multiply-add.
-  const F32 high = fnma(n, broadcast(kSign * 0x1.63p-1f), x);
-  return {n, fnma(n, broadcast(kSign * -0x1.bd0106p-13f), high)};
+  const V high = fnma(n, constant<V>(kSign * 0x1.63p-1f), x);
+  return {n, fnma(n, constant<V>(kSign * -0x1.bd0106p-13f), high)};
 }
 
 // e^r - 1 = r + tail for |r| <= ln 2 / 2.
@@ -58,8 +59,8 @@ NEO_INLINE F32 exp_tail(F32 r) {
 }
 
 // e^(sign r), the same polynomial.
-template <int kSign = 1>
-NEO_INLINE F32 exp_near_zero(F32 r) {
+template <int kSign = 1, class V>
+NEO_INLINE V exp_near_zero(V r) {
   constexpr float kP[] = {1.0f,
                           kSign * 1.0f,
                           0.5f,
@@ -70,52 +71,38 @@ NEO_INLINE F32 exp_near_zero(F32 r) {
   return polynomial(r, kP);
 }
 
-// y * 2^n, where results may overflow or become subnormal. |n| <= 252.
-NEO_INLINE F32 scale_by_exp2(F32 y, F32 n) {
-#ifdef NEO_ISA_AVX512
-  return {_mm512_scalef_ps(y.v, n.v)};
-#else
-  const I32 whole = round_to_i32(n);
-  const I32 half = shift_right<1>(whole);
-  return y * exp2_of(half) * exp2_of(whole - half);
-#endif
-}
-
 }  // namespace detail
 
-NEO_INLINE F32 exp(F32 x) {
+template <class V>
+NEO_INLINE V exp(V x) {
   // Beyond these limits the result is 0 or infinity; min and max hand on a NaN in the second operand.
-  const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
-  const detail::ExpParts e = detail::exp_parts(limited);
-  return detail::scale_by_exp2(detail::exp_near_zero(e.r), e.n);
+  const V limited = min(constant<V>(89.0f), max(constant<V>(-104.0f), x));
+  const detail::ExpParts<V> e = detail::exp_parts(limited);
+  return scale_by_exp2(detail::exp_near_zero(e.r), e.n);
 }
 
 // exp(-|x|)
-NEO_INLINE F32 exp_falling(F32 x) {
-  const detail::ExpParts e = detail::exp_parts<-1>(min(broadcast(104.0f), abs(x)));
-  return detail::scale_by_exp2(detail::exp_near_zero<-1>(e.r), e.n);
+template <class V>
+NEO_INLINE V exp_falling(V x) {
+  const detail::ExpParts<V> e = detail::exp_parts<-1>(min(constant<V>(104.0f), abs(x)));
+  return scale_by_exp2(detail::exp_near_zero<-1>(e.r), e.n);
 }
 
 // exp(sign x) for -80 <= x <= 80, where no step can overflow.
-template <int kSign = 1>
-NEO_INLINE F32 exp_bounded(F32 x) {
-  const detail::ExpParts e = detail::exp_parts<kSign>(x);
-  const F32 y = detail::exp_near_zero<kSign>(e.r);
-#ifdef NEO_ISA_AVX512
-  return detail::scale_by_exp2(y, e.n);
-#else
-  return y * exp2_of(round_to_i32(e.n));
-#endif
+template <int kSign = 1, class V>
+NEO_INLINE V exp_bounded(V x) {
+  const detail::ExpParts<V> e = detail::exp_parts<kSign>(x);
+  return scale_by_normal_exp2(detail::exp_near_zero<kSign>(e.r), e.n);
 }
 
 NEO_INLINE F32 expm1(F32 x) {
   const F32 limited = min(broadcast(89.0f), max(broadcast(-104.0f), x));
-  const detail::ExpParts e = detail::exp_parts(limited);
+  const detail::ExpParts<F32> e = detail::exp_parts(limited);
   const F32 part = e.r + detail::exp_tail(e.r);
   // Near zero 2^n - 1 is exact and 2^n (e^r - 1) small beside it; far away the 1 no longer counts.
   const F32 power = exp2_of(round_to_i32(min(broadcast(30.0f), max(broadcast(-30.0f), e.n))));
   const F32 near = fma(power, part, power - broadcast(1.0f));
-  const F32 far = detail::scale_by_exp2(broadcast(1.0f) + part, e.n) - broadcast(1.0f);
+  const F32 far = scale_by_exp2(broadcast(1.0f) + part, e.n) - broadcast(1.0f);
   return select(eq(x, zero()), x, select(lt(abs(e.n), broadcast(25.0f)), near, far));
 }
 
@@ -148,50 +135,56 @@ NEO_INLINE F32 log1p(F32 x) {
   return select(eq(x, zero()), x, select(special, log(u), y));
 }
 
-NEO_INLINE F32 sigmoid(F32 x) {
-  const F32 e = exp_falling(x);
-  const F32 one = broadcast(1.0f);
-  return quotient(select(lt(x, zero()), e, one), one + e);
+template <class V>
+NEO_INLINE V sigmoid(V x) {
+  const V e = exp_falling(x);
+  const V one = constant<V>(1.0f);
+  return quotient(select(lt(x, constant<V>(0.0f)), e, one), one + e);
 }
 
-NEO_INLINE F32 tanh(F32 x) {
+template <class V>
+NEO_INLINE V tanh(V x) {
   constexpr float kP[] = {-0x1.555534p-2f, 0x1.11076ap-3f, -0x1.b8447ap-5f, 0x1.5257a4p-6f, -0x1.76ae36p-8f};
-  const F32 t = abs(x);
-  const F32 square = x * x;
-  const F32 small = fma(t * square, polynomial(square, kP), t);
-  const F32 e = exp_bounded(min(broadcast(10.0f), t) * broadcast(2.0f));
-  const F32 large = broadcast(1.0f) - quotient(broadcast(2.0f), e + broadcast(1.0f));
-  return copy_sign(select(lt(t, broadcast(0.625f)), small, large), x);
+  const V t = abs(x);
+  const V square = x * x;
+  const V small = fma(t * square, polynomial(square, kP), t);
+  const V e = exp_bounded(min(constant<V>(10.0f), t) * constant<V>(2.0f));
+  const V large = constant<V>(1.0f) - quotient(constant<V>(2.0f), e + constant<V>(1.0f));
+  return copy_sign(select(lt(t, constant<V>(0.625f)), small, large), x);
 }
 
-NEO_INLINE F32 erf(F32 x) {
+template <class V>
+NEO_INLINE V erf(V x) {
   constexpr float kSmall[] = {0x1.06eba8p-3f, -0x1.812744p-2f,  0x1.ce2e1cp-4f, -0x1.b80ff2p-6f,
                               0x1.54d42cp-8f, -0x1.aaa2e0p-11f, 0x1.5e062cp-14f};
   // erfc(t) = exp(-t - t q(t)) for 0.92 <= t <= 4; beyond, erf rounds to 1.
   constexpr float kLarge[] = {0x1.077ac6p-3f, 0x1.45308ap-1f,   0x1.b340dep-4f, -0x1.85b294p-6f,
                               0x1.dee670p-9f, -0x1.5575aep-12f, 0x1.8295fap-17f};
-  const F32 t = min(broadcast(4.0f), abs(x));
-  const F32 square = t * t;
-  const F32 small = fma(x, polynomial(square, kSmall), x);
-  const F32 large = broadcast(1.0f) - exp_bounded<-1>(fma(t, polynomial(t, kLarge), t));
-  return select(lt(t, broadcast(0.925f)), small, copy_sign(large, x));
+  const V t = min(constant<V>(4.0f), abs(x));
+  const V square = t * t;
+  const V small = fma(x, polynomial(square, kSmall), x);
+  const V large = constant<V>(1.0f) - exp_bounded<-1>(fma(t, polynomial(t, kLarge), t));
+  return select(lt(t, constant<V>(0.925f)), small, copy_sign(large, x));
 }
 
 NEO_INLINE F32 softplus(F32 x) {
   return max(zero(), x) + log1p(exp_falling(x));
 }
 // Below -80 the result is a zero beside x.
-NEO_INLINE F32 silu(F32 x) {
-  const F32 far = broadcast(80.0f);
-  const F32 e = exp_bounded<-1>(min(far, max(neg(far), x)));
-  return quotient(x, broadcast(1.0f) + e, lt(neg(far), x));
+template <class V>
+NEO_INLINE V silu(V x) {
+  const V far = constant<V>(80.0f);
+  const V e = exp_bounded<-1>(min(far, max(neg(far), x)));
+  return quotient(x, constant<V>(1.0f) + e, lt(neg(far), x));
 }
-NEO_INLINE F32 gelu(F32 x) {
-  return broadcast(0.5f) * x * (broadcast(1.0f) + erf(x * broadcast(0.70710678118654752f)));
+template <class V>
+NEO_INLINE V gelu(V x) {
+  return constant<V>(0.5f) * x * (constant<V>(1.0f) + erf(x * constant<V>(0.70710678118654752f)));
 }
 // The approximation by tanh; 1/2 (1 + tanh u) is sigmoid(2 u), which does not cancel.
-NEO_INLINE F32 gelu_tanh(F32 x) {
-  const F32 u = x * fma(x * x, broadcast(2.0f * 0.7978845608f * 0.044715f), broadcast(2.0f * 0.7978845608f));
+template <class V>
+NEO_INLINE V gelu_tanh(V x) {
+  const V u = x * fma(x * x, constant<V>(2.0f * 0.7978845608f * 0.044715f), constant<V>(2.0f * 0.7978845608f));
   return x * sigmoid(u);
 }
 

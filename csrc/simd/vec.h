@@ -138,6 +138,25 @@ NEO_INLINE F32 quotient(F32 a, F32 b) {
 #endif
 }
 
+// y * 2^n, where results may overflow or become subnormal. |n| <= 252.
+NEO_INLINE F32 scale_by_exp2(F32 y, F32 n) {
+#ifdef NEO_ISA_AVX512
+  return {_mm512_scalef_ps(y.v, n.v)};
+#else
+  const I32 whole = round_to_i32(n);
+  const I32 half = shift_right<1>(whole);
+  return y * exp2_of(half) * exp2_of(whole - half);
+#endif
+}
+// The same for |n| <= 120.
+NEO_INLINE F32 scale_by_normal_exp2(F32 y, F32 n) {
+#ifdef NEO_ISA_AVX512
+  return scale_by_exp2(y, n);
+#else
+  return y * exp2_of(round_to_i32(n));
+#endif
+}
+
 NEO_INLINE I32 load_u16_n(const uint16_t* p, int64_t n) {
   uint16_t lanes[kLanes] = {};
   for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];

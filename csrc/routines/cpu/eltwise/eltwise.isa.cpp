@@ -16,6 +16,21 @@ NEO_INLINE void unary(float* dst, Stream a, int64_t vectors, F f) {
   for (int64_t i = 0; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
 }
 
+// The same for a function of many steps.
+template <class F>
+NEO_INLINE void unary_packed(float* dst, Stream a, int64_t vectors, F f) {
+  int64_t i = 0;
+  for (; i + kPackVectors <= vectors; i += kPackVectors) {
+    Pack<kPackVectors> x;
+#pragma GCC unroll 8
+    for (int j = 0; j < kPackVectors; ++j) x.v[j] = load(a.p + (i + j) * a.step);
+    x = f(x);
+#pragma GCC unroll 8
+    for (int j = 0; j < kPackVectors; ++j) store(dst + (i + j) * kLanes, x.v[j]);
+  }
+  for (; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
+}
+
 template <class F>
 NEO_INLINE void binary(float* dst, Stream a, Stream b, int64_t vectors, F f) {
   for (int64_t i = 0; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step), load(b.p + i * b.step)));
@@ -61,19 +76,19 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
       unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return one / x; });
       break;
     case EltwiseOp::Exp:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return exp(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return exp(x); });
       break;
     case EltwiseOp::Log:
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return log(x); });
       break;
     case EltwiseOp::Tanh:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return tanh(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return tanh(x); });
       break;
     case EltwiseOp::Sigmoid:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sigmoid(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return sigmoid(x); });
       break;
     case EltwiseOp::Erf:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return erf(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return erf(x); });
       break;
     case EltwiseOp::Relu:
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return max_nan(x, zero()); });
@@ -107,17 +122,17 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
       unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x / (one + abs(x)); });
       break;
     case EltwiseOp::Gelu:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu(x); });
       break;
     case EltwiseOp::GeluTanh:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return gelu_tanh(x); });
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu_tanh(x); });
       break;
     case EltwiseOp::Mish:
       unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
       break;
     case EltwiseOp::Swish:
       if (s.p == 1.0f)
-        unary(dst, a, n, [](F32 x) NEO_LAMBDA { return silu(x); });
+        unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return silu(x); });
       else
         unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
       break;

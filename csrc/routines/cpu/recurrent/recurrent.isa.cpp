@@ -55,7 +55,7 @@ NEO_INLINE F32 sigmoid_divisor(F32 x) {
 // e^(2 |x|) - 1, where tanh is not 1.
 NEO_INLINE F32 tanh_part(F32 x) {
   const F32 t = min(broadcast(10.0f), abs(x));
-  const detail::ExpParts e = detail::exp_parts(t + t);
+  const detail::ExpParts<F32> e = detail::exp_parts(t + t);
   const F32 power = exp2_of(round_to_i32(e.n));
   return fma(power, e.r + detail::exp_tail(e.r), power - broadcast(1.0f));
 }
