@@ -13,6 +13,7 @@
 //   quotient(a, b)   a / b within 2 ulp, for 2^-120 <= |b| <= 2^120 and any a; quotient(a, b, m): a * 0 where m fails
 //   min, max         the second operand where one of them is NaN (as SSE); on neon NaN. Use them where NaN cannot
 //                    matter. min_nan, max_nan: NaN where either operand is NaN
+//   limit(x, b)      x between -b and b; NaN passes or becomes b or -b
 //   lt le gt ge eq   false for NaN; ne: true for NaN
 //   select(m, a, b)  a where m holds, else b
 //   reduce_*         one fixed order of operations per tier
@@ -126,6 +127,9 @@ NEO_INLINE I32 load_i8_n(const int8_t* p, int64_t n) {
   return load_i8(lanes);
 }
 #ifndef NEO_ISA_AVX512
+NEO_INLINE F32 limit(F32 x, F32 b) {
+  return min(b, max(neg(b), x));
+}
 NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
   return select(m, a / b, a * zero());
 }

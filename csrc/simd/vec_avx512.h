@@ -62,6 +62,9 @@ NEO_INLINE F32 mul(F32 a, F32 b) {
 NEO_INLINE F32 div(F32 a, F32 b) {
   return {_mm512_div_ps(a.v, b.v)};
 }
+NEO_INLINE F32 limit(F32 x, F32 b) {
+  return {_mm512_range_ps(x.v, b.v, 2)};  // the smaller magnitude, the sign of x
+}
 // 14 bits of 1 / b, doubled by a step of Newton's method: a division of all lanes takes as long as 16 of these steps.
 NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
   const __m512 inverse = _mm512_maskz_rcp14_ps(m.v, b.v);
