@@ -374,28 +374,28 @@ double step_cycles(EltwiseOp op) {
     case EltwiseOp::Sqrt:
       return 10;
     case EltwiseOp::Exp:
-      return 12;
+      return 9;
     case EltwiseOp::Swish:
-      return 17;
+      return 12;
     case EltwiseOp::Sigmoid:
+      return 15;
+    case EltwiseOp::GeluTanh:
       return 18;
     case EltwiseOp::Elu:
     case EltwiseOp::Selu:
     case EltwiseOp::Celu:
     case EltwiseOp::Sin:
     case EltwiseOp::Cos:
-      return 22;
-    case EltwiseOp::Log:
-    case EltwiseOp::GeluTanh:
     case EltwiseOp::Tanh:
-      return 26;
     case EltwiseOp::Erf:
+      return 22;
     case EltwiseOp::Gelu:
-      return 35;
+    case EltwiseOp::Log:
+      return 25;
     case EltwiseOp::Softplus:
-      return 68;
+      return 55;
     case EltwiseOp::Mish:
-      return 112;
+      return 100;
     case EltwiseOp::Pow:
       return 400;
     default:

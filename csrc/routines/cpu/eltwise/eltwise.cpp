@@ -232,7 +232,8 @@ bool is_copied(const Value* v, const Value* out) {
   return false;
 }
 
-// The first pass over a tile is hidden behind its transfer, the others find it in the first cache.
+// The first pass over a tile is hidden behind its transfer, the others find it in the first cache. Arithmetic of many
+// steps leaves a processor no room to load ahead.
 double estimate_us(const Workload& workload, const CompiledEltwise& compiled, double bytes, const Target& target) {
   constexpr double kPassCycles = 3;
   const Value* out = workload.outputs.front();
@@ -246,7 +247,7 @@ double estimate_us(const Workload& workload, const CompiledEltwise& compiled, do
   const double vectors = static_cast<double>(out->shape().element_count().hint()) / static_cast<double>(target.lanes());
   StepLoad load;
   load.arithmetic_us = cycles_us(vectors * heaviest, target);
-  load.also_us = cycles_us(vectors * (all - heaviest), target);
+  load.also_us = cycles_us(vectors * (all - heaviest + (heaviest > kPassCycles ? kPassCycles : 0)), target);
   load.bytes = bytes;
   load.tasks = bytes > kSerialBytes ? target.threads : 1;
   return step_us(load, target);
