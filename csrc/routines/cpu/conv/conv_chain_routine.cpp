@@ -50,6 +50,9 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   // What separate steps keep of the speed of a depthwise convolution if its rows are not yet in the private cache; and
   // a projection of its own if there is room for both images there: it need not share it with a strip.
   constexpr double kOutside = 0.85, kShared = 0.99;
+  // The image of a separate convolution lies where another step left it, half of it in the cache of another core. What
+  // that takes more than a projection from the strip or an expansion into the ring.
+  constexpr double kFromStrip = 1.14, kIntoRing = 1.04;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
@@ -68,12 +71,13 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     // Rows at the seams are expanded by both tasks.
     const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
     in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
-    work += pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) +
+    work += pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) / kIntoRing +
             activation_work(*problem.expand, plan.inner.vectors, in_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
   }
   if (plan.shape.project) {
-    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / (saves ? 1 : kShared) +
+    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) /
+                (saves ? kFromStrip : kFromStrip * kShared) +
             activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
   }
