@@ -75,8 +75,14 @@ double weights_again(const WinogradPlan& plan, const MemberShare& share, double 
       0.0, (once > 0.75 * static_cast<double>(private_caches(target).l2_bytes) ? all : once) - weights / speedup);
 }
 
-double weights_again_us(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
-  return weights_again(plan, share, speedup, target) / (target.memory_gbps * 1e3);
+// Bytes of what is transformed that the private cache does not keep while a panel is multiplied.
+double input_again(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
+  const double kept = 0.75 * static_cast<double>(private_caches(target).l2_bytes);
+  return std::max(0.0, static_cast<double>(plan.workspace_size) * 4 - kept) * share.panels;
+}
+
+double again_us(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
+  return (weights_again(plan, share, speedup, target) + input_again(plan, share, target)) / (target.memory_gbps * 1e3);
 }
 
 // Of writing the transformed input of two axes, whose lines weights have driven from the private cache meanwhile.
@@ -114,7 +120,7 @@ int64_t panels_of(const WinogradPlan& plan, int64_t team) {
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
 
-// Blocks as the private cache has it or larger ones, which read weights less often, where that holds them too; panels
+// Blocks as the private cache has it or larger ones, which read weights less often; panels
 // as wide as can be or narrower ones, of which the first-level cache holds more: what is least for the busiest member.
 WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kLarge = 56, kNarrow = 2;
@@ -133,11 +139,10 @@ WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& k
     for (const int64_t panels : {widest, std::max(widest, narrow)}) {
       s.panels = panels;
       const WinogradPlan plan = plan_winograd(shape, s, kernels.lanes);
-      if (best && plan.workspace_size * 4 > private_caches(target).l2_bytes * 3 / 4) continue;
       const MemberShare share = MemberShare::of(plan, target.threads);
       const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, target.threads));
       const double us = compute_us(plan, share, kernels, target) + store_us(plan, share, target) +
-                        weights_again_us(plan, share, std::max(speedup, 1.0), target);
+                        again_us(plan, share, std::max(speedup, 1.0), target);
       if (!best || us < best->first) best.emplace(us, plan);
     }
   }
@@ -278,7 +283,7 @@ Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, const 
   Streams us;
   us.weights = weights / (memory * 1e3);
   us.rest = data / ((data > kCacheBytes ? memory : target.l2_gbps * speedup) * 1e3);
-  us.rest += weights_again_us(plan, share, speedup, target);
+  us.rest += again_us(plan, share, speedup, target);
   return us;
 }
 
