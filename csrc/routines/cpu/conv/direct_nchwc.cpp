@@ -185,7 +185,11 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t images = std::max<int64_t>(1, s.n * s.groups);
   const int64_t wanted = ceil_div(worthwhile_tasks(direct_work(s)), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
-  const int64_t splits = std::clamp<int64_t>(std::min(wanted, tiles / 4), 1, std::max<int64_t>(1, units));
+  // Where weights are most of what is read and there are panels enough, tasks share the pixels rather than the weights.
+  constexpr int64_t kHeavy = 2, kPanels = 4;
+  const bool is_heavy = s.group_oc() * s.taps() > kHeavy * s.ih * s.iw && plan.panels >= kPanels;
+  const int64_t splits =
+      std::clamp<int64_t>(std::min(wanted, is_heavy ? 1 : tiles / 4), 1, std::max<int64_t>(1, units));
   const int64_t part = std::max<int64_t>(1, ceil_div(units, splits));
   plan.chunk =
       (schedule.chunk > 0 ? std::min(schedule.chunk, std::max<int64_t>(1, units)) : part) * (plan.flat ? rows : 1);
