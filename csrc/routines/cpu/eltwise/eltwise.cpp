@@ -236,6 +236,8 @@ bool is_copied(const Value* v, const Value* out) {
 // steps leaves a processor no room to load ahead.
 double estimate_us(const Workload& workload, const CompiledEltwise& compiled, double bytes, const Target& target) {
   constexpr double kPassCycles = 3;
+  // A line that is written is asked for by its owner, and written back, beside the transfer itself.
+  constexpr double kOwned = 2;
   const Value* out = workload.outputs.front();
   double heaviest = 0, all = 0;
   for (int i = 0; i < compiled.program.steps; ++i) {
@@ -248,7 +250,7 @@ double estimate_us(const Workload& workload, const CompiledEltwise& compiled, do
   StepLoad load;
   load.arithmetic_us = cycles_us(vectors * heaviest, target);
   load.also_us = cycles_us(vectors * (all - heaviest + (heaviest > kPassCycles ? kPassCycles : 0)), target);
-  load.bytes = bytes;
+  load.bytes = bytes + kOwned * static_cast<double>(out->shape().element_count().hint() * item_bytes(out->dtype()));
   load.tasks = bytes > kSerialBytes ? target.threads : 1;
   return step_us(load, target);
 }
