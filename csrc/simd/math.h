@@ -61,13 +61,8 @@ NEO_INLINE F32 exp_tail(F32 r) {
 // e^(sign r), the same polynomial.
 template <int kSign = 1, class V>
 NEO_INLINE V exp_near_zero(V r) {
-  constexpr float kP[] = {1.0f,
-                          kSign * 1.0f,
-                          0.5f,
-                          kSign * 0x1.555486p-3f,
-                          0x1.555454p-5f,
-                          kSign * 0x1.124148p-7f,
-                          0x1.6dbc68p-10f};
+  constexpr float kP[] = {1.0f,           kSign * 1.0f,           0.5f,           kSign * 0x1.555486p-3f,
+                          0x1.555454p-5f, kSign * 0x1.124148p-7f, 0x1.6dbc68p-10f};
   return polynomial(r, kP);
 }
 
@@ -174,8 +169,8 @@ NEO_INLINE F32 softplus(F32 x) {
 // exp. Below -80 the result is a zero.
 template <class V>
 NEO_INLINE V silu(V x) {
-  constexpr float kP[] = {0x1.000002p+0f, -0x1.fffff6p-1f, 0x1.fffd18p-2f,
-                          -0x1.555a1cp-3f, 0x1.575ff6p-5f, -0x1.0fe52ep-7f};
+  constexpr float kP[] = {0x1.000002p+0f,  -0x1.fffff6p-1f, 0x1.fffd18p-2f,
+                          -0x1.555a1cp-3f, 0x1.575ff6p-5f,  -0x1.0fe52ep-7f};
   const V one = constant<V>(1.0f), far = constant<V>(80.0f), whole = constant<V>(0x1.8p23f);
   const V t = limit(x, far);
   const V n = fma(t, constant<V>(-0x1.715476p+0f), whole) - whole;

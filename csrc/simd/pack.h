@@ -32,29 +32,26 @@ NEO_INLINE V constant(float x) {
   }
 }
 
-#define NEO_PACK_1(name)                                    \
-  template <int N>                                          \
-  NEO_INLINE Pack<N> name(Pack<N> a) {               \
-    Pack<N> y;                                              \
-    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i)     \
-      y.v[i] = name(a.v[i]);                                \
-    return y;                                               \
+#define NEO_PACK_1(name)                                                       \
+  template <int N>                                                             \
+  NEO_INLINE Pack<N> name(Pack<N> a) {                                         \
+    Pack<N> y;                                                                 \
+    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i) y.v[i] = name(a.v[i]); \
+    return y;                                                                  \
   }
-#define NEO_PACK_2(name)                                            \
-  template <int N>                                                  \
-  NEO_INLINE Pack<N> name(Pack<N> a, Pack<N> b) {     \
-    Pack<N> y;                                                      \
-    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i)             \
-      y.v[i] = name(a.v[i], b.v[i]);                                \
-    return y;                                                       \
+#define NEO_PACK_2(name)                                                               \
+  template <int N>                                                                     \
+  NEO_INLINE Pack<N> name(Pack<N> a, Pack<N> b) {                                      \
+    Pack<N> y;                                                                         \
+    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i) y.v[i] = name(a.v[i], b.v[i]); \
+    return y;                                                                          \
   }
-#define NEO_PACK_3(name)                                                              \
-  template <int N>                                                                    \
-  NEO_INLINE Pack<N> name(Pack<N> a, Pack<N> b, Pack<N> c) {     \
-    Pack<N> y;                                                                        \
-    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i)                               \
-      y.v[i] = name(a.v[i], b.v[i], c.v[i]);                                          \
-    return y;                                                                         \
+#define NEO_PACK_3(name)                                                                       \
+  template <int N>                                                                             \
+  NEO_INLINE Pack<N> name(Pack<N> a, Pack<N> b, Pack<N> c) {                                   \
+    Pack<N> y;                                                                                 \
+    _Pragma("GCC unroll 8") for (int i = 0; i < N; ++i) y.v[i] = name(a.v[i], b.v[i], c.v[i]); \
+    return y;                                                                                  \
   }
 NEO_PACK_1(neg)
 NEO_PACK_1(abs)
