@@ -17,8 +17,8 @@ struct PackMask {
   Mask v[N];
 };
 
-// As many as leave registers for the constants.
-constexpr int kPackVectors = kVectorRegisters == 32 ? 6 : 3;
+// As many as leave registers for the constants; sixteen hold no second vector beside them.
+constexpr int kPackVectors = kVectorRegisters == 32 ? 6 : 1;
 
 template <class V>
 NEO_INLINE V constant(float x) {

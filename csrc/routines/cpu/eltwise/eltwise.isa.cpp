@@ -20,13 +20,15 @@ NEO_INLINE void unary(float* dst, Stream a, int64_t vectors, F f) {
 template <class F>
 NEO_INLINE void unary_packed(float* dst, Stream a, int64_t vectors, F f) {
   int64_t i = 0;
-  for (; i + kPackVectors <= vectors; i += kPackVectors) {
-    Pack<kPackVectors> x;
+  if constexpr (kPackVectors > 1) {
+    for (; i + kPackVectors <= vectors; i += kPackVectors) {
+      Pack<kPackVectors> x;
 #pragma GCC unroll 8
-    for (int j = 0; j < kPackVectors; ++j) x.v[j] = load(a.p + (i + j) * a.step);
-    x = f(x);
+      for (int j = 0; j < kPackVectors; ++j) x.v[j] = load(a.p + (i + j) * a.step);
+      x = f(x);
 #pragma GCC unroll 8
-    for (int j = 0; j < kPackVectors; ++j) store(dst + (i + j) * kLanes, x.v[j]);
+      for (int j = 0; j < kPackVectors; ++j) store(dst + (i + j) * kLanes, x.v[j]);
+    }
   }
   for (; i < vectors; ++i) store(dst + i * kLanes, f(load(a.p + i * a.step)));
 }
