@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks import results
 from benchmarks.cost_model import record
-from benchmarks.cost_model.record import HELD_OUT, read
+from benchmarks.cost_model.record import Machine, files, read
 from benchmarks.cost_model.train import MODEL, Group, load
 from benchmarks.cost_model.workloads import Workload
 
@@ -42,8 +42,7 @@ HEAD = (
 
 def confirm(group: Group, order: NDArray[np.intp]) -> NDArray[np.float64]:
     """Race the first of the order and the fastest of the group again: their new times, infinite for all others."""
-    text, threads, residence = group.name
-    bench = Workload.parse(text).bench(threads)
+    bench = Workload.parse(group.workload).bench(group.threads)
     spaces = {routine: space for space, routine in bench.spaces.items()}
     raced = sorted({*order[:TOP].tolist(), *np.argsort(group.times_us)[:TOP].tolist()})
     indices = []
@@ -53,7 +52,7 @@ def confirm(group: Group, order: NDArray[np.intp]) -> NDArray[np.float64]:
         assert point is not None
         indices += bench.native.extend(space, [point])
     times = np.full(len(group.times_us), np.inf)
-    for member, (time_us, *_) in zip(raced, bench.native.measure(indices, residence, None, ROUNDS), strict=True):
+    for member, (time_us, *_) in zip(raced, bench.native.measure(indices, group.residence, None, ROUNDS), strict=True):
         if time_us is not None:
             times[member] = time_us
     return times
@@ -77,7 +76,7 @@ def table(model: CostModel, groups: list[Group], *, confirmed: bool) -> list[tup
             times = confirm(group, order) if confirmed else group.times_us
             ten, first = (float(times[order[:top]].min() / times.min() - 1) for top in (TOP, 1))
             off = abs(float(np.exp2(-scores[order[0]])) / float(times[order[0]]) - 1)
-            for key in (kind_of(group.name[0]), f"{group.name[1]} threads, {group.name[2]}", "all"):
+            for key in (kind_of(group.workload), f"{group.threads} threads, {group.residence}", "all"):
                 kinds[key].append((ten, first, off))
             progress.advance(1)
     rows = []
@@ -90,30 +89,40 @@ def table(model: CostModel, groups: list[Group], *, confirmed: bool) -> list[tup
 
 
 def main() -> None:
-    """Print the table; that of confirmed times goes to the results."""
+    """Print the table of every machine; that of this one's confirmed times goes to the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, help="measure more held-out workloads first, for so long")
-    parser.add_argument("--confirm", action="store_true", help="race the best points again")
+    parser.add_argument("--seconds", type=float, help="measure more held-out workloads here first, for so long")
+    parser.add_argument("--confirm", action="store_true", help="race the best points of this machine's again")
     options = parser.parse_args()
     if options.seconds is not None:
         sys.argv = [sys.argv[0], "--held-out", "--seconds", str(options.seconds)]
         record.main()
-    points = read(HELD_OUT)
-    rows = table(CostModel(Trees.load(MODEL)), load(points), confirmed=options.confirm)
-    known = f"{len(points)} times of {len({p.workload for p in points})} workloads, none of which was trained on"
-    print(known)
-    print(render_table(HEAD, rows, right=(1, 2, 3, 4, 5, 6)))
-    if options.confirm:
+    here = Machine.here().file(held_out=True)
+    if options.confirm and not here.exists():
+        parser.error("nothing was measured on a machine of this kind: --seconds does it")
+    model = CostModel(Trees.load(MODEL))
+    notes, section = [], None
+    for path in files(held_out=True):
+        points = read([path])
+        confirmed = options.confirm and path == here
+        rows = table(model, load(points), confirmed=confirmed)
+        known = f"{len(points)} times of {len({p.workload for p in points})} workloads on {points[0].machine.cpu}"
+        print(known)
+        print(render_table(HEAD, rows, right=(1, 2, 3, 4, 5, 6)))
+        if not confirmed:
+            groups, close, mean = rows[-1][1:4]
+            notes.append(f"{known}, by the times as they were: {close} of {groups} within 5 %, mean loss {mean}.")
+            continue
         title = "The shipped cost model on workloads that it was not trained on"
         text = (
-            f"{known}. Every point of these is one schedule of one routine; the model ranks them all. The ten that it "
-            "ranks first and the ten that were fastest were raced again, 25 rounds each; the loss is how much slower "
-            "than the best of them the best of the model's ten is."
+            f"{known}, none of which was trained on. Every point of these is one schedule of one routine; the model "
+            "ranks them all. The ten that it ranks first and the ten that were fastest were raced again, 25 rounds "
+            "each; the loss is how much slower than the best of them the best of the model's ten is."
         )
-        notes = ["`python -m benchmarks.cost_model.check --confirm`"]
-        results.record_section(
-            "cost model", results.Section(title, text, list(HEAD), [list(row) for row in rows], notes)
-        )
+        section = results.Section(title, text, list(HEAD), [list(row) for row in rows], notes)
+    if section is not None:
+        notes.append("`python -m benchmarks.cost_model.check --confirm`")
+        results.record_section("cost model", section)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measure points of generated workloads: ``python -m benchmarks.cost_model.record``.
 
-Rows are added to the file after every workload, so that a run may be stopped and another go on. Those of
-``--held-out`` are of other workloads, more points each, and are never trained on.
+Rows are added to the file of this kind of machine after every workload, so that a run may be stopped and another go on.
+Those of ``--held-out`` are of other workloads, more points each, and are never trained on.
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from neo import _native
 from neo.tune.anneal import Point as SpacePoint
 from neo.tune.anneal import anneal, pick_batch
 from neo.tune.cost_model import CostModel
 from neo.tune.points import PointSpaces
 
+from benchmarks import environment
 from benchmarks.cost_model.workloads import Bench, Workload, generate
 
-FOLDER = Path(__file__).parent
-TRAINING, HELD_OUT = FOLDER / "training.csv.gz", FOLDER / "held_out.csv.gz"
+#: A file per kind of machine.
+RECORDS = Path(__file__).parent / "records"
 #: Seeds of the generator: held-out workloads that training has too are left out when training.
 SEEDS = {False: 1, True: 2}
 FIRST, AROUND = 28, 28
@@ -35,9 +38,29 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
+class Machine:
+    """A kind of machine that was measured: a CPU and the bytes of a core's caches of the first and second level."""
+
+    cpu: str
+    caches: tuple[int, int]
+
+    @classmethod
+    def here(cls) -> Machine:
+        """The one that this runs on."""
+        host = _native.machine()
+        return cls(environment.cpu_name(), (host["l1d_bytes"], host["l2_bytes"]))
+
+    def file(self, *, held_out: bool) -> Path:
+        """Where its times are."""
+        name = "-".join(re.findall(r"[a-z]+|\d+", self.cpu.lower().replace("family/model/stepping", "")))
+        return RECORDS / ("held_out" if held_out else "training") / f"{name}.csv.gz"
+
+
+@dataclass(frozen=True)
 class Point:
     """One measured time."""
 
+    machine: Machine
     workload: str
     threads: int
     residence: str
@@ -47,20 +70,33 @@ class Point:
     rounds: int
 
 
-def read(path: Path) -> list[Point]:
-    """What a file holds."""
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt", newline="") as file:
-        return [
-            Point(row[0], int(row[1]), row[2], row[3], row[4], float(row[5]), int(row[6])) for row in csv.reader(file)
-        ]
+def read(paths: Iterable[Path]) -> list[Point]:
+    """What files hold."""
+    points = []
+    for path in paths:
+        with gzip.open(path, "rt", newline="") as file:
+            rows = csv.reader(file)
+            cpu, l1, l2 = next(rows)
+            machine = Machine(cpu, (int(l1), int(l2)))
+            points += [
+                Point(machine, row[0], int(row[1]), row[2], row[3], row[4], float(row[5]), int(row[6])) for row in rows
+            ]
+    return points
+
+
+def files(*, held_out: bool) -> list[Path]:
+    """Those of all machines that were measured."""
+    return sorted((RECORDS / ("held_out" if held_out else "training")).glob("*.csv.gz"))
 
 
 def append(path: Path, points: list[Point]) -> None:
-    """Add to a file."""
+    """Add to a machine's file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
     with gzip.open(path, "at", newline="") as file:
         writer = csv.writer(file)
+        for p in points[: 1 if is_new else 0]:
+            writer.writerow((p.machine.cpu, *p.machine.caches))
         for p in points:
             writer.writerow((p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds))
 
@@ -109,10 +145,8 @@ def measure(
     if not held_out:
         found += race(promised(bench, residence, best, random))
     for index, time_us, rounds in found:
-        space, _ = done[index]
-        yield Point(
-            workload.text, threads, residence, bench.spaces[space], native.trial(index)["candidate"], time_us, rounds
-        )
+        routine, candidate = bench.spaces[done[index][0]], native.trial(index)["candidate"]
+        yield Point(Machine.here(), workload.text, threads, residence, routine, candidate, time_us, rounds)
 
 
 def promised(
@@ -138,8 +172,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
-    path = HELD_OUT if options.held_out else TRAINING
-    known = {(p.workload, p.threads, p.residence) for p in read(path)}
+    path = Machine.here().file(held_out=options.held_out)
+    known = {(p.workload, p.threads, p.residence) for p in read([path] if path.exists() else [])}
     end = time.monotonic() + options.seconds
     count = 0
     random = np.random.default_rng(len(known) + 1000 * SEEDS[options.held_out])
@@ -155,7 +189,7 @@ def main() -> None:
         count += len(points)
         if time.monotonic() > end:
             break
-    print(f"{count} times, {len(read(path))} in {path.name}")
+    print(f"{count} times, {len(read([path]))} in {path.name}")
 
 
 if __name__ == "__main__":

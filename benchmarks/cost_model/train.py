@@ -18,7 +18,7 @@ from neo.tune.features import feature_names, point_features
 from neo.tune.trees import Trees
 from numpy.typing import NDArray
 
-from benchmarks.cost_model.record import HELD_OUT, TRAINING, Point, read
+from benchmarks.cost_model.record import Machine, Point, files, read
 from benchmarks.cost_model.workloads import Workload, fingerprint, fingerprints
 
 MODEL = Path(cost_model.__file__).with_name("cost_model.npz")
@@ -39,9 +39,12 @@ SLOWEST = 2.0
 
 @dataclass(frozen=True)
 class Group:
-    """What was measured of one workload under the same conditions."""
+    """What was measured of one workload under the same conditions on one kind of machine."""
 
-    name: tuple[str, int, str]
+    machine: Machine
+    workload: str
+    threads: int
+    residence: str
     routines: tuple[str, ...]
     candidates: tuple[str, ...]
     rows: NDArray[np.float32]
@@ -50,12 +53,13 @@ class Group:
 
 def load(points: Iterable[Point]) -> list[Group]:
     """The groups, with the features of every point."""
-    by_group: dict[tuple[str, int, str], list[Point]] = defaultdict(list)
+    by_group: dict[tuple[Machine, str, int, str], list[Point]] = defaultdict(list)
     for p in points:
-        by_group[p.workload, p.threads, p.residence].append(p)
+        by_group[p.machine, p.workload, p.threads, p.residence].append(p)
     groups = []
-    for (text, threads, residence), members in by_group.items():
-        bench = Workload.parse(text).bench(threads)
+    for key, members in by_group.items():
+        machine, text, threads, residence = key
+        bench = Workload.parse(text).bench(threads, machine.caches)
         rows, times, routines, candidates = [], [], [], []
         for space, routine in bench.spaces.items():
             mine = [p for p in members if p.routine == routine]
@@ -68,8 +72,7 @@ def load(points: Iterable[Point]) -> list[Group]:
             candidates += [p.candidate for n, p in found if n is not None]
             routines += [routine] * len(numbers)
         if len(times) > 1:
-            name = text, threads, residence
-            groups.append(Group(name, tuple(routines), tuple(candidates), np.vstack(rows), np.array(times)))
+            groups.append(Group(*key, tuple(routines), tuple(candidates), np.vstack(rows), np.array(times)))
     return groups
 
 
@@ -110,8 +113,8 @@ def main() -> None:
     parser.add_argument("--avoid", type=Path, nargs="*", default=[], help="folders of models whose workloads go")
     parser.add_argument("--output", type=Path, default=MODEL)
     options = parser.parse_args()
-    points = read(TRAINING)
-    held_out = {p.workload for p in read(HELD_OUT)}
+    points = read(files(held_out=False))
+    held_out = {p.workload for p in read(files(held_out=True))}
     known = overlap({p.workload for p in points}, options.avoid)
     print(f"{len(known)} workloads of the models are left out: {', '.join(known) or 'none'}")
     groups = load(p for p in points if p.workload not in held_out and p.workload not in known)

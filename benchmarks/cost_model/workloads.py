@@ -77,9 +77,9 @@ class Workload:
         )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
 
-    def bench(self, threads: int) -> Bench:
-        """The bench of the model."""
-        return Bench.of(self.model(), threads)
+    def bench(self, threads: int, caches: tuple[int, int] = (0, 0)) -> Bench:
+        """The bench of the model, for a core's caches of so many bytes; the default are this machine's."""
+        return Bench.of(self.model(), threads, caches)
 
 
 class Bench:
@@ -93,10 +93,10 @@ class Bench:
         self.trials = {i: s["trials"] for i, s in entries if i in self.spaces}
 
     @classmethod
-    def of(cls, model: onnx.ModelProto, threads: int) -> Bench:
+    def of(cls, model: onnx.ModelProto, threads: int, caches: tuple[int, int]) -> Bench:
         """The bench of a model."""
         graph, _ = read_model(model.SerializeToString())
-        problem = _native.build_problem(_native.run_passes(graph), "cpu", threads)
+        problem = _native.build_problem(_native.run_passes(graph), "cpu", threads, caches=caches)
         return cls(_native.make_bench(problem, threads))
 
 

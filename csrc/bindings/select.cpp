@@ -270,9 +270,11 @@ void bind_select(py::module_& m) {
   m.def(
       "build_problem",
       [](std::shared_ptr<Graph> graph, const std::string& target, int threads,
-         const std::function<bool(std::string, std::string)>& allow, std::shared_ptr<const CostTrees> trees) {
+         const std::function<bool(std::string, std::string)>& allow, std::shared_ptr<const CostTrees> trees,
+         const std::pair<int64_t, int64_t>& caches) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = machine_of(target, threads);
+        bound->target.machine = {caches.first, caches.second};
         ProblemOptions options;
         options.trees = std::move(trees);
         if (allow) {
@@ -286,7 +288,8 @@ void bind_select(py::module_& m) {
         return bound;
       },
       py::arg("graph"), py::arg("target"), py::arg("threads"), py::arg("allow") = py::none(),
-      py::arg("trees") = py::none());
+      py::arg("trees") = py::none(), py::arg("caches") = std::pair<int64_t, int64_t>(),
+      "caches: bytes of a core's first and second level where they are not this machine's");
 
   m.def(
       "parse_workload",

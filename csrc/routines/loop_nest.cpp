@@ -12,7 +12,7 @@ constexpr std::string_view kNames[] = {
     "sweep_in_l1", "sweep_in_l2",  "team_in_l2",    "workspace_in_l2", "weights",     "inputs",     "outputs",
     "input_reads", "weight_reads", "output_passes", "moved",           "moved_share", "tasks",      "tasks_per_thread",
     "balance",     "task_flops",   "order",         "ahead",           "tile",        "threads",    "lanes",
-    "cold",        "estimate",     "efficiency"};
+    "cold",        "private_l2",   "estimate",     "efficiency"};
 
 double log_of(double value) {
   return std::log2(std::max(value, 0.0) + 1);
@@ -72,6 +72,7 @@ std::vector<float> loop_features(const LoopNest& l, double estimate_us, const Ta
                            threads,
                            static_cast<double>(target.lanes()),
                            target.cold_constants ? 1.0 : 0.0,
+                           std::log2(static_cast<double>(private_caches(target).l2_bytes)),
                            std::log2(std::max(estimate_us, 1e-3)),
                            estimate_us > 0 ? ideal_us / estimate_us : 0};
   static_assert(std::size(values) == std::size(kNames));

@@ -9,6 +9,11 @@
 
 namespace neo {
 
+// Of a core.
+struct PrivateCaches {
+  int64_t l1_bytes = 0, l2_bytes = 0;
+};
+
 // A machine: a CPU, which does what nothing else takes, perhaps a device beside it, and the figures that estimates use.
 struct Target {
   std::string name = "cpu";
@@ -25,6 +30,7 @@ struct Target {
   double memory_gbps = 0;        // all threads together
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
+  PrivateCaches machine;          // of one that is known; 0: of what runs here
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
 
@@ -35,10 +41,7 @@ struct Target {
   static Target parse(std::string_view name, int threads);
 };
 
-// Of a core: the host's where the target runs on it, where schedules are planned by what they hold.
-struct PrivateCaches {
-  int64_t l1_bytes = 0, l2_bytes = 0;
-};
+// The machine's, else the host's where the target runs on it: schedules are planned by what these hold.
 PrivateCaches private_caches(const Target& target);
 
 // A name for a kind of device with the figures of one, for Target::parse.

@@ -122,6 +122,14 @@ def test_estimates_of_routines_that_were_measured_are_corrected():
     assert plain != doubled
 
 
+def test_features_may_be_those_of_another_machine():
+    graph = _native.run_passes(read_model(conv_model((1, 64, 28, 28), (64, 64, 3, 3)).SerializeToString())[0])
+    column = _native.loop_feature_names().index("private_l2")
+    for bytes_of_l2 in (1 << 20, 1 << 22):
+        problem = _native.build_problem(graph, "cpu", 1, caches=(1 << 15, bytes_of_l2))
+        assert _native.make_bench(problem, 1).features(0, [0], "memory")[0, column] == np.log2(bytes_of_l2)
+
+
 @pytest.mark.parametrize(
     "model",
     [
