@@ -12,7 +12,7 @@ constexpr std::string_view kNames[] = {
     "sweep_in_l1", "sweep_in_l2",  "team_in_l2",    "workspace_in_l2", "weights",     "inputs",     "outputs",
     "input_reads", "weight_reads", "output_passes", "moved",           "moved_share", "tasks",      "tasks_per_thread",
     "balance",     "task_flops",   "order",         "ahead",           "tile",        "threads",    "lanes",
-    "cold",        "private_l2",   "estimate",     "efficiency"};
+    "cold",        "private_l2",   "estimate",      "efficiency"};
 
 double log_of(double value) {
   return std::log2(std::max(value, 0.0) + 1);

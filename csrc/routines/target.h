@@ -30,7 +30,7 @@ struct Target {
   double memory_gbps = 0;        // all threads together
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
-  PrivateCaches machine;          // of one that is known; 0: of what runs here
+  PrivateCaches machine;         // of one that is known; 0: of what runs here
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
 
