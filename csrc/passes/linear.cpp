@@ -29,7 +29,14 @@ int weight_axis(const Node& node) {
   return node.inputs[1]->shape().rank() - 1;
 }
 
+// Elements [begin, end) in memory's order.
+Tensor elements_of(const Tensor& tensor, int64_t begin, int64_t end) {
+  auto* data = static_cast<std::byte*>(tensor.data()) + begin * item_bytes(tensor.dtype());
+  return {tensor.dtype(), {end - begin}, data, tensor.owner()};
+}
+
 Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale) {
+  constexpr int64_t kSlice = 8192;  // in the first-level cache with its double precision copy, or nearly so
   const Node& node = *linear.node;
   const Tensor& weights = *node.inputs[1]->constant;
   const int axis = weight_axis(node);
@@ -41,16 +48,18 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
   // ConvTranspose holds its groups along axis 0: channel = group * along + index.
   const int64_t per_group =
       node.op == "ConvTranspose" ? weights.size() / std::max<int64_t>(1, node.int_attr("group", 1)) : weights.size();
-  const std::vector<double> numbers = load_doubles(weights);
-  std::vector<double> scaled(numbers.size());
-  // Runs of elements of one channel.
-  for (int64_t run = 0; run * inner < weights.size(); ++run) {
-    int64_t channel = run % along;
-    if (node.op == "ConvTranspose") channel += run * inner / per_group * along;
-    for (int64_t i = run * inner; i < (run + 1) * inner; ++i)
-      scaled[static_cast<size_t>(i)] = numbers[static_cast<size_t>(i)] * scale[static_cast<size_t>(channel)];
+  for (int64_t begin = 0; begin < weights.size(); begin += kSlice) {
+    const int64_t end = std::min(begin + kSlice, weights.size());
+    std::vector<double> numbers = load_doubles(elements_of(weights, begin, end));
+    // Runs of elements of one channel.
+    for (int64_t i = begin; i < end;) {
+      const int64_t run = i / inner, stop = std::min((run + 1) * inner, end);
+      int64_t channel = run % along;
+      if (node.op == "ConvTranspose") channel += run * inner / per_group * along;
+      for (; i < stop; ++i) numbers[static_cast<size_t>(i - begin)] *= scale[static_cast<size_t>(channel)];
+    }
+    store_doubles(elements_of(out, begin, end), numbers);
   }
-  store_doubles(out, scaled);
   return out;
 }
 

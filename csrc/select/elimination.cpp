@@ -94,6 +94,40 @@ void merge(std::vector<Factor>& factors, const std::vector<int>& sizes) {
   factors = std::move(kept);
 }
 
+size_t cells_of(const std::vector<int>& scope, const std::vector<int>& sizes) {
+  size_t cells = 1;
+  for (const int v : scope) cells *= at(sizes[at(v)]);
+  return cells;
+}
+
+std::vector<int> united(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+// Fewer factors of the same sum: those whose sum is small beside a table of so many cells, which every factor that is
+// left is added to.
+std::vector<Factor> gathered(std::vector<Factor> factors, size_t table, const std::vector<int>& sizes) {
+  constexpr size_t kSmall = 4;
+  while (factors.size() > 1) {
+    size_t least = table / kSmall, first = 0, second = 0;
+    for (size_t i = 0; i < factors.size(); ++i) {
+      for (size_t j = i + 1; j < factors.size(); ++j) {
+        const size_t cells = cells_of(united(factors[i].scope, factors[j].scope), sizes);
+        if (cells <= least) least = cells, first = i, second = j;
+      }
+    }
+    if (second == 0) break;
+    Factor sum{united(factors[first].scope, factors[second].scope), std::vector<double>(least, 0.0)};
+    for (const size_t i : {first, second})
+      add(sum.values.data(), broadcast(factors[i], sum.scope, sizes), 0, shape_of(sum.scope, sizes), 0);
+    factors[first] = std::move(sum);
+    factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
+  }
+  return factors;
+}
+
 }  // namespace
 
 Elimination::Elimination(std::vector<int> sizes, int count, std::vector<Factor> factors)
@@ -126,16 +160,12 @@ void Elimination::eliminate(int v) {
   merge(bucket, sizes_);
   if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
   std::vector<int> scope;
-  for (const Factor& factor : bucket) {
-    std::vector<int> both;
-    std::set_union(scope.begin(), scope.end(), factor.scope.begin(), factor.scope.end(), std::back_inserter(both));
-    scope = std::move(both);
-  }
+  for (const Factor& factor : bucket) scope = united(scope, factor.scope);
   const std::vector<size_t> shape = shape_of(scope, sizes_);
-  size_t cells = 1;
-  for (size_t i = 1; i < shape.size(); ++i) cells *= shape[i];
+  const size_t cells = cells_of(scope, sizes_) / shape[0];
+  const std::vector<Factor> factors = gathered(bucket, cells * shape[0], sizes_);
   std::vector<Broadcast> parts;
-  for (const Factor& factor : bucket) parts.push_back(broadcast(factor, scope, sizes_));
+  for (const Factor& factor : factors) parts.push_back(broadcast(factor, scope, sizes_));
   std::vector<double> least(cells, std::numeric_limits<double>::infinity()), joined(cells);
   for (size_t i = 0; i < shape[0]; ++i) {
     std::fill(joined.begin(), joined.end(), 0.0);

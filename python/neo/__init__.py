@@ -25,13 +25,13 @@ from neo.errors import (
 from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.saved import load
-from neo.tune.sweep import tune
 from neo.version import __version__
 
 if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
     from neo.onnx_writer import optimize
+    from neo.tune.sweep import tune
 
 __all__ = [
     "CancelledError",
@@ -58,12 +58,18 @@ __all__ = [
 ]
 
 
+# Not the package of that name, which is imported by now and so takes the name no more.
+globals().pop("tune", None)
+
+
 def __getattr__(name: str) -> Any:
-    """Import what needs the onnx package, or NumPy's testing, when it is first used."""
+    """Import what not everyone needs when it is first used."""
     if name in ("testing", "accuracy"):
         return import_module(f"neo.{name}")
     if name == "check_accuracy":
         return import_module("neo.accuracy").check_accuracy
+    if name == "tune":
+        return import_module("neo.tune.sweep").tune
     if name == "optimize":
         return import_module("neo.onnx_writer").optimize
     msg = f"module 'neo' has no attribute {name!r}"

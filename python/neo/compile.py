@@ -17,16 +17,14 @@ from neo.module import Module, Tensor
 from neo.provenance import Provenance
 from neo.select import Flat, Problem, Resource, solve
 from neo.signature import Signature
-from neo.tune import Chosen, Context, Database, choose, default_path, parse_budget, tune_problem
-from neo.tune.choose import is_doubtful
-from neo.tune.in_plan import ModulePlans
+from neo.tune.budget import parse_budget
 from neo.tune.trees import shipped_corrections
 from neo.variants import Size, VariantModule, hull_of, spread
 
 if TYPE_CHECKING:
     import onnx
 
-    from neo.tune import Budget, Tuning
+    from neo.tune import Budget, Chosen, Tuning
 
     Model = str | PathLike[str] | bytes | onnx.ModelProto
 
@@ -182,6 +180,12 @@ def _compile_one(
         return problem.lower(list(choice), total_us, threads)
 
     def tuned() -> Chosen:
+        from neo.tune.choose import choose, is_doubtful
+        from neo.tune.database import Database, default_path
+        from neo.tune.in_plan import ModulePlans
+        from neo.tune.machine import Context
+        from neo.tune.measure import tune_problem
+
         with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads, measures=budget is not None)
@@ -230,6 +234,7 @@ def _compile_one(
             again = measured(chosen.choice)
             return best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
 
+    choice: Sequence[int]
     plain = budget is None and database is None
     try:
         with limits.budget():
@@ -242,22 +247,23 @@ def _compile_one(
             arrays = selection_arrays(problem, accuracy, memory)
             if plain:
                 solution = solve(arrays)
-                chosen = Chosen(lower(solution.choice, float(solution.total)), solution.choice)
+                native, choice, tuning = lower(solution.choice, float(solution.total)), solution.choice, None
         if not plain:
             with limits.budget(timed=False):
                 chosen = tuned()
+            native, choice, tuning = chosen.native, chosen.choice, chosen.tuning
     except MemoryError as error:
         if isinstance(error, Error):
             raise
         msg = f"[compile] memory must be available. Got {error or 'none'}"
         raise OutOfMemoryError(msg) from error
     if wanted.are_calls_limited:
-        chosen.native.limit_calls(limits.memory, float(limits.seconds))
+        native.limit_calls(limits.memory, float(limits.seconds))
     # Where there is no such device, a call says so.
     with contextlib.suppress(ResourceError):
-        chosen.native.prepare_device()
+        native.prepare_device()
     depth = int(graph.reduction_length)
-    made = (chosen.native, inputs, outputs, problem, chosen.choice, problem.machine, depth, kinds, chosen.tuning)
+    made = (native, inputs, outputs, problem, choice, problem.machine, depth, kinds, tuning)
     return Module(*made, provenance=Provenance.of(model, graph.name))
 
 

@@ -6,22 +6,24 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.provenance import Provenance
-from neo.report.alternatives import total_changes
-from neo.report.explain import Bound, Explanation, Step
-from neo.report.profile import Profile, Record
-from neo.report.subject import Machine, Subject
 from neo.select import Flat, Problem, standing
 from neo.signature import Signature, Tensor
-from neo.tune.hints import mark_hints
-from neo.tune.measure import Tuning
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    from neo.call_future import CallFuture
+    from neo.report.explain import Bound, Explanation, Step
+    from neo.report.profile import Profile
+    from neo.report.subject import Machine, Subject
+    from neo.tune.measure import Tuning
 
 __all__ = ["Module", "Tensor"]
 
@@ -146,6 +148,10 @@ class Module:
         concurrent.futures.Future
             ``cancel()`` drops a call that waits and stops one that runs; then the result raises CancelledError.
         """
+        from concurrent.futures import ThreadPoolExecutor
+
+        from neo.call_future import CallFuture
+
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(
@@ -153,12 +159,12 @@ class Module:
                 )
         token = _native.CancelToken()
         arranged = self._arrange(inputs)
-        future = _CallFuture(token)
+        future = CallFuture(token)
         work = self._executor.submit(self._finish, future, arranged, token)
         future.waiting = work
         return future
 
-    def _finish(self, future: _CallFuture, arranged: list[Any], token: _native.CancelToken) -> None:
+    def _finish(self, future: CallFuture, arranged: list[Any], token: _native.CancelToken) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -266,6 +272,8 @@ class Module:
         repeat : int
             Calls to measure after one that is not counted; a step's time is its median.
         """
+        from neo.report.profile import Profile, Record
+
         arranged = self._arrange(inputs)
         self._native.trace(arranged)
         records = [Record(*self._native.trace(arranged)[1:]) for _ in range(max(1, repeat))]
@@ -280,6 +288,10 @@ class Module:
         )
 
     def _subject(self) -> Subject:
+        from neo.report.alternatives import total_changes
+        from neo.report.subject import Subject
+        from neo.tune.hints import mark_hints
+
         problem = self._problem
         name = self._provenance.facts.get("model", "")
         if problem is None:
@@ -310,6 +322,8 @@ class Module:
         inputs : mapping of str to array, optional
             With inputs, the module is measured and the selection's total stands beside it.
         """
+        from neo.report.explain import Explanation
+
         measured_us = None if inputs is None else self.profile(inputs).total_us
         sizes = {} if inputs is None else self._sizes(inputs)
         estimate_us = float(self._native.estimate_us)
@@ -336,6 +350,8 @@ class Module:
 
     def _bound(self) -> Bound | None:
         """How good the selection is, by the costs the problem has now; None where the problem is not known."""
+        from neo.report.explain import Bound
+
         if self._problem is None:
             return None
         problem = Problem.from_flat(Flat(*self._problem.flat), places=self._problem.places)
@@ -361,6 +377,8 @@ class Module:
     @property
     def steps(self) -> list[Step]:
         """What runs, in order."""
+        from neo.report.explain import Step
+
         return [Step(**s) for s in self._native.steps]
 
     def __reduce__(self) -> Any:
@@ -380,23 +398,6 @@ class Module:
         return f"neo.Module({ins} -> {outs}; target {self.target}, {self.threads} threads)"
 
 
-class _CallFuture(Future[dict[str, Any]]):
-    """A future whose cancel() also stops a call that runs."""
-
-    def __init__(self, token: _native.CancelToken) -> None:
-        super().__init__()
-        self._token = token
-        self.waiting: Future[None] | None = None
-
-    def cancel(self) -> bool:
-        if super().cancel():
-            return True
-        if self.done():
-            return False
-        self._token.cancel()
-        return True
-
-
 _NUMPY = frozenset(
     f"{kind}{bits}"
     for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
@@ -407,6 +408,8 @@ _NUMPY = frozenset(
 @functools.lru_cache(maxsize=16)
 def _limits(target: str, threads: int) -> Machine:
     """Measured once per process: a fifth of a second."""
+    from neo.report.subject import Machine
+
     return Machine(threads, *_native.measure_limits(target, threads))
 
 

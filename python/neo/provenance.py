@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,6 +33,8 @@ class Provenance:
         """Of what `neo.compile` was given, whose graph has this name."""
         facts = {"version": __version__, "model": name}
         if isinstance(model, bytes):
+            import hashlib
+
             return cls({**facts, "model_sha256": hashlib.sha256(model).hexdigest()})
         if not isinstance(model, str | PathLike):
             return cls(facts)
@@ -47,6 +48,8 @@ class Provenance:
     def told(self) -> Mapping[str, str]:
         """By name: ``version``, ``model`` and, where it is known, ``model_sha256``."""
         if self.file is not None:
+            import hashlib
+
             path, *identity = self.file
             self.file = None
             try:

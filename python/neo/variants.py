@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neo import _native
 from neo.errors import ModelError, ShapeError
 from neo.module import Module
-from neo.report.explain import Explanation, Step
-from neo.report.profile import Profile
 from neo.signature import Signature, Tensor
+
+if TYPE_CHECKING:
+    from neo.report.explain import Explanation, Step
+    from neo.report.profile import Profile
 
 __all__ = ["MAX_VARIANTS", "VariantModule", "hull_of", "spread"]
 

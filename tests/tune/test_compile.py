@@ -12,7 +12,6 @@ from neo import demo
 from neo.tune import Database, Verdict
 
 choose = importlib.import_module("neo.tune.choose")
-compiling = importlib.import_module("neo.compile")
 in_plan = importlib.import_module("neo.tune.in_plan")
 
 
@@ -28,7 +27,7 @@ def judged(monkeypatch):
 
         monkeypatch.setattr(choose, "compare_modules", compare)
         # What a test makes up is not doubted.
-        monkeypatch.setattr(compiling, "is_doubtful", lambda chosen: False)
+        monkeypatch.setattr(choose, "is_doubtful", lambda chosen: False)
         return seen
 
     return judge
@@ -117,7 +116,7 @@ def test_what_takes_less_than_its_steps_is_profiled_again(model, path, monkeypat
         profiled.append([list(choice) for choice in choices])
         return original(self, choices, rounds, seconds)
 
-    monkeypatch.setattr(compiling, "is_doubtful", is_doubtful)
+    monkeypatch.setattr(choose, "is_doubtful", is_doubtful)
     monkeypatch.setattr(in_plan.ModulePlans, "profile", profile)
     module = neo.compile(model, tune=True, database=path, threads=1)
     ((choice, before),) = doubted
@@ -134,7 +133,7 @@ def test_only_what_was_timed_just_now_is_doubted():
 
 def test_what_tuning_leaves_as_it_was_is_timed_too(model, path, monkeypatch):
     seen = []
-    monkeypatch.setattr(compiling, "is_doubtful", lambda chosen: bool(seen.append(chosen)))
+    monkeypatch.setattr(choose, "is_doubtful", lambda chosen: bool(seen.append(chosen)))
     module = neo.compile(model, tune=True, database=path, threads=1, routines={"*": "cpu/reference"})
     assert module.tuning.chosen == "same"
     assert seen[0].timed_us > 0

@@ -1,11 +1,15 @@
 """Tuning by measuring: candidates are timed on this machine, and their times kept in a database."""
 
-from neo.tune.budget import Budget, parse_budget
-from neo.tune.choose import Chosen, choose
-from neo.tune.database import Database, Hint, Record, Row, Verdict, default_path
-from neo.tune.machine import Context
-from neo.tune.measure import Tuning, tune_problem
-from neo.tune.sweep import Sweep
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neo.tune.budget import Budget, parse_budget
+    from neo.tune.choose import Chosen, choose
+    from neo.tune.database import Database, Hint, Record, Row, Verdict, default_path
+    from neo.tune.machine import Context
+    from neo.tune.measure import Tuning, tune_problem
+    from neo.tune.sweep import Sweep
 
 __all__ = [
     "Budget",
@@ -23,3 +27,21 @@ __all__ = [
     "parse_budget",
     "tune_problem",
 ]
+
+_MODULES = {
+    "budget": ("Budget", "parse_budget"),
+    "choose": ("Chosen", "choose"),
+    "database": ("Database", "Hint", "Record", "Row", "Verdict", "default_path"),
+    "machine": ("Context",),
+    "measure": ("Tuning", "tune_problem"),
+    "sweep": ("Sweep",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a compile without tuning does not need when it is first used."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"neo.tune.{module}"), name)
+    msg = f"module 'neo.tune' has no attribute {name!r}"
+    raise AttributeError(msg)
