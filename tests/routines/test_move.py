@@ -238,6 +238,31 @@ def test_channel_blocks_and_back(spatial, tier):
                 np.testing.assert_array_equal(pinned(data, threads=threads), data)
 
 
+@by_tier
+@pytest.mark.parametrize("mode", MODES)
+def test_pads_of_channel_blocks(mode, tier):
+    """Between two pools of channel blocks no layout changes; channels are added where that is zeros."""
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(3, 6))
+        dims = [int(n) for n in (random.integers(0, 3), random.integers(1, 36), *random.integers(4, 12, rank - 2))]
+        pads = random.integers(-1, 4, 2 * rank)
+        pads[[0, rank]] = pads[1] = 0
+        pads[rank + 1] = random.integers(0, 40) if mode == "constant" else 0
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", ["n", *dims[1:]])
+        window = {"kernel_shape": [1] * (rank - 2)}
+        (x,) = graph.add_node("MaxPool", [x], ["a"], window, "before").outputs
+        (x,) = graph.add_node("Pad", [x, graph.add_constant("p", pads)], ["b"], {"mode": mode}, "pad").outputs
+        graph.outputs = graph.add_node("MaxPool", [x], ["y"], window, "after").outputs
+        blocked = "cpu:float32/pool_nchwc"
+        pinned = compile_pinned(graph, tier, {"before": blocked, "pad": PAD, "after": blocked})
+        assert sum(step["op"] == "neo.Adapt" for step in pinned.module.steps) == 2
+        data = elements(random, np.float32, dims)
+        for threads in (1, 3):
+            np.testing.assert_array_equal(pinned(data, threads=threads), graph.evaluate([data])[0])
+
+
 def test_says_why_it_declines():
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", [4, 5]), graph.add_constant("p", np.ones(4, np.int64))]

@@ -11,6 +11,7 @@ namespace neo {
 namespace {
 
 constexpr int kMaxPadAxes = 10;
+constexpr int64_t kFewRows = 16;
 
 enum class PadMode : uint8_t { Constant, Reflect, Edge, Wrap };
 
@@ -119,9 +120,11 @@ class PadStep final : public KernelStep {
     NEO_ASSERT(in.is_dense() && out.is_dense(), "whole tensors are padded");
     std::vector<int64_t> tables;
     PadCall call;
-    call.run = item_bytes(in.dtype);
+    // The lanes of a block stay together.
+    call.run = item_bytes(in.dtype) * in.layout.block_of(1);
+    const Dims from = in.layout.physical_dims(in.dims), to = out.layout.physical_dims(out.dims);
     for (size_t i = 0; i < in.dims.size(); ++i) {
-      const PadAxis axis = pad_axis(mode_, in.dims[i], out.dims[i], begin_[i], tables);
+      const PadAxis axis = pad_axis(mode_, from[i], to[i], begin_[i], tables);
       PadAxis* last = call.axes > 0 ? &call.axis[call.axes - 1] : nullptr;
       if (last && last->is_whole() && axis.is_whole()) {
         last->input = last->middle = last->input * axis.input;
@@ -130,9 +133,16 @@ class PadStep final : public KernelStep {
       }
     }
     if (call.axes == 0) call.axis[call.axes++] = PadAxis();
-    if (call.axes > 1 && call.axis[call.axes - 1].is_whole()) call.run *= call.axis[--call.axes].input;
-    call.rows = 1;
-    for (int64_t i = 0; i + 1 < call.axes; ++i) call.rows *= call.axis[i].output();
+    const auto rows = [&](int64_t axes) {
+      int64_t count = 1;
+      for (int64_t i = 0; i + 1 < axes; ++i) count *= call.axis[i].output();
+      return count;
+    };
+    // A whole last axis is one run, unless few rows are left then for a team.
+    if (call.axes > 1 && call.axis[call.axes - 1].is_whole() && rows(call.axes - 1) >= kFewRows) {
+      call.run *= call.axis[--call.axes].input;
+    }
+    call.rows = rows(call.axes);
     const int64_t row_bytes = call.axis[call.axes - 1].output() * call.run;
     if (row_bytes == 0) call.rows = 0;
     call.split = TaskSplit::of(call.rows, call.rows * (row_bytes / 2 + 32));
@@ -223,6 +233,7 @@ class PadRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.root().inputs.front();
     const Value* output = workload.outputs.front();
+    std::vector<Candidate> all;
     Candidate c;
     for (const Value* v : workload.inputs) {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
@@ -231,7 +242,14 @@ class PadRoutine final : public Routine {
     Work work;
     work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
     c.cost.time_us = roofline_us(work, target, 1);
-    return {std::move(c)};
+    all.push_back(c);
+    if (keeps_blocks(workload.root())) {
+      const Layout layout = Layout::channel_blocked(output->shape().rank(), target.lanes());
+      c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
+      c.outputs.front().layout = layout;
+      all.push_back(std::move(c));
+    }
+    return all;
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -247,6 +265,20 @@ class PadRoutine final : public Routine {
   }
 
  private:
+  // Blocks of channels move as they are: none is cut, and what is added to them is zero as their padding is.
+  static bool keeps_blocks(const Node& node) {
+    const Value* x = node.inputs.front();
+    const Value* y = node.outputs.front();
+    const int rank = x->shape().rank();
+    if (x->dtype() != DType::Float32 || rank < 3) return false;
+    const Dim before = x->shape()[1], after = y->shape()[1];
+    if (!before.is_constant() || !after.is_constant() || (*pads_begin(node))[1] != 0) return false;
+    if (*pad_mode(node) != PadMode::Constant) return before == after;
+    const Value* element = node.input(2);
+    const bool is_zero = !element || *element->constant->as<float>() == 0.0f;
+    return is_zero && before.value() <= after.value();
+  }
+
   static std::array<std::byte, 16> repeated_element(const Tensor* tensor, const Candidate& candidate) {
     std::array<std::byte, 16> bytes = {};
     const auto width = static_cast<size_t>(item_bytes(candidate.workload->outputs.front()->dtype()));
