@@ -1,7 +1,7 @@
 """What the machine can do at most, by one small loop each, and what that means for a model.
 
-The loops are C, compiled for this CPU on first use: fused multiply-adds on registers, and sums over memory far larger
-than any cache. They state what no program exceeds; they are no part of neo. Each thread counts its own processor time,
+The loops are C, compiled for this CPU on first use: fused multiply-adds on registers, sums over memory far larger than
+any cache, and over and over again over blocks that a cache holds. They state what no program exceeds; they are no part of neo. Each thread counts its own processor time,
 so that other programs on the machine do not lower the peak.
 """
 
@@ -18,6 +18,8 @@ from benchmarks.work import Work
 
 #: Above this size, the weights of a model do not stay in the caches from call to call.
 CACHED_BYTES = 12 * 2**20
+#: Bytes that each thread reads: far more than a cache holds.
+_MEMORY_BLOCK = 1 << 27
 
 _SOURCE = r"""
 #include <pthread.h>
@@ -44,7 +46,8 @@ enum { kChains = 12, kRepeats = 1 << 20, kFloats = 1 << 25 };
 
 typedef struct {
   float* block;
-  void (*work)(float*);
+  long floats;  // of the block that are read
+  void (*work)(float*, long);
   double seconds;
 } Task;
 
@@ -57,7 +60,7 @@ static double now(void) {
 static void* run(void* task) {
   Task* self = task;
   double start = now();
-  self->work(self->block);
+  self->work(self->block, self->floats);
   self->seconds = now() - start;
   return 0;
 }
@@ -69,7 +72,8 @@ static void* run(void* task) {
 #define KEEP(x) __asm__ volatile("" : IN_REGISTER(x));
 #define ADD(x) sum += x;
 
-static void multiply_add(float* result) {
+static void multiply_add(float* result, long unused) {
+  (void)unused;
   vec factor = (vec){} + 0.999f, term = (vec){} + 0.001f, sum = (vec){};
   EACH(DECLARE)
   for (int r = 0; r < kRepeats; ++r) {
@@ -80,24 +84,29 @@ static void multiply_add(float* result) {
   *result = sum[0];
 }
 
-static void read_memory(float* block) {
+// kFloats in all, forward and backward in turn, as what is read again and again is read best.
+static void read_block(float* block, long floats) {
   const vec* from = (const vec*)block;
   vec sums[8] = {};
-  for (long i = 0; i < kFloats / LANES; i += 8)
+  const long count = floats / LANES / 8;
+  for (long done = 0, back = 0; done < kFloats / LANES / 8; done += count, back = !back)
+    for (long i = 0; i < count; ++i) {
+      const vec* at = from + 8 * (back ? count - 1 - i : i);
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) sums[j] += from[i + j];
+      for (int j = 0; j < 8; ++j) sums[j] += at[j];
+    }
   vec sum = (vec){};
   for (int j = 0; j < 8; ++j) sum += sums[j];
   *block = sum[0];
 }
 
-static double best_seconds(void (*work)(float*), float** blocks, int threads, int rounds) {
+static double best_seconds(void (*work)(float*, long), float** blocks, long floats, int threads, int rounds) {
   double best = 1e9;
   pthread_t team[256];
   Task tasks[256];
   for (int round = 0; round < rounds; ++round) {
     for (int t = 0; t < threads; ++t) {
-      tasks[t] = (Task){blocks[t], work, 0};
+      tasks[t] = (Task){blocks[t], floats, work, 0};
       pthread_create(&team[t], 0, run, &tasks[t]);
     }
     double seconds = 0;
@@ -119,10 +128,15 @@ int main(int argc, char** argv) {
     if (!blocks[t]) return 2;
     for (long i = 0; i < kFloats; ++i) blocks[t][i] = 1.0f;
   }
-  double multiply = best_seconds(multiply_add, blocks, threads, 15);
-  double reading = best_seconds(read_memory, blocks, threads, 15);
-  printf("{\"gflops\": %g, \"gbytes\": %g}\n", 2e-9 * kChains * LANES * (double)kRepeats * threads / multiply,
-         4e-9 * kFloats * (double)threads / reading);
+  double multiply = best_seconds(multiply_add, blocks, 0, threads, 15);
+  printf("{\"gflops\": %g, \"gbytes\": [", 2e-9 * kChains * LANES * (double)kRepeats * threads / multiply);
+  for (int i = 2; i < argc; ++i) {
+    long floats = atol(argv[i]) / 4;
+    if (floats < 8 * LANES || floats > kFloats) return 3;
+    double reading = best_seconds(read_block, blocks, floats, threads, 15);
+    printf("%s%g", i > 2 ? ", " : "", 4e-9 * kFloats * (double)threads / reading);
+  }
+  printf("]}\n");
   return 0;
 }
 """
@@ -130,25 +144,62 @@ int main(int argc, char** argv) {
 
 @dataclass(frozen=True)
 class Limits:
-    """Peak arithmetic and reading from memory with a number of threads."""
+    """Peak arithmetic and reading from memory with a number of threads.
+
+    ``caches`` are those that a thread reads over and over again, the nearest first: bytes of a block that each thread
+    keeps there, and 10**9 bytes per second of all threads.
+    """
 
     threads: int
     gflops: float
     gbytes: float
+    caches: tuple[tuple[int, float], ...] = ()
 
     def direct_ms(self, work: Work) -> float:
         """Return the least time of all products done directly.
 
         Each runs at the peak, or at the speed its weights arrive from memory where the weights of all exceed the
-        caches, whichever is slower. Everything else the model does is left out.
+        caches, whichever is slower; the steps of a recurrent layer at the peak, or as fast as each reads its weights
+        again. Everything else the model does is left out.
         """
         streams = work.weight_bytes > CACHED_BYTES
         total = 0.0
         for product in work.products:
-            arithmetic = 2e-9 * product.macs / self.gflops
+            arithmetic = 2e-9 * (product.macs - product.swept_macs) / self.gflops
+            swept = max(2e-9 * product.swept_macs / self.gflops, product.sweeps * self.sweep_s(product.swept_bytes))
             arrival = 1e-9 * product.weight_bytes / self.gbytes if streams else 0.0
-            total += max(arithmetic, arrival)
+            total += max(arithmetic + swept, arrival)
         return total * 1e3
+
+    def sweep_s(self, count: int) -> float:
+        """Return the seconds in which all threads together read so many bytes that they read before.
+
+        What the nearest cache keeps comes from there, then the next, then memory.
+        """
+        total, kept = 0.0, 0
+        for each, gbytes in (*self.caches, (count, self.gbytes)):
+            part = min(count, each * self.threads) - kept
+            if part > 0:
+                total += 1e-9 * part / gbytes
+                kept += part
+        return total
+
+
+def _cache_blocks(threads: int) -> list[tuple[int, int]]:
+    """Return the bytes of a thread's block that each level of caches keeps, and those it is measured with."""
+    sizes: dict[int, int] = {}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction":
+            sizes[int(level)] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
+    blocks, before = [], 0
+    for level, size in sorted(sizes.items()):
+        # Levels beyond the second are shared, also with others: a block is measured that is certain to be there.
+        kept = size // (threads if level > 2 else 1)
+        probe = min(kept // 2, 4 * before) if level > 2 else kept * 3 // 4
+        blocks.append((kept, probe // 4096 * 4096))
+        before = size
+    return blocks
 
 
 def measure_limits(threads: int) -> Limits | None:
@@ -167,6 +218,11 @@ def measure_limits(threads: int) -> Limits | None:
         source.write_text(_SOURCE)
         flags = ["-O3", "-march=native", "-ffast-math", "-pthread"]
         subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, capture_output=True)
-        done = subprocess.run([str(program), str(threads)], check=True, capture_output=True, text=True)
+        blocks = _cache_blocks(threads)
+        arguments = map(str, (threads, *(probe for _, probe in blocks), _MEMORY_BLOCK))
+        done = subprocess.run([str(program), *arguments], check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)
-    return Limits(threads, found["gflops"], found["gbytes"])
+    *caches, memory = found["gbytes"]
+    return Limits(
+        threads, found["gflops"], memory, tuple((kept, speed) for (kept, _), speed in zip(blocks, caches, strict=True))
+    )

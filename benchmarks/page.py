@@ -223,7 +223,9 @@ def render(table: Table, pictures: Path | None = None) -> str:
     versions = sorted({cell.version for row in table.rows.values() for cell in row.cells.values() if cell.version})
     lines += ["", "Measured on " + "; ".join(f"{key}: {value}" for key, value in table.environment.items()) + "."]
     if table.limits:
-        lines.append(f"Limits: {table.limits['gflops']:.0f} GFLOP/s, {table.limits['gbytes']:.0f} GB/s from memory.")
+        caches = ", ".join(f"{speed:.0f}" for _, speed in table.limits.get("caches", ()))
+        text = f"Limits: {table.limits['gflops']:.0f} GFLOP/s, {table.limits['gbytes']:.0f} GB/s from memory"
+        lines.append(text + (f", {caches} GB/s from the levels of the caches." if caches else "."))
     lines += [f"Engines: {'; '.join(versions)}.", f"Last command: `{table.command}`.", ""]
     return "\n".join(lines)
 
@@ -274,8 +276,9 @@ parentheses, the least time of all calls.
 "Speed-up" is the median over the rounds of best peer / neo of the same round, with its 95 % interval by order
 statistics; the best peer is the one with the least median. "Limit" is the time of all convolutions, matrix products
 and recurrent layers done directly at the measured peak of this machine, or at the speed their weights arrive where
-these exceed 12 MiB; it leaves out everything else, and fast algorithms such as Winograd's may pass it. The first answer
-counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with the engine imported and nothing
+these exceed 12 MiB; every step of a recurrent layer waits for the one before and reads its weights again, from the
+caches that hold them, at their measured speed. It leaves out everything else, and fast algorithms such as Winograd's
+may pass it. The first answer counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with the engine imported and nothing
 cached, the median of three starts, in which the engines take turns; memory is the peak of the process after loading and
 all runs, less what it held when the engine was imported.
 

@@ -68,7 +68,7 @@ class Table:
     suite: str
     threads: int
     environment: dict[str, str] = field(default_factory=dict)
-    limits: dict[str, float] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
     command: str = ""
     rows: dict[str, Row] = field(default_factory=dict)
 

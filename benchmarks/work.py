@@ -11,17 +11,25 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN")
+RECURRENT = ("LSTM", "GRU", "RNN")
+PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm", *RECURRENT)
 
 
 @dataclass(frozen=True)
 class Product:
-    """One convolution, matrix product or recurrent layer: multiply-adds, and bytes of weights."""
+    """One convolution, matrix product or recurrent layer: multiply-adds, and bytes of weights.
+
+    A recurrent layer reads ``swept_bytes`` of its weights in every one of ``sweeps`` steps, which follow each other, for
+    ``swept_macs`` in all.
+    """
 
     name: str
     op: str
     macs: int
     weight_bytes: int
+    sweeps: int = 0
+    swept_bytes: int = 0
+    swept_macs: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,12 +85,19 @@ def _macs(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> int | None:
             return None
         inner = left[0] if node.op_type == "Gemm" and _attribute(node, "transA", 0) else left[-1]
         return math.prod(output) * inner
-    if node.op_type in ("LSTM", "GRU", "RNN"):
+    if node.op_type in RECURRENT:
         source, weight, recurrent = known[0], known[1], known[2]
         if source is None or weight is None or recurrent is None:
             return None
         return source[0] * source[1] * (math.prod(weight) + math.prod(recurrent))
     return 0
+
+
+def _swept(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> tuple[int, int, int]:
+    """Return steps, bytes that each reads and multiply-adds of all, of a layer whose shapes are known."""
+    steps, batch = shapes[node.input[0]][:2]
+    recurrent = math.prod(shapes[node.input[2]])
+    return steps, 4 * recurrent, steps * batch * recurrent
 
 
 def _products(graph: onnx.GraphProto, shapes: dict[str, Shape], sizes: Mapping[str, int]) -> Iterator[Product | None]:
@@ -104,7 +119,8 @@ def _products(graph: onnx.GraphProto, shapes: dict[str, Shape], sizes: Mapping[s
             yield None
         elif macs:
             weights = sum(4 * math.prod(shapes[name]) for name in node.input[1:3] if name in sizes)
-            yield Product(node.name or node.output[0], node.op_type, macs, weights)
+            swept = _swept(node, shapes) if node.op_type in RECURRENT else (0, 0, 0)
+            yield Product(node.name or node.output[0], node.op_type, macs, weights, *swept)
         branches = [
             list(_products(attribute.g, shapes, sizes))
             for attribute in node.attribute

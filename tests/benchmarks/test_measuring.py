@@ -84,6 +84,24 @@ def test_limit_is_the_slower_of_arithmetic_and_arrival() -> None:
     assert limits.direct_ms(Work((light, heavy), True)) == pytest.approx(20 + 10)
 
 
+def test_a_recurrent_layer_reads_its_weights_in_every_step() -> None:
+    limits = Limits(threads=2, gflops=100, gbytes=1, caches=((1000, 100), (10_000, 10)))
+    assert limits.sweep_s(1500) == pytest.approx(1500 / 100e9)
+    assert limits.sweep_s(12_000) == pytest.approx(2000 / 100e9 + 10_000 / 10e9)
+    assert limits.sweep_s(22_000) == pytest.approx(2000 / 100e9 + 18_000 / 10e9 + 2000 / 1e9)
+    layer = Product("a", "LSTM", macs=3 * 10**5, weight_bytes=44_000, sweeps=50, swept_bytes=22_000, swept_macs=10**5)
+    assert limits.direct_ms(Work((layer,), True)) == pytest.approx(1e3 * (4e5 / 100e9 + 50 * limits.sweep_s(22_000)))
+
+
+def test_steps_of_a_recurrent_layer_are_counted(tmp_path: Path) -> None:
+    inputs = {"w": filled(2, 4 * 3, 5), "r": filled(2, 4 * 3, 3)}
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=3, direction="bidirectional")
+    path = save_model(tmp_path / "m.onnx", [node], [7, 2, 5], inputs)
+    (layer,) = count_work(path, {}).products
+    assert (layer.sweeps, layer.swept_bytes, layer.swept_macs) == (7, 4 * 2 * 12 * 3, 7 * 2 * 2 * 12 * 3)
+    assert layer.macs == layer.swept_macs + 7 * 2 * 2 * 12 * 5
+
+
 def cell(time: float, version: str = "engine 1") -> Cell:
     return Cell(median_ms=time, low_ms=time * 0.9, high_ms=time * 1.1, best_ms=time * 0.8, rounds=3, version=version)
 
