@@ -278,9 +278,10 @@ statistics; the best peer is the one with the least median. "Limit" is the time 
 and recurrent layers done directly at the measured peak of this machine, or at the speed their weights arrive where
 these exceed 12 MiB; every step of a recurrent layer waits for the one before and reads its weights again, from the
 caches that hold them, at their measured speed. It leaves out everything else, and fast algorithms such as Winograd's
-may pass it. The first answer counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with the engine imported and nothing
-cached, the median of three starts, in which the engines take turns; memory is the peak of the process after loading and
-all runs, less what it held when the engine was imported.
+may pass it. The first answer counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with
+the engine imported and nothing cached, the median of three starts unless the command says how many, in which the
+engines take turns; memory is the peak of the process after loading and all runs, less what it held when the engine was
+imported.
 
 """
 

@@ -95,8 +95,8 @@ def append(path: Path, points: list[Point]) -> None:
     is_new = not path.exists()
     with gzip.open(path, "at", newline="") as file:
         writer = csv.writer(file)
-        for p in points[: 1 if is_new else 0]:
-            writer.writerow((p.machine.cpu, *p.machine.caches))
+        if is_new and points:
+            writer.writerow((points[0].machine.cpu, *points[0].machine.caches))
         for p in points:
             writer.writerow((p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds))
 
@@ -144,9 +144,10 @@ def measure(
     found += race(around)
     if not held_out:
         found += race(promised(bench, residence, best, random))
+    machine = Machine.here()
     for index, time_us, rounds in found:
         routine, candidate = bench.spaces[done[index][0]], native.trial(index)["candidate"]
-        yield Point(Machine.here(), workload.text, threads, residence, routine, candidate, time_us, rounds)
+        yield Point(machine, workload.text, threads, residence, routine, candidate, time_us, rounds)
 
 
 def promised(

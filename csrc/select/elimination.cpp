@@ -1,6 +1,7 @@
 #include "select/elimination.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <utility>
 
@@ -107,22 +108,26 @@ std::vector<int> united(const std::vector<int>& a, const std::vector<int>& b) {
 }
 
 // Fewer factors of the same sum: those whose sum is small beside a table of so many cells, which every factor that is
-// left is added to.
-std::vector<Factor> gathered(std::vector<Factor> factors, size_t table, const std::vector<int>& sizes) {
+// left is added to. `sums` holds what is made.
+std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t table, const std::vector<int>& sizes,
+                                    std::deque<Factor>& sums) {
   constexpr size_t kSmall = 4;
+  std::vector<const Factor*> factors;
+  for (const Factor& factor : bucket) factors.push_back(&factor);
   while (factors.size() > 1) {
     size_t least = table / kSmall, first = 0, second = 0;
     for (size_t i = 0; i < factors.size(); ++i) {
       for (size_t j = i + 1; j < factors.size(); ++j) {
-        const size_t cells = cells_of(united(factors[i].scope, factors[j].scope), sizes);
+        const size_t cells = cells_of(united(factors[i]->scope, factors[j]->scope), sizes);
         if (cells <= least) least = cells, first = i, second = j;
       }
     }
     if (second == 0) break;
-    Factor sum{united(factors[first].scope, factors[second].scope), std::vector<double>(least, 0.0)};
+    Factor& sum =
+        sums.emplace_back(Factor{united(factors[first]->scope, factors[second]->scope), std::vector(least, 0.0)});
     for (const size_t i : {first, second})
-      add(sum.values.data(), broadcast(factors[i], sum.scope, sizes), 0, shape_of(sum.scope, sizes), 0);
-    factors[first] = std::move(sum);
+      add(sum.values.data(), broadcast(*factors[i], sum.scope, sizes), 0, shape_of(sum.scope, sizes), 0);
+    factors[first] = &sum;
     factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
   }
   return factors;
@@ -163,9 +168,10 @@ void Elimination::eliminate(int v) {
   for (const Factor& factor : bucket) scope = united(scope, factor.scope);
   const std::vector<size_t> shape = shape_of(scope, sizes_);
   const size_t cells = cells_of(scope, sizes_) / shape[0];
-  const std::vector<Factor> factors = gathered(bucket, cells * shape[0], sizes_);
+  std::deque<Factor> sums;
   std::vector<Broadcast> parts;
-  for (const Factor& factor : factors) parts.push_back(broadcast(factor, scope, sizes_));
+  for (const Factor* factor : gathered(bucket, cells * shape[0], sizes_, sums))
+    parts.push_back(broadcast(*factor, scope, sizes_));
   std::vector<double> least(cells, std::numeric_limits<double>::infinity()), joined(cells);
   for (size_t i = 0; i < shape[0]; ++i) {
     std::fill(joined.begin(), joined.end(), 0.0);

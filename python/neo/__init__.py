@@ -62,6 +62,11 @@ __all__ = [
 globals().pop("tune", None)
 
 
+def __dir__() -> list[str]:
+    """What there is, imported by now or not."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import what not everyone needs when it is first used."""
     if name in ("testing", "accuracy"):

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -275,7 +276,8 @@ class PadRoutine final : public Routine {
     if (!before.is_constant() || !after.is_constant() || (*pads_begin(node))[1] != 0) return false;
     if (*pad_mode(node) != PadMode::Constant) return before == after;
     const Value* element = node.input(2);
-    const bool is_zero = !element || *element->constant->as<float>() == 0.0f;
+    // No -0.0f: padding lanes hold 0.0f.
+    const bool is_zero = !element || std::bit_cast<uint32_t>(*element->constant->as<float>()) == 0;
     return is_zero && before.value() <= after.value();
   }
 
