@@ -89,7 +89,7 @@ Target Target::parse(std::string_view name, int threads) {
 }
 
 PrivateCaches private_caches(const Target& target) {
-  if (target.machine.l2_bytes > 0) return target.machine;
+  if (target.planned.l2_bytes > 0) return target.planned;
   PrivateCaches caches = {target.l1_bytes, target.l2_bytes};
   if (!target.isa.is_subset_of(host_isa())) return caches;
   // Of this machine, which tells too little rather than too much.

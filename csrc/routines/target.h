@@ -30,7 +30,7 @@ struct Target {
   double memory_gbps = 0;        // all threads together
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
-  PrivateCaches machine;         // of one that is known; 0: of what runs here
+  PrivateCaches planned;         // with caches of this size; 0: with the host's where it runs there
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
 
@@ -41,7 +41,7 @@ struct Target {
   static Target parse(std::string_view name, int threads);
 };
 
-// The machine's, else the host's where the target runs on it: schedules are planned by what these hold.
+// What schedules are planned by: target.planned, else the host's where the target runs on it, else the target's.
 PrivateCaches private_caches(const Target& target);
 
 // A name for a kind of device with the figures of one, for Target::parse.
