@@ -174,9 +174,9 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   args.dst_batch = y.batch_stride;
   args.dst_block = y.block_stride;
   std::vector<float> workspace(2 * plan.workspace_size, NAN);
-  args.workspace = workspace.data();
-  run_as_team(random, plan.tasks,
-              [&](int64_t begin, int64_t end, int member) { run_chain(plan, kernels, args, begin, end, member); });
+  run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
+    run_chain(plan, kernels, args, begin, end, workspace.data() + member * plan.workspace_size);
+  });
 
   const int64_t plane = s.oh * s.ow;
   for (int64_t i = 0; i < s.n * shape.oc; ++i) {

@@ -272,9 +272,8 @@ TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
     args.dst_channel = dst.block_stride;
     args.lo = problem.clamp.lo;
     args.hi = problem.clamp.hi;
-    args.workspace = workspace.data();
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-      run_first_layer(plan, kernels, *rows, args, begin, end, member);
+      run_first_layer(plan, kernels, *rows, args, begin, end, workspace.data() + member * plan.workspace_size);
     });
     problem.check(dst, describe(s));
     if (HasFatalFailure()) return;

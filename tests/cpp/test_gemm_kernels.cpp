@@ -98,9 +98,9 @@ void check_gemm(const TileKernels& kernels, const PackKernels& pack, Random& ran
   args.lo = random.pick<float>({-INFINITY, 0.0f});
   args.hi = random.pick<float>({INFINITY, 1.0f});
   std::vector<float> workspace(2 * plan.workspace_size, NAN);
-  args.workspace = workspace.data();
-  run_as_team(random, plan.tasks,
-              [&](int64_t begin, int64_t end, int member) { run_gemm(plan, kernels, pack, args, begin, end, member); });
+  run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
+    run_gemm(plan, kernels, pack, args, begin, end, workspace.data() + member * plan.workspace_size);
+  });
 
   for (int64_t batch = 0; batch < outer * inner; ++batch) {
     for (int64_t i = 0; i < shape.m; ++i) {
@@ -169,12 +169,11 @@ TEST_P(Gemm, GivesTheSameBitsForEveryPartOfATeam) {
     args.c_row = shape.n;
     args.lo = -INFINITY;
     args.hi = INFINITY;
-    args.workspace = workspace.data();
     args.c = whole.data();
-    run_gemm(plan, kernels, pack, args, 0, plan.tasks, 0);
+    run_gemm(plan, kernels, pack, args, 0, plan.tasks, workspace.data());
     args.c = pieces.data();
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-      run_gemm(plan, kernels, pack, args, begin, end, member);
+      run_gemm(plan, kernels, pack, args, begin, end, workspace.data() + member * plan.workspace_size);
     });
     EXPECT_EQ(whole, pieces);
   }

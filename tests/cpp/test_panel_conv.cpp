@@ -116,9 +116,8 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
     args.dst = dst.data();
     args.lo = random.pick<float>({-INFINITY, 0.0f});
     args.hi = random.pick<float>({INFINITY, 0.5f});
-    args.workspace = workspace.data();
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-      run_panel_conv(plan, kernels, *pack, *rows, args, begin, end, member);
+      run_panel_conv(plan, kernels, *pack, *rows, args, begin, end, workspace.data() + member * plan.workspace_size);
     });
     Reference expected = convolve(s, src, weight);
     for (int64_t i = 0; i < s.n * s.oc; ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "exec/team.h"
@@ -11,18 +12,41 @@ namespace neo {
 // How the tasks of a step are handed to a team. Fixed by the step's shapes.
 struct TaskSplit {
   int64_t tasks = 0;
-  int64_t workspaces = 0;  // pieces of scratch memory that the tasks use; 0: they need none
-  bool serial = false;     // the calling thread alone is faster than waking others
+  int64_t workspaces = 0;       // pieces of scratch memory that the tasks use; 0: they need none
+  int64_t workspace_bytes = 0;  // that one task uses
+  bool serial = false;          // the calling thread alone is faster than waking others
 
-  // `arithmetic` is the number of operations that all tasks do together.
-  static TaskSplit of(int64_t tasks, int64_t arithmetic, bool needs_workspace = false) {
+  // `arithmetic` is the number of operations that all tasks do together. `threads`: of the team that the step is
+  // compiled for; members of a larger one share workspaces.
+  static TaskSplit of(int64_t tasks, int64_t arithmetic, int64_t workspace_bytes = 0, int threads = kMaxWorkspaces) {
     constexpr int64_t kSerialOperations = 400000;
-    constexpr int64_t kMaxWorkspaces = 48;
-    return {tasks, needs_workspace ? std::min(tasks, kMaxWorkspaces) : 0, tasks <= 1 || arithmetic < kSerialOperations};
+    constexpr int kFewestWorkspaces = 4;
+    TaskSplit split{tasks, 0, workspace_bytes, tasks <= 1 || arithmetic < kSerialOperations};
+    if (workspace_bytes > 0) {
+      const int64_t most = std::clamp(threads, kFewestWorkspaces, kMaxWorkspaces);
+      split.workspaces = split.serial ? std::min<int64_t>(tasks, 1) : std::min(tasks, most);
+    }
+    return split;
   }
+
+  // From one workspace to the next. A core's prefetchers run past the end of its workspace, by many of its strides,
+  // into what another core is about to write: a gap keeps them off. Steps share their scratch memory: workspaces at the
+  // same places in most of them leave what a core wrote in its own cache.
+  int64_t workspace_stride() const {
+    constexpr int64_t kSmall = 32 << 10, kGap = 128 << 10, kApart = 1 << 20;
+    if (workspace_bytes <= kSmall) return 2 * kSmall;
+    return ceil_div(workspace_bytes + kGap, kApart) * kApart;
+  }
+
+  int64_t scratch_bytes() const {
+    return workspaces == 0 ? 0 : (workspaces - 1) * workspace_stride() + workspace_bytes;
+  }
+
+ private:
+  static constexpr int kMaxWorkspaces = 48;
 };
 
-// f(begin, end, workspace): tasks [begin, end) with a workspace that no other task uses meanwhile.
+// f(begin, end, workspace): tasks [begin, end) with the number of a workspace that no other task uses meanwhile.
 template <class F>
 void run_tasks(Team& team, const TaskSplit& split, F&& f) {
   if (split.serial) {
@@ -37,6 +61,15 @@ void run_tasks(Team& team, const TaskSplit& split, F&& f) {
       }
     });
   }
+}
+
+// The same with f(begin, end, T* workspace), which lies in the scratch_bytes() of `scratch`, or is null.
+template <class T, class F>
+void run_tasks_with(Team& team, const TaskSplit& split, std::byte* scratch, F&& f) {
+  run_tasks(team, split, [&](int64_t begin, int64_t end, int workspace) {
+    f(begin, end,
+      split.workspaces == 0 ? nullptr : reinterpret_cast<T*>(scratch + workspace * split.workspace_stride()));
+  });
 }
 
 }  // namespace neo

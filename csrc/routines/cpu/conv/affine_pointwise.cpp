@@ -32,8 +32,8 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSc
 
 void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
                           const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                          int workspace) {
-  float* prepared = args.workspace + workspace * plan.workspace_size;
+                          float* workspace) {
+  float* prepared = workspace;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.parts;
     const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, task % plan.parts);

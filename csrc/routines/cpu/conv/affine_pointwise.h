@@ -39,9 +39,9 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSc
 
 using AffineKernel = void (*)(const AffineRows& rows);
 
-// Tasks [task_begin, task_end) with the workspace of that number.
+// Tasks [task_begin, task_end) with workspace_size floats of workspace.
 void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
                           const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                          int workspace);
+                          float* workspace);
 
 }  // namespace neo

@@ -152,7 +152,7 @@ int64_t cache_bytes(const Target& target) {
 }
 
 TaskSplit split_of(const AffinePointwisePlan& plan) {
-  return TaskSplit::of(plan.tasks, plan.shape.flops(), true);
+  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4);
 }
 
 struct AffineCall {
@@ -204,15 +204,15 @@ class AffinePointwiseStep final : public KernelStep {
       call.affine.scale_batch = scale.dims[0] == 1 ? 0 : ConvStrides::of(scale).batch;
       NEO_ASSERT(ceil_div(geometry_.ic, kernels_.lanes) == 1 || ConvStrides::of(scale).channel == kernels_.lanes);
     }
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * static_cast<int64_t>(sizeof(float)));
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const AffineCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, scratch);
+    const ConvOperands a = arguments_.at(call.args, args);
     AffineOperands affine = call.affine;
     if (scale_argument_ >= 0) affine.scale = reinterpret_cast<const float*>(args[scale_argument_]);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_affine_pointwise(call.plan, kernels_, prepare_, affine, a, begin, end, workspace);
     });
   }
@@ -307,7 +307,7 @@ class AffinePointwiseRoutine final : public Routine {
       c.cost.packed_bytes = (direct_weight_size(plan.product) + 2 * plan.blocks * plan.lanes +
                              (problem.conv.bias ? direct_bias_size(plan.product) : 0)) *
                             4;
-      c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
+      c.cost.workspace_bytes = split_of(plan).scratch_bytes();
       all.push_back(std::move(c));
     }
     return all;

@@ -54,12 +54,12 @@ void set_sizes(ChainPlan& plan, int64_t strip) {
 class ChainTask {
  public:
   ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
-            int64_t workspace)
+            float* workspace)
       : plan_(plan), kernels_(kernels), args_(args), panels_(panels) {
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
-    ring_ = args.workspace + workspace * plan.workspace_size;
+    ring_ = workspace;
     first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
     strip_ = ring_ + vectors * plan.ring_vector;
@@ -75,8 +75,13 @@ class ChainTask {
         if (plan_.shape.expand) expand(p, {std::max(done, in.begin), in.end});
         depthwise(p, out);
       }
-      if (plan_.shape.project) project(out);
       done = std::max(done, in.end);
+      if (!plan_.shape.project) continue;
+      IndexRange next{done, done};
+      if (out.end < rows.end) {
+        next.end = std::max(done, source_rows(s, out.end, std::min(out.end + plan_.strip, rows.end)).end);
+      }
+      project(out, next);
     }
   }
 
@@ -188,8 +193,9 @@ class ChainTask {
     }
   }
 
-  // Output rows of the chain from the strip.
-  void project(IndexRange out) {
+  // Output rows of the chain from the strip. While the last panel's tiles run, the source rows that the next strip
+  // reads are fetched: as a depthwise convolution goes from vector to vector, no stream is long enough to be foreseen.
+  void project(IndexRange out, IndexRange next) {
     const ConvShape& s = plan_.shape.depthwise;
     const int64_t lanes = plan_.lanes;
     BlockedOutput output;
@@ -209,8 +215,10 @@ class ChainTask {
       TileTap tap = {};
       Tile t = make_tile(args_.project, vectors, s.ic, tap);
       t.block_stride = plan_.strip_vector;
+      const bool fetches = p + 1 == plan_.outer.panels && !plan_.shape.expand;
       each_tile(pixels, vectors.size(), s.ic, t, [&](IndexRange part) {
         t.src = strip_ + part.begin * lanes;
+        if (fetches) fetch_source(next, part, pixels, t);
         run_output_tile(kernels_.tiles->rows[vectors.size()][part.size()], *kernels_.tiles, t, panel,
                         first + part.begin, part.size());
       });
@@ -219,6 +227,16 @@ class ChainTask {
                  std::min(lanes, plan_.shape.oc - v * lanes));
       }
     }
+  }
+
+  // A tile of `part` of all `pixels` of a projection fetches its share of some source rows: of each vector beside the
+  // products with the same vector of the strip.
+  void fetch_source(IndexRange rows, IndexRange part, int64_t pixels, Tile& t) const {
+    const int64_t row = plan_.shape.depthwise.iw, count = rows.size() * row;
+    const int64_t begin = count * part.begin / pixels, end = count * part.end / pixels;
+    t.ahead = begin < end ? src_ + (rows.begin * row + begin) * plan_.lanes : nullptr;
+    t.ahead_step = end - begin;
+    t.ahead_block = args_.src_block - t.ahead_step * t.block_size;
   }
 
   const ChainPlan& plan_;
@@ -277,7 +295,7 @@ void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int6
 }
 
 void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
-               int64_t task_end, int64_t workspace) {
+               int64_t task_end, float* workspace) {
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.chunks;
     const int64_t part = task / plan.chunks % plan.panel_chunks;

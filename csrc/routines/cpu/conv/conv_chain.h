@@ -39,7 +39,7 @@ struct ChainPlan {
   int64_t rows = 0, chunks = 0;               // output rows per task; tasks per image and panel chunk
   int64_t panel_chunk = 0, panel_chunks = 0;  // inner panels per task; without a projection tasks may split them
   int64_t tasks = 0;
-  int64_t workspace_size = 0;  // floats a task wants
+  int64_t workspace_size = 0;  // floats that a task uses
 };
 
 struct ChainKernels {
@@ -63,7 +63,6 @@ struct ChainArgs {
   int64_t residual_batch = 0, residual_block = 0;
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
-  float* workspace = nullptr;  // workspace_size floats for each workspace
 };
 
 // `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.
@@ -74,7 +73,8 @@ int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes
 void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
                            float* packed);
 
+// `workspace`: workspace_size floats.
 void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
-               int64_t task_end, int64_t workspace);
+               int64_t task_end, float* workspace);
 
 }  // namespace neo

@@ -23,8 +23,8 @@ int64_t flops_of(const ChainShape& s) {
   return expansion + d.flops() + projection;
 }
 
-TaskSplit split_of(const ChainPlan& plan) {
-  return TaskSplit::of(plan.tasks, flops_of(plan.shape), true);
+TaskSplit split_of(const ChainPlan& plan, int threads) {
+  return TaskSplit::of(plan.tasks, flops_of(plan.shape), plan.workspace_size * 4, threads);
 }
 
 // The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
@@ -81,7 +81,7 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
             activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
   }
-  return depthwise_us(work, split_of(plan).serial ? 1 : plan.tasks, bytes, target);
+  return depthwise_us(work, split_of(plan, target.threads).serial ? 1 : plan.tasks, bytes, target);
 }
 
 struct ChainCall {
@@ -96,7 +96,8 @@ class ChainStep final : public KernelStep {
       : problem_(problem),
         kernels_(kernels_of(target)),
         wanted_(candidate.schedule.at("tasks")),
-        cache_bytes_(target.l2_bytes / 2) {
+        cache_bytes_(target.l2_bytes / 2),
+        threads_(target.threads) {
     x_ = argument_of(candidate, problem.x);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
@@ -124,7 +125,7 @@ class ChainStep final : public KernelStep {
     const Arg &x = args[static_cast<size_t>(x_)], &y = args[static_cast<size_t>(y_)];
     ChainCall call;
     call.plan = plan_chain(problem_.shape(x.dims, y.dims), *kernels_.tiles, wanted_, cache_bytes_);
-    call.split = split_of(call.plan);
+    call.split = split_of(call.plan, threads_);
     ChainArgs& a = call.args;
     const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
     a.src_batch = from.batch;
@@ -143,7 +144,7 @@ class ChainStep final : public KernelStep {
       a.project.lo = problem_.lo;
       a.project.hi = problem_.hi;
     }
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * static_cast<int64_t>(sizeof(float)));
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -152,8 +153,7 @@ class ChainStep final : public KernelStep {
     a.src = reinterpret_cast<const float*>(args[x_]);
     a.dst = reinterpret_cast<float*>(args[y_]);
     if (residual_ >= 0) a.residual = reinterpret_cast<const float*>(args[residual_]);
-    a.workspace = reinterpret_cast<float*>(scratch);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_chain(call.plan, kernels_, a, begin, end, workspace);
     });
   }
@@ -187,6 +187,7 @@ class ChainStep final : public KernelStep {
   ChainKernels kernels_;
   int64_t wanted_;
   int64_t cache_bytes_;
+  int threads_;
   int x_ = -1, y_ = 0, residual_ = -1;
   Packed expand_, depthwise_, project_;
 };
@@ -224,7 +225,7 @@ class ChainRoutine final : public Routine {
       c.schedule = {{"tasks", wanted}};
       c.cost.time_us = estimate_us(problem, plan, *kernels.tiles, target);
       c.cost.packed_bytes = packed_bytes(problem, plan);
-      c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
+      c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
       all.push_back(std::move(c));
     }
     return all;

@@ -21,7 +21,6 @@ struct ConvOperands {
   Activation activation;
   const float* ahead = nullptr;  // as many pixels that the caller reads next, fetched meanwhile; or null
   int64_t ahead_channel = 0;
-  float* workspace = nullptr;  // workspace_size floats of the plan for every member of the team
 };
 
 }  // namespace neo

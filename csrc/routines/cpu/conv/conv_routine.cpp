@@ -85,14 +85,13 @@ ConvOperands ConvArguments::bind(std::span<const Arg> args) const {
   return bound;
 }
 
-ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args, std::byte* scratch) const {
+ConvOperands ConvArguments::at(ConvOperands bound, std::byte* const* args) const {
   const auto floats = [&](int i) { return reinterpret_cast<float*>(args[i]); };
   bound.src = floats(x);
   bound.dst = floats(y);
   if (weight >= 0) bound.weight = floats(weight);
   if (bias >= 0) bound.bias = floats(bias);
   if (residual >= 0) bound.residual = floats(residual);
-  bound.workspace = reinterpret_cast<float*>(scratch);
   return bound;
 }
 

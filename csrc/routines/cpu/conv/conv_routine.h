@@ -42,7 +42,7 @@ struct ConvArguments {
   // Strides and epilogue, for the sizes of one binding.
   ConvOperands bind(std::span<const Arg> args) const;
   // The same with the addresses of one run; packed weights and bias stay.
-  ConvOperands at(ConvOperands bound, std::byte* const* args, std::byte* scratch) const;
+  ConvOperands at(ConvOperands bound, std::byte* const* args) const;
 };
 
 // Strides of the batch and of the channels, or of their blocks.

@@ -45,7 +45,7 @@ class DepthwiseStep final : public KernelStep {
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, nullptr);
+    const ConvOperands a = arguments_.at(call.args, args);
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_depthwise(call.plan, kernels_, a, begin, end); });
   }

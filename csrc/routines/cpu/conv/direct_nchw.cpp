@@ -137,9 +137,9 @@ class LineTaps {
 }  // namespace
 
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
-  float* buffer = args.workspace + member * plan.workspace_size;
+  float* buffer = workspace;
   const int64_t channel = plan.buffer.rows * plan.buffer.row;
   LineTaps taps(plan, args);
   for (int64_t task = task_begin; task < task_end; ++task) {

@@ -33,7 +33,7 @@ struct FirstLayerPlan {
   // buffer would hold most of a row anyway.
   int64_t inside_begin = 0, inside_end = 0;
   int64_t left_end = 0, right_begin = 0;  // output columns whose input the row buffer holds: before, from there on
-  int64_t workspace_size = 0;             // floats per member of the team
+  int64_t workspace_size = 0;             // floats that a task uses
   int64_t tasks = 0;
 };
 
@@ -45,6 +45,6 @@ int64_t first_layer_weight_size(const FirstLayerPlan& plan);
 void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, float* packed);
 
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member);
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace);
 
 }  // namespace neo

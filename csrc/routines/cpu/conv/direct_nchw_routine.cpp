@@ -102,17 +102,17 @@ class FirstLayerStep final : public KernelStep {
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
     FirstLayerCall call;
     call.plan = plan_first_layer(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
-    call.split = TaskSplit::of(call.plan.tasks, call.plan.shape.flops(), true);
+    call.split = TaskSplit::of(call.plan.tasks, call.plan.shape.flops(), call.plan.workspace_size * 4);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const FirstLayerCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, scratch);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_first_layer(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
     });
   }
@@ -203,7 +203,7 @@ class FirstLayerRoutine final : public ConvRoutine {
     const double rows = static_cast<double>(shape.ow) / static_cast<double>(ceil_div(shape.ow, plan.schedule.reg_n));
     const double panel_bytes = static_cast<double>(weights) / static_cast<double>(plan.panels) * 4;
     const double flops = 2.0 * static_cast<double>(weights) * static_cast<double>(shape.n * shape.oh * shape.ow);
-    const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), true);
+    const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), plan.workspace_size * 4);
     Candidate c = conv_candidate(workload, problem, 1, target.lanes());
     c.schedule = schedule;
     c.cost.time_us = tasks_us(flops, kEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
@@ -211,7 +211,7 @@ class FirstLayerRoutine final : public ConvRoutine {
                               static_cast<double>(weights) * 4) +
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = (weights + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
-    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    c.cost.workspace_bytes = split.scratch_bytes();
     return c;
   }
 };

@@ -106,10 +106,10 @@ void pack_direct_rows_weight(const DirectRowsPlan& plan, const float* weight, fl
 }
 
 void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member) {
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
   const int64_t channel_size = plan.buffer.rows * plan.buffer.row, sums = plan.taps * plan.inner;
-  float* buffer = args.workspace + member * plan.workspace_size;
+  float* buffer = workspace;
   TileTap taps[kMaxTaps];
   int64_t tap_index[kMaxTaps];
   for (int64_t task = task_begin; task < task_end; ++task) {

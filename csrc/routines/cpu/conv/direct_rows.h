@@ -31,7 +31,7 @@ struct DirectRowsPlan {
   int64_t lines = 0, columns = 0;  // output rows and columns per task
   int64_t line_chunks = 0, column_chunks = 0;
   RowBuffer buffer;            // of one channel
-  int64_t workspace_size = 0;  // floats per member of the team
+  int64_t workspace_size = 0;  // floats that a task uses
   int64_t tasks = 0;           // fixed by shape and schedule
 };
 
@@ -42,6 +42,6 @@ DirectRowsPlan plan_direct_rows(const ConvShape& shape, const DirectRowsSchedule
 void pack_direct_rows_weight(const DirectRowsPlan& plan, const float* weight, float* packed);
 
 void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
-                     const ConvOperands& args, int64_t task_begin, int64_t task_end, int member);
+                     const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace);
 
 }  // namespace neo

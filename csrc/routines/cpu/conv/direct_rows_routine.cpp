@@ -13,7 +13,7 @@ namespace neo {
 namespace {
 
 TaskSplit split_of(const DirectRowsPlan& plan) {
-  return TaskSplit::of(plan.tasks, plan.shape.flops(), true);
+  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4);
 }
 
 double estimate_us(const ConvProblem& problem, const DirectRowsPlan& plan, const Target& target) {
@@ -144,13 +144,13 @@ class DirectRowsStep final : public KernelStep {
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const DirectRowsCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, scratch);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_direct_rows(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
     });
   }
@@ -237,7 +237,7 @@ class DirectRowsRoutine final : public ConvRoutine {
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = problem.weight->constant->size() * 4;
-    c.cost.workspace_bytes = split_of(plan).workspaces * plan.workspace_size * 4;
+    c.cost.workspace_bytes = split_of(plan).scratch_bytes();
     return c;
   }
 };

@@ -260,9 +260,9 @@ void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, floa
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
                     const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                    int member) {
+                    float* workspace) {
   const PanelConvShape& s = plan.shape;
-  float* packed = args.workspace + member * plan.workspace_size;
+  float* packed = workspace;
   float* finished = packed + plan.k_chunk * plan.vectors * plan.lanes;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.phase_chunks;

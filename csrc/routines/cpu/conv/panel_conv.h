@@ -51,7 +51,7 @@ struct PanelConvPlan {
   bool is_pointwise = false;   // one tap that reads the pixel it writes
   int64_t panel_chunk = 0;     // panels per task
   int64_t phase_chunks = 0;    // tasks per phase, after the largest one
-  int64_t workspace_size = 0;  // floats per member of the team
+  int64_t workspace_size = 0;  // floats that a task uses
   int64_t tasks = 0;
 };
 
@@ -66,6 +66,6 @@ void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, floa
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
                     const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                    int member);
+                    float* workspace);
 
 }  // namespace neo

@@ -18,7 +18,7 @@ double flops_of(const PanelConvShape& s) {
 }
 
 TaskSplit split_of(const PanelConvPlan& plan) {
-  return TaskSplit::of(plan.tasks, static_cast<int64_t>(flops_of(plan.shape)), true);
+  return TaskSplit::of(plan.tasks, static_cast<int64_t>(flops_of(plan.shape)), plan.workspace_size * 4);
 }
 
 PanelConvSchedule panel_schedule(const Schedule& schedule, int64_t lanes) {
@@ -128,13 +128,13 @@ class PanelConvStep final : public KernelStep {
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
     if (weight_.defined()) call.args.weight = weight_.as<float>();
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const PanelConvCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, scratch);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_panel_conv(call.plan, kernels_, pack_kernels_, row_kernels_, a, begin, end, workspace);
     });
   }
@@ -186,7 +186,7 @@ class PanelConvRoutine final : public ConvRoutine {
       give(problem.weight);
     }
     c.cost.time_us = estimate_us(problem, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
-    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    c.cost.workspace_bytes = split.scratch_bytes();
     return c;
   }
 

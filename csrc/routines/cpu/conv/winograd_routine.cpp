@@ -241,23 +241,7 @@ struct WinogradCall {
 };
 
 TaskSplit split_of(const WinogradPlan& plan, int threads) {
-  // Members of a team that is larger than the one compiled for share workspaces.
-  constexpr int64_t kFewestWorkspaces = 4;
-  TaskSplit split = TaskSplit::of(plan.tasks, plan.shape.flops(), true);
-  split.workspaces = std::min(split.workspaces, split.serial ? 1 : std::max<int64_t>(threads, kFewestWorkspaces));
-  return split;
-}
-
-// Floats from one member's workspace to the next. Steps share their scratch memory: workspaces at the same places in
-// most of them leave what a core wrote in its own cache.
-int64_t workspace_stride(const WinogradPlan& plan) {
-  constexpr int64_t kApart = (1 << 20) / 4;
-  return ceil_div(plan.workspace_size, kApart) * kApart;
-}
-
-int64_t workspace_bytes(const WinogradPlan& plan, const TaskSplit& split) {
-  if (split.workspaces == 0) return 0;
-  return ((split.workspaces - 1) * workspace_stride(plan) + plan.workspace_size) * 4;
+  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4, threads);
 }
 
 // What a layer reads and writes beyond the private cache, in microseconds.
@@ -326,15 +310,15 @@ class WinogradStep final : public KernelStep {
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    return Prepared::of(call, workspace_bytes(call.plan, call.split));
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const WinogradCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args, nullptr);
+    const ConvOperands a = arguments_.at(call.args, args);
     WinogradMember members[kMaxMembers];
     for (int64_t i = 0; i < call.split.workspaces; ++i) {
-      members[i].workspace = reinterpret_cast<float*>(scratch) + i * workspace_stride(call.plan);
+      members[i].workspace = reinterpret_cast<float*>(scratch + i * call.split.workspace_stride());
     }
     run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
       run_winograd(call.plan, kernels_.transforms, kernels_.tiles, a, begin, end, members[workspace]);
@@ -421,7 +405,7 @@ class WinogradRoutine final : public ConvRoutine {
     c.cost.time_us = estimate_us(problem, plan, kernels, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.error = winograd_error(plan.shape, plan.schedule.tile);
     c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
-    c.cost.workspace_bytes = workspace_bytes(plan, split_of(plan, target.threads));
+    c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
     return c;
   }
 };

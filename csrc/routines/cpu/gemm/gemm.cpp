@@ -71,9 +71,9 @@ void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* 
 }
 
 void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels, const GemmArgs& args,
-              int64_t task_begin, int64_t task_end, int member) {
+              int64_t task_begin, int64_t task_end, float* workspace) {
   const GemmShape& s = plan.shape;
-  float* a_scratch = args.workspace + member * plan.workspace_size;
+  float* a_scratch = workspace;
   float* b_scratch = a_scratch + kTileRows * plan.k_chunk;
   for (int64_t task = task_begin; task < task_end; ++task) {
     // Tasks that share panels are neighbours.

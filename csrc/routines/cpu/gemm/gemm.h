@@ -44,7 +44,7 @@ struct GemmPlan {
   bool whole_k = false;                       // one pass, where B is packed and A needs no copy
   int64_t row_chunk = 0, row_chunks = 0;      // rows per task
   int64_t panel_chunk = 0, panel_chunks = 0;  // panels per task
-  int64_t workspace_size = 0;                 // floats per member of the team
+  int64_t workspace_size = 0;                 // floats that a task uses
   int64_t tasks = 0;                          // fixed by shape and schedule
 };
 
@@ -69,7 +69,6 @@ struct GemmArgs {
   int64_t c_batch[kGemmBatchAxes] = {};
   float lo = 0.0f, hi = 0.0f;
   Activation activation;
-  float* workspace = nullptr;  // workspace_size floats for every member
 };
 
 GemmPlan plan_gemm(const GemmShape& shape, const GemmSchedule& schedule, const TileKernels& kernels);
@@ -80,6 +79,6 @@ void pack_gemm_b(const GemmPlan& plan, const PackKernels& kernels, const float* 
                  float alpha, float* packed);
 
 void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels, const GemmArgs& args,
-              int64_t task_begin, int64_t task_end, int member);
+              int64_t task_begin, int64_t task_end, float* workspace);
 
 }  // namespace neo

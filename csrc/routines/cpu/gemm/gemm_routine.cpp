@@ -30,7 +30,7 @@ int64_t operations(const GemmShape& s) {
 }
 
 TaskSplit split_of(const GemmPlan& plan) {
-  return TaskSplit::of(plan.tasks, operations(plan.shape), true);
+  return TaskSplit::of(plan.tasks, operations(plan.shape), plan.workspace_size * 4);
 }
 
 MatrixView view_of(const Arg& arg) {
@@ -117,7 +117,7 @@ class GemmStep final : public KernelStep {
     call.args.activation = activation_;
     if (packed_.weight.defined()) call.args.b = packed_.weight.as<float>();
     if (bias_.defined()) call.args.column_bias = bias_.as<float>();
-    return Prepared::of(call, call.split.workspaces * call.plan.workspace_size * 4);
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -127,8 +127,7 @@ class GemmStep final : public KernelStep {
     if (b_ >= 0) g.b = reinterpret_cast<const float*>(args[b_]);
     if (residual_ >= 0) g.residual = reinterpret_cast<const float*>(args[residual_]);
     g.c = reinterpret_cast<float*>(args[c_]);
-    g.workspace = reinterpret_cast<float*>(scratch);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_gemm(call.plan, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
     });
   }
@@ -326,7 +325,7 @@ class GemmRoutine final : public Routine {
     c.schedule = schedule;
     c.cost.time_us = estimate_us(plan, problem.packs_b(), target) + activation_us(problem.epilogue, *problem.c, target);
     const TaskSplit split = split_of(plan);
-    c.cost.workspace_bytes = split.workspaces * plan.workspace_size * 4;
+    c.cost.workspace_bytes = split.scratch_bytes();
     if (problem.packs_b()) c.cost.packed_bytes = packed_bytes(problem, plan);
     return c;
   }

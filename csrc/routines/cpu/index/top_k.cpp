@@ -14,7 +14,6 @@ struct TopKCall {
   int64_t size = 0;   // of the axis
   int64_t inner = 1;  // from one element of a line to the next
   int64_t k = 0;
-  int64_t workspace_bytes = 0;
   TaskSplit split;
 };
 
@@ -141,18 +140,17 @@ class TopKStep final : public KernelStep {
       if (i > axis) call.inner *= dims[i];
     }
     call.lines = call.k == 0 ? 0 : outer * call.inner;
-    call.workspace_bytes = ceil_div(2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)), 64) * 64;
-    call.split = TaskSplit::of(call.lines, call.lines * (4 * call.size + 32 * call.k), true);
-    return Prepared::of(call, call.split.workspaces * call.workspace_bytes);
+    call.split = TaskSplit::of(call.lines, call.lines * (4 * call.size + 32 * call.k),
+                               2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)));
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const TopKCall*>(prepared);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<RankedOf<T>>(team, call.split, scratch, [&](int64_t begin, int64_t end, RankedOf<T>* workspace) {
       run_lines<T>(call, largest_, reinterpret_cast<const T*>(args[0]),
                    values_ < 0 ? nullptr : reinterpret_cast<T*>(args[values_]),
-                   indices_ < 0 ? nullptr : reinterpret_cast<int64_t*>(args[indices_]),
-                   reinterpret_cast<RankedOf<T>*>(scratch + workspace * call.workspace_bytes), begin, end);
+                   indices_ < 0 ? nullptr : reinterpret_cast<int64_t*>(args[indices_]), workspace, begin, end);
     });
   }
 

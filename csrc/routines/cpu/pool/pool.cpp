@@ -77,8 +77,9 @@ class PoolStep final : public KernelStep {
     const PoolAxis& width = s.axis[2];
     NEO_ASSERT((width.src == lanes || width.input <= 1) && (width.dst == lanes || width.output <= 1),
                "rows of a pool are dense");
-    call.split = TaskSplit::of(s.rows(), s.rows() * width.output * lanes * taps, !blocked_);
-    return Prepared::of(call, call.split.workspaces * row_bytes(call));
+    call.split = TaskSplit::of(s.rows(), s.rows() * width.output * lanes * taps,
+                               blocked_ ? 0 : call.shape.plain_workspace() * 4);
+    return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -87,16 +88,14 @@ class PoolStep final : public KernelStep {
     p.shape = call.shape;
     p.src = reinterpret_cast<const float*>(args[0]);
     p.dst = reinterpret_cast<float*>(args[1]);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       PoolArgs mine = p;
-      if (!blocked_) mine.workspace = reinterpret_cast<float*>(scratch + workspace * row_bytes(call));
+      mine.workspace = workspace;
       kernel_(mine, begin, end);
     });
   }
 
  private:
-  static int64_t row_bytes(const PoolCall& call) { return call.shape.plain_workspace() * 4; }
-
   Window window_;
   bool average_;
   bool include_pad_;

@@ -243,8 +243,9 @@ class RecurrentStep final : public KernelStep {
                 to_string(given));
     }
     call.projection = projection_plan(form_, call.steps * call.batch, panel_vectors_, kernels_.tiles);
-    call.projection_split = TaskSplit::of(
-        call.projection.tasks, 2 * call.steps * call.batch * form_.directions * packed_.width * form_.input, true);
+    call.projection_split = TaskSplit::of(call.projection.tasks,
+                                          2 * call.steps * call.batch * form_.directions * packed_.width * form_.input,
+                                          call.projection.workspace_size * 4);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
     call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch, threads_);
     call.takes_input = takes_input(form_, kernels_, form_.directions * packed_.width, call.batch);
@@ -263,7 +264,7 @@ class RecurrentStep final : public KernelStep {
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
     if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
-    call.workspace = take(call.projection_split.workspaces * call.projection.workspace_size);
+    call.workspace = take(call.projection_split.scratch_bytes() / 4);
     if (call.is_beside()) {
       call.x_size = (call.steps + call.tiles.large) * form_.input;
       call.x = take(form_.directions * call.x_size);
@@ -333,8 +334,8 @@ class RecurrentStep final : public KernelStep {
     g.c_row = form_.directions * packed_.width;
     g.lo = -std::numeric_limits<float>::infinity();
     g.hi = std::numeric_limits<float>::infinity();
-    g.workspace = memory + call.workspace;
-    run_tasks(team, call.projection_split, [&](int64_t begin, int64_t end, int workspace) {
+    auto* scratch = reinterpret_cast<std::byte*>(memory + call.workspace);
+    run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
     });
   }

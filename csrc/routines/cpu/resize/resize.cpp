@@ -95,7 +95,6 @@ struct ResizeCall {
   int64_t planes = 1;
   int64_t input_rows = 1, input_columns = 1;
   int64_t rows = 1, columns = 1;
-  int64_t row_bytes = 0;  // of a workspace
   TablePlace row, column;
   TaskSplit split;
 };
@@ -145,11 +144,10 @@ class ResizeStep final : public KernelStep {
     call.input_columns = src.dims.back();
     call.columns = dst.dims.back();
     const TapTable column = tap_table(attributes_, factors_.back(), call.input_columns, call.columns);
-    call.row_bytes = ceil_div(call.input_columns * lanes * 4, 64) * 64;
     const int64_t tasks = call.planes * call.rows;
-    call.split =
-        TaskSplit::of(tasks, tasks * lanes * (row.taps * call.input_columns + column.taps * call.columns), true);
-    Prepared prepared = Prepared::of(call, call.split.workspaces * call.row_bytes);
+    call.split = TaskSplit::of(tasks, tasks * lanes * (row.taps * call.input_columns + column.taps * call.columns),
+                               call.input_columns * lanes * 4);
+    Prepared prepared = Prepared::of(call, call.split.scratch_bytes());
     call.row = append(prepared.bytes, row);
     call.column = append(prepared.bytes, column);
     std::memcpy(prepared.bytes.data(), &call, sizeof call);
@@ -168,9 +166,9 @@ class ResizeStep final : public KernelStep {
     r.column = table_at(prepared, call.column, call.columns);
     r.src = reinterpret_cast<const float*>(args[0]);
     r.dst = reinterpret_cast<float*>(args[1]);
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       ResizeArgs mine = r;
-      mine.workspace = reinterpret_cast<float*>(scratch + workspace * call.row_bytes);
+      mine.workspace = workspace;
       kernel_(mine, begin, end);
     });
   }
