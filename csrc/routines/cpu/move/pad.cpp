@@ -248,7 +248,13 @@ class PadRoutine final : public Routine {
       const Layout layout = Layout::channel_blocked(output->shape().rank(), target.lanes());
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       c.outputs.front().layout = layout;
-      all.push_back(std::move(c));
+      all.push_back(c);
+      if (fills_lanes(workload.root(), target.lanes())) {
+        c.kind = Candidate::Kind::View;
+        c.offsets = {Dim(0)};
+        c.cost.time_us = 0;
+        all.push_back(std::move(c));
+      }
     }
     return all;
   }
@@ -279,6 +285,16 @@ class PadRoutine final : public Routine {
     // No -0.0f: padding lanes hold 0.0f.
     const bool is_zero = !element || std::bit_cast<uint32_t>(*element->constant->as<float>()) == 0;
     return is_zero && before.value() <= after.value();
+  }
+
+  // Of a node that keeps blocks: what is added are padding lanes of the last block, so that nothing moves.
+  static bool fills_lanes(const Node& node, int64_t lanes) {
+    const Shape& x = node.inputs.front()->shape();
+    const Shape& y = node.outputs.front()->shape();
+    for (int i = 2; i < x.rank(); ++i) {
+      if (x[i] != y[i]) return false;
+    }
+    return x[0] == y[0] && ceil_div(x[1].value(), lanes) == ceil_div(y[1].value(), lanes);
   }
 
   static std::array<std::byte, 16> repeated_element(const Tensor* tensor, const Candidate& candidate) {
