@@ -173,14 +173,14 @@ def _costs(table: Table, names: list[str], engines: list[str]) -> list[str]:
         times = [number(cell.first_answer_ms) if cell else "" for cell in cells]
         peaks = [number(cell.peak_bytes / 2**20) if cell and cell.peak_bytes is not None else "" for cell in cells]
         rows.append([name, *times, *peaks])
-    text = "From the engine's file to the first answer, and the most memory that the model took:"
+    text = "From the engine's file to the first answer, and the most memory that the engine and the model took:"
     lines = ["", text, "", *markdown(head, rows)]
     imports = []
     for engine in told:
         cells = [row.cells[engine] for row in table.rows.values() if engine in row.cells]
         if times := [cell.import_ms for cell in cells if cell.import_ms is not None]:
             imports.append(f"{engine} {number(statistics.median(times))}")
-    return [*lines, "", f"Importing the engine before that took, median, ms: {', '.join(imports)}."]
+    return [*lines, "", f"Of that the import of the engine took, median, ms: {', '.join(imports)}."]
 
 
 def render(table: Table, pictures: Path | None = None) -> str:
@@ -279,9 +279,10 @@ and recurrent layers done directly at the measured peak of this machine, or at t
 these exceed 12 MiB; every step of a recurrent layer waits for the one before and reads its weights again, from the
 caches that hold them, at their measured speed. It leaves out everything else, and fast algorithms such as Winograd's
 may pass it. The first answer counts from the file (for ncnn, MNN and LiteRT the converted one), read once before, with
-the engine imported and nothing cached, the median of three starts unless the command says how many, in which the
-engines take turns; memory is the peak of the process after loading and all runs, less what it held when the engine was
-imported.
+nothing cached, in a process that has imported numpy and not yet the engine, for engines differ in what they import at
+once and what with the first model; it is the median of three starts unless the command says how many, in which the
+engines take turns. Memory is the peak of the process after loading and all runs, less what it held before the engine
+was imported.
 
 """
 

@@ -29,7 +29,8 @@ class Cell:
     ``best_ms`` the least time of a single call, ``cpu_ms`` the processor time of all threads per call, which says more
     than time where other programs run. ``difference`` is how far the outputs are from onnxruntime's. ``rounds_ms`` are
     the rounds' medians, ``stamp`` says when: only cells of one stamp were measured in turn. ``first_answer_ms`` is the
-    time from the file to the first outputs, ``import_ms`` that of importing the engine before, ``peak_bytes`` the memory that the model took at most.
+    time from the file to the first outputs, the engine's import counted, ``import_ms`` that import, ``peak_bytes`` the
+    memory that the engine and the model took at most.
     """
 
     median_ms: float | None = None

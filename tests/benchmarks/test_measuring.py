@@ -191,7 +191,7 @@ def test_the_page_shows_intervals_shares_first_answers_and_memory() -> None:
     lines = page.render(whole).splitlines()
     assert "| resnet18 | 1.00 | 2.00 ± 0% (2.00) | 3.00 ± 0% (3.00) | ort | 1.50 [1.50, 1.50] | 1.00 | 50% |" in lines
     assert "| resnet18 | 50.0 | 3.00 |" in lines
-    assert "Importing the engine before that took, median, ms: neo 7.00." in lines
+    assert "Of that the import of the engine took, median, ms: neo 7.00." in lines
 
 
 def test_scalability_compares_tables_of_one_suite() -> None:

@@ -73,9 +73,9 @@ class Measured:
     """What one engine did, or why it did not.
 
     ``rounds_ms`` holds the median time of each round's calls and ``best_ms`` the least of all calls; ``import_ms``
-    is what importing the engine took; ``first_answer_ms`` is the time from the engine's file to the first outputs, the
-    engine imported before; both are, as ``load_ms``, medians over the starts. ``peak_bytes`` is the memory that the model
-    took at most. ``difference`` is how far the outputs are from the reference's.
+    is what importing the engine took; ``first_answer_ms`` is the time from the engine's file to the first outputs, that
+    import counted; both are, as ``load_ms``, medians over the starts. ``peak_bytes`` is the memory that the engine and
+    the model took at most. ``difference`` is how far the outputs are from the reference's.
     """
 
     version: str = ""
@@ -193,7 +193,7 @@ class Race:
         self.measured[name].version = answer["version"]
         loaded = process.ask({"do": "load", "task": {**task, "options": dict(engine.options)}}, timeout_s)
         process.hold()
-        first_ms = loaded["load_ms"] + loaded["first_ms"]
+        first_ms = answer["import_ms"] + loaded["load_ms"] + loaded["first_ms"]
         return {"import_ms": answer["import_ms"], "load_ms": loaded["load_ms"], "first_answer_ms": first_ms}
 
     def load(self, progress: Callable[[str], None] = lambda _: None) -> None:

@@ -10,9 +10,9 @@ error. This file and the adapters import nothing of neo, so that any interpreter
     ``first_ms``, the first run.
 ``{"do": "measure", "seconds": s}``
     Run for about that long after two calls that do not count, three times at least; the answer holds ``times_us``,
-    ``cpu_us``, the processor time of all threads per call, and ``peak_bytes``, the most memory that the process has
-    held since the engine was imported, less what it held then (None where the system does not tell). Each call gets
-    the next of several sets of inputs and makes new outputs.
+    ``cpu_us``, the processor time of all threads per call, and ``peak_bytes``, the most memory that the engine and the
+    model have taken (None where the system does not tell): engines differ in what they import at once and what with
+    the first model. Each call gets the next of several sets of inputs and makes new outputs.
 ``{"do": "idle"}``
     Make calls, wait 50 ms, and tell ``idle_percent``: the processor time of all threads in the 200 ms after that, as a
     share of one core.
@@ -22,6 +22,7 @@ error. This file and the adapters import nothing of neo, so that any interpreter
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import importlib.util
@@ -118,13 +119,12 @@ def peak_bytes() -> int | None:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
 
 
-def forget_peak() -> None:
-    """Count the peak from here, where the system permits; else it counts from the start of the process."""
+def held_bytes() -> int:
+    """Return the memory that this process holds, from where the peak counts anew, as far as the system permits."""
     gc.collect()
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return
+    return peak_bytes() or 0
 
 
 class Worker:
@@ -139,11 +139,12 @@ class Worker:
         self._run: Callable[[Any], Outputs] | None = None
         self._variants: list[Any] = []
         self._calls = 0
-        self._bytes_before: int | None = None
+        self._bytes_before = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what a request says and return the fields of its answer."""
         if request["do"] == "version":
+            self._bytes_before = held_bytes()
             start = time.perf_counter()
             version = self._engine.version()
             return {"version": version, "import_ms": (time.perf_counter() - start) * 1e3}
@@ -161,11 +162,11 @@ class Worker:
         return {"count": len(arrays)}
 
     def _load(self, task: Task) -> dict[str, Any]:
+        imported = held_bytes()
         feeds = [vary(task.inputs, variant) for variant in range(VARIANTS)]
         if hasattr(self._engine, "convert"):
             self._engine.convert(task)
-        forget_peak()
-        self._bytes_before = peak_bytes()
+        self._bytes_before += held_bytes() - imported
         task = dataclasses.replace(task, inputs=feeds[0])
         start = time.perf_counter()
         arrange, run = self._engine.load(task)
@@ -194,8 +195,8 @@ class Worker:
             self._call()
             times.append((time.perf_counter_ns() - start) / 1e3)
         cpu_us = (time.process_time() - processor) * 1e6 / (len(times) + UNCOUNTED_CALLS)
-        peak, before = peak_bytes(), self._bytes_before
-        grown = max(0, peak - before) if peak is not None and before is not None else None
+        peak = peak_bytes()
+        grown = max(0, peak - self._bytes_before) if peak is not None else None
         return {"times_us": times, "cpu_us": cpu_us, "peak_bytes": grown}
 
     def _idle_percent(self) -> float:
