@@ -184,6 +184,25 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   }
 }
 
+// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
+// that miss there hold up the next block.
+template <int V, int R>
+NEO_INLINE void fetch_results(const Tile& t) {
+  if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
+  if (t.init) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) prefetch_read(t.init + r * t.init_row + t.init_vector[v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) prefetch_write(t.dst + r * t.dst_row + t.dst_vector[v]);
+  }
+}
+
 template <int V, int R, bool kColumns>
 void run_tile(const Tile& t) {
   F32 acc[R][V];
@@ -201,18 +220,18 @@ void run_tile(const Tile& t) {
       for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
     }
   }
+  fetch_results<V, R>(t);
+  if (!kColumns && t.points) {
+    sum_points<V, R>(acc, t);
+  } else {
+    sum_blocks<V, R, kColumns>(acc, t);
+  }
   if (t.init) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(t.init + r * t.init_row + t.init_vector[v]);
     }
-  }
-
-  if (!kColumns && t.points) {
-    sum_points<V, R>(acc, t);
-  } else {
-    sum_blocks<V, R, kColumns>(acc, t);
   }
   const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
 #pragma GCC unroll 16
