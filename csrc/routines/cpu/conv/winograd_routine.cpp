@@ -120,33 +120,51 @@ int64_t panels_of(const WinogradPlan& plan, int64_t team) {
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
 
-// Blocks as the private cache has it or larger ones, which read weights less often; panels
-// as wide as can be or narrower ones, of which the first-level cache holds more: what is least for the busiest member.
-WinogradPlan plan_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels, const Target& target) {
-  constexpr int64_t kLarge = 56, kNarrow = 2;
-  WinogradSchedule schedule;
-  schedule.tile = tile;
-  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
-  const int64_t small = block_of(plan_winograd(shape, schedule, kernels.lanes), kernels, target);
+// The plan with one of these blocks, and panels as wide as can be or narrower ones, of which the first-level cache
+// holds more, that is least for the busiest member.
+WinogradPlan least_plan(const ConvShape& shape, int64_t tile, std::initializer_list<int64_t> blocks,
+                        const TileKernels& kernels, const Target& target) {
+  constexpr int64_t kNarrow = 2;
+  const int64_t oc_vectors = ceil_div(shape.oc, kernels.lanes), team = target.threads;
+  WinogradSchedule s;
+  s.tile = tile;
   std::optional<std::pair<double, WinogradPlan>> best;
-  for (const int64_t block : {small, kLarge}) {
-    WinogradSchedule s = schedule;
+  for (const int64_t block : blocks) {
+    s.panels = ceil_div(oc_vectors, kTileVectors);
     s.block = block;
-    s.block = shared_block(plan_winograd(shape, s, kernels.lanes), target.threads);
-    const int64_t widest = panels_of(plan_winograd(shape, s, kernels.lanes), target.threads);
-    const int64_t oc_vectors = ceil_div(shape.oc, kernels.lanes), team = target.threads;
+    s.block = shared_block(plan_winograd(shape, s, kernels.lanes), team);
+    const int64_t widest = panels_of(plan_winograd(shape, s, kernels.lanes), team);
     const int64_t narrow = std::min(ceil_div(ceil_div(oc_vectors, kNarrow), team) * team, oc_vectors);
     for (const int64_t panels : {widest, std::max(widest, narrow)}) {
       s.panels = panels;
       const WinogradPlan plan = plan_winograd(shape, s, kernels.lanes);
-      const MemberShare share = MemberShare::of(plan, target.threads);
-      const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, target.threads));
+      const MemberShare share = MemberShare::of(plan, team);
+      const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, team));
       const double us = compute_us(plan, share, kernels, target) + store_us(plan, share, target) +
                         again_us(plan, share, std::max(speedup, 1.0), target);
       if (!best || us < best->first) best.emplace(us, plan);
     }
   }
   return best->second;
+}
+
+// Blocks as the private cache has it, or larger ones, which read weights less often; and where that leaves fewer blocks
+// than members, one for each, which transforms no tile twice but reads all weights: whether that pays depends on the
+// shared cache.
+std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels,
+                                    const Target& target) {
+  constexpr int64_t kLarge = 56;
+  WinogradSchedule schedule;
+  schedule.tile = tile;
+  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
+  const WinogradPlan first = plan_winograd(shape, schedule, kernels.lanes);
+  std::vector<WinogradPlan> plans = {
+      least_plan(shape, tile, {block_of(first, kernels, target), kLarge}, kernels, target)};
+  const int64_t team = std::min<int64_t>(target.threads, first.tiles);
+  if (plans.front().blocks < team) {
+    plans.push_back(least_plan(shape, tile, {ceil_div(first.tiles, team)}, kernels, target));
+  }
+  return plans;
 }
 
 WinogradSchedule winograd_schedule(const Schedule& schedule) {
@@ -170,7 +188,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   };
   for (int64_t v = kTileVectors; v >= 1; --v) add(panels, ceil_div(oc_vectors, v));
   const auto blocks_of = [&](int64_t tile) {
-    const WinogradPlan chosen = plan_for(shape, tile, kernels.tiles, target);
+    const WinogradPlan chosen = plans_for(shape, tile, kernels.tiles, target).front();
     std::vector<int64_t> sizes = {chosen.schedule.block};
     for (int64_t parts = 1; parts <= chosen.tiles; parts += std::max<int64_t>(1, parts / 3)) {
       const int64_t size = ceil_div(chosen.tiles, parts);
@@ -181,7 +199,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   };
   std::vector<std::vector<int64_t>> offered;
   for (const int64_t tile : tiles) {
-    add(panels, plan_for(shape, tile, kernels.tiles, target).panels);
+    for (const WinogradPlan& plan : plans_for(shape, tile, kernels.tiles, target)) add(panels, plan.panels);
     offered.push_back(blocks_of(tile));
     for (const int64_t block : offered.back()) add(blocks, block);
   }
@@ -347,9 +365,10 @@ class WinogradRoutine final : public ConvRoutine {
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
     for (int64_t tile : offered_winograd_tiles(shape)) {
-      const WinogradPlan plan = plan_for(shape, tile, kernels.tiles, target);
-      const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
-      all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
+      for (const WinogradPlan& plan : plans_for(shape, tile, kernels.tiles, target)) {
+        const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
+        all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
+      }
     }
     return all;
   }
