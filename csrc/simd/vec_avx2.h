@@ -60,6 +60,10 @@ NEO_INLINE F32 div(F32 a, F32 b) {
 NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
+// Left to themselves, compilers short of registers load an operand again for every use, and copy sums about.
+NEO_INLINE void accumulate(F32& c, F32 a, F32 b) {
+  asm("vfmadd231ps %2, %1, %0" : "+x"(c.v) : "x"(a.v), "x"(b.v));
+}
 NEO_INLINE F32 fnma(F32 a, F32 b, F32 c) {
   return {_mm256_fnmadd_ps(a.v, b.v, c.v)};
 }

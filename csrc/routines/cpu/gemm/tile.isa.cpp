@@ -42,7 +42,7 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
     for (int v = 0; v < V; ++v) {
       const F32 w = load(weight + v * kLanes);
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) acc[r][v] = fma(x[r], w, acc[r][v]);
+      for (int r = 0; r < R; ++r) accumulate(acc[r][v], x[r], w);
     }
   } else {
     F32 w[V];
@@ -52,7 +52,7 @@ NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
     for (int r = 0; r < R; ++r) {
       const F32 x = broadcast(element(r));
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[r][v] = fma(x, w[v], acc[r][v]);
+      for (int v = 0; v < V; ++v) accumulate(acc[r][v], x, w[v]);
     }
   }
 }
