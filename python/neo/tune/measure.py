@@ -460,12 +460,14 @@ def _with_hints(
     for group in groups:
         found = hints.get((group.workload, group.residence), {})
         known = by_workload[group.workload] | set(rows.get((group.workload, group.residence), ()))
-        for index in hinted_trials(bench, spaces, group.workload, found, known) if spaces else []:
+        made = hinted_trials(bench, spaces, group.workload, found, known) if spaces else []
+        # Points that turned out to stand for other candidates than the hinted ones are trials as well.
+        for index in range(len(trials), max(made, default=-1) + 1):
             trials.append(bench.trial(index))
-            times.append(None)
-            assert index == len(trials) - 1
-            group = replace(group, indices=(*group.indices, index))
-        hinted.append(replace(group, indices=by_hint(group.indices, trials, found)))
+        indices = (*group.indices, *made)
+        hinted.append(replace(group, indices=by_hint(indices, trials, found)))
+    trials.extend(bench.trials[len(trials) :])
+    times.extend([None] * (len(trials) - len(times)))
     return hinted
 
 
