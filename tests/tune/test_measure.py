@@ -6,6 +6,8 @@ import math
 import neo
 import pytest
 from neo.tune import Budget, Database, Row, tune_problem
+from neo.tune.database import Hint
+from neo.tune.measure import Group, _with_hints
 
 from .conftest import HERE, FakeBench, trial
 
@@ -228,6 +230,38 @@ def test_what_was_fast_elsewhere_is_tried_first_and_is_no_measurement(database):
     bench = FakeBench(trials, times)
     tune(bench, database, seconds=None)
     assert bench.priced == {"a": (10.0, False), "b": (10.0, False), "c": (10.0, True)}
+
+
+def test_a_hint_for_both_residences_of_a_workload_makes_one_trial():
+    class Spaces(FakeBench):
+        spaces = ({"workload": "u", "routine": "a"},)
+
+        def trial(self, index):
+            return self.trials[index]
+
+        def space_size(self, space):
+            return 9
+
+        def find(self, space, candidate):
+            return int(candidate.removeprefix("a{x=").removesuffix("}"))
+
+        def extend(self, space, points):
+            (candidate,) = [f"a{{x={point}}}" for point in points]
+            known = [t["candidate"] for t in self.trials]
+            if candidate not in known:
+                self.trials.append(trial("u", candidate, 9))
+                known.append(candidate)
+            return [known.index(candidate)]
+
+    bench = Spaces([trial("u", "a{x=1}", 10), trial("v", "b", 5)], {})
+    trials, times = list(bench.trials), [None, None]
+    groups = [Group("u", "shared", (0,), 1.0), Group("u", "memory", (0,), 1.0), Group("v", "shared", (1,), 1.0)]
+    elsewhere = {"a{x=3}": Hint(4.0, HERE), "a{x=1}": Hint(6.0, HERE)}
+    hints = {("u", "shared"): elsewhere, ("u", "memory"): elsewhere}
+    found = _with_hints(bench, groups, hints, {}, trials, times, is_searched=True)
+    assert [group.indices for group in found] == [(2, 0), (2, 0), (1,)]
+    assert [t["candidate"] for t in trials] == ["a{x=1}", "b", "a{x=3}"]
+    assert times == [None] * 3
 
 
 @pytest.mark.parametrize("is_well_again", [False, True])
