@@ -45,9 +45,9 @@ def compile_pinned(graph: _native.Graph, tier: str, pins: Mapping[str, str], thr
     return Pinned(module, {step["node"]: step["routine"] for step in module.steps if step["op"] != "neo.Adapt"})
 
 
-def candidates(graph: _native.Graph, tier: str, node: str) -> list[dict[str, Any]]:
+def candidates(graph: _native.Graph, tier: str, node: str, threads: int = 1) -> list[dict[str, Any]]:
     """Every candidate that executes a node."""
-    entry = _entry(graph, tier, node)
+    entry = _entry(graph, tier, node, threads)
     return [choice for choice in entry["choices"] if "routine" in choice]
 
 
@@ -56,8 +56,8 @@ def rejections(graph: _native.Graph, tier: str, node: str) -> dict[str, str]:
     return dict(_entry(graph, tier, node)["rejections"])
 
 
-def _entry(graph: _native.Graph, tier: str, node: str) -> dict[str, Any]:
-    problem = _native.build_problem(graph, f"cpu:{tier}", 1)
+def _entry(graph: _native.Graph, tier: str, node: str, threads: int = 1) -> dict[str, Any]:
+    problem = _native.build_problem(graph, f"cpu:{tier}", threads)
     return next(entry for entry in problem.nodes if entry["name"] == node)
 
 

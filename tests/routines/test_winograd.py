@@ -298,17 +298,28 @@ def test_strides_give_the_same_bits_on_any_number_of_threads(tier, kernel, strid
 
 
 @by_tier
-def test_a_team_shares_panels_evenly(tier):
-    """Few tiles leave the panels as the only tasks; whatever their number, the results are those of one member."""
+def test_a_team_shares_few_tiles_evenly(tier):
+    """Panels are the tasks of a single block, as many as the team shares evenly; or each member has a block of its own."""
     case = Case(17)
     case.build([1, 33, 7, 7], [5 * 4 * lanes(tier), 33, 3, 3], attrs_of([1, 1, 1, 1]), "")
     pinned = case.check(tier, winograd(case, tier, 4))
-    routine = pinned.routines["conv"]
+
+    def value(routine, name):
+        return int(routine.split(f"{name}=")[1].split()[0].rstrip("}"))
+
+    fewest = value(pinned.routines["conv"], "panels")
     for threads in (2, 3):
-        team = compile_pinned(case.graph, tier, {"conv": WINOGRAD}, threads)
-        found = int(team.routines["conv"].split("panels=")[1].split()[0])
-        assert found % threads == 0
-        assert found >= int(routine.split("panels=")[1].split()[0])
+        offered = {c["routine"] for c in candidates(case.graph, tier, case.ends, threads) if "tile=4" in c["routine"]}
+        single = {r for r in offered if value(r, "block") >= 4}
+        assert len(single) == len(offered) - len(single) == 1, (
+            "two by two tiles in one block, or in one for each member"
+        )
+        assert value(*single, "panels") % threads == 0
+        assert value(*single, "panels") >= fewest
+        assert value(*(offered - single), "block") == 2
+        for routine in offered:
+            team = compile_pinned(case.graph, tier, {"conv": routine}, threads)
+            np.testing.assert_array_equal(team(*case.inputs), pinned(*case.inputs))
 
 
 @pytest.mark.parametrize(
