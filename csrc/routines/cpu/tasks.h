@@ -11,6 +11,8 @@ namespace neo {
 
 // How the tasks of a step are handed to a team. Fixed by the step's shapes.
 struct TaskSplit {
+  static constexpr int kMaxWorkspaces = 48;
+
   int64_t tasks = 0;
   int64_t workspaces = 0;       // pieces of scratch memory that the tasks use; 0: they need none
   int64_t workspace_bytes = 0;  // that one task uses
@@ -41,9 +43,6 @@ struct TaskSplit {
   int64_t scratch_bytes() const {
     return workspaces == 0 ? 0 : (workspaces - 1) * workspace_stride() + workspace_bytes;
   }
-
- private:
-  static constexpr int kMaxWorkspaces = 48;
 };
 
 // f(begin, end, workspace): tasks [begin, end) with the number of a workspace that no other task uses meanwhile.

@@ -33,14 +33,13 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSc
 void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
                           const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
                           float* workspace) {
-  float* prepared = workspace;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.parts;
     const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, task % plan.parts);
     const int64_t runs = ceil_div(part.size(), plan.run);
     AffineRows rows;
     rows.src_block = args.src_channel;
-    rows.dst = prepared;
+    rows.dst = workspace;
     rows.dst_block = plan.block_stride;
     rows.blocks = plan.blocks;
     if (affine.scale) rows.scale = affine.scale + image * affine.scale_batch;
@@ -54,10 +53,10 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& ke
       rows.pixels = run.size();
       prepare(rows);
       for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
-        affine.activation(prepared + b * plan.block_stride, rows.pixels * plan.lanes);
+        affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
       }
       ConvOperands product = args;
-      product.src = prepared;
+      product.src = workspace;
       product.src_batch = 0;
       product.src_channel = plan.block_stride;
       product.dst = args.dst + image * args.dst_batch + first;

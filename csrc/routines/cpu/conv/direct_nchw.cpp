@@ -139,7 +139,6 @@ class LineTaps {
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
-  float* buffer = workspace;
   const int64_t channel = plan.buffer.rows * plan.buffer.row;
   LineTaps taps(plan, args);
   for (int64_t task = task_begin; task < task_end; ++task) {
@@ -148,7 +147,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     const int64_t top = first_line * s.stride_h - s.pad_top;
     const float* src = args.src + image * args.src_batch;
     for (int64_t c = 0; c < s.ic; ++c) {
-      fill_sides(plan, row_kernels, src + c * args.src_channel, first_line, lines, buffer + c * channel);
+      fill_sides(plan, row_kernels, src + c * args.src_channel, first_line, lines, workspace + c * channel);
     }
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
@@ -163,7 +162,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     int64_t made = -1;
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t first_row = line * s.stride_h;
-      const float* lines_of[] = {buffer + first_row * plan.buffer.row, src + (top + first_row) * s.iw};
+      const float* lines_of[] = {workspace + first_row * plan.buffer.row, src + (top + first_row) * s.iw};
       for (int64_t p = 0; p < plan.panels; ++p) {
         const IndexRange vectors = panel_vectors(plan, p);
         const int64_t oc = vectors.begin * plan.lanes;

@@ -109,7 +109,6 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
   const int64_t channel_size = plan.buffer.rows * plan.buffer.row, sums = plan.taps * plan.inner;
-  float* buffer = workspace;
   TileTap taps[kMaxTaps];
   int64_t tap_index[kMaxTaps];
   for (int64_t task = task_begin; task < task_end; ++task) {
@@ -123,7 +122,7 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
     const float* src = args.src + image * args.src_batch + group * s.group_ic() * args.src_channel;
     for (int64_t c = 0; c < s.group_ic(); ++c) {
       plan.buffer.fill(s, row_kernels, src + c * args.src_channel, first_line, lines, first_column,
-                       buffer + c * channel_size);
+                       workspace + c * channel_size);
     }
     const int64_t first_oc = group * s.group_oc();
     const int64_t vectors = ceil_div(columns, plan.lanes), panels = ceil_div(vectors, plan.schedule.vectors);
@@ -157,7 +156,7 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
         for (int64_t p = 0; p < panels; ++p) {
           const IndexRange part = even_part(vectors, panels, p);
           const int64_t at = part.begin * plan.lanes;
-          tile.weight = buffer + at;
+          tile.weight = workspace + at;
           tile.dst = args.dst + image * args.dst_batch + oc * args.dst_channel + pixel + at;
           if (args.residual) {
             tile.init = args.residual + image * args.residual_batch + oc * args.residual_channel + pixel + at;

@@ -262,8 +262,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
                     const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
                     float* workspace) {
   const PanelConvShape& s = plan.shape;
-  float* packed = workspace;
-  float* finished = packed + plan.k_chunk * plan.vectors * plan.lanes;
+  float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.phase_chunks;
     const int64_t phase_index = task / plan.phase_chunks % plan.phases;
@@ -307,14 +306,14 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
         if (plan.is_pointwise) {
           const float* rows = src + k * args.src_channel + first;
           if (!in_place) {
-            pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, packed);
+            pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, workspace);
           }
-          block.run_rows(in_place ? rows : packed, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
+          block.run_rows(in_place ? rows : workspace, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
                          vectors, part);
           k = part.end;
           continue;
         }
-        for (float* row = packed; k < part.end; ++k, row += width) {
+        for (float* row = workspace; k < part.end; ++k, row += width) {
           gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
           std::fill(row + columns, row + width, 0.0f);
           for (int axis = 2; axis >= 0; --axis) {
@@ -323,7 +322,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
             if (axis == 0) ++channel;
           }
         }
-        block.run_rows(packed, width, 1.0f, {0, gemm.shape.m}, vectors, part);
+        block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
         k = part.end;
       } while (k < gemm.shape.k);
       if (s.transposed) scatter(plan, phase, args, gather, finished, width, dst, residual);

@@ -188,12 +188,15 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   };
   for (int64_t v = kTileVectors; v >= 1; --v) add(panels, ceil_div(oc_vectors, v));
   const auto blocks_of = [&](int64_t tile) {
-    const WinogradPlan chosen = plans_for(shape, tile, kernels.tiles, target).front();
-    std::vector<int64_t> sizes = {chosen.schedule.block};
+    const std::vector<WinogradPlan> plans = plans_for(shape, tile, kernels.tiles, target);
+    const WinogradPlan& chosen = plans.front();
+    std::vector<int64_t> sizes;
+    for (const WinogradPlan& plan : plans) add(sizes, plan.schedule.block);
     for (int64_t parts = 1; parts <= chosen.tiles; parts += std::max<int64_t>(1, parts / 3)) {
       const int64_t size = ceil_div(chosen.tiles, parts);
       if (size > kMost || (size < kFewest && parts > 1)) continue;
-      if (ceil_div(chosen.tiles, size) != chosen.blocks) add(sizes, size);
+      const auto makes_as_many = [&](const WinogradPlan& plan) { return ceil_div(plan.tiles, size) == plan.blocks; };
+      if (std::none_of(plans.begin(), plans.end(), makes_as_many)) add(sizes, size);
     }
     return sizes;
   };
@@ -334,7 +337,7 @@ class WinogradStep final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const WinogradCall*>(prepared);
     const ConvOperands a = arguments_.at(call.args, args);
-    WinogradMember members[kMaxMembers];
+    WinogradMember members[TaskSplit::kMaxWorkspaces];
     for (int64_t i = 0; i < call.split.workspaces; ++i) {
       members[i].workspace = reinterpret_cast<float*>(scratch + i * call.split.workspace_stride());
     }
@@ -344,8 +347,6 @@ class WinogradStep final : public KernelStep {
   }
 
  private:
-  static constexpr int64_t kMaxMembers = 48;
-
   ConvGeometry geometry_;
   ConvArguments arguments_;
   WinogradSchedule schedule_;
