@@ -179,7 +179,8 @@ def test_explain_marks_what_was_measured(model, path):
         stored = {row.time_us for _, _, _, row in database.rows()}
     # The others' times, and those of a default selection that won, are in proportion to what the tuned ones take in the plan.
     if module.tuning.chosen != "default":
-        assert all(o.time_us in stored for o in node.options if o.status == "chosen" and o.measured)
+        chosen = [o.time_us for o in node.options if o.status == "chosen" and o.measured]
+        assert all(any(us == pytest.approx(one) for one in stored) for us in chosen)
     text = str(module.explain("block.conv"))
     assert re.search(r"\d\*", text)
     assert "* a measured time; the others are estimates" in text
@@ -190,7 +191,7 @@ def test_what_is_expected_of_a_step_is_its_measured_time(model, path):
     module = neo.compile(model, tune=True, database=path, threads=1)
     with Database(path, read_only=True) as database:
         stored = {row.time_us for _, _, _, row in database.rows()}
-    assert {s.estimate_us for s in module.steps} & stored
+    assert any(s.estimate_us == pytest.approx(time_us) for s in module.steps for time_us in stored)
 
 
 def test_limits_hold_whatever_is_fastest(path):

@@ -33,6 +33,9 @@ _SECONDS = 0.6
 # often at most.
 _SUSPICIOUS = 1.1
 _AGAIN = 2
+# Times in a plan are whole nanoseconds, and so are often equal: this share of the time alone, which is finer, tells which
+# of two is selected, whatever their order.
+_FINER = 1e-7
 # A candidate's text without its schemas.
 _ROUTINE = re.compile(r"[^\s{]+(\{[^}]*\})? ")
 
@@ -157,10 +160,10 @@ def in_plan_times(
     alone_us, found_us = (math.fsum(part) for part in zip(*sums, strict=True)) if sums else (0.0, 0.0)
     every = found_us / alone_us if alone_us else 1.0
     typical = {workload: statistics.median(values) for workload, values in ratios.items()}
-    return [
-        found[i] if i in found else None if us is None else us * typical.get(t["workload"], every)
-        for i, (t, us) in enumerate(zip(trials, times, strict=True))
-    ]
+    made = [us and us * typical.get(t["workload"], every) for t, us in zip(trials, times, strict=True)]
+    for i, us in found.items():
+        made[i] = us + _FINER * (times[i] or 0.0)
+    return made
 
 
 class Settling:
