@@ -25,7 +25,7 @@ KINDS = (
     ("winograd", ("winograd",)),
     ("chains with depthwise", ("pointwise_depthwise", "depthwise_pointwise", "inverted_residual")),
     ("depthwise", ("depthwise",)),
-    ("direct", ("direct_nchwc", "direct_rows", "panel", "affine_pointwise")),
+    ("direct", ("direct_nchwc", "direct_rows", "panel", "affine_pointwise", "strassen")),
     ("first layer", ("direct_nchw",)),
     ("matrix products", ("gemm",)),
 )

@@ -81,6 +81,7 @@
   X(pointwise_depthwise) \
   X(inverted_residual)   \
   X(affine_pointwise)    \
+  X(strassen)            \
   X(panel_conv)          \
   X(winograd)            \
   X(gemm)                \

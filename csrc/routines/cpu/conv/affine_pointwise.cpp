@@ -64,6 +64,7 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& ke
       // While the first run reads the weights from afar, they are what is fetched ahead; then the next run's inputs.
       if (i > 0 && i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
       product.ahead_channel = args.src_channel;
+      product.ahead_pixels = run.size();
       run_direct(direct_run(plan.product, run.size()), kernels, product, 0, 1);
     }
   }

@@ -44,6 +44,13 @@ int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
   return window.auto_pad == AutoPad::SameUpper ? half : total - half;
 }
 
+bool ConvGeometry::is_pointwise() const {
+  const auto all = [](const std::vector<int64_t>& list, int64_t wanted) {
+    return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
+  };
+  return !transposed && groups == 1 && taps() == 1 && all(window.strides, 1) && all(window.pads, 0);
+}
+
 bool ConvGeometry::has_sized_pads() const {
   return transposed ? pads_from_output : window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
 }

@@ -22,6 +22,8 @@ struct ConvGeometry {
   std::vector<int64_t> output_padding;
 
   bool is_depthwise() const { return !transposed && groups > 1 && ic == groups && oc == groups; }
+  // One tap, which reads the pixel that it writes, in one group.
+  bool is_pointwise() const;
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   // The padding before the start of spatial axis `axis` of the tensor.
   int64_t pad_begin(int axis, int64_t input, int64_t output) const;

@@ -88,8 +88,9 @@ FetchAhead weights_ahead(const DirectPlan& plan, const ConvOperands& args, int64
   return FetchAhead::over(weight, plan.schedule.oc_vectors * plan.lanes, k, tiles);
 }
 
-// While a panel works on some pixels, its share of the same pixels of what is read next is fetched.
-void fetch_input(const DirectPlan& plan, const ConvOperands& args, IndexRange pixels, int64_t panel, Tile& t) {
+// While a panel works on tile i of some, its share of that tile's part of what is read next is fetched.
+void fetch_input(const DirectPlan& plan, const ConvOperands& args, int64_t tiles, int64_t i, int64_t panel, Tile& t) {
+  const IndexRange pixels = even_part(args.ahead_pixels, tiles, i);
   const int64_t floats = ceil_div(pixels.size() * plan.lanes, plan.panels);
   t.ahead_step = ceil_div(floats, plan.lanes);
   t.ahead_block = args.ahead_channel - t.ahead_step * plan.lanes;
@@ -293,7 +294,7 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           taps.build(plan, first + part_of_line.begin, part_of_line.size());
           tile.tap_count = taps.count;
           if (args.ahead) {
-            if (plan.passes == 1) fetch_input(plan, args, part_of_line, p, tile);
+            if (plan.passes == 1) fetch_input(plan, args, tiles, i, p, tile);
           } else {
             ahead.give(tile);
           }

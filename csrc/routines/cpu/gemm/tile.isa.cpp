@@ -301,10 +301,15 @@ void run_edge(const TileEdge& t) {
       const int64_t n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
       if (n == 0 && !t.zero_rest) continue;
       F32 x = load(t.acc + (r * t.vectors + v) * kLanes);
+      if (n == kLanes) {
+        if (t.init) x = x + load(t.init + r * t.init_row + t.init_vector[v]);
+        store(t.dst + r * t.dst_row + t.dst_vector[v], min(hi, max(lo, x)));
+        continue;
+      }
       if (t.init) x = x + load_n(t.init + r * t.init_row + t.init_vector[v], n);
       x = min(hi, max(lo, x));
       float* dst = t.dst + r * t.dst_row + t.dst_vector[v];
-      if (n < kLanes && t.zero_rest) store(dst, zero());
+      if (t.zero_rest) store(dst, zero());
       store_n(dst, x, n);
     }
   }

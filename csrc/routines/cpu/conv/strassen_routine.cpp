@@ -1,0 +1,141 @@
+#include <algorithm>
+
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/strassen.h"
+#include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
+
+namespace neo {
+namespace {
+
+// The tasks of all images: parts of their pixels, none of less than a run of a few register blocks.
+int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted) {
+  const int64_t pixels = s.oh * s.ow;
+  if (pixels == 0 || s.n == 0) return 0;
+  return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, ceil_div(pixels, plan.run));
+}
+
+struct StrassenCall {
+  ConvShape shape;
+  int64_t parts = 0;  // tasks per image
+  ConvOperands args;
+  TaskSplit split;
+};
+
+class StrassenStep final : public KernelStep {
+ public:
+  StrassenStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
+      : geometry_(problem.geometry),
+        arguments_(ConvArguments::of(candidate, problem, target)),
+        kernels_(StrassenKernels::of(target.isa)),
+        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, kernels_.tiles)),
+        wanted_(candidate.schedule.at("tasks")),
+        threads_(target.threads) {
+    weight_ = packed.floats(strassen_weight_size(plan_), {problem.weight},
+                            [&](float* to) { pack_strassen_weight(plan_, problem.weight->constant->as<float>(), to); });
+    bias_ = padded_channels(problem.bias, plan_.lanes, packed);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
+    StrassenCall call;
+    call.shape = geometry_.shape(x.dims, y.dims);
+    call.parts = task_parts(call.shape, plan_, wanted_);
+    call.split = split_of(call.shape, plan_, wanted_, threads_);
+    call.args = arguments_.bind(args);
+    call.args.weight = weight_.as<float>();
+    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    return Prepared::of(call, call.split.scratch_bytes());
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const StrassenCall*>(prepared);
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+      for (int64_t task = begin; task < end; ++task) run_task(call, a, task, workspace);
+    });
+  }
+
+  static TaskSplit split_of(const ConvShape& shape, const StrassenPlan& plan, int64_t wanted, int threads) {
+    return TaskSplit::of(shape.n * task_parts(shape, plan, wanted), shape.flops(), plan.workspace_size * 4, threads);
+  }
+
+ private:
+  void run_task(const StrassenCall& call, const ConvOperands& args, int64_t task, float* workspace) const {
+    const int64_t image = task / call.parts;
+    const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
+    const int64_t first = part.begin * plan_.lanes;
+    ConvOperands a = args;
+    a.src += image * args.src_batch + first;
+    a.dst += image * args.dst_batch + first;
+    if (a.residual) a.residual += image * args.residual_batch + first;
+    run_strassen(plan_, kernels_, a, part.size(), workspace);
+  }
+
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  StrassenKernels kernels_;
+  StrassenPlan plan_;
+  int64_t wanted_;
+  int threads_;
+  Tensor weight_, bias_;
+};
+
+double estimate_us(const ConvProblem& problem, const ConvShape& s, const StrassenPlan& plan, const TaskSplit& split,
+                   const Target& target) {
+  const double work = strassen_work(plan, static_cast<double>(s.n * s.oh * s.ow), tile_kernels_of(target.isa), target);
+  return tasks_us(work, 1, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes), target,
+                  static_cast<double>(strassen_weight_size(plan)) * 4);
+}
+
+// A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
+class StrassenRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/strassen"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
+    const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, tile_kernels_of(target.isa));
+    std::vector<Candidate> all;
+    for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
+      const TaskSplit split = StrassenStep::split_of(shape, plan, wanted, target.threads);
+      Candidate c = conv_candidate(workload, problem, plan.lanes, plan.lanes);
+      c.schedule = {{"tasks", wanted}};
+      c.cost.time_us =
+          estimate_us(problem, shape, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
+      c.cost.error = kStrassenError;
+      c.cost.packed_bytes = (strassen_weight_size(plan) + (problem.bias ? shape.oc : 0)) * 4;
+      c.cost.workspace_bytes = split.scratch_bytes();
+      all.push_back(std::move(c));
+    }
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return std::make_unique<StrassenStep>(*read_conv(*candidate.workload, nullptr), candidate, target, packed);
+  }
+
+ protected:
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    const ConvGeometry& g = problem.geometry;
+    if (g.axes > 2) return "more than two spatial axes";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    if (!g.is_pointwise()) return "not a 1x1 convolution of one group whose pixels lie one behind the other";
+    if (const char* why = reject_strassen(g.ic, g.oc, target.lanes())) return why;
+    return std::nullopt;
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(strassen, StrassenRoutine)
+
+}  // namespace neo

@@ -1,0 +1,118 @@
+"""1x1 convolutions by Strassen's algorithm against the reference, and their error against float64."""
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import EPSILON, TIERS, candidates, compile_pinned, floats, rejections
+from tests.routines.test_conv import Case, lanes, pick, tail_of
+
+STRASSEN = "cpu:float32/strassen"
+DIRECT = "cpu:float32/direct_nchwc"
+CASES = 24
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+
+
+def check(case, tier, sizes=None, threads=()):
+    """Equal up to the rounding of sums of products, and of the additions around them."""
+    pinned = compile_pinned(case.graph, tier, {case.ends: STRASSEN})
+    assert pinned.routines[case.ends].startswith(STRASSEN), pinned.routines
+    found, expected = pinned(*case.inputs), case.graph.evaluate(case.inputs)[0]
+    assert found.shape == expected.shape
+    if expected.size:
+        tolerance = 12 * EPSILON * np.sqrt(case.depth) * max(1.0, float(np.abs(expected).max()))
+        assert float(np.abs(found - expected).max()) <= tolerance, f"{case.graph}"
+    for count in threads:
+        np.testing.assert_array_equal(pinned(*case.inputs, threads=count), found)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
+def test_agrees_with_the_reference(tier, seed):
+    case = Case(seed)
+    random, pair = case.random, 2 * lanes(tier)
+    ic, oc = pair * int(random.integers(1, 5)), pair * int(random.integers(2, 12))
+    sizes = [int(n) for n in random.integers(1, pick(random, [4, 20]), pick(random, [1, 2, 2]))]
+    x_dims = [pick(random, [1, 1, 2]), ic, *sizes]
+    case.build(x_dims, [oc, ic, *[1] * len(sizes)], {}, tail_of(random))
+    check(case, tier, threads=(2, 3))
+
+
+@by_tier
+@pytest.mark.parametrize("pixels", [1, 2, 3, 5, 23, 24, 25, 35, 36, 37, 49, 97, 196])
+def test_numbers_of_pixels_that_runs_do_not_divide(tier, pixels):
+    pair = 2 * lanes(tier)
+    case = Case(pixels).build([1, 2 * pair, pixels], [3 * pair, 2 * pair, 1], {}, "add")
+    check(case, tier, threads=(2, 5))
+
+
+@by_tier
+def test_a_sum_in_place_of_its_operand(tier):
+    """The pixel in the middle of an odd number is computed twice, and the operand added once."""
+    pair = 2 * lanes(tier)
+    random, graph = np.random.default_rng(0), _native.Graph()
+    x = graph.add_input("x", "float32", [1, pair, 5, 7])
+    first = graph.add_node("Relu", [x], ["first"], {}, "first").outputs[0]
+    weight = graph.add_constant("w", floats(random, [2 * pair, pair, 1, 1]))
+    other = graph.add_constant("v", floats(random, [2 * pair, pair, 1, 1]))
+    left = graph.add_node("Conv", [first, weight], ["left"], {}, "left").outputs[0]
+    right = graph.add_node("Conv", [first, other], ["right"], {}, "right").outputs[0]
+    graph.outputs = [graph.add_node("Add", [left, right], ["sum"], {}, "sum").outputs[0]]
+    pinned = compile_pinned(graph, tier, {"left": DIRECT, "right": STRASSEN, "sum": STRASSEN})
+    inputs = [floats(random, [1, pair, 5, 7])]
+    assert STRASSEN in str(pinned.routines)
+    np.testing.assert_allclose(pinned(*inputs), graph.evaluate(inputs)[0], rtol=1e-4, atol=1e-4)
+
+
+@by_tier
+def test_sizes_may_be_symbols(tier):
+    pair = 2 * lanes(tier)
+    case = Case(3).build([1, pair, 8, 8], [2 * pair, pair, 1, 1], {}, symbols=True)
+    pinned = compile_pinned(case.graph, tier, {"conv": STRASSEN})
+    for n, h, w in [(1, 8, 8), (3, 5, 11), (0, 8, 8), (2, 0, 3), (1, 30, 7)]:
+        x = floats(case.random, [n, pair, h, w])
+        np.testing.assert_allclose(pinned(x), case.graph.evaluate([x])[0], rtol=1e-4, atol=1e-4)
+
+
+@by_tier
+def test_what_is_not_taken(tier):
+    pair = 2 * lanes(tier)
+
+    def why(x_dims, w_dims, attrs):
+        return rejections(Case(0).build(x_dims, w_dims, attrs).graph, tier, "conv")[STRASSEN]
+
+    far = "not a 1x1 convolution of one group whose pixels lie one behind the other"
+    odd = "the channels are not an even number of vectors"
+    wide = [1, pair, 6, 6]
+    assert why(wide, [2 * pair, pair, 3, 3], {}) == far
+    assert why(wide, [2 * pair, pair, 1, 1], {"strides": [2, 1]}) == far
+    assert why(wide, [2 * pair, pair, 1, 1], {"pads": [0, 1, 0, 0]}) == far
+    assert why(wide, [2 * pair, pair // 2, 1, 1], {"group": 2}) == far
+    assert why([1, pair // 2, 6, 6], [2 * pair, pair // 2, 1, 1], {}) == odd
+    assert why(wide, [2 * pair + 1, pair, 1, 1], {}) == odd
+    assert why(wide, [pair, pair, 1, 1], {}) == "few output channels"
+
+
+def rms(x):
+    return float(np.sqrt(np.mean(np.square(x))))
+
+
+@pytest.mark.parametrize("channels", [32, 64, 128, 512, 2048])
+@pytest.mark.parametrize("positive", [False, True])
+def test_the_stated_error_holds(channels, positive):
+    """The rms error against float64, in units of the direct method's, is what the candidate says or less."""
+    random = np.random.default_rng(channels)
+    x = random.standard_normal([1, channels, 240]).astype(np.float32)
+    x = np.abs(x) if positive else x
+    w = random.standard_normal([128, channels, 1]).astype(np.float32)
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", list(x.shape)), graph.add_constant("w", w)]
+    graph.outputs = [graph.add_node("Conv", operands, ["conv"], {}, "conv").outputs[0]]
+    tier = TIERS[-1]
+    candidate = next(c for c in candidates(graph, tier, "conv") if c["routine"].startswith(STRASSEN))
+    exact = np.einsum("kc,ncp->nkp", w[:, :, 0].astype(np.float64), x.astype(np.float64))
+    error = rms(compile_pinned(graph, tier, {"conv": candidate["routine"]})(x) - exact)
+    direct = rms(compile_pinned(graph, tier, {"conv": DIRECT})(x) - exact)
+    assert 0 < error <= candidate["error"] * direct
+    print(channels, positive, error / direct)
