@@ -4,7 +4,6 @@
 #include "routines/cpu/conv/strassen.h"
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
-#include "routines/cpu/gemm/tile_use.h"
 
 namespace neo {
 namespace {
@@ -28,8 +27,8 @@ class StrassenStep final : public KernelStep {
   StrassenStep(const ConvProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : geometry_(problem.geometry),
         arguments_(ConvArguments::of(candidate, problem, target)),
-        kernels_(StrassenKernels::of(target.isa)),
-        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, kernels_.tiles)),
+        kernels_(strassen_kernels_of(target.isa)),
+        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, target.lanes(), kernels_)),
         wanted_(candidate.schedule.at("tasks")),
         threads_(target.threads) {
     weight_ = packed.floats(strassen_weight_size(plan_), {problem.weight},
@@ -75,7 +74,7 @@ class StrassenStep final : public KernelStep {
 
   ConvGeometry geometry_;
   ConvArguments arguments_;
-  StrassenKernels kernels_;
+  const StrassenKernels& kernels_;
   StrassenPlan plan_;
   int64_t wanted_;
   int threads_;
@@ -84,9 +83,13 @@ class StrassenStep final : public KernelStep {
 
 double estimate_us(const ConvProblem& problem, const ConvShape& s, const StrassenPlan& plan, const TaskSplit& split,
                    const Target& target) {
-  const double work = strassen_work(plan, static_cast<double>(s.n * s.oh * s.ow), tile_kernels_of(target.isa), target);
-  return tasks_us(work, 1, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes), target,
-                  static_cast<double>(strassen_weight_size(plan)) * 4);
+  // Images that no cache keeps are read and written in pieces of a run, which computing does not hide.
+  constexpr double kCacheBytes = 12e6;
+  const double work = strassen_work(plan, static_cast<double>(s.n * s.oh * s.ow), target);
+  const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
+  const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
+  return pieces_us + tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target,
+                              static_cast<double>(strassen_weight_size(plan)) * 4);
 }
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
@@ -97,7 +100,7 @@ class StrassenRoutine final : public ConvRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
-    const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, tile_kernels_of(target.isa));
+    const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, target.lanes(), strassen_kernels_of(target.isa));
     std::vector<Candidate> all;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       const TaskSplit split = StrassenStep::split_of(shape, plan, wanted, target.threads);

@@ -1,0 +1,90 @@
+#pragma once
+
+// The register block of one level of Strassen's algorithm in the form that Winograd gave it: a product of matrices by
+// seven products of their quarters in place of eight, for sums of the quarters.
+//
+// Rows (pixels) are cut into left and right ones, columns (output channels) into upper and lower ones, what is summed
+// over into a first and a second half. With s and r the left and right rows of the first half, t and u those of the
+// second, and the weights a (upper) and c (lower) of the first half, b and d of the second, the products and what is
+// made of them are
+//
+//   p1 = s a                    p4 = (u - r + s - t) (-d)   upper left    p1 + p2
+//   p2 = t b                    p5 = (r - s) (c + d)        lower left    p1 + p6 + p7 + p4
+//   p6 = (u - r + s) (c + d - a)                            lower right   p1 + p6 + p7 + p5
+//   p7 = (u - r) (a - c)        p3 = u (a + b - c - d)      upper right   p1 + p6 + p5 + p3
+//
+// Sums of weights are made when they are packed, those of rows a few at a time in the cache (strassen_sums), and those
+// of products in the registers.
+
+#include <stdint.h>
+
+#include "routines/cpu/gemm/tile.h"
+
+namespace neo {
+
+// In the order in which a tile takes them.
+enum StrassenProduct { kStrassenP1, kStrassenP2, kStrassenP6, kStrassenP7, kStrassenP4, kStrassenP5, kStrassenP3 };
+constexpr int kStrassenProducts = 7;
+constexpr int kStrassenSums = 4;  // of rows: the sources of P6, P7, P4 and P5
+
+struct StrassenTile {
+  // Element (row, k) of a block of a product's source is at source + block * stride + row * lanes + k.
+  const float* source[kStrassenProducts];
+  int64_t stride[kStrassenProducts];
+  int64_t blocks = 0;             // of `lanes` k, of each product
+  const float* weight = nullptr;  // [product][k][vector]
+
+  // What a later tile reads, fetched into the second-level cache beside the first ahead_blocks blocks: see Tile.
+  const float* ahead = nullptr;  // or null
+  int64_t ahead_step = 0;
+  int64_t ahead_block = 0;
+  int64_t ahead_blocks = 0;
+
+  // Of the upper left quarter; right and lower ones are so many floats behind. Row to row are `lanes` floats.
+  float* dst = nullptr;
+  int64_t dst_vector = 0, dst_lower = 0;
+  const float* residual = nullptr;  // or null; may be dst
+  int64_t residual_vector = 0, residual_lower = 0;
+  int64_t right = 0;                          // in dst and residual
+  int64_t skipped = 0;                        // right rows before this one are not stored
+  const float* bias[2] = {nullptr, nullptr};  // of upper and lower columns, or null
+  float lo = 0.0f, hi = 0.0f;                 // see Tile
+};
+
+// A source's rows: blocks of `rows` vectors, so many floats behind in the second half.
+struct StrassenSource {
+  const float* left = nullptr;
+  const float* right = nullptr;
+  int64_t stride = 0;  // from block to block
+  int64_t second = 0;
+  int64_t blocks = 0, rows = 0;
+  float* sums = nullptr;  // [sum][block][row]: u - r + s, u - r, u - r + s - t, r - s
+  int64_t sums_stride = 0;
+};
+
+// The kernels of one instruction set, by vectors of half the columns, of which a tile has kStrassenVectors or more, and
+// by rows of a half: as many as a Tile may have, no fewer than half of that, or one.
+constexpr int kStrassenVectors = 3;
+struct StrassenKernels {
+  int max_rows[kTileVectors + 1];
+  void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);
+  void (*sums)(const StrassenSource&);
+};
+constexpr int64_t fewest_strassen_rows(int64_t most) {
+  return (most + 1) / 2;
+}
+
+namespace scalar {
+const StrassenKernels& strassen_kernels();
+}
+namespace avx2 {
+const StrassenKernels& strassen_kernels();
+}
+namespace avx512 {
+const StrassenKernels& strassen_kernels();
+}
+namespace neon {
+const StrassenKernels& strassen_kernels();
+}
+
+}  // namespace neo

@@ -1,0 +1,166 @@
+#include "routines/cpu/gemm/strassen_tile.h"
+
+#include "routines/cpu/gemm/tile_sums.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+// What happens to the sums after each product; sums that several quarters share are kept in places beside the
+// registers. One copy of this code serves all products: there are seven of them, and many kernels.
+struct After {
+  int keep = -1;              // the place where the sums are kept
+  int also = -1;              // a place whose sums are added for the quarter
+  int right = -1, lower = 0;  // the quarter that they are then; -1: none
+  int next[2] = {-1, -1};     // the places that the next sums begin with, where these are given up
+  bool is_done = false;       // these are given up
+};
+constexpr After kAfter[kStrassenProducts] = {
+    {.keep = 0},                                                                      // p1
+    {.right = 0, .lower = 0, .next = {0, -1}, .is_done = true},                       // p1 + p2
+    {.keep = 0},                                                                      // p1 + p6
+    {.keep = 1},                                                                      // p1 + p6 + p7
+    {.right = 0, .lower = 1, .is_done = true},                                        // p1 + p6 + p7 + p4
+    {.keep = 2, .also = 1, .right = 1, .lower = 1, .next = {0, 2}, .is_done = true},  // p5
+    {.right = 1, .lower = 0},                                                         // p1 + p6 + p5 + p3
+};
+constexpr int kPlaces = 3;
+
+template <int V, int R>
+NEO_INLINE void add(F32 (&acc)[R][V], const float* from, int64_t row, int64_t vector, int64_t first) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    if (r < first) continue;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(from + r * row + v * vector);
+  }
+}
+
+template <int V, int R>
+NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right, int lower) {
+  const int64_t first = right ? t.skipped : 0;
+  if (t.residual) {
+    add(acc, t.residual + right * t.right + lower * t.residual_lower, kLanes, t.residual_vector, first);
+  }
+  float* const dst = t.dst + right * t.right + lower * t.dst_lower;
+  const float* const bias = t.bias[lower];
+  const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const F32 b = bias ? load(bias + v * kLanes) : zero();
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      if (r >= first) store(dst + v * t.dst_vector + r * kLanes, min(hi, max(lo, acc[r][v] + b)));
+    }
+  }
+}
+
+// What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches.
+template <int V, int R>
+NEO_INLINE void fetch_quarter(const StrassenTile& t, int right, int lower) {
+  if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
+  const float* const dst = t.dst + right * t.right + lower * t.dst_lower;
+  const float* const residual = t.residual + right * t.right + lower * t.residual_lower;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) prefetch_write(dst + v * t.dst_vector + r * kLanes);
+  }
+  if (!t.residual) return;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) prefetch_read(residual + v * t.residual_vector + r * kLanes);
+  }
+}
+
+template <int V, int R>
+void run_tile(const StrassenTile& t) {
+  constexpr int kRow = V * kLanes;
+  F32 acc[R][V];
+  alignas(64) float places[kPlaces][R * kRow];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[r][v] = zero();
+  }
+  const float* weight = t.weight;
+  Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
+  int64_t ahead_blocks = t.ahead ? t.ahead_blocks : 0;
+  for (int product = 0; product < kStrassenProducts; ++product) {
+    asm("" : "+r"(product));
+    const After& after = kAfter[product];
+    if (after.right >= 0) fetch_quarter<V, R>(t, after.right, after.lower);
+    const float* source = t.source[product];
+    for (int64_t b = 0; b < t.blocks; ++b) {
+      if (ahead_blocks-- == 0) ahead.step = 0;
+      sum_rows<V, R, kLanes>(acc, weight, kRow, source, kLanes, kLanes, ahead);
+      source += t.stride[product];
+      weight += kLanes * kRow;
+      ahead.at += t.ahead_block * (int64_t)sizeof(float);
+    }
+    if (after.keep >= 0) {
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) store(places[after.keep] + r * kRow + v * kLanes, acc[r][v]);
+      }
+    }
+    if (after.also >= 0) add(acc, places[after.also], kRow, kLanes, 0);
+    if (after.right >= 0) store_quarter(t, acc, after.right, after.lower);
+    if (!after.is_done) continue;
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] = zero();
+    }
+#pragma GCC unroll 1
+    for (const int place : after.next) {
+      if (place >= 0) add(acc, places[place], kRow, kLanes, 0);
+    }
+  }
+}
+
+void make_sums(const StrassenSource& t) {
+  const int64_t sum = t.blocks * t.sums_stride;
+  for (int64_t b = 0; b < t.blocks; ++b) {
+    const float *left = t.left + b * t.stride, *right = t.right + b * t.stride;
+    float* to = t.sums + b * t.sums_stride;
+    for (int64_t i = 0; i < t.rows * kLanes; i += kLanes) {
+      const F32 r = load(right + i), u = load(right + t.second + i);
+      const F32 across = r - load(left + i), rest = u - across;
+      store(to + i, rest);
+      store(to + sum + i, u - r);
+      store(to + 2 * sum + i, rest - load(left + t.second + i));
+      store(to + 3 * sum + i, across);
+    }
+  }
+}
+
+template <int V, int R>
+constexpr void fill_row(StrassenKernels& table) {
+  constexpr int kMost = max_tile_rows(V);
+  table.max_rows[V] = kMost;
+  if constexpr (R <= kMost) {
+    if constexpr (R == 1 || R >= fewest_strassen_rows(kMost)) table.tile[V][R] = run_tile<V, R>;
+    fill_row<V, R + 1>(table);
+  }
+}
+
+constexpr StrassenKernels make_table() {
+  StrassenKernels table = {};
+  table.sums = make_sums;
+  fill_row<3, 1>(table);
+  fill_row<4, 1>(table);
+  static_assert(kStrassenVectors == 3 && kTileVectors == 4);
+  return table;
+}
+
+constexpr StrassenKernels kTable = make_table();
+
+}  // namespace
+
+const StrassenKernels& strassen_kernels() {
+  return kTable;
+}
+
+}  // namespace neo::NEO_ISA
