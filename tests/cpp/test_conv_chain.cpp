@@ -56,6 +56,13 @@ struct Packed {
     p.bias = padded(link.bias, lanes);
     return p;
   }
+  static Packed strassen(const Link& link, const StrassenPlan& plan, int64_t lanes) {
+    Packed p;
+    p.weight.resize(strassen_weight_size(plan));
+    pack_strassen_weight(plan, link.weight.data(), p.weight.data());
+    p.bias = padded(link.bias, lanes);
+    return p;
+  }
   static Packed depthwise(const Link& link, int64_t lanes) {
     const DepthwisePlan plan = plan_depthwise(link.shape, lanes);
     Packed p;
@@ -83,6 +90,9 @@ class ConvChain : public ::testing::TestWithParam<HostTier<TileKernels>> {
     for (const auto& tier : NEO_HOST_TIERS(depthwise_kernels)) {
       if (std::string(tier.name) == GetParam().name) k.depthwise = tier.table;
     }
+    for (const auto& tier : NEO_HOST_TIERS(strassen_kernels)) {
+      if (std::string(tier.name) == GetParam().name) k.strassen = tier.table;
+    }
     return k;
   }
 };
@@ -98,6 +108,12 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   s.groups = s.ic = s.oc = random.range(2, 3 * 16 * 2);
   shape.ic = expand ? random.range(1, 40) : s.ic;
   shape.oc = project ? random.range(1, 90) : s.oc;
+  if (project && random.chance(0.4)) {
+    shape.strassen = true;
+    s.groups = s.ic = s.oc = 2 * lanes * random.range(1, 3);
+    if (!expand) shape.ic = s.ic;
+    shape.oc = 2 * lanes * random.pick({3, 4, 7});
+  }
   const auto pointwise = [&](int64_t ic, int64_t oc, int64_t h, int64_t w) {
     ConvShape p;
     p.n = s.n;
@@ -139,7 +155,7 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   }
 
   const ChainPlan plan =
-      plan_chain(shape, *kernels.tiles, random.pick({1, 2, 5, 100}), random.pick({1 << 10, 1 << 16, 1 << 19}));
+      plan_chain(shape, kernels, random.pick({1, 2, 5, 100}), random.pick({1 << 10, 1 << 16, 1 << 19}));
   BlockedTensor x(s.n, shape.ic, s.ih * s.iw, lanes, random.chance(0.3));
   BlockedTensor y(s.n, shape.oc, s.oh * s.ow, lanes, random.chance(0.3));
   x.fill(src);
@@ -158,7 +174,8 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   packed[1] = Packed::depthwise(links[1], lanes);
   args.depthwise = packed[1].stage(links[1]);
   if (project) {
-    packed[2] = Packed::pointwise(links[2], plan.outer, lanes);
+    packed[2] = shape.strassen ? Packed::strassen(links[2], plan.strassen, lanes)
+                               : Packed::pointwise(links[2], plan.outer, lanes);
     args.project = packed[2].stage(links[2]);
   }
   args.src = x.base();
@@ -208,11 +225,11 @@ TEST_P(ConvChain, ExpandsEveryRowOncePerTask) {
   s.kh = s.kw = 3;
   s.pad_top = s.pad_left = 1;
   shape.ic = shape.oc = 16;
-  const ChainPlan whole = plan_chain(shape, *kernels().tiles, 1, 1 << 19);
+  const ChainPlan whole = plan_chain(shape, kernels(), 1, 1 << 19);
   EXPECT_EQ(whole.tasks, 1);
   EXPECT_LT(whole.strip, s.oh);
   EXPECT_EQ(whole.ring_rows, whole.strip + 2);
-  const ChainPlan small = plan_chain(shape, *kernels().tiles, 4, 1 << 10);
+  const ChainPlan small = plan_chain(shape, kernels(), 4, 1 << 10);
   EXPECT_EQ(small.tasks, 4);
   EXPECT_EQ(small.strip, 1);
   EXPECT_EQ(small.ring_rows, 3);

@@ -11,28 +11,28 @@ constexpr int64_t kMaxTiles = 8;  // of a run
 
 }  // namespace
 
-AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSchedule& schedule,
-                                          const TileKernels& kernels, int64_t wanted, int64_t cache_bytes) {
+AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSchedule& schedule,
+                                          const AffineKernels& kernels) {
   AffinePointwisePlan plan;
   plan.shape = shape;
-  plan.lanes = kernels.lanes;
+  plan.lanes = kernels.tiles->lanes;
   plan.blocks = ceil_div(shape.ic, plan.lanes);
-  const int64_t pixels = shape.oh * shape.ow, rows = std::max<int64_t>(1, schedule.reg_n);
-  plan.product = plan_direct(shape, schedule, kernels);
+  const int64_t pixels = shape.oh * shape.ow, rows = std::max<int64_t>(1, schedule.product.reg_n);
+  plan.product = plan_direct(shape, schedule.product, *kernels.tiles);
+  if (schedule.strassen) plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen);
   if (pixels == 0 || shape.n == 0) return plan;
-  plan.parts = std::clamp<int64_t>(ceil_div(wanted, shape.n), 1, ceil_div(pixels, rows));
+  plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, ceil_div(pixels, rows));
   plan.tasks = shape.n * plan.parts;
-  const int64_t fits = cache_bytes / (plan.blocks * plan.lanes * static_cast<int64_t>(sizeof(float)));
+  const int64_t fits = schedule.cache_bytes / (plan.blocks * plan.lanes * static_cast<int64_t>(sizeof(float)));
   plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
   // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
   plan.block_stride = (plan.run | 1) * plan.lanes;
-  plan.workspace_size = plan.blocks * plan.block_stride;
+  plan.workspace_size = plan.blocks * plan.block_stride + plan.strassen.workspace_size;
   return plan;
 }
 
-void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
-                          const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                          float* workspace) {
+void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& kernels, const AffineOperands& affine,
+                          const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.parts;
     const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, task % plan.parts);
@@ -51,7 +51,7 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& ke
       const int64_t first = (part.begin + run.begin) * plan.lanes;
       rows.src = args.src + image * args.src_batch + first;
       rows.pixels = run.size();
-      prepare(rows);
+      kernels.prepare(rows);
       for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
         affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
       }
@@ -65,7 +65,12 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& ke
       if (i > 0 && i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
       product.ahead_channel = args.src_channel;
       product.ahead_pixels = run.size();
-      run_direct(direct_run(plan.product, run.size()), kernels, product, 0, 1);
+      if (plan.strassen.panels > 0) {
+        float* sums = workspace + plan.blocks * plan.block_stride;
+        run_strassen(plan.strassen, *kernels.strassen, product, run.size(), sums);
+      } else {
+        run_direct(direct_run(plan.product, run.size()), *kernels.tiles, product, 0, 1);
+      }
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "routines/cpu/conv/affine_rows.h"
 #include "routines/cpu/conv/direct_nchwc.h"
+#include "routines/cpu/conv/strassen.h"
 
 namespace neo {
 
@@ -30,18 +31,29 @@ struct AffinePointwisePlan {
   int64_t block_stride = 0;  // of prepared pixels, in floats
   int64_t workspace_size = 0;
   int64_t tasks = 0;
-  DirectPlan product;  // of one run
+  // Of one run: the product by Strassen's algorithm, where this has panels, or the direct one.
+  StrassenPlan strassen;
+  DirectPlan product;
 };
 
-// Aims at `wanted` tasks, and at prepared pixels of at most `cache_bytes`.
-AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const DirectSchedule& schedule,
-                                          const TileKernels& kernels, int64_t wanted, int64_t cache_bytes);
+struct AffineKernels {
+  const TileKernels* tiles = nullptr;
+  const StrassenKernels* strassen = nullptr;
+  void (*prepare)(const AffineRows& rows) = nullptr;
+};
 
-using AffineKernel = void (*)(const AffineRows& rows);
+struct AffineSchedule {
+  DirectSchedule product;
+  bool strassen = false;
+  int64_t tasks = 1;
+  int64_t cache_bytes = 0;  // of prepared pixels, at most
+};
+
+AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSchedule& schedule,
+                                          const AffineKernels& kernels);
 
 // Tasks [task_begin, task_end) with workspace_size floats of workspace.
-void run_affine_pointwise(const AffinePointwisePlan& plan, const TileKernels& kernels, AffineKernel prepare,
-                          const AffineOperands& affine, const ConvOperands& args, int64_t task_begin, int64_t task_end,
-                          float* workspace);
+void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& kernels, const AffineOperands& affine,
+                          const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace);
 
 }  // namespace neo

@@ -10,6 +10,7 @@
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
+#include "routines/space.h"
 #include "routines/step_cost.h"
 
 NEO_DECLARE_TIERS(void affine_rows(const AffineRows& rows))
@@ -133,16 +134,8 @@ std::optional<AffineProblem> read_affine(const Workload& workload, std::string* 
   return p;
 }
 
-const TileKernels& tiles_of(const Target& target) {
-  return tile_kernels_of(target.isa);
-}
-
-DirectSchedule schedule_of(const Target& target) {
-  DirectSchedule s;
-  s.ic_bn = s.oc_bn = target.lanes();
-  s.oc_vectors = 4;
-  s.reg_n = tiles_of(target).max_rows[4];
-  return s;
+AffineKernels kernels_of(const Target& target) {
+  return {&tile_kernels_of(target.isa), &strassen_kernels_of(target.isa), NEO_PICK_TIER(target.isa, affine_rows)};
 }
 
 // Of what is prepared for a run. It may leave the first-level cache: a short run would wait for weights that arrive
@@ -151,8 +144,26 @@ int64_t cache_bytes(const Target& target) {
   return std::max(target.l1_bytes / 2, target.l2_bytes / 6);
 }
 
+// The schedule:
+//   tasks     as many, where there are as many parts of the image
+//   strassen  1: the product by Strassen's algorithm; where it is not there: directly
+AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
+  AffineSchedule s;
+  s.product.ic_bn = s.product.oc_bn = target.lanes();
+  s.product.oc_vectors = 4;
+  s.product.reg_n = tile_kernels_of(target.isa).max_rows[4];
+  s.strassen = value_of(schedule, "strassen") == 1;
+  s.tasks = schedule.at("tasks");
+  s.cache_bytes = cache_bytes(target);
+  return s;
+}
+
 TaskSplit split_of(const AffinePointwisePlan& plan) {
   return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4);
+}
+
+int64_t weight_size(const AffinePointwisePlan& plan) {
+  return plan.strassen.panels > 0 ? strassen_weight_size(plan.strassen) : direct_weight_size(plan.product);
 }
 
 struct AffineCall {
@@ -168,20 +179,19 @@ class AffinePointwiseStep final : public KernelStep {
                       PackedStore& packed)
       : geometry_(problem.conv.geometry),
         arguments_(ConvArguments::of(candidate, problem.conv, target)),
-        schedule_(schedule_of(target)),
-        kernels_(tiles_of(target)),
-        prepare_(NEO_PICK_TIER(target.isa, affine_rows)),
-        wanted_(candidate.schedule.at("tasks")),
-        cache_bytes_(cache_bytes(target)) {
+        schedule_(affine_schedule(candidate.schedule, target)),
+        kernels_(kernels_of(target)) {
     const AffinePrologue& prologue = problem.prologue;
     const Dims ones(static_cast<size_t>(problem.conv.rank()), 1);
-    const DirectPlan plan = plan_direct(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = packed.floats(direct_weight_size(plan), {problem.conv.weight}, [&](float* to) {
-      pack_direct_weight(plan, problem.conv.weight->constant->as<float>(), to);
+    const AffinePointwisePlan plan = plan_affine_pointwise(geometry_.shape(ones, ones), schedule_, kernels_);
+    weight_ = packed.floats(weight_size(plan), {problem.conv.weight}, [&](float* to) {
+      const auto* weight = problem.conv.weight->constant->as<float>();
+      schedule_.strassen ? pack_strassen_weight(plan.strassen, weight, to)
+                         : pack_direct_weight(plan.product, weight, to);
     });
-    bias_ = padded_channels(problem.conv.bias, kernels_.lanes, packed);
-    if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, kernels_.lanes, packed);
-    shift_ = padded_channels(prologue.shift, kernels_.lanes, packed);
+    bias_ = padded_channels(problem.conv.bias, plan.lanes, packed);
+    if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, plan.lanes, packed);
+    shift_ = padded_channels(prologue.shift, plan.lanes, packed);
     scale_argument_ = argument_of(candidate, prologue.scale);
     affine_.lo = prologue.bounds.lo;
     affine_.hi = prologue.bounds.hi;
@@ -191,7 +201,7 @@ class AffinePointwiseStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     AffineCall call;
-    call.plan = plan_affine_pointwise(geometry_.shape(x.dims, y.dims), schedule_, kernels_, wanted_, cache_bytes_);
+    call.plan = plan_affine_pointwise(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
@@ -202,7 +212,7 @@ class AffinePointwiseStep final : public KernelStep {
     if (scale_argument_ >= 0) {
       const Arg& scale = args[static_cast<size_t>(scale_argument_)];
       call.affine.scale_batch = scale.dims[0] == 1 ? 0 : ConvStrides::of(scale).batch;
-      NEO_ASSERT(ceil_div(geometry_.ic, kernels_.lanes) == 1 || ConvStrides::of(scale).channel == kernels_.lanes);
+      NEO_ASSERT(call.plan.blocks == 1 || ConvStrides::of(scale).channel == call.plan.lanes);
     }
     return Prepared::of(call, call.split.scratch_bytes());
   }
@@ -213,18 +223,15 @@ class AffinePointwiseStep final : public KernelStep {
     AffineOperands affine = call.affine;
     if (scale_argument_ >= 0) affine.scale = reinterpret_cast<const float*>(args[scale_argument_]);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_affine_pointwise(call.plan, kernels_, prepare_, affine, a, begin, end, workspace);
+      run_affine_pointwise(call.plan, kernels_, affine, a, begin, end, workspace);
     });
   }
 
  private:
   ConvGeometry geometry_;
   ConvArguments arguments_;
-  DirectSchedule schedule_;
-  const TileKernels& kernels_;
-  AffineKernel prepare_;
-  int64_t wanted_;
-  int64_t cache_bytes_;
+  AffineSchedule schedule_;
+  AffineKernels kernels_;
   int scale_argument_ = -1;
   AffineOperands affine_;
   Tensor weight_, bias_, scale_, shift_;
@@ -241,12 +248,14 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const double rows = pixels / std::ceil(pixels / static_cast<double>(run.schedule.reg_n));
   const double panel_bytes = static_cast<double>(s.ic) * vectors * lanes * 4;
   const double efficiency = blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(plan.lanes, s.ic), target);
-  const auto weights = static_cast<double>(direct_weight_size(run));
+  const auto weights = static_cast<double>(weight_size(plan));
   const double images = static_cast<double>(s.n * s.oh * s.ow);
   const double elements = images * static_cast<double>(plan.blocks) * lanes;
   double cycles = kCyclesPerVector * elements / lanes;
   if (problem.prologue.activation) cycles += activation_flops(*problem.prologue.activation) / 2 * elements / lanes;
-  const double flops = 2 * weights * images + cycles * 2 * lanes * efficiency;
+  const double product =
+      plan.strassen.panels > 0 ? strassen_work(plan.strassen, images, target) * efficiency : 2 * weights * images;
+  const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
   return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.conv.traffic_bytes(plan.lanes, plan.lanes),
                   target, weights * 4);
@@ -292,19 +301,27 @@ class AffinePointwiseRoutine final : public Routine {
     const AffineProblem problem = *read_affine(workload, nullptr);
     const ConvShape shape = problem.conv.geometry.shape(problem.conv.x_hint(), problem.conv.y_hint());
     std::vector<Candidate> all;
+    std::vector<Schedule> schedules;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
+      schedules.push_back({{"tasks", wanted}});
+      if (!reject_strassen(shape.ic, shape.oc, target.lanes())) {
+        schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
+      }
+    }
+    for (const Schedule& schedule : schedules) {
       const AffinePointwisePlan plan =
-          plan_affine_pointwise(shape, schedule_of(target), tiles_of(target), wanted, cache_bytes(target));
+          plan_affine_pointwise(shape, affine_schedule(schedule, target), kernels_of(target));
       Candidate c = conv_candidate(workload, problem.conv, target.lanes(), target.lanes());
       if (const Value* scale = problem.prologue.scale; scale && !scale->constant) {
         Schema& schema = c.inputs[static_cast<size_t>(workload.input_index(scale))].emplace(
             Schema::plain(DType::Float32, problem.conv.rank()));
         schema.layout = Layout::channel_blocked(problem.conv.rank(), target.lanes());
       }
-      c.schedule = {{"tasks", wanted}};
+      c.schedule = schedule;
+      if (plan.strassen.panels > 0) c.cost.error = kStrassenError;
       c.cost.time_us =
           estimate_us(problem, plan, target) + activation_us(problem.conv.epilogue, *problem.conv.y, target);
-      c.cost.packed_bytes = (direct_weight_size(plan.product) + 2 * plan.blocks * plan.lanes +
+      c.cost.packed_bytes = (weight_size(plan) + 2 * plan.blocks * plan.lanes +
                              (problem.conv.bias ? direct_bias_size(plan.product) : 0)) *
                             4;
       c.cost.workspace_bytes = split_of(plan).scratch_bytes();

@@ -46,7 +46,7 @@ void set_sizes(ChainPlan& plan, int64_t strip) {
   plan.ring_rows = plan.shape.expand ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
   plan.ring_vector = plan.shape.expand ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
   plan.strip_vector = plan.shape.project ? apart(strip * s.ow, plan.lanes) : 0;
-  const int64_t floats = vectors * (plan.ring_vector + plan.strip_vector);
+  const int64_t floats = vectors * (plan.ring_vector + plan.strip_vector) + plan.strassen.workspace_size;
   plan.workspace_size = ceil_div(floats, 16) * 16;
 }
 
@@ -63,6 +63,7 @@ class ChainTask {
     first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
     strip_ = ring_ + vectors * plan.ring_vector;
+    sums_ = strip_ + vectors * plan.strip_vector;
   }
 
   void run(IndexRange rows) {
@@ -81,7 +82,7 @@ class ChainTask {
       if (out.end < rows.end) {
         next.end = std::max(done, source_rows(s, out.end, std::min(out.end + plan_.strip, rows.end)).end);
       }
-      project(out, next);
+      plan_.shape.strassen ? project_by_strassen(out, next) : project(out, next);
     }
   }
 
@@ -229,6 +230,27 @@ class ChainTask {
     }
   }
 
+  void project_by_strassen(IndexRange out, IndexRange next) {
+    const ConvShape& s = plan_.shape.depthwise;
+    const int64_t first = out.begin * s.ow * plan_.lanes;
+    ConvOperands a;
+    a.src = strip_;
+    a.src_channel = plan_.strip_vector;
+    a.weight = args_.project.weight;
+    a.bias = args_.project.bias;
+    if (residual_) a.residual = residual_ + first;
+    a.residual_channel = args_.residual_block;
+    a.dst = dst_ + first;
+    a.dst_channel = args_.dst_block;
+    a.lo = args_.project.lo;
+    a.hi = args_.project.hi;
+    a.activation = args_.project.activation;
+    if (!plan_.shape.expand && next.size() > 0) a.ahead = src_ + next.begin * s.iw * plan_.lanes;
+    a.ahead_channel = args_.src_block;
+    a.ahead_pixels = next.size() * s.iw;
+    run_strassen(plan_.strassen, *kernels_.strassen, a, out.size() * s.ow, sums_);
+  }
+
   // A tile of `part` of all `pixels` of a projection fetches its share of some source rows: of each vector beside the
   // products with the same vector of the strip.
   void fetch_source(IndexRange rows, IndexRange part, int64_t pixels, Tile& t) const {
@@ -248,19 +270,21 @@ class ChainTask {
   float* dst_;
   float* ring_;
   float* strip_;
+  float* sums_;
   int64_t first_vector_;
 };
 
 }  // namespace
 
-ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_t wanted, int64_t cache_bytes) {
+ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64_t wanted, int64_t cache_bytes) {
   constexpr int64_t kPixels = 224;
   const ConvShape& s = shape.depthwise;
   ChainPlan plan;
   plan.shape = shape;
-  plan.lanes = kernels.lanes;
+  plan.lanes = kernels.tiles->lanes;
   plan.inner = split_panels(s.ic, plan.lanes, shape.project ? 1 : wanted);
   plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes, 1);
+  if (shape.strassen) plan.strassen = plan_strassen(s.ic, shape.oc, plan.lanes, *kernels.strassen);
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);

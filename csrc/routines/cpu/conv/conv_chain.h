@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "routines/cpu/conv/depthwise.h"
+#include "routines/cpu/conv/strassen.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
@@ -17,6 +18,7 @@ struct ChainShape {
   ConvShape depthwise;                   // its input is the expanded image
   int64_t ic = 0;                        // channels of the chain's input, output
   int64_t oc = 0;
+  bool strassen = false;  // the projection by Strassen's algorithm
 };
 
 // One pointwise convolution in register blocks: panels of vectors of output channels, as even as can be; of tasks that
@@ -32,7 +34,8 @@ struct ChainPlan {
   ChainShape shape;
   int64_t lanes = 0;
   PanelSplit inner;                           // of the depthwise channels, in the order in which they are computed
-  PanelSplit outer;                           // of the output channels of the projection
+  PanelSplit outer;                           // of the output channels of a direct projection
+  StrassenPlan strassen;                      // of another one
   int64_t strip = 0;                          // output rows that are computed together
   int64_t ring_rows = 0, ring_vector = 0;     // rows that the ring holds; floats from vector to vector
   int64_t strip_vector = 0;                   // the same of the strip of depthwise rows that the projection reads
@@ -45,6 +48,7 @@ struct ChainPlan {
 struct ChainKernels {
   const TileKernels* tiles = nullptr;
   const DepthwiseKernels* depthwise = nullptr;
+  const StrassenKernels* strassen = nullptr;
 };
 
 // What happens to the sums of one convolution before the next: a clamp, then an activation.
@@ -66,7 +70,7 @@ struct ChainArgs {
 };
 
 // `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.
-ChainPlan plan_chain(const ChainShape& shape, const TileKernels& kernels, int64_t wanted, int64_t cache_bytes);
+ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64_t wanted, int64_t cache_bytes);
 
 // [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI.
 int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes);

@@ -8,12 +8,24 @@
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
+#include "routines/space.h"
 
 namespace neo {
 namespace {
 
 ChainKernels kernels_of(const Target& target) {
-  return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)()};
+  return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)(),
+          &strassen_kernels_of(target.isa)};
+}
+
+// The schedule:
+//   tasks     as many, where the shape has as many parts
+//   strassen  1: the projection by Strassen's algorithm; where it is not there: directly
+ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const Dims& x, const Dims& y,
+                  const ChainKernels& kernels, int64_t cache_bytes) {
+  ChainShape shape = problem.shape(x, y);
+  shape.strassen = value_of(schedule, "strassen") == 1;
+  return plan_chain(shape, kernels, schedule.at("tasks"), cache_bytes);
 }
 
 int64_t flops_of(const ChainShape& s) {
@@ -38,6 +50,11 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
   const double efficiency =
       blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(target.lanes(), ic), target);
   return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
+}
+
+int64_t projection_weight_size(const ChainPlan& plan) {
+  return plan.shape.strassen ? strassen_weight_size(plan.strassen)
+                             : pointwise_weight_size(plan.outer, plan.shape.depthwise.ic, plan.lanes);
 }
 
 double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
@@ -76,10 +93,11 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
   }
   if (plan.shape.project) {
-    work += pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) /
-                (saves ? kFromStrip : kFromStrip * kShared) +
+    const double product = plan.shape.strassen ? strassen_work(plan.strassen, out_pixels, target)
+                                               : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels);
+    work += product / (saves ? kFromStrip : kFromStrip * kShared) +
             activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
-    bytes += 4 * static_cast<double>(pointwise_weight_size(plan.outer, s.ic, plan.lanes));
+    bytes += 4 * static_cast<double>(projection_weight_size(plan));
   }
   return depthwise_us(work, split_of(plan, target.threads).serial ? 1 : plan.tasks, bytes, target);
 }
@@ -95,21 +113,29 @@ class ChainStep final : public KernelStep {
   ChainStep(const ChainProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : problem_(problem),
         kernels_(kernels_of(target)),
-        wanted_(candidate.schedule.at("tasks")),
+        schedule_(candidate.schedule),
         cache_bytes_(target.l2_bytes / 2),
         threads_(target.threads) {
     x_ = argument_of(candidate, problem.x);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ChainPlan plan = plan_chain(problem.shape(ones, ones), *kernels_.tiles, wanted_, cache_bytes_);
+    const ChainPlan plan = plan_of(problem, schedule_, ones, ones, kernels_, cache_bytes_);
     const int64_t lanes = plan.lanes;
     if (problem.expand) {
       pack_pointwise(*problem.expand, plan.inner, lanes, expand_, packed);
       expand_.activation = activation_of(problem.expand->activation, target);
     }
     if (problem.project) {
-      pack_pointwise(*problem.project, plan.outer, lanes, project_, packed);
+      if (plan.shape.strassen) {
+        const ConvProblem& conv = problem.project->conv;
+        project_.weight = packed.floats(projection_weight_size(plan), {conv.weight}, [&](float* to) {
+          pack_strassen_weight(plan.strassen, conv.weight->constant->as<float>(), to);
+        });
+        project_.bias = padded_channels(conv.bias, lanes, packed);
+      } else {
+        pack_pointwise(*problem.project, plan.outer, lanes, project_, packed);
+      }
       project_.activation = activation_of(problem.project->activation, target);
     }
     const ConvProblem& conv = problem.depthwise.conv;
@@ -124,7 +150,7 @@ class ChainStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg &x = args[static_cast<size_t>(x_)], &y = args[static_cast<size_t>(y_)];
     ChainCall call;
-    call.plan = plan_chain(problem_.shape(x.dims, y.dims), *kernels_.tiles, wanted_, cache_bytes_);
+    call.plan = plan_of(problem_, schedule_, x.dims, y.dims, kernels_, cache_bytes_);
     call.split = split_of(call.plan, threads_);
     ChainArgs& a = call.args;
     const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
@@ -185,7 +211,7 @@ class ChainStep final : public KernelStep {
 
   ChainProblem problem_;
   ChainKernels kernels_;
-  int64_t wanted_;
+  Schedule schedule_;
   int64_t cache_bytes_;
   int threads_;
   int x_ = -1, y_ = 0, residual_ = -1;
@@ -217,12 +243,20 @@ class ChainRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ChainProblem problem = *read_chain(workload, nullptr);
     const ChainKernels kernels = kernels_of(target);
-    const ChainShape shape = problem.shape(problem.x->shape().hint_dims(), problem.y->shape().hint_dims());
-    std::vector<Candidate> all;
+    const Dims x = problem.x->shape().hint_dims(), y = problem.y->shape().hint_dims();
+    const int64_t inner = problem.depthwise.conv.geometry.ic;
+    std::vector<Schedule> schedules;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
-      const ChainPlan plan = plan_chain(shape, *kernels.tiles, wanted, target.l2_bytes / 2);
+      schedules.push_back({{"tasks", wanted}});
+      const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes());
+      if (is_taken) schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
+    }
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : schedules) {
+      const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, target.l2_bytes / 2);
       Candidate c = conv_schemas(workload, problem, target);
-      c.schedule = {{"tasks", wanted}};
+      c.schedule = schedule;
+      if (plan.shape.strassen) c.cost.error = kStrassenError;
       c.cost.time_us = estimate_us(problem, plan, *kernels.tiles, target);
       c.cost.packed_bytes = packed_bytes(problem, plan);
       c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
@@ -264,7 +298,7 @@ class ChainRoutine final : public Routine {
       floats += pointwise_weight_size(plan.inner, s.ic + (problem.expand->conv.bias ? 1 : 0), plan.lanes);
     }
     if (s.project) {
-      floats += pointwise_weight_size(plan.outer, s.depthwise.ic + (problem.project->conv.bias ? 1 : 0), plan.lanes);
+      floats += projection_weight_size(plan) + (problem.project->conv.bias ? plan.outer.vectors * plan.lanes : 0);
     }
     return floats * 4;
   }
