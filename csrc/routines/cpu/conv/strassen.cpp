@@ -12,9 +12,13 @@
 namespace neo {
 namespace {
 
-// Pixels of a half that are worked on together: few, so that their sums stay near while weights pass by, but more of
-// few channels, whose results are many beside them.
-constexpr int64_t kFewestPixels = 12, kMostSums = 6144;
+// Pixels of a half that are worked on together. Of few the sums stay in the first-level cache while weights pass by;
+// more are worth it where channels are few, whose results are many beside them, and where weights come from beyond the
+// private cache, for all pixels of a run.
+int64_t wanted_run(int64_t ic, int64_t weight_bytes) {
+  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 48;
+  return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
+}
 
 // The most pixels of a half in a run: a rest that is not worth one is spread over the others.
 int64_t most_pixels(const StrassenPlan& plan) {
@@ -151,7 +155,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.vectors = oc / (2 * plan.lanes);
   plan.panels = ceil_div(plan.vectors, kTileVectors);
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
-  plan.run = ceil_div(std::max(kMostSums / ic, kFewestPixels), plan.max_rows) * plan.max_rows;
+  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4), plan.max_rows) * plan.max_rows;
   plan.sums_stride = (most_pixels(plan) | 1) * plan.lanes;
   plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
   return plan;
