@@ -37,9 +37,9 @@ uint64_t with_rests(uint64_t used) {
   return kept;
 }
 
-// The register blocks that a module runs, by rows and by columns: it is called once on zeros. Every block where that
-// cannot be done.
-std::pair<uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::string& path) {
+// The register blocks that a module runs, by rows, by columns and of Strassen's algorithm: it is called once on zeros.
+// Every block where that cannot be done.
+std::tuple<uint64_t, uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::string& path) {
   const TileUse use;
   SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
   const Block& root = *saved.plan->root;
@@ -47,7 +47,7 @@ std::pair<uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::strin
   std::vector<HostValue> inputs;
   for (const int slot : root.arguments) {
     const Type& type = root.slots[static_cast<size_t>(slot)].type;
-    if (!type.is_tensor() || !type.shape.has_rank()) return {kAllTiles, kAllTiles};
+    if (!type.is_tensor() || !type.shape.has_rank()) return {kAllTiles, kAllTiles, kAllTiles};
     Tensor zeros(type.dtype, type.shape.hint_dims());
     if (type.dtype != DType::String) std::memset(zeros.data(), 0, static_cast<size_t>(zeros.bytes()));
     inputs.emplace_back(std::move(zeros));
@@ -56,16 +56,16 @@ std::pair<uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::strin
     for (const Item& item : region.items) {
       // Zeros may decide another way than what the module is for, or never end a loop.
       if (std::holds_alternative<IfItem>(item.what) || std::holds_alternative<LoopItem>(item.what))
-        return {kAllTiles, kAllTiles};
+        return {kAllTiles, kAllTiles, kAllTiles};
     }
   }
   try {
     for (const int threads : {1, 4}) Module(saved.plan, threads, true).call(inputs, {});
   } catch (const Error&) {
-    return {kAllTiles, kAllTiles};
+    return {kAllTiles, kAllTiles, kAllTiles};
   }
-  if (is_fixed) return {use.rows(), use.columns()};
-  return {with_rests(use.rows()), with_rests(use.columns())};
+  if (is_fixed) return {use.rows(), use.columns(), use.strassen()};
+  return {with_rests(use.rows()), with_rests(use.columns()), with_rests(use.strassen())};
 }
 
 }  // namespace
@@ -125,13 +125,14 @@ void bind_saved(py::module_& m) {
         const SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
         const CompactModule compact = write_compact(saved, file);
         const py::bytes plan(reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size());
-        const auto [rows, columns] = find_tiles(file, path);
+        const auto [rows, columns, strassen] = find_tiles(file, path);
         return py::make_tuple(plan, compact.makers, compact.families, saved.target.name, isa_name(saved.target.isa),
-                              rows, columns, compact.depthwise_forms);
+                              rows, columns, strassen, compact.depthwise_forms);
       },
       py::arg("path"),
-      "(plan, makers of its steps, families of its references, target, tier, register blocks by rows and by columns, "
-      "forms of depthwise kernels) of a saved module");
+      "(plan, makers of its steps, families of its references, target, tier, register blocks by rows, by columns and "
+      "of "
+      "Strassen's algorithm, forms of depthwise kernels) of a saved module");
 }
 
 }  // namespace neo::python

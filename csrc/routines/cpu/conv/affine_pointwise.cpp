@@ -19,7 +19,6 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   plan.blocks = ceil_div(shape.ic, plan.lanes);
   const int64_t pixels = shape.oh * shape.ow, rows = std::max<int64_t>(1, schedule.product.reg_n);
   plan.product = plan_direct(shape, schedule.product, *kernels.tiles);
-  if (schedule.strassen) plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen);
   if (pixels == 0 || shape.n == 0) return plan;
   plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, ceil_div(pixels, rows));
   plan.tasks = shape.n * plan.parts;
@@ -27,6 +26,7 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
   // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
   plan.block_stride = (plan.run | 1) * plan.lanes;
+  if (schedule.strassen) plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, plan.run);
   plan.workspace_size = plan.blocks * plan.block_stride + plan.strassen.workspace_size;
   return plan;
 }

@@ -39,13 +39,16 @@ int64_t apart(int64_t pixels, int64_t lanes) {
   return (pixels | 1) * lanes;
 }
 
-void set_sizes(ChainPlan& plan, int64_t strip) {
+void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   const ConvShape& s = plan.shape.depthwise;
   const int64_t vectors = plan.shape.project ? plan.inner.vectors : ceil_div(plan.inner.vectors, plan.inner.panels);
   plan.strip = strip;
   plan.ring_rows = plan.shape.expand ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
   plan.ring_vector = plan.shape.expand ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
   plan.strip_vector = plan.shape.project ? apart(strip * s.ow, plan.lanes) : 0;
+  if (plan.shape.strassen) {
+    plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, strip * s.ow);
+  }
   const int64_t floats = vectors * (plan.ring_vector + plan.strip_vector) + plan.strassen.workspace_size;
   plan.workspace_size = ceil_div(floats, 16) * 16;
 }
@@ -284,7 +287,6 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
   plan.lanes = kernels.tiles->lanes;
   plan.inner = split_panels(s.ic, plan.lanes, shape.project ? 1 : wanted);
   plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes, 1);
-  if (shape.strassen) plan.strassen = plan_strassen(s.ic, shape.oc, plan.lanes, *kernels.strassen);
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);
@@ -298,7 +300,9 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
   // Strips long enough to use each panel of weights for several register blocks, while they stay in the cache.
   int64_t strip = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, plan.rows);
   strip = ceil_div(plan.rows, ceil_div(plan.rows, strip));
-  for (set_sizes(plan, strip); strip > 1 && plan.workspace_size * 4 > cache_bytes;) set_sizes(plan, --strip);
+  for (set_sizes(plan, kernels, strip); strip > 1 && plan.workspace_size * 4 > cache_bytes;) {
+    set_sizes(plan, kernels, --strip);
+  }
   return plan;
 }
 

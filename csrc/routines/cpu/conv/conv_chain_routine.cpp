@@ -69,7 +69,8 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   constexpr double kOutside = 0.85, kShared = 0.99;
   // The image of a separate convolution lies where another step left it, half of it in the cache of another core. What
   // that takes more than a projection from the strip or an expansion into the ring.
-  constexpr double kFromStrip = 1.14, kIntoRing = 1.04;
+  // Strassen's algorithm makes sums of the image first, wherever it lies.
+  constexpr double kFromStrip = 1.14, kStrassenFromStrip = 1.07, kIntoRing = 1.04;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
@@ -93,10 +94,10 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
   }
   if (plan.shape.project) {
-    const double product = plan.shape.strassen ? strassen_work(plan.strassen, out_pixels, target)
-                                               : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels);
-    work += product / (saves ? kFromStrip : kFromStrip * kShared) +
-            activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
+    const double product = plan.shape.strassen
+                               ? strassen_work(plan.strassen, out_pixels, target) / kStrassenFromStrip
+                               : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
+    work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));
   }
   return depthwise_us(work, split_of(plan, target.threads).serial ? 1 : plan.tasks, bytes, target);

@@ -1,13 +1,10 @@
 #include "routines/cpu/conv/strassen.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
 #include "routines/cpu/gemm/tile_cost.h"
-#include "routines/cpu/gemm/tile_use.h"
-#include "routines/cpu/tier.h"
 
 namespace neo {
 namespace {
@@ -112,11 +109,10 @@ class RunTiles {
   }
 
   void fetch_weights(FetchAhead& weights, StrassenTile& t) const {
-    Tile share;
-    weights.give(share);
-    t.ahead = share.ahead;
-    t.ahead_step = share.ahead_step;
+    t.ahead = weights.next;
+    t.ahead_step = weights.step;
     t.ahead_blocks = kStrassenProducts * plan_.blocks;
+    weights.next += weights.tile;
   }
 
   // Beside the first two products, which have as many blocks as the pixels.
@@ -137,10 +133,6 @@ class RunTiles {
 
 }  // namespace
 
-const StrassenKernels& strassen_kernels_of(Isa isa) {
-  return NEO_PICK_TIER(isa, strassen_kernels)();
-}
-
 const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes) {
   if (ic % (2 * lanes) != 0 || oc % (2 * lanes) != 0) return "the channels are not an even number of vectors";
   const int64_t vectors = oc / (2 * lanes);
@@ -148,7 +140,7 @@ const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes) {
   return nullptr;
 }
 
-StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels) {
+StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t pixels) {
   StrassenPlan plan;
   plan.lanes = lanes;
   plan.blocks = ic / (2 * plan.lanes);
@@ -156,7 +148,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.panels = ceil_div(plan.vectors, kTileVectors);
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
   plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4), plan.max_rows) * plan.max_rows;
-  plan.sums_stride = (most_pixels(plan) | 1) * plan.lanes;
+  plan.sums_stride = (std::min(most_pixels(plan), pixels / 2 + 1) | 1) * plan.lanes;
   plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
   return plan;
 }

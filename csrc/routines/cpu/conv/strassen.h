@@ -27,9 +27,9 @@ struct StrassenPlan {
 // Null where the algorithm takes a 1x1 convolution; else why not.
 const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes);
 
-const StrassenKernels& strassen_kernels_of(Isa isa);
-
-StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels);
+// For parts of images of at most `pixels` pixels, on which packed weights do not depend.
+StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels,
+                           int64_t pixels = INT64_MAX);
 
 // Root of the mean square error against float64 on normal data, in units of the direct method's.
 constexpr double kStrassenError = 2.6;

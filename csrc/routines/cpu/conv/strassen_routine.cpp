@@ -4,6 +4,7 @@
 #include "routines/cpu/conv/strassen.h"
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/gemm/tile_use.h"
 
 namespace neo {
 namespace {
@@ -83,13 +84,15 @@ class StrassenStep final : public KernelStep {
 
 double estimate_us(const ConvProblem& problem, const ConvShape& s, const StrassenPlan& plan, const TaskSplit& split,
                    const Target& target) {
-  // Images that no cache keeps are read and written in pieces of a run, which computing does not hide.
-  constexpr double kCacheBytes = 12e6;
+  // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
+  // of its own takes at its start, before its data are near.
+  constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
   const double work = strassen_work(plan, static_cast<double>(s.n * s.oh * s.ow), target);
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
-  return pieces_us + tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target,
-                              static_cast<double>(strassen_weight_size(plan)) * 4);
+  return kStartUs + pieces_us +
+         kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target,
+                               static_cast<double>(strassen_weight_size(plan)) * 4);
 }
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.

@@ -2,6 +2,11 @@
 
 #include "routines/cpu/gemm/tile_sums.h"
 
+// The tiles that an export compiles: see tile_use.h.
+#ifndef NEO_STRASSEN_TILES
+#define NEO_STRASSEN_TILES (~(uint64_t)0)
+#endif
+
 namespace neo::NEO_ISA {
 namespace {
 
@@ -141,7 +146,8 @@ constexpr void fill_row(StrassenKernels& table) {
   constexpr int kMost = max_tile_rows(V);
   table.max_rows[V] = kMost;
   if constexpr (R <= kMost) {
-    if constexpr (R == 1 || R >= fewest_strassen_rows(kMost)) table.tile[V][R] = run_tile<V, R>;
+    constexpr bool is_kept = ((NEO_STRASSEN_TILES >> (16 * (V - 1) + R)) & 1) != 0;
+    if constexpr (is_kept && (R == 1 || R >= fewest_strassen_rows(kMost))) table.tile[V][R] = run_tile<V, R>;
     fill_row<V, R + 1>(table);
   }
 }
