@@ -64,13 +64,13 @@ template <int V, int R>
 NEO_INLINE void fetch_quarter(const StrassenTile& t, int right, int lower) {
   if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
   const float* const dst = t.dst + right * t.right + lower * t.dst_lower;
-  const float* const residual = t.residual + right * t.right + lower * t.residual_lower;
 #pragma GCC unroll 4
   for (int v = 0; v < V; ++v) {
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) prefetch_write(dst + v * t.dst_vector + r * kLanes);
   }
   if (!t.residual) return;
+  const float* const residual = t.residual + right * t.right + lower * t.residual_lower;
 #pragma GCC unroll 4
   for (int v = 0; v < V; ++v) {
 #pragma GCC unroll 16
