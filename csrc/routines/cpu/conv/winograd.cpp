@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "routines/cpu/conv/winograd_fold.h"
 #include "routines/cpu/conv/winograd_form.h"
 #include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
@@ -74,25 +75,52 @@ void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels
   }
 }
 
+// The samples that a run reads, as an image in blocks of channels.
+struct RunWindow {
+  const float* src;
+  int64_t first;             // offset of the first sample, which may lie outside
+  int64_t row, block;        // offsets of the next row and block
+  IndexRange rows, columns;  // that are inside
+
+  static RunWindow of(const WinogradPlan& plan, const TileRun& run, const float* src, int64_t block) {
+    const ConvShape& s = plan.shape;
+    const int64_t ih = run.top * s.stride_h - s.pad_top, iw = run.left * s.stride_w - s.pad_left;
+    return {src,   (ih * s.iw + iw) * plan.lanes,     s.iw * plan.lanes,
+            block, inside(ih, s.ih, plan.h.points()), inside(iw, s.iw, plan.run_columns(run.size()))};
+  }
+
+  static RunWindow folded(const WinogradPlan& plan, const TileRun& run, const ConvOperands& args, float* window) {
+    const int64_t rows = plan.h.points(), columns = plan.run_columns(run.size());
+    fold_window(plan.source, args, args.src + run.image * args.src_batch, run.top, run.left, rows, columns, plan.lanes,
+                window);
+    return {window, 0, columns * plan.lanes, rows * columns * plan.lanes, {0, rows}, {0, columns}};
+  }
+
+ private:
+  static IndexRange inside(int64_t first, int64_t size, int64_t count) {
+    const int64_t begin = std::clamp<int64_t>(-first, 0, count);
+    return {begin, std::clamp<int64_t>(size - first, begin, count)};
+  }
+};
+
 // Both axes: along h the columns of all tiles of the run, into `half`, then along w tile by tile.
-void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run, WinogradPass t,
-                         float* transformed, float* half) {
-  const ConvShape& s = plan.shape;
-  const int64_t lanes = plan.lanes;
-  const int64_t ih = run.top * s.stride_h - s.pad_top, iw = run.left * s.stride_w - s.pad_left;
-  const int64_t columns = (run.size() - 1) * plan.w.step() + plan.w.points();
-  const int64_t left = std::clamp<int64_t>(-iw, 0, columns), right = std::clamp<int64_t>(s.iw - iw, left, columns);
-  const int64_t rows = plan.h.points();
-  t.src_step = s.iw * lanes;
+void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run,
+                         const RunWindow& window, float* transformed, float* half) {
+  const int64_t lanes = plan.lanes, rows = plan.h.points(), columns = plan.run_columns(run.size());
+  const auto [left, right] = window.columns;
+  WinogradPass t;
+  t.src = window.src;
+  t.src_block = window.block;
+  t.src_step = window.row;
   t.src_line = lanes;
   t.dst = half + left * lanes;
   t.dst_step = columns * lanes;
   t.dst_line = lanes;
   t.dst_block = rows * columns * lanes;
   t.lines = right - left;
-  t.begin = std::clamp<int64_t>(-ih, 0, rows);
-  t.end = std::clamp<int64_t>(s.ih - ih, 0, rows);
-  t.ahead = 2 * plan.w.step() * lanes;
+  t.begin = window.rows.begin;
+  t.end = window.rows.end;
+  if (plan.fold == 1) t.ahead = 2 * plan.w.step() * lanes;
   WinogradPass second;
   second.src = half;
   second.src_step = lanes;
@@ -103,11 +131,9 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.dst_block = lanes;
   second.lines = rows;
   second.end = plan.w.points();
-  const float* image = t.src;
   const auto along_h = input_transform(kernels, plan.h), along_w = input_transform(kernels, plan.w);
   for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
-    t.src = image;
-    t.first = b * t.src_block + (ih * s.iw + iw + left) * lanes;
+    t.first = window.first + b * t.src_block + left * lanes;
     t.blocks = second.blocks = std::min(plan.run_vectors, plan.ic_vectors - b);
     along_h(t);
     for (int64_t line = 0; line < t.blocks * rows; ++line) {
@@ -125,15 +151,18 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
 
 void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
                      IndexRange tiles, float* transformed, float* half) {
-  WinogradPass t;
-  t.src_block = args.src_channel;
   for (int64_t i = tiles.begin; i < tiles.end;) {
     const TileRun run = TileRun::of(plan, i, tiles.end);
-    t.src = args.src + run.image * args.src_batch;
+    const float* src = args.src + run.image * args.src_batch;
     float* dst = transformed + (i - tiles.begin) * plan.tile_stride;
-    if (plan.is_plane()) {
-      transform_plane_run(plan, kernels, run, t, dst, half);
+    if (plan.fold > 1) {
+      transform_plane_run(plan, kernels, run, RunWindow::folded(plan, run, args, half + plan.half), dst, half);
+    } else if (plan.is_plane()) {
+      transform_plane_run(plan, kernels, run, RunWindow::of(plan, run, src, args.src_channel), dst, half);
     } else {
+      WinogradPass t;
+      t.src = src;
+      t.src_block = args.src_channel;
       transform_line_run(plan, kernels, run, t, dst);
     }
     i = run.end;
@@ -230,11 +259,14 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
 
 }  // namespace
 
-WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes) {
+WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& schedule, int64_t lanes) {
   constexpr int64_t kHalfFloats = 4096;  // half of a first-level cache
-  NEO_ASSERT(!reject_winograd(shape));
   WinogradPlan plan;
-  plan.shape = shape;
+  plan.source = source;
+  plan.shape = fold_shape(source);
+  plan.fold = winograd_fold(source);
+  const ConvShape& shape = plan.shape;
+  NEO_ASSERT(!reject_winograd(shape));
   plan.schedule = schedule;
   plan.lanes = lanes;
   plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh);
@@ -254,13 +286,13 @@ WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& sched
   plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
   plan.product_point = spread(most * plan.product_row);
   plan.run = schedule.run > 0 ? schedule.run : 4;
-  int64_t half = 0;
   if (plan.is_plane()) {
-    const int64_t floats = ((plan.run - 1) * plan.w.step() + plan.w.points()) * plan.h.points() * lanes;
+    const int64_t floats = plan.run_columns(plan.run) * plan.h.points() * lanes;
     plan.run_vectors = std::clamp<int64_t>(kHalfFloats / floats, 1, plan.ic_vectors);
-    half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.product_row);
+    plan.half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.product_row);
+    if (plan.fold > 1) plan.window = floats * plan.ic_vectors;
   }
-  plan.workspace_size = plan.points * (plan.input_point + plan.product_point) + half;
+  plan.workspace_size = plan.points * (plan.input_point + plan.product_point) + plan.half + plan.window;
   return plan;
 }
 
@@ -271,6 +303,11 @@ int64_t winograd_weight_size(const WinogradPlan& plan) {
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight,
                           float* packed) {
   const int64_t ic = plan.shape.ic, oc = plan.shape.oc, kh = plan.h.kernel, kw = plan.w.kernel;
+  std::vector<float> folded;
+  if (plan.fold > 1) {
+    folded = fold_weight(plan.source, weight);
+    weight = folded.data();
+  }
   const std::vector<double> along_h = winograd_weight_transform(plan.h), along_w = winograd_weight_transform(plan.w);
   const auto most = static_cast<size_t>(plan.product_row);
   std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);

@@ -5,7 +5,7 @@
 // summed over the input channels: m + r - 1 multiplications in place of r m. Both axes are transformed one after the
 // other; an axis with a kernel of one tap has tiles of one pixel and is left alone. A task takes a block of tiles
 // through input transform, products (the tile kernels of GEMM) and output transform, so that what is transformed stays
-// in the cache of its core.
+// in the cache of its core. First layers with a stride read NCHW and fold it, see winograd_fold.h.
 
 #include <stdint.h>
 
@@ -77,9 +77,11 @@ struct WinogradSchedule {
 
 // What the shape and the schedule decide. Plain bytes, made by plan_winograd.
 struct WinogradPlan {
-  ConvShape shape;
+  ConvShape source;  // as the problem has it
+  ConvShape shape;   // the same folded: what the transforms see
   WinogradSchedule schedule;
   int64_t lanes = 0;
+  int64_t fold = 1;
   WinogradAxis h, w;
   int64_t points = 0;  // of both axes
   int64_t ic_vectors = 0, oc_vectors = 0;
@@ -91,11 +93,15 @@ struct WinogradPlan {
   int64_t product_row = 0, product_point = 0;  // the same of the products
   int64_t run = 0;                             // most neighbouring tiles that are transformed together along h
   int64_t run_vectors = 0;                     // of input channels, transformed together
+  int64_t half = 0;                            // floats that are transformed along one axis
+  int64_t window = 0;                          // floats that are folded at once
   int64_t workspace_size = 0;                  // floats per member of the team
   int64_t tasks = 0;                           // fixed by shape and schedule
 
   int64_t products() const { return points * h.tiles * w.tiles; }  // multiplications of an image per pair of channels
   bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
+  int64_t source_lanes() const { return fold > 1 ? 1 : lanes; }  // of the layout of the input
+  int64_t run_columns(int64_t run_tiles) const { return (run_tiles - 1) * w.step() + w.points(); }
 };
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes);

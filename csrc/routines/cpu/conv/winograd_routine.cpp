@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/winograd.h"
+#include "routines/cpu/conv/winograd_fold.h"
 #include "routines/cpu/conv/winograd_form.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
@@ -28,6 +29,8 @@ struct Kernels {
 // Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
 constexpr double kInputCycles = 3.6;
 constexpr double kOutputCycles = 2.8;
+// Of the samples of one channel and row that a folded pixel has.
+constexpr double kFoldCycles = 1.5;
 // Of what is read from beyond the private cache, what computing does not hide.
 constexpr double kExposed = 0.5;
 
@@ -62,7 +65,12 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const double transformed =
       share.blocks * kInputCycles * static_cast<double>(plan.ic_vectors) + share.panels * kOutputCycles * vectors;
   const double transforms = (plan.is_plane() ? 2 : 1) * per_block * points * transformed;
-  return (products + transforms) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
+  // What is folded: whole pixels of zeros, then two or four samples at a time.
+  const double pixels =
+      static_cast<double>(plan.run_columns(plan.run) * plan.h.points()) / static_cast<double>(plan.run);
+  const auto pieces = static_cast<double>(plan.source.ic * plan.fold);
+  const double folded = plan.fold > 1 ? share.blocks * per_block * pixels * (1 + kFoldCycles * pieces) : 0;
+  return (products + transforms + folded) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
 // Bytes of weights that the busiest member reads from beyond its private cache, more than its part of them: other
@@ -181,7 +189,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
-  const std::vector<int64_t> tiles = offered_winograd_tiles(shape);
+  const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape));
   std::vector<int64_t> panels, blocks;
   const auto add = [](std::vector<int64_t>& to, int64_t value) {
     if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
@@ -238,8 +246,8 @@ LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, co
   l.block_bytes = real(s.ic) * l.vectors * lanes * 4;
   l.pixel_bytes = real(s.ic) * l.rows * 4;
   l.weights = real(winograd_weight_size(plan)) * 4;
-  l.inputs = real(s.n * s.ic * s.ih * s.iw) * 4;
-  l.outputs = problem.traffic_bytes(plan.lanes, plan.lanes) - l.inputs;
+  l.inputs = real(s.n * plan.source.ic * plan.source.ih * plan.source.iw) * 4;
+  l.outputs = problem.traffic_bytes(plan.source_lanes(), plan.lanes) - l.inputs;
   l.tasks = real(plan.tasks);
   l.task_inputs = per_block * points * real(plan.tile_stride) * 4;
   l.task_weights = l.weights * panels / real(plan.panels);
@@ -284,7 +292,7 @@ Streams Streams::of(const ConvProblem& problem, const WinogradPlan& plan, const 
   constexpr double kAlone = 0.8;  // of the target's figure, which takes all threads
   const double memory = target.memory_gbps * std::min(kAlone * speedup, 1.0);
   const double weights = static_cast<double>(winograd_weight_size(plan)) * 4;
-  const double data = problem.traffic_bytes(plan.lanes, plan.lanes);
+  const double data = problem.traffic_bytes(plan.source_lanes(), plan.lanes);
   Streams us;
   us.weights = weights / (memory * 1e3);
   us.rest = data / ((data > kCacheBytes ? memory : target.l2_gbps * speedup) * 1e3);
@@ -365,7 +373,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
-    for (int64_t tile : offered_winograd_tiles(shape)) {
+    for (int64_t tile : offered_winograd_tiles(fold_shape(shape))) {
       for (const WinogradPlan& plan : plans_for(shape, tile, kernels.tiles, target)) {
         const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
         all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
@@ -409,7 +417,7 @@ class WinogradRoutine final : public ConvRoutine {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_winograd(problem.geometry.shape(ones, ones))) return why;
+    if (const char* why = reject_winograd(fold_shape(problem.geometry.shape(ones, ones)))) return why;
     return std::nullopt;
   }
 
@@ -420,10 +428,10 @@ class WinogradRoutine final : public ConvRoutine {
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const WinogradPlan& plan,
                                 const Schedule& schedule, const TileKernels& kernels, const Target& target) {
-    Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
+    Candidate c = conv_candidate(workload, problem, plan.source_lanes(), plan.lanes);
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, kernels, target) + activation_us(problem.epilogue, *problem.y, target);
-    c.cost.error = winograd_error(plan.shape, plan.schedule.tile);
+    c.cost.error = winograd_error(plan.shape, plan.schedule.tile) * (plan.fold > 1 ? kFoldError : 1);
     c.cost.packed_bytes = (winograd_weight_size(plan) + (problem.bias ? plan.oc_vectors * plan.lanes : 0)) * 4;
     c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
     return c;
