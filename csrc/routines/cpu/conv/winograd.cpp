@@ -285,7 +285,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   plan.input_point = spread(most * plan.tile_stride);
   plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
   plan.product_point = spread(most * plan.product_row);
-  plan.run = schedule.run > 0 ? schedule.run : 4;
+  plan.run = schedule.run > 0 ? schedule.run : plan.fold > 1 ? 8 : 4;
   if (plan.is_plane()) {
     const int64_t floats = plan.run_columns(plan.run) * plan.h.points() * lanes;
     plan.run_vectors = std::clamp<int64_t>(kHalfFloats / floats, 1, plan.ic_vectors);
