@@ -31,6 +31,10 @@ bool read_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
   return true;
 }
 
+bool all_are(const std::vector<int64_t>& list, int64_t wanted) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
+}
+
 }  // namespace
 
 int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
@@ -44,11 +48,12 @@ int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
   return window.auto_pad == AutoPad::SameUpper ? half : total - half;
 }
 
+bool ConvGeometry::is_sampling_pointwise() const {
+  return !transposed && groups == 1 && taps() == 1 && all_are(window.pads, 0);
+}
+
 bool ConvGeometry::is_pointwise() const {
-  const auto all = [](const std::vector<int64_t>& list, int64_t wanted) {
-    return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
-  };
-  return !transposed && groups == 1 && taps() == 1 && all(window.strides, 1) && all(window.pads, 0);
+  return is_sampling_pointwise() && all_are(window.strides, 1);
 }
 
 bool ConvGeometry::has_sized_pads() const {

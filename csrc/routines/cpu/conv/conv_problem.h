@@ -22,7 +22,8 @@ struct ConvGeometry {
   std::vector<int64_t> output_padding;
 
   bool is_depthwise() const { return !transposed && groups > 1 && ic == groups && oc == groups; }
-  // One tap, which reads the pixel that it writes, in one group.
+  // One tap of one group, without padding; and in every pixel, so that each reads the one that it writes.
+  bool is_sampling_pointwise() const;
   bool is_pointwise() const;
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   // The padding before the start of spatial axis `axis` of the tensor.

@@ -17,11 +17,6 @@ int64_t wanted_run(int64_t ic, int64_t weight_bytes) {
   return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
 }
 
-// The most pixels of a half in a run: a rest that is not worth one is spread over the others.
-int64_t most_pixels(const StrassenPlan& plan) {
-  return plan.run + plan.run / 2;
-}
-
 IndexRange panel_vectors(const StrassenPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
 }
@@ -148,9 +143,18 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.panels = ceil_div(plan.vectors, kTileVectors);
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
   plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4), plan.max_rows) * plan.max_rows;
-  plan.sums_stride = (std::min(most_pixels(plan), pixels / 2 + 1) | 1) * plan.lanes;
+  plan.sums_stride = (std::min(strassen_run_pixels(plan) / 2, pixels / 2 + 1) | 1) * plan.lanes;
   plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
   return plan;
+}
+
+int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels) {
+  return std::max<int64_t>(1, (pixels + plan.run) / (2 * plan.run));
+}
+
+// A rest that is not worth a run is spread over the others.
+int64_t strassen_run_pixels(const StrassenPlan& plan) {
+  return 3 * plan.run;
 }
 
 int64_t strassen_weight_size(const StrassenPlan& plan) {
@@ -178,7 +182,7 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace) {
   if (pixels == 0) return;
-  const int64_t runs = std::max<int64_t>(1, (pixels + plan.run) / (2 * plan.run));
+  const int64_t runs = strassen_runs(plan, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const IndexRange part = even_part(pixels, runs, i);
     const StrassenRun run = StrassenRun::of(part);

@@ -38,6 +38,10 @@ constexpr double kStrassenError = 2.6;
 int64_t strassen_weight_size(const StrassenPlan& plan);
 void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed);
 
+// The runs that so many pixels are worked on in, and the most pixels of one.
+int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels);
+int64_t strassen_run_pixels(const StrassenPlan& plan);
+
 // A part of an image: `pixels` pixels from args.src on to those from args.dst on. With workspace_size floats of
 // workspace.
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,

@@ -16,6 +16,19 @@ int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted)
   return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, ceil_div(pixels, plan.run));
 }
 
+bool is_strided(const ConvShape& s) {
+  return s.stride_h != 1 || s.stride_w != 1;
+}
+
+// Floats from block to block of the pixels of a run that are collected; an odd number of vectors.
+int64_t collected_stride(const ConvShape& s, const StrassenPlan& plan) {
+  return is_strided(s) ? (std::min(strassen_run_pixels(plan), s.oh * s.ow) | 1) * plan.lanes : 0;
+}
+
+int64_t workspace_size(const ConvShape& s, const StrassenPlan& plan) {
+  return plan.workspace_size + 2 * plan.blocks * collected_stride(s, plan);
+}
+
 struct StrassenCall {
   ConvShape shape;
   int64_t parts = 0;  // tasks per image
@@ -58,19 +71,55 @@ class StrassenStep final : public KernelStep {
   }
 
   static TaskSplit split_of(const ConvShape& shape, const StrassenPlan& plan, int64_t wanted, int threads) {
-    return TaskSplit::of(shape.n * task_parts(shape, plan, wanted), shape.flops(), plan.workspace_size * 4, threads);
+    return TaskSplit::of(shape.n * task_parts(shape, plan, wanted), shape.flops(), workspace_size(shape, plan) * 4,
+                         threads);
   }
 
  private:
   void run_task(const StrassenCall& call, const ConvOperands& args, int64_t task, float* workspace) const {
     const int64_t image = task / call.parts;
     const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
-    const int64_t first = part.begin * plan_.lanes;
     ConvOperands a = args;
-    a.src += image * args.src_batch + first;
-    a.dst += image * args.dst_batch + first;
-    if (a.residual) a.residual += image * args.residual_batch + first;
-    run_strassen(plan_, kernels_, a, part.size(), workspace);
+    a.src += image * args.src_batch;
+    a.dst += image * args.dst_batch + part.begin * plan_.lanes;
+    if (a.residual) a.residual += image * args.residual_batch + part.begin * plan_.lanes;
+    if (is_strided(call.shape)) {
+      run_strided(call.shape, a, part, workspace);
+    } else {
+      a.src += part.begin * plan_.lanes;
+      run_strassen(plan_, kernels_, a, part.size(), workspace);
+    }
+  }
+
+  // Pixels that do not lie one behind the other are collected, as many as a run has.
+  void run_strided(const ConvShape& s, const ConvOperands& args, IndexRange pixels, float* workspace) const {
+    float* const collected = workspace + plan_.workspace_size;
+    ConvOperands a = args;
+    a.src = collected;
+    a.src_channel = collected_stride(s, plan_);
+    const int64_t runs = strassen_runs(plan_, pixels.size());
+    for (int64_t i = 0; i < runs; ++i) {
+      const IndexRange run = even_part(pixels.size(), runs, i);
+      collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
+      run_strassen(plan_, kernels_, a, run.size(), workspace);
+      a.dst += run.size() * plan_.lanes;
+      if (a.residual) a.residual += run.size() * plan_.lanes;
+    }
+  }
+
+  void collect(const ConvShape& s, const ConvOperands& args, IndexRange pixels, int64_t block, float* to) const {
+    StrassenPixels line;
+    line.src_block = args.src_channel;
+    line.step = s.stride_w * plan_.lanes;
+    line.dst_block = block;
+    line.blocks = 2 * plan_.blocks;
+    for (int64_t i = pixels.begin; i < pixels.end; i += line.count) {
+      const int64_t row = i / s.ow, column = i % s.ow;
+      line.count = std::min(s.ow - column, pixels.end - i);
+      line.src = args.src + (row * s.stride_h * s.iw + column * s.stride_w) * plan_.lanes;
+      line.dst = to + (i - pixels.begin) * plan_.lanes;
+      kernels_.collect(line);
+    }
   }
 
   ConvGeometry geometry_;
@@ -87,7 +136,11 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
   // of its own takes at its start, before its data are near.
   constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
-  const double work = strassen_work(plan, static_cast<double>(s.n * s.oh * s.ow), target);
+  // Cycles of a vector of pixels that is collected.
+  constexpr double kCollectCycles = 8;
+  const auto pixels = static_cast<double>(s.n * s.oh * s.ow), lanes = static_cast<double>(plan.lanes);
+  const double collected = is_strided(s) ? kCollectCycles * static_cast<double>(2 * plan.blocks) * pixels : 0;
+  const double work = strassen_work(plan, pixels, target) + collected * 2 * lanes;
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
   return kStartUs + pieces_us +
@@ -134,7 +187,7 @@ class StrassenRoutine final : public ConvRoutine {
     const ConvGeometry& g = problem.geometry;
     if (g.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (!g.is_pointwise()) return "not a 1x1 convolution of one group whose pixels lie one behind the other";
+    if (!g.is_sampling_pointwise()) return "not a 1x1 convolution of one group without padding";
     if (const char* why = reject_strassen(g.ic, g.oc, target.lanes())) return why;
     return std::nullopt;
   }

@@ -62,6 +62,15 @@ struct StrassenSource {
   int64_t sums_stride = 0;
 };
 
+// Pixels that lie `step` floats apart, of some blocks of channels, one behind the other.
+struct StrassenPixels {
+  const float* src = nullptr;
+  int64_t src_block = 0, step = 0;
+  float* dst = nullptr;
+  int64_t dst_block = 0;
+  int64_t blocks = 0, count = 0;
+};
+
 // The kernels of one instruction set, by vectors of half the columns, of which a tile has kStrassenVectors or more, and
 // by rows of a half: as many as a Tile may have, no fewer than half of that, or one.
 constexpr int kStrassenVectors = 3;
@@ -69,6 +78,7 @@ struct StrassenKernels {
   int max_rows[kTileVectors + 1];
   void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);
   void (*sums)(const StrassenSource&);
+  void (*collect)(const StrassenPixels&);
 };
 constexpr int64_t fewest_strassen_rows(int64_t most) {
   return (most + 1) / 2;

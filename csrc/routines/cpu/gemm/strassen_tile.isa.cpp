@@ -141,6 +141,14 @@ void make_sums(const StrassenSource& t) {
   }
 }
 
+void collect_pixels(const StrassenPixels& t) {
+  for (int64_t b = 0; b < t.blocks; ++b) {
+    const float* src = t.src + b * t.src_block;
+    float* dst = t.dst + b * t.dst_block;
+    for (int64_t i = 0; i < t.count; ++i) store(dst + i * kLanes, load(src + i * t.step));
+  }
+}
+
 template <int V, int R>
 constexpr void fill_row(StrassenKernels& table) {
   constexpr int kMost = max_tile_rows(V);
@@ -155,6 +163,7 @@ constexpr void fill_row(StrassenKernels& table) {
 constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
   table.sums = make_sums;
+  table.collect = collect_pixels;
   fill_row<3, 1>(table);
   fill_row<4, 1>(table);
   static_assert(kStrassenVectors == 3 && kTileVectors == 4);
