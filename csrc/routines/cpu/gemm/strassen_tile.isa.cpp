@@ -59,24 +59,37 @@ NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right
   }
 }
 
-// What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches.
+// What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches. A few
+// lines beside each block, since a processor keeps few misses in flight.
 template <int V, int R>
-NEO_INLINE void fetch_quarter(const StrassenTile& t, int right, int lower) {
-  if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
-  const float* const dst = t.dst + right * t.right + lower * t.dst_lower;
-#pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) prefetch_write(dst + v * t.dst_vector + r * kLanes);
+struct QuarterAhead {
+  static constexpr bool kFetches = kLanes * sizeof(float) >= 64;  // else several vectors share a line
+  const float* dst = nullptr;
+  const float* residual = nullptr;
+  int64_t dst_vector = 0, residual_vector = 0;
+  int64_t step = 0;  // rows per block
+  int64_t row = R;
+
+  NEO_INLINE void begin(const StrassenTile& t, int right, int lower) {
+    if constexpr (!kFetches) return;
+    dst = t.dst + right * t.right + lower * t.dst_lower;
+    residual = t.residual ? t.residual + right * t.right + lower * t.residual_lower : nullptr;
+    dst_vector = t.dst_vector;
+    residual_vector = t.residual_vector;
+    step = (R + t.blocks - 1) / t.blocks;
+    row = 0;
   }
-  if (!t.residual) return;
-  const float* const residual = t.residual + right * t.right + lower * t.residual_lower;
+
+  NEO_INLINE void fetch() {
+    for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
 #pragma GCC unroll 4
-  for (int v = 0; v < V; ++v) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) prefetch_read(residual + v * t.residual_vector + r * kLanes);
+      for (int v = 0; v < V; ++v) {
+        prefetch_write(dst + v * dst_vector + row * kLanes);
+        if (residual) prefetch_read(residual + v * residual_vector + row * kLanes);
+      }
+    }
   }
-}
+};
 
 template <int V, int R>
 void run_tile(const StrassenTile& t) {
@@ -94,9 +107,11 @@ void run_tile(const StrassenTile& t) {
   for (int product = 0; product < kStrassenProducts; ++product) {
     asm("" : "+r"(product));
     const After& after = kAfter[product];
-    if (after.right >= 0) fetch_quarter<V, R>(t, after.right, after.lower);
+    QuarterAhead<V, R> quarter;
+    if (after.right >= 0) quarter.begin(t, after.right, after.lower);
     const float* source = t.source[product];
     for (int64_t b = 0; b < t.blocks; ++b) {
+      quarter.fetch();
       if (ahead_blocks-- == 0) ahead.step = 0;
       sum_rows<V, R, kLanes>(acc, weight, kRow, source, kLanes, kLanes, ahead);
       source += t.stride[product];

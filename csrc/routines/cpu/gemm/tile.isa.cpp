@@ -64,15 +64,38 @@ NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* off
   }
 }
 
+// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
+// that miss there hold up the next block. Over `parts` parts of the sums, since a processor keeps few misses in flight.
+template <int V, int R>
+struct ResultsAhead {
+  const Tile& t;
+  int64_t step, row = 0;
+
+  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts) : t(tile), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
+
+  NEO_INLINE void fetch() {
+    if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
+    for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        prefetch_write(t.dst + row * t.dst_row + t.dst_vector[v]);
+        if (t.init) prefetch_read(t.init + row * t.init_row + t.init_vector[v]);
+      }
+    }
+  }
+};
+
 template <int V, int R, bool kColumns>
 NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
+  ResultsAhead<V, R> results(t, t.blocks * t.tap_count);
   for (int64_t b = 0; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
+      results.fetch();
       const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
         sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size, ahead);
@@ -98,25 +121,6 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   }
 }
 
-// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
-// that miss there hold up the next block.
-template <int V, int R>
-NEO_INLINE void fetch_results(const Tile& t) {
-  if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
-  if (t.init) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) prefetch_read(t.init + r * t.init_row + t.init_vector[v]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) prefetch_write(t.dst + r * t.dst_row + t.dst_vector[v]);
-  }
-}
-
 template <int V, int R, bool kColumns>
 void run_tile(const Tile& t) {
   F32 acc[R][V];
@@ -134,8 +138,8 @@ void run_tile(const Tile& t) {
       for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + b;
     }
   }
-  fetch_results<V, R>(t);
   if (!kColumns && t.points) {
+    ResultsAhead<V, R>(t, 1).fetch();
     sum_points<V, R>(acc, t);
   } else {
     sum_blocks<V, R, kColumns>(acc, t);
