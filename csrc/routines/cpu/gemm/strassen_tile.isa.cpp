@@ -145,7 +145,12 @@ void make_sums(const StrassenSource& t) {
   for (int64_t b = 0; b < t.blocks; ++b) {
     const float *left = t.left + b * t.stride, *right = t.right + b * t.stride;
     float* to = t.sums + b * t.sums_stride;
+    const int64_t next = b + 1 < t.blocks ? t.stride : 0;
     for (int64_t i = 0; i < t.rows * kLanes; i += kLanes) {
+      prefetch_read(left + next + i);
+      prefetch_read(right + next + i);
+      prefetch_read(left + next + t.second + i);
+      prefetch_read(right + next + t.second + i);
       const F32 r = load(right + i), u = load(right + t.second + i);
       const F32 across = r - load(left + i), rest = u - across;
       store(to + i, rest);
