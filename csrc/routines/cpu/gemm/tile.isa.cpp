@@ -107,6 +107,12 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
           rows = t.scratch;
           step = size;
         }
+        if constexpr (kVectorRegisters == 32 && kLanes * sizeof(float) >= 64) {
+          if (t.tap_count == 1) {
+#pragma GCC unroll 16
+            for (int r = 0; r < R; ++r) prefetch_read(rows + (R + r) * step);
+          }
+        }
         // Blocks of channels are as wide as a vector.
         if (size == kLanes) [[likely]] {
           sum_rows<V, R, kLanes>(acc, w, t.weight_step, rows, step, size, ahead);
