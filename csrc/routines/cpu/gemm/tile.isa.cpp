@@ -34,6 +34,27 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
   }
 }
 
+// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
+// that miss there hold up the next block. Over `parts` parts of the sums, since a processor keeps few misses in flight.
+template <int V, int R>
+struct ResultsAhead {
+  const Tile& t;
+  int64_t step, row = 0;
+
+  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts) : t(tile), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
+
+  NEO_INLINE void fetch() {
+    if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
+    for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        prefetch_write(t.dst + row * t.dst_row + t.dst_vector[v]);
+        if (t.init) prefetch_read(t.init + row * t.init_row + t.init_vector[v]);
+      }
+    }
+  }
+};
+
 // Products at any places: the sums of a convolution with few input channels.
 template <int V, int R>
 NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
@@ -41,7 +62,9 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   const int64_t step = t.step;
   const float* const src = t.src + (kSplits ? t.first_row * step : 0);
   const float* const weight = t.weight;
+  ResultsAhead<V, R> results(t, t.tap_count);
   for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
+    results.fetch();
     const float* base[kBases];
 #pragma GCC unroll 16
     for (int j = 0; j < kBases; ++j) {
@@ -63,27 +86,6 @@ NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* off
     for (; k < size; ++k) scratch[k] = outside ? 0.0f : row[k];
   }
 }
-
-// What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
-// that miss there hold up the next block. Over `parts` parts of the sums, since a processor keeps few misses in flight.
-template <int V, int R>
-struct ResultsAhead {
-  const Tile& t;
-  int64_t step, row = 0;
-
-  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts) : t(tile), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
-
-  NEO_INLINE void fetch() {
-    if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
-    for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
-        prefetch_write(t.dst + row * t.dst_row + t.dst_vector[v]);
-        if (t.init) prefetch_read(t.init + row * t.init_row + t.init_vector[v]);
-      }
-    }
-  }
-};
 
 template <int V, int R, bool kColumns>
 NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
@@ -145,7 +147,6 @@ void run_tile(const Tile& t) {
     }
   }
   if (!kColumns && t.points) {
-    ResultsAhead<V, R>(t, 1).fetch();
     sum_points<V, R>(acc, t);
   } else {
     sum_blocks<V, R, kColumns>(acc, t);
