@@ -19,9 +19,11 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr size_t kHugePage = size_t{1} << 21;
 
-// Weights that stream through the cache miss the address cache page by page; large pages make that rare.
+// Weights that stream through the cache miss the address cache page by page; large pages make that rare. They are
+// taken where their rest is small beside what they hold.
 void* aligned_memory(size_t bytes) {
-  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kAlignment;
+  const size_t rest = (kHugePage - bytes % kHugePage) % kHugePage;
+  const size_t alignment = bytes >= kHugePage && rest <= bytes / 4 ? kHugePage : kAlignment;
   const size_t size = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size);
 #ifdef MADV_HUGEPAGE

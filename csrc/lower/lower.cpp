@@ -112,6 +112,16 @@ class BlockBuilder {
     for (const Value* v : graph_.outputs) reads_[v] += 2;
   }
 
+  // What the steps pack, but for blobs so large that they have memory of their own.
+  static int64_t slab_bytes(const std::vector<const Candidate*>& chosen) {
+    constexpr int64_t kLargest = int64_t{4} << 20, kRounding = 256;
+    int64_t bytes = 0;
+    for (const Candidate* c : chosen) {
+      if (c->cost.packed_bytes < kLargest) bytes += c->cost.packed_bytes + kRounding;
+    }
+    return bytes;
+  }
+
   // The steps of the block, which pack their constants: those with the most first, on all threads.
   void make_steps() {
     std::vector<const Candidate*> chosen;
@@ -124,6 +134,7 @@ class BlockBuilder {
     std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
       return a->cost.packed_bytes > b->cost.packed_bytes;
     });
+    PackedSlab slab(slab_bytes(chosen));
     std::vector<StepItem> made(chosen.size());
     std::vector<std::exception_ptr> errors(chosen.size());
     std::atomic<size_t> next{0};
@@ -131,7 +142,7 @@ class BlockBuilder {
       if (begin == end) return;
       for (size_t i = next++; i < chosen.size(); i = next++) {
         try {
-          PackedStore packed;
+          PackedStore packed(slab);
           made[i].step = chosen[i]->routine->make(*chosen[i], target_, ops_, packed);
           made[i].recipe = std::make_shared<Recipe>(recipe_of(*chosen[i], packed));
         } catch (...) {

@@ -3,6 +3,27 @@
 #include "base/check.h"
 
 namespace neo {
+namespace {
+
+constexpr int64_t kPageFloats = (int64_t{2} << 20) / static_cast<int64_t>(sizeof(float));
+constexpr int64_t kAlignedFloats = 16;
+
+}  // namespace
+
+PackedSlab::PackedSlab(int64_t bytes) {
+  const int64_t floats = bytes / static_cast<int64_t>(sizeof(float));
+  const int64_t pages = (floats + kPageFloats - 1) / kPageFloats;
+  if (2 * floats >= kPageFloats) memory_ = Tensor(DType::Float32, {pages * kPageFloats});
+}
+
+Tensor PackedSlab::floats(int64_t count) {
+  const int64_t size = memory_.defined() ? memory_.size() : 0;
+  if (count <= 0 || count > size) return Tensor(DType::Float32, {count});
+  const int64_t taken = (count + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
+  const int64_t at = used_.fetch_add(taken);
+  if (at > size - count) return Tensor(DType::Float32, {count});
+  return Tensor(DType::Float32, {count}, memory_.as<float>() + at, memory_.owner());
+}
 
 PackedStore PackedStore::made_up(Tensor values) {
   PackedStore store;
@@ -30,7 +51,7 @@ Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of
   if (made_up_.defined() && made_up_.size() >= count) {
     blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
   } else {
-    blob = Tensor(DType::Float32, {count});
+    blob = slab_ ? slab_->floats(count) : Tensor(DType::Float32, {count});
     fill(blob.as<float>());
   }
   blobs_.push_back(blob);

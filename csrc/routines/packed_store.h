@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <set>
@@ -9,11 +10,28 @@
 
 namespace neo {
 
+// One piece of memory for the packed constants of many steps, in large pages: weights that stream through the cache miss
+// the address cache page by page, whatever their size.
+class PackedSlab {
+ public:
+  // For so many bytes; of few, or beyond those, every blob has memory of its own.
+  explicit PackedSlab(int64_t bytes);
+
+  // Uninitialised. From any thread.
+  Tensor floats(int64_t count);
+
+ private:
+  Tensor memory_;
+  std::atomic<int64_t> used_{0};
+};
+
 // The packed constants of one step, in the order in which Routine::make asks for them. While compiling it allocates
 // and lets the routine fill; over the blobs of a saved module it hands those out, and nothing is filled.
 class PackedStore {
  public:
   PackedStore() = default;
+  // Blobs lie in the slab, which must outlive the store but not the blobs.
+  explicit PackedStore(PackedSlab& slab) : slab_(&slab) {}
   explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
   // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
   // many.
@@ -35,6 +53,7 @@ class PackedStore {
 
   std::vector<Tensor> blobs_;
   Tensor made_up_;
+  PackedSlab* slab_ = nullptr;
   std::set<const Value*> held_;
   size_t next_ = 0;
   bool is_saved_ = false;
