@@ -103,6 +103,9 @@ struct RunWindow {
   }
 };
 
+// Lines of a tile from the one that is transformed to the one whose place is fetched.
+constexpr int64_t kLinesAhead = 2;
+
 // Both axes: along h the columns of all tiles of the run, into `half`, then along w tile by tile.
 void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run,
                          const RunWindow& window, float* transformed, float* half) {
@@ -131,6 +134,7 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.dst_block = lanes;
   second.lines = rows;
   second.end = plan.w.points();
+  second.dst_ahead = kLinesAhead * second.dst_line;
   const auto along_h = input_transform(kernels, plan.h), along_w = input_transform(kernels, plan.w);
   for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
     t.first = window.first + b * t.src_block + left * lanes;
@@ -232,12 +236,25 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   first.blocks = last.blocks = vectors.size();
   const WinogradAxis& axis = along_h ? plan.h : plan.w;
   const auto transform = output_transform(kernels, axis);
+  WinogradResults results;
+  results.row = row;
+  results.dst_block = args.dst_channel;
+  results.residual_block = args.residual_channel;
+  first.results = &results;
   for (int64_t i = tiles.begin; i < tiles.end; ++i) {
     const TileRun at = TileRun::of(plan, i, i + 1);
     const int64_t pixel = (at.top * s.ow + at.left) * lanes;
     const float* src = products + (i - tiles.begin) * plan.product_row;
     const int64_t rows = std::min(plan.h.tile, s.oh - at.top), columns = std::min(plan.w.tile, s.ow - at.left);
+    last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_channel + pixel;
+    if (args.residual) {
+      e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_channel + pixel;
+    }
     if (is_plane) {
+      results.dst = last.dst;
+      results.residual = e.residual;
+      results.rows = rows;
+      results.columns = columns;
       first.src = src;
       output_transform(kernels, plan.h)(first);
       last.lines = rows;
@@ -245,10 +262,6 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
       last.src = src;
     }
     last.end = along_h ? rows : columns;
-    last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_channel + pixel;
-    if (args.residual) {
-      e.residual = args.residual + at.image * args.residual_batch + vectors.begin * args.residual_channel + pixel;
-    }
     transform(last);
     if (!args.activation) continue;
     for (int64_t v = 0; v < vectors.size(); ++v) {

@@ -26,6 +26,14 @@ struct WinogradEpilogue {
   float lo = 0.0f, hi = 0.0f;
 };
 
+// Pixels of a tile in each block, which are fetched while it is transformed: images lie in far caches.
+struct WinogradResults {
+  const float* dst = nullptr;
+  const float* residual = nullptr;  // or null; rows as those of dst
+  int64_t row = 0, dst_block = 0, residual_block = 0;
+  int64_t rows = 0, columns = 0;
+};
+
 // Transforms lines of vectors along one axis: element i of a line is at src + first + i * src_step.
 struct WinogradPass {
   const float* src = nullptr;
@@ -36,7 +44,10 @@ struct WinogradPass {
   int64_t lines = 1, blocks = 1;
   // Of the input: elements outside are zero and not read; of the output: the rest is dropped.
   int64_t begin = 0, end = 0;
-  int64_t ahead = 0;  // of the input: floats between what is read and what is prefetched; 0: nothing is
+  // Of the input: floats from what is read, and from the line that is written, to what is fetched; 0: nothing is.
+  int64_t ahead = 0, dst_ahead = 0;
+  // Of the output, beside its first axis: what the last one writes and adds.
+  const WinogradResults* results = nullptr;
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
 

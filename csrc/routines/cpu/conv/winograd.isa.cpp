@@ -73,6 +73,10 @@ void run_input(const WinogradPass& t) {
 #pragma GCC unroll 16
         for (int i = 0; i < kSize; ++i) prefetch(src + i * t.src_step + t.ahead);
       }
+      if (t.dst_ahead) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kSize; ++i) prefetch_write(dst + i * t.dst_step + t.dst_ahead);
+      }
       if (whole) {
 #pragma GCC unroll 16
         for (int i = 0; i < kSize; ++i) d[i] = load(src + i * t.src_step);
@@ -87,6 +91,16 @@ void run_input(const WinogradPass& t) {
   }
 }
 
+// One row of them, of one block.
+NEO_INLINE void fetch_results(const WinogradResults& t, int64_t block, int64_t row) {
+  const float* dst = t.dst + block * t.dst_block + row * t.row;
+  const float* residual = t.residual ? t.residual + block * t.residual_block + row * t.row : nullptr;
+  for (int64_t i = 0; i < t.columns; ++i) {
+    prefetch_write(dst + i * kLanes);
+    if (residual) prefetch_read(residual + i * kLanes);
+  }
+}
+
 template <int N, int M, int S>
 void run_output(const WinogradPass& t) {
   constexpr int kSize = kPoints<N, S>;
@@ -98,6 +112,7 @@ void run_output(const WinogradPass& t) {
     for (int64_t l = 0; l < t.lines; ++l) {
       const float* src = t.src + (b * t.src_block + l * t.src_line);
       float* dst = t.dst + b * t.dst_block + l * t.dst_line;
+      if (t.results && l < t.results->rows) fetch_results(*t.results, b, l);
       F32 m[kSize], y[M];
 #pragma GCC unroll 16
       for (int i = 0; i < kSize; ++i) m[i] = load(src + i * t.src_step);
