@@ -60,13 +60,15 @@ NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right
 }
 
 // What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches. A few
-// lines beside each block, since a processor keeps few misses in flight.
+// lines beside each block, since a processor keeps few misses in flight, and beside the last blocks, since weights drive
+// from the first-level cache what waits there.
 template <int V, int R>
 struct QuarterAhead {
   static constexpr bool kFetches = kLanes * sizeof(float) >= 64;  // else several vectors share a line
   const float* dst = nullptr;
   const float* residual = nullptr;
   int64_t dst_vector = 0, residual_vector = 0;
+  int64_t wait = 0;  // blocks before the first that fetches
   int64_t step = 0;  // rows per block
   int64_t row = R;
 
@@ -76,11 +78,14 @@ struct QuarterAhead {
     residual = t.residual ? t.residual + right * t.right + lower * t.residual_lower : nullptr;
     dst_vector = t.dst_vector;
     residual_vector = t.residual_vector;
-    step = (R + t.blocks - 1) / t.blocks;
+    constexpr int64_t kLast = R + 4;
+    wait = t.blocks > kLast ? t.blocks - kLast : 0;
+    step = t.blocks >= R ? 1 : (R + t.blocks - 1) / t.blocks;
     row = 0;
   }
 
   NEO_INLINE void fetch() {
+    if (wait-- > 0) return;
     for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {

@@ -35,16 +35,21 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
 }
 
 // What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
-// that miss there hold up the next block. Over `parts` parts of the sums, since a processor keeps few misses in flight.
+// that miss there hold up the next block. Over parts of the sums, since a processor keeps few misses in flight, and over
+// the last ones, since weights drive from the first-level cache what waits there.
 template <int V, int R>
 struct ResultsAhead {
   const Tile& t;
-  int64_t step, row = 0;
+  int64_t wait;  // parts before the first that fetches
+  int64_t step;  // rows per part
+  int64_t row = 0;
 
-  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts) : t(tile), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
+  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts, int64_t last)
+      : t(tile), wait(parts > last ? parts - last : 0), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
 
   NEO_INLINE void fetch() {
     if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
+    if (wait-- > 0) return;
     for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
@@ -62,7 +67,7 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   const int64_t step = t.step;
   const float* const src = t.src + (kSplits ? t.first_row * step : 0);
   const float* const weight = t.weight;
-  ResultsAhead<V, R> results(t, t.tap_count);
+  ResultsAhead<V, R> results(t, t.tap_count, t.tap_count);
   for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
     results.fetch();
     const float* base[kBases];
@@ -92,12 +97,14 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
-  ResultsAhead<V, R> results(t, t.blocks * t.tap_count);
+  constexpr int64_t kTail = 64, kLast = R + 4;
+  const int64_t parts = t.blocks * t.tap_count;
+  ResultsAhead<V, R> results(t, parts, kLast);
   for (int64_t b = 0; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
-      results.fetch();
+      if (kColumns || parts > 1) results.fetch();
       const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
         sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size, ahead);
@@ -119,7 +126,13 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
         if (size == kLanes) [[likely]] {
           sum_rows<V, R, kLanes>(acc, w, t.weight_step, rows, step, size, ahead);
         } else {
-          sum_rows<V, R, 0>(acc, w, t.weight_step, rows, step, size, ahead);
+          // All at once, or a beginning and its tail.
+          for (int64_t k = 0, count = 0; k < size; k += count) {
+            const bool is_first = parts == 1 && k == 0 && size > kTail;
+            count = is_first ? size - kTail : size - k;
+            if (parts == 1 && !is_first) results.fetch();
+            sum_rows<V, R, 0>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, ahead);
+          }
         }
       }
     }
