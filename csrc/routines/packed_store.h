@@ -10,8 +10,8 @@
 
 namespace neo {
 
-// One piece of memory for the packed constants of many steps, in large pages: weights that stream through the cache miss
-// the address cache page by page, whatever their size.
+// One piece of memory for the packed constants of many steps, in large pages: weights that stream through the cache
+// miss the address cache page by page, whatever their size.
 class PackedSlab {
  public:
   // For so many bytes; of few, or beyond those, every blob has memory of its own.

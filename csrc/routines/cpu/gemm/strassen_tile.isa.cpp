@@ -60,8 +60,8 @@ NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right
 }
 
 // What a quarter is added to and where it goes, fetched while its last product runs: images lie in far caches. A few
-// lines beside each block, since a processor keeps few misses in flight, and beside the last blocks, since weights drive
-// from the first-level cache what waits there.
+// lines beside each block, since a processor keeps few misses in flight, and beside the last blocks, since weights
+// drive from the first-level cache what waits there.
 template <int V, int R>
 struct QuarterAhead {
   static constexpr bool kFetches = kLanes * sizeof(float) >= 64;  // else several vectors share a line

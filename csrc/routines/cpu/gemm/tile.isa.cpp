@@ -35,8 +35,8 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
 }
 
 // What is added to the sums and where they go, fetched while they are computed: images lie in far caches, and stores
-// that miss there hold up the next block. Over parts of the sums, since a processor keeps few misses in flight, and over
-// the last ones, since weights drive from the first-level cache what waits there.
+// that miss there hold up the next block. Over parts of the sums, since a processor keeps few misses in flight, and
+// over the last ones, since weights drive from the first-level cache what waits there.
 template <int V, int R>
 struct ResultsAhead {
   const Tile& t;
