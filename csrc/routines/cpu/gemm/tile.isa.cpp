@@ -45,7 +45,7 @@ struct ResultsAhead {
   int64_t row = 0;
 
   NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts, int64_t last)
-      : t(tile), wait(parts > last ? parts - last : 0), step(parts >= R ? 1 : (R + parts - 1) / parts) {}
+      : t(tile), wait(parts > last ? parts - last : 0), step(parts >= R || parts == 0 ? 1 : (R + parts - 1) / parts) {}
 
   NEO_INLINE void fetch() {
     if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
