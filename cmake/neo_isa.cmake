@@ -27,7 +27,7 @@ if(NEO_ISA)
 endif()
 
 # Few machines run the scalar tier: it is kept small.
-set(NEO_ISA_FLAGS_scalar $<$<NOT:$<CONFIG:Debug>>:-O2>)
+set(NEO_ISA_FLAGS_scalar $<$<NOT:$<CONFIG:Debug>>:-Os>)
 set(NEO_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(NEO_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c -mprefer-vector-width=512)
 set(NEO_ISA_FLAGS_neon "")

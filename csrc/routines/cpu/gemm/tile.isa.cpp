@@ -50,7 +50,9 @@ struct ResultsAhead {
   NEO_INLINE void fetch() {
     if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
     if (wait-- > 0) return;
-    for (const int64_t end = row + step < R ? row + step : R; row < end; ++row) {
+    const int64_t end = row + step < R ? row + step : R;
+#pragma GCC unroll 1
+    for (; row < end; ++row) {
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
         prefetch_write(t.dst + row * t.dst_row + t.dst_vector[v]);
@@ -126,8 +128,11 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
         if (size == kLanes) [[likely]] {
           sum_rows<V, R, kLanes>(acc, w, t.weight_step, rows, step, size, ahead);
         } else {
-          // All at once, or a beginning and its tail.
-          for (int64_t k = 0, count = 0; k < size; k += count) {
+          // All at once, or a beginning and its tail, by one copy of the code.
+          int64_t k = 0;
+#pragma GCC unroll 1
+          for (int64_t count = 0; k < size; k += count) {
+            asm("" : "+r"(k));
             const bool is_first = parts == 1 && k == 0 && size > kTail;
             count = is_first ? size - kTail : size - k;
             if (parts == 1 && !is_first) results.fetch();
