@@ -20,7 +20,8 @@ class Product:
     """One convolution, matrix product or recurrent layer: multiply-adds, and bytes of weights.
 
     A recurrent layer reads ``swept_bytes`` of its weights in every one of ``sweeps`` steps, which follow each other, for
-    ``swept_macs`` in all.
+    ``swept_macs`` in all. ``fast`` has the multiply-adds and bytes of weights of each fast algorithm for it, without
+    what these transform and add.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Product:
     sweeps: int = 0
     swept_bytes: int = 0
     swept_macs: int = 0
+    fast: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,40 @@ def _macs(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> int | None:
     return 0
 
 
+#: Outputs along an axis of a tile of Winograd's algorithm.
+_TILES = (2, 4, 6)
+
+
+def _tile_products(size: int, kernel: int, stride: int, tile: int) -> tuple[int, int]:
+    """Return the products of an axis of ``size`` outputs in tiles of Winograd's algorithm, and those of one tile."""
+    if kernel == 1:
+        return size, 1
+    # Of stride 2 the outer taps are F(m, 2), and the samples between pass through: 2 m + 1 products.
+    points = tile + kernel - 1 if stride == 1 else 2 * tile + 1
+    return -(-size // tile) * points, points
+
+
+def _fast(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> tuple[tuple[int, int], ...]:
+    """Return what fast algorithms take for a convolution of known shapes: Winograd's, and Strassen's of one tap."""
+    weight, output = shapes[node.input[1]], shapes[node.output[0]]
+    attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    kernel, sizes = weight[2:], output[2:]
+    strides = attributes.get("strides", [1] * len(kernel))
+    if attributes.get("group", 1) != 1 or any(d != 1 for d in attributes.get("dilations", [])):
+        return ()
+    pairs = weight[0] * weight[1]
+    if math.prod(kernel) == 1:
+        return ((output[0] * math.prod(sizes) * pairs * 7 // 8, pairs * 4 * 7 // 4),)
+    if any(k > 1 and s != 1 and (s, k) != (2, 3) for k, s in zip(kernel, strides, strict=True)):
+        return ()
+    found = []
+    for tile in _TILES:
+        axes = [_tile_products(*axis, tile) for axis in zip(sizes, kernel, strides, strict=True)]
+        products, points = (math.prod(values) for values in zip(*axes, strict=True))
+        found.append((output[0] * products * pairs, points * pairs * 4))
+    return tuple(found)
+
+
 def _swept(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> tuple[int, int, int]:
     """Return steps, bytes that each reads and multiply-adds of all, of a layer whose shapes are known."""
     steps, batch = shapes[node.input[0]][:2]
@@ -120,7 +156,8 @@ def _products(graph: onnx.GraphProto, shapes: dict[str, Shape], sizes: Mapping[s
         elif macs:
             weights = sum(4 * math.prod(shapes[name]) for name in node.input[1:3] if name in sizes)
             swept = _swept(node, shapes) if node.op_type in RECURRENT else (0, 0, 0)
-            yield Product(node.name or node.output[0], node.op_type, macs, weights, *swept)
+            fast = _fast(node, shapes) if node.op_type == "Conv" else ()
+            yield Product(node.name or node.output[0], node.op_type, macs, weights, *swept, fast)
         branches = [
             list(_products(attribute.g, shapes, sizes))
             for attribute in node.attribute

@@ -84,6 +84,38 @@ def test_limit_is_the_slower_of_arithmetic_and_arrival() -> None:
     assert limits.direct_ms(Work((light, heavy), True)) == pytest.approx(20 + 10)
 
 
+def test_fast_algorithms_lower_the_limit_where_their_weights_arrive_in_time() -> None:
+    limits = Limits(threads=1, gflops=100, gbytes=10)
+    product = Product("a", "Conv", macs=10**9, weight_bytes=10**6, fast=((4 * 10**8, 2 * 10**6), (10**8, 2 * 10**8)))
+    assert limits.direct_ms(Work((product,), True)) == pytest.approx(20)
+    assert limits.fast_ms(Work((product,), True)) == pytest.approx(2)
+    heavy = Product("b", "Gemm", macs=10**6, weight_bytes=10**8)
+    assert limits.fast_ms(Work((product, heavy), True)) == pytest.approx(8 + 10)
+
+
+@pytest.mark.parametrize(
+    ("weight", "attributes", "fast"),
+    [
+        # F(2, 3), F(4, 3), F(6, 3) on 9 outputs along each axis: 5, 3 and 2 tiles of 4, 6 and 8 products.
+        ([4, 3, 3, 3], {"pads": [1, 1, 1, 1]}, ((400 * 12, 16 * 48), (324 * 12, 36 * 48), (256 * 12, 64 * 48))),
+        # Of stride 2 along one axis, 5 outputs: 3, 2 and 1 tiles of 5, 9 and 13 products; a single tap along the other.
+        ([4, 3, 3, 1], {"pads": [1, 0, 1, 0], "strides": [2, 1]}, ((135 * 12, 240), (162 * 12, 432), (117 * 12, 624))),
+        # Seven products of quarters.
+        ([4, 3, 1, 1], {}, ((81 * 12 * 7 // 8, 12 * 7),)),
+        ([4, 3, 3, 3], {"dilations": [2, 2]}, ()),
+        ([3, 1, 3, 3], {"group": 3}, ()),
+        ([4, 3, 5, 5], {"strides": [2, 2]}, ()),
+    ],
+)
+def test_counts_what_fast_algorithms_multiply(
+    tmp_path: Path, weight: list[int], attributes: dict[str, object], fast: tuple[tuple[int, int], ...]
+) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
+    path = save_model(tmp_path / "m.onnx", [node], [1, 3, 9, 9], {"w": filled(*weight)})
+    (product,) = count_work(path, {}).products
+    assert product.fast == fast
+
+
 def test_a_recurrent_layer_reads_its_weights_in_every_step() -> None:
     limits = Limits(threads=2, gflops=100, gbytes=1, caches=((1000, 100), (10_000, 10)))
     assert limits.sweep_s(1500) == pytest.approx(1500 / 100e9)

@@ -28,12 +28,14 @@ def convert(task: Task) -> None:
 
 
 def _convert(task: Task, target: Path) -> None:
-    tool = Path(sys.executable).with_name("mnnconvert")
-    command = [str(tool), "-f", "ONNX", "--modelFile", str(task.path), "--MNNModel", str(target), "--bizCode", "neo"]
+    # The command `mnnconvert` installs packages into the environment and reports to a server; what it calls does not.
+    call = "import sys, _tools; _tools.mnnconvert(sys.argv)"
+    files = ["--modelFile", str(task.path), "--MNNModel", str(target)]
+    command = [sys.executable, "-c", call, "-f", "ONNX", *files, "--bizCode", "neo"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode or not target.exists():
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise NotImplementedError(f"mnnconvert failed ({done.returncode}): {lines[-1] if lines else 'no output'}")
+        raise NotImplementedError(f"MNN's converter failed ({done.returncode}): {lines[-1] if lines else 'no output'}")
 
 
 def load(task: Task) -> tuple[Callable[[Feeds], Any], Callable[[Any], Outputs]]:
