@@ -248,7 +248,7 @@ def run(seconds: float, threads: int, seed: int, library: str) -> int:
                 break
             if now < state.end:
                 samples.append(_usage())
-        wrong = [*state.errors, *_growth(samples)]
+        wrong = [*state.errors, *_growth(samples or [_usage()])]  # a busy machine may have left no time for one
         print(", ".join(f"{kind} {count}" for kind, count in sorted(state.counts.items())))
         state.networks.clear()
         gc.collect()

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/span.h"
+
 namespace neo {
 
 // One spatial axis of a pool. Output o reads the inputs o * stride - pad + tap * dilation that exist.
@@ -37,7 +39,7 @@ struct PoolShape {
 
   // Plain layout: floats of a padded row of the input that whole vectors of outputs may read, and of a value per
   // output.
-  int64_t plain_row() const {
+  NEO_INLINE int64_t plain_row() const {
     const PoolAxis& a = axis[2];
     const int64_t read = (plain_outputs() - 1) * a.stride + (a.kernel - 1) * a.dilation + 1 + kPlainVector;
     const int64_t written = a.pad + a.input;
@@ -45,7 +47,7 @@ struct PoolShape {
   }
   int64_t plain_outputs() const { return (axis[2].output / kPlainVector + 1) * kPlainVector; }
   // Such rows that the kernel holds at once.
-  int64_t plain_together() const {
+  NEO_INLINE int64_t plain_together() const {
     constexpr int64_t kElements = 4096;
     const int64_t fit = kElements / plain_row();
     return fit < 1 ? 1 : fit < kMostTogether ? fit : kMostTogether;
