@@ -51,8 +51,9 @@ struct Packed {
 
   static Packed pointwise(const Link& link, const PanelSplit& split, int64_t lanes) {
     Packed p;
-    p.weight.resize(pointwise_weight_size(split, link.shape.ic, lanes));
-    pack_pointwise_weight(split, link.shape.oc, link.shape.ic, lanes, link.weight.data(), p.weight.data());
+    const int64_t ic = link.shape.ic * link.shape.taps();
+    p.weight.resize(pointwise_weight_size(split, ic, lanes));
+    pack_pointwise_weight(split, link.shape.oc, ic, lanes, link.weight.data(), p.weight.data());
     p.bias = padded(link.bias, lanes);
     return p;
   }
@@ -93,20 +94,35 @@ class ConvChain : public ::testing::TestWithParam<HostTier<TileKernels>> {
     for (const auto& tier : NEO_HOST_TIERS(strassen_kernels)) {
       if (std::string(tier.name) == GetParam().name) k.strassen = tier.table;
     }
+    for (const auto& tier : NEO_HOST_TIERS(row_kernels)) {
+      if (std::string(tier.name) == GetParam().name) k.rows = tier.table;
+    }
     return k;
   }
 };
 
-void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool project) {
+void check_chain(Random& random, const ChainKernels& kernels, Expansion expansion, bool project) {
   const int64_t lanes = kernels.tiles->lanes;
   ChainShape shape;
-  shape.expand = expand;
+  shape.expansion = expansion;
   shape.project = project;
+  const bool expand = shape.expands();
   ConvShape& s = shape.depthwise;
+  ConvShape& first = shape.first_layer;
   draw_window(random, s, random.chance(0.3) ? 7 : 4, random.chance(0.2) ? 40 : 14);
+  while (shape.has_first_layer()) {
+    draw_window(random, first, 5, random.chance(0.2) ? 90 : 30);
+    s.ih = first.oh;
+    s.iw = first.ow;
+    const int64_t h = s.ih + 2 * s.pad_top - (s.kh - 1) * s.dilation_h - 1;
+    const int64_t w = s.iw + 2 * s.pad_left - (s.kw - 1) * s.dilation_w - 1;
+    s.oh = h / s.stride_h + 1;
+    s.ow = w / s.stride_w + 1;
+    if (h >= 0 && w >= 0) break;
+  }
   s.n = random.range(1, 2);
   s.groups = s.ic = s.oc = random.range(2, 3 * 16 * 2);
-  shape.ic = expand ? random.range(1, 40) : s.ic;
+  shape.ic = shape.has_first_layer() ? random.range(1, 5) : expand ? random.range(1, 40) : s.ic;
   shape.oc = project ? random.range(1, 90) : s.oc;
   if (project && random.chance(0.4)) {
     shape.strassen = true;
@@ -123,13 +139,18 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
     p.iw = p.ow = w;
     return Link(random, p);
   };
-  const std::string where = describe(s) + (expand ? " expand " : " ") + std::to_string(shape.ic) +
-                            (project ? " project " : " ") + std::to_string(shape.oc);
+  first.n = s.n;
+  first.ic = shape.ic;
+  first.oc = s.ic;
+  const std::string where = (shape.has_first_layer() ? describe(first) + ", " : "") + describe(s) +
+                            (expand ? " expand " : " ") + std::to_string(shape.ic) + (project ? " project " : " ") +
+                            std::to_string(shape.oc);
   SCOPED_TRACE(where);
 
   // The sums of the inner images are rounded to float before the next convolution reads them, here as there; their
   // rounding errors go through the weights of the later ones.
-  const std::vector<float> src = random.floats(s.n * shape.ic * s.ih * s.iw);
+  const int64_t pixels = shape.has_first_layer() ? first.ih * first.iw : s.ih * s.iw;
+  const std::vector<float> src = random.floats(s.n * shape.ic * pixels);
   Link links[3];
   std::vector<float> image = src;
   Reference expected;
@@ -141,7 +162,7 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
     image = as_floats(expected.value);
   };
   if (expand) {
-    links[0] = pointwise(shape.ic, s.ic, s.ih, s.iw);
+    links[0] = shape.has_first_layer() ? Link(random, first) : pointwise(shape.ic, s.ic, s.ih, s.iw);
     follow(links[0], {});
     gain *= double(s.taps());
   }
@@ -156,12 +177,12 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
 
   const ChainPlan plan =
       plan_chain(shape, kernels, random.pick({1, 2, 5, 100}), random.pick({1 << 10, 1 << 16, 1 << 19}));
-  BlockedTensor x(s.n, shape.ic, s.ih * s.iw, lanes, random.chance(0.3));
+  BlockedTensor x(s.n, shape.ic, pixels, shape.has_first_layer() ? 1 : lanes, random.chance(0.3));
   BlockedTensor y(s.n, shape.oc, s.oh * s.ow, lanes, random.chance(0.3));
   x.fill(src);
   // Nothing may depend on the lanes behind the last channel.
   for (int64_t i = 0; i < x.n; ++i) {
-    for (int64_t c = x.c; c < x.blocks * lanes; ++c) {
+    for (int64_t c = x.c; c < x.blocks * x.block; ++c) {
       for (int64_t p = 0; p < x.plane; ++p) x.at(i, c, p) = NAN;
     }
   }
@@ -198,7 +219,8 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
   const int64_t plane = s.oh * s.ow;
   for (int64_t i = 0; i < s.n * shape.oc; ++i) {
     for (int64_t p = 0; p < plane; ++p) {
-      const double magnitude = (expected.magnitude[i * plane + p] + 1) * std::sqrt(gain) * double(shape.ic + s.taps());
+      const double magnitude =
+          (expected.magnitude[i * plane + p] + 1) * std::sqrt(gain) * double(shape.ic * shape.taps() + s.taps());
       expect_near(y.at(i / shape.oc, i % shape.oc, p), expected.value[i * plane + p], magnitude, where);
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -208,16 +230,18 @@ void check_chain(Random& random, const ChainKernels& kernels, bool expand, bool 
 
 TEST_P(ConvChain, AgreesWithPlainLoops) {
   Random random(7);
-  for (int i = 0; i < 300; ++i) {
-    const bool expand = i % 3 != 0, project = i % 3 != 1;
-    check_chain(random, kernels(), expand, project);
+  for (int i = 0; i < 500; ++i) {
+    constexpr Expansion kExpansions[] = {Expansion::None, Expansion::Pointwise, Expansion::Pointwise,
+                                         Expansion::FirstLayer, Expansion::FirstLayer};
+    check_chain(random, kernels(), kExpansions[i % 5], i % 5 == 0 || i % 2 == 0);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST_P(ConvChain, ExpandsEveryRowOncePerTask) {
   ChainShape shape;
-  shape.expand = shape.project = true;
+  shape.expansion = Expansion::Pointwise;
+  shape.project = true;
   ConvShape& s = shape.depthwise;
   s.groups = s.ic = s.oc = 96;
   s.ih = s.oh = 30;

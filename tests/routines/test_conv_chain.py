@@ -1,4 +1,4 @@
-"""Chains of convolutions that one routine runs: depthwise with pointwise before it, behind it, or both."""
+"""Chains of convolutions that one routine runs: depthwise with pointwise or a first layer before it, or pointwise behind it."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,9 @@ from tests.routines.test_conv import clamp_of, pick, spatial
 BEFORE = "cpu:float32/pointwise_depthwise"
 BEHIND = "cpu:float32/depthwise_pointwise"
 BOTH = "cpu:float32/inverted_residual"
-FORMS = {BEFORE: "pd", BEHIND: "dp", BOTH: "pdp"}
+FIRST = "cpu:float32/first_depthwise"
+FIRST_BOTH = "cpu:float32/first_depthwise_pointwise"
+FORMS = {BEFORE: "pd", BEHIND: "dp", BOTH: "pdp", FIRST: "fd", FIRST_BOTH: "fdp"}
 ACTIVATIONS = ["HardSwish", "Swish", "LeakyRelu", "Sigmoid", "Relu", "Gelu", "Softplus", "Exp"]
 CASES = 24
 
@@ -19,7 +21,7 @@ by_routine = pytest.mark.parametrize("routine", FORMS)
 
 
 class Chain:
-    """x -> pointwise and depthwise convolutions c0, c1, ... with activations a0, a1, ... -> y."""
+    """x -> first layer, pointwise and depthwise convolutions c0, c1, ... with activations a0, a1, ... -> y."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -41,7 +43,12 @@ class Chain:
 
     def conv(self, x, kind, out, attrs, index, clamp=None):
         channels = x.shape[1]
-        kernel = attrs["kernel_shape"] if kind == "d" else [1] * (len(x.shape) - 2)
+        axes = len(x.shape) - 2
+        if kind == "f":
+            size = pick(self.random, [2, 3, 5])
+            attrs = {"kernel_shape": [size] * axes, "pads": [size // 2] * (2 * axes)}
+            attrs["strides"] = [pick(self.random, [1, 2])] * axes
+        kernel = [1] * axes if kind == "p" else attrs["kernel_shape"]
         out = channels if kind == "d" else out
         dims = [out, 1 if kind == "d" else channels, *kernel]
         operands = [
@@ -50,18 +57,20 @@ class Chain:
         ]
         if self.random.random() < 0.7:
             operands.append(self.graph.add_constant(f"b{index}", floats(self.random, [out])))
-        window = {**attrs, "group": channels} if kind == "d" else {}
+        window = {} if kind == "p" else {**attrs, "group": channels} if kind == "d" else attrs
         self.depth += int(np.prod(dims[1:]))
         return self.node("Conv", operands, {**window, **(clamp or {})}, f"c{index}")
 
     def build(self, form, x_dims, channels, attrs, tail="", symbols=(), activate=True):
-        """`channels`: of each pointwise convolution in order."""
+        """`channels`: of each convolution that is not depthwise, in order. A first layer reads few, of twice the size."""
+        if form.startswith("f"):
+            x_dims = [x_dims[0], min(x_dims[1], 4), *(2 * size for size in x_dims[2:])]
         value = x = self.input("x", x_dims, symbols)
         channels = list(channels)
         for i, kind in enumerate(form):
             last = i + 1 == len(form)
             clamp = {} if last and tail else clamp_of(self.random)
-            value = self.conv(value, kind, channels.pop(0) if kind == "p" else 0, attrs, i, clamp)
+            value = self.conv(value, kind, 0 if kind == "d" else channels.pop(0), attrs, i, clamp)
             if activate and self.random.random() < 0.4 and not (last and tail):
                 value = self.node(pick(self.random, ACTIVATIONS), [value], {}, f"a{i}")
         if tail:
@@ -132,8 +141,8 @@ def test_sizes_may_be_symbols(tier, routine, auto_pad):
     chain = Chain(3)
     chain.build(FORMS[routine], [1, 20, 8, 8], [33, 9], attrs, symbols={0: "n", 2: "h", 3: "w"})
     pinned = chain.compile(tier, routine)
-    for n, h, w in [(1, 8, 8), (3, 5, 11), (0, 8, 8), (2, 30, 6)]:
-        inputs = [floats(chain.random, [n, 20, h, w])]
+    for n, h, w in [(1, 8, 8), (3, 7, 11), (0, 8, 8), (2, 30, 6)]:
+        inputs = [floats(chain.random, [n, chain.inputs[0].shape[1], h, w])]
         assert_close(pinned(*inputs), chain.graph.evaluate(inputs)[0], chain.depth, (n, h, w))
 
 
@@ -145,10 +154,24 @@ def test_a_plane_without_pixels(tier, routine):
     chain.build(FORMS[routine], [2, 20, 8, 8], [33, 9], attrs, symbols={2: "h", 3: "w"}, activate=False)
     pinned = chain.compile(tier, routine)
     for h, w in [(0, 8), (3, 0), (0, 0), (5, 7)]:
-        inputs = [floats(chain.random, [2, 20, h, w])]
+        inputs = [floats(chain.random, [2, chain.inputs[0].shape[1], h, w])]
         found, expected = pinned(*inputs), chain.graph.evaluate(inputs)[0]
         assert found.shape == expected.shape
         assert_close(found, expected, chain.depth, (h, w))
+
+
+@by_tier
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_first_layer_of_a_photograph(tier, stride):
+    chain = Chain(9)
+    value = chain.input("x", [1, 3, 65, 130])
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 0, 1, 1]}
+    first = floats(chain.random, [24, 3, 3, 3])
+    value = chain.node("Conv", [value, chain.graph.add_constant("first", first)], window, "c0")
+    value = chain.node("HardSwish", [value], {}, "a0")
+    value = chain.conv(value, "d", 0, {"kernel_shape": [5, 5], "strides": [stride] * 2, "pads": [2] * 4}, 1)
+    chain.graph.outputs = [chain.conv(value, "p", 16, {}, 2)]
+    chain.check(tier, FIRST_BOTH)
 
 
 def ends_of_chains(chain, node):
@@ -171,6 +194,20 @@ def test_no_chain_of_other_convolutions():
     attrs = {"kernel_shape": [3, 3]}
     assert ends_of_chains(Chain(6).build("pp", [1, 8, 6, 6], [16, 8], attrs, activate=False), "c1") == set()
     assert ends_of_chains(Chain(7).build("dd", [1, 8, 6, 6], [], attrs, activate=False), "c1") == set()
+    assert ends_of_chains(Chain(7).build("fd", [1, 3, 6, 6], [8], attrs, activate=False), "c1") == {FIRST}
+
+
+def test_the_input_of_a_first_layer_is_not_the_residual():
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [1, 4, 6, 6])
+    same = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    value = graph.add_node("Conv", [x, graph.add_constant("f", np.ones([8, 4, 3, 3], np.float32))], ["f.y"], same, "f")
+    weight = graph.add_constant("d", np.ones([8, 1, 3, 3], np.float32))
+    value = graph.add_node("Conv", [value.outputs[0], weight], ["d.y"], {**same, "group": 8}, "d")
+    weight = graph.add_constant("p", np.ones([4, 8, 1, 1], np.float32))
+    value = graph.add_node("Conv", [value.outputs[0], weight], ["p.y"], {}, "p")
+    graph.outputs = [graph.add_node("Add", [value.outputs[0], x], ["y"], {}, "add").outputs[0]]
+    assert rejections(graph, "scalar", "add")[FIRST_BOTH] == "the input is the residual too"
 
 
 @pytest.mark.parametrize(("op", "constant"), [("PRelu", 0.25), ("Pow", 3.0), ("Mul", 2.0), ("Add", 1.0)])

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "routines/cpu/conv/output_panel.h"
 #include "routines/cpu/gemm/fetch_ahead.h"
@@ -43,13 +44,20 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   const ConvShape& s = plan.shape.depthwise;
   const int64_t vectors = plan.shape.project ? plan.inner.vectors : ceil_div(plan.inner.vectors, plan.inner.panels);
   plan.strip = strip;
-  plan.ring_rows = plan.shape.expand ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
-  plan.ring_vector = plan.shape.expand ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
+  plan.ring_rows = plan.shape.expands() ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
+  plan.ring_vector = plan.shape.expands() ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
   plan.strip_vector = plan.shape.project ? apart(strip * s.ow, plan.lanes) : 0;
   if (plan.shape.strassen) {
     plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, strip * s.ow);
   }
-  const int64_t floats = vectors * (plan.ring_vector + plan.strip_vector) + plan.strassen.workspace_size;
+  if (plan.shape.has_first_layer()) {
+    FirstLayerSchedule schedule;
+    schedule.oc_bn = plan.lanes;
+    schedule.lines = std::max<int64_t>(1, plan.ring_rows);
+    plan.first_layer = plan_first_layer(plan.shape.first_layer, schedule, *kernels.tiles);
+  }
+  const int64_t floats =
+      vectors * (plan.ring_vector + plan.strip_vector) + plan.strassen.workspace_size + plan.first_layer.workspace_size;
   plan.workspace_size = ceil_div(floats, 16) * 16;
 }
 
@@ -67,6 +75,9 @@ class ChainTask {
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
     strip_ = ring_ + vectors * plan.ring_vector;
     sums_ = strip_ + vectors * plan.strip_vector;
+    if (plan.shape.has_first_layer()) {
+      lines_.emplace(plan.first_layer, *kernels.rows, args.src_block, sums_ + plan.strassen.workspace_size);
+    }
   }
 
   void run(IndexRange rows) {
@@ -76,7 +87,7 @@ class ChainTask {
       const IndexRange out{first, std::min(first + plan_.strip, rows.end)};
       const IndexRange in = source_rows(s, out.begin, out.end);
       for (int64_t p = panels_.begin; p < panels_.end; ++p) {
-        if (plan_.shape.expand) expand(p, {std::max(done, in.begin), in.end});
+        if (plan_.shape.expands()) expand(p, {std::max(done, in.begin), in.end});
         depthwise(p, out);
       }
       done = std::max(done, in.end);
@@ -130,31 +141,54 @@ class ChainTask {
 
   // Rows of the expanded image into the ring, for one panel.
   void expand(int64_t panel, IndexRange rows) {
-    const ConvShape& s = plan_.shape.depthwise;
     const IndexRange vectors = panel_vectors(plan_.inner, panel);
     TileTap tap = {};
-    Tile t = make_tile(args_.expand, vectors, plan_.shape.ic, tap);
-    t.block_stride = args_.src_block;
+    Tile t = make_tile(args_.expand, vectors, plan_.shape.ic * plan_.shape.taps(), tap);
     t.dst_row = plan_.lanes;
     t.lo = args_.expand.lo;
     t.hi = args_.expand.hi;
     for (int64_t v = 0; v < vectors.size(); ++v) {
       t.dst_vector[v] = (vectors.begin - first_vector_ + v) * plan_.ring_vector;
     }
+    lines_ ? run_first_layer(vectors.size(), rows, t) : expand_pixels(vectors.size(), rows, t);
+  }
+
+  float* ring_row(int64_t row) const { return ring_ + row % plan_.ring_rows * plan_.shape.depthwise.iw * plan_.lanes; }
+
+  void activate_ring(const Tile& t, float* pixels, int64_t vectors, int64_t count) const {
+    for (int64_t v = 0; v < vectors; ++v) activate(args_.expand, pixels + t.dst_vector[v], count, plan_.lanes);
+  }
+
+  void expand_pixels(int64_t vectors, IndexRange rows, Tile& t) {
+    const ConvShape& s = plan_.shape.depthwise;
+    t.block_stride = args_.src_block;
     while (rows.begin < rows.end) {
-      const int64_t at = rows.begin % plan_.ring_rows;
-      const int64_t count = std::min(rows.end - rows.begin, plan_.ring_rows - at);
+      const int64_t count = std::min(rows.end - rows.begin, plan_.ring_rows - rows.begin % plan_.ring_rows);
       const float* src = src_ + rows.begin * s.iw * plan_.lanes;
-      float* dst = ring_ + at * s.iw * plan_.lanes;
-      each_tile(count * s.iw, vectors.size(), plan_.shape.ic, t, [&](IndexRange part) {
+      float* dst = ring_row(rows.begin);
+      each_tile(count * s.iw, vectors, plan_.shape.ic, t, [&](IndexRange part) {
         t.src = src + part.begin * plan_.lanes;
         t.dst = dst + part.begin * plan_.lanes;
-        kernels_.tiles->rows[vectors.size()][part.size()](t);
+        kernels_.tiles->rows[vectors][part.size()](t);
       });
-      for (int64_t v = 0; v < vectors.size(); ++v) {
-        activate(args_.expand, dst + t.dst_vector[v], count * s.iw, plan_.lanes);
-      }
+      activate_ring(t, dst, vectors, count * s.iw);
       rows.begin += count;
+    }
+  }
+
+  void run_first_layer(int64_t vectors, IndexRange rows, Tile& t) {
+    while (rows.begin < rows.end) {
+      const IndexRange part = {rows.begin, std::min(rows.begin + plan_.first_layer.rows, rows.end)};
+      lines_->read(src_, part);
+      for (int64_t row = part.begin; row < part.end; ++row) {
+        float* dst = ring_row(row);
+        lines_->each_tile(row, kernels_.tiles->max_rows[vectors], t, [&](IndexRange columns) {
+          t.dst = dst + columns.begin * plan_.lanes;
+          kernels_.tiles->rows[vectors][columns.size()](t);
+        });
+        activate_ring(t, dst, vectors, plan_.shape.depthwise.iw);
+      }
+      rows.begin = part.end;
     }
   }
 
@@ -186,9 +220,9 @@ class ChainTask {
       for (int64_t oh = out.begin; oh < out.end; ++oh) {
         for (int64_t i = 0; i < s.kh; ++i) {
           const int64_t ih = oh * s.stride_h - s.pad_top + i * s.dilation_h;
-          rows[i] = ih < 0 || ih >= s.ih ? nullptr
-                    : plan_.shape.expand ? ring + ih % plan_.ring_rows * s.iw * lanes
-                                         : src + ih * s.iw * lanes;
+          rows[i] = ih < 0 || ih >= s.ih    ? nullptr
+                    : plan_.shape.expands() ? ring + ih % plan_.ring_rows * s.iw * lanes
+                                            : src + ih * s.iw * lanes;
         }
         line.dst = dst + (oh - out.begin) * s.ow * lanes;
         kernels_.depthwise->line(line);
@@ -219,7 +253,7 @@ class ChainTask {
       TileTap tap = {};
       Tile t = make_tile(args_.project, vectors, s.ic, tap);
       t.block_stride = plan_.strip_vector;
-      const bool fetches = p + 1 == plan_.outer.panels && !plan_.shape.expand;
+      const bool fetches = p + 1 == plan_.outer.panels && !plan_.shape.expands();
       each_tile(pixels, vectors.size(), s.ic, t, [&](IndexRange part) {
         t.src = strip_ + part.begin * lanes;
         if (fetches) fetch_source(next, part, pixels, t);
@@ -248,7 +282,7 @@ class ChainTask {
     a.lo = args_.project.lo;
     a.hi = args_.project.hi;
     a.activation = args_.project.activation;
-    if (!plan_.shape.expand && next.size() > 0) a.ahead = src_ + next.begin * s.iw * plan_.lanes;
+    if (!plan_.shape.expands() && next.size() > 0) a.ahead = src_ + next.begin * s.iw * plan_.lanes;
     a.ahead_channel = args_.src_block;
     a.ahead_pixels = next.size() * s.iw;
     run_strassen(plan_.strassen, *kernels_.strassen, a, out.size() * s.ow, sums_);
@@ -275,6 +309,7 @@ class ChainTask {
   float* strip_;
   float* sums_;
   int64_t first_vector_;
+  std::optional<FirstLayerLines> lines_;  // of an expansion that is one
 };
 
 }  // namespace

@@ -1,24 +1,34 @@
 #pragma once
 
 // Chains of convolutions on NCHW[x]c, x the vector width, whose inner images stay in the private cache: a depthwise
-// convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2). A task
-// makes some rows of the result strip by strip. Rows of the expansion live in a ring, so that a task computes each of
-// them once.
+// convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2); before
+// it there may also be the first layer of a network, which reads NCHW. A task makes some rows of the result strip by
+// strip. Rows of the expansion, as both are called that may stand before, live in a ring, so that a task computes each
+// of them once.
 
 #include <stdint.h>
 
 #include "routines/cpu/conv/depthwise.h"
+#include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/conv/strassen.h"
 #include "routines/cpu/gemm/tile.h"
 
 namespace neo {
 
+enum class Expansion : uint8_t { None, Pointwise, FirstLayer };
+
 struct ChainShape {
-  bool expand = false, project = false;  // a pointwise convolution before, behind the depthwise one
-  ConvShape depthwise;                   // its input is the expanded image
-  int64_t ic = 0;                        // channels of the chain's input, output
+  Expansion expansion = Expansion::None;  // the convolution before the depthwise one
+  bool project = false;                   // a pointwise convolution behind it
+  ConvShape depthwise;                    // its input is the expanded image
+  ConvShape first_layer;                  // the expansion, where it is one
+  int64_t ic = 0;                         // channels of the chain's input, output
   int64_t oc = 0;
   bool strassen = false;  // the projection by Strassen's algorithm
+
+  bool expands() const { return expansion != Expansion::None; }
+  bool has_first_layer() const { return expansion == Expansion::FirstLayer; }
+  int64_t taps() const { return has_first_layer() ? first_layer.taps() : 1; }  // of the expansion
 };
 
 // One pointwise convolution in register blocks: panels of vectors of output channels, as even as can be; of tasks that
@@ -36,6 +46,7 @@ struct ChainPlan {
   PanelSplit inner;                           // of the depthwise channels, in the order in which they are computed
   PanelSplit outer;                           // of the output channels of a direct projection
   StrassenPlan strassen;                      // of another one
+  FirstLayerPlan first_layer;                 // of an expansion that is one: how its input is read
   int64_t strip = 0;                          // output rows that are computed together
   int64_t ring_rows = 0, ring_vector = 0;     // rows that the ring holds; floats from vector to vector
   int64_t strip_vector = 0;                   // the same of the strip of depthwise rows that the projection reads
@@ -49,6 +60,7 @@ struct ChainKernels {
   const TileKernels* tiles = nullptr;
   const DepthwiseKernels* depthwise = nullptr;
   const StrassenKernels* strassen = nullptr;
+  const RowKernels* rows = nullptr;
 };
 
 // What happens to the sums of one convolution before the next: a clamp, then an activation.
@@ -62,7 +74,7 @@ struct ChainStage {
 struct ChainArgs {
   ChainStage expand, depthwise, project;
   const float* src = nullptr;
-  int64_t src_batch = 0, src_block = 0;
+  int64_t src_batch = 0, src_block = 0;  // of a first layer's input: from channel to channel
   const float* residual = nullptr;  // as dst, added before the last clamp, or null; only with a projection; may be dst
   int64_t residual_batch = 0, residual_block = 0;
   float* dst = nullptr;
@@ -72,7 +84,8 @@ struct ChainArgs {
 // `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.
 ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64_t wanted, int64_t cache_bytes);
 
-// [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI.
+// [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI. Of a first layer the taps of
+// a channel are as many channels.
 int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes);
 void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
                            float* packed);

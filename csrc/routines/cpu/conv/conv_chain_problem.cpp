@@ -5,7 +5,7 @@
 namespace neo {
 namespace {
 
-enum class ConvKind { Other, Depthwise, Pointwise };
+enum class ConvKind { Other, Depthwise, Pointwise, FirstLayer };
 
 ConvKind kind_of(const Node& node) {
   if (node.op != "Conv" || node.inputs.size() < 2 || !node.inputs[1] || !node.inputs[1]->constant) {
@@ -21,10 +21,14 @@ ConvKind kind_of(const Node& node) {
     const std::vector<int64_t> list = node.ints_attr(attr);
     return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
   };
-  for (int axis = 2; axis < weight.rank(); ++axis) {
-    if (!weight[axis].is(1)) return ConvKind::Other;
+  int64_t products = 1;  // per output
+  for (int axis = 1; axis < weight.rank(); ++axis) {
+    if (!weight[axis].is_constant() || weight[axis].value() > kFirstLayerProducts) return ConvKind::Other;
+    products *= weight[axis].value();
   }
-  return all("strides", 1) && all("pads", 0) ? ConvKind::Pointwise : ConvKind::Other;
+  const int64_t ic = weight[1].value();
+  if (products == ic) return all("strides", 1) && all("pads", 0) ? ConvKind::Pointwise : ConvKind::Other;
+  return ic <= kFirstLayerChannels && products <= kFirstLayerProducts ? ConvKind::FirstLayer : ConvKind::Other;
 }
 
 // Walks a chain from its end, collecting its nodes.
@@ -41,9 +45,10 @@ class Walk {
       at = inner(at->inputs[0]);
     }
     if (!take(at, ConvKind::Depthwise, nodes)) return std::nullopt;
-    if (form.expand) {
+    if (form.expansion != Expansion::None) {
       at = inner(at->inputs[0]);
-      if (!take(at, ConvKind::Pointwise, nodes)) return std::nullopt;
+      const bool is_pointwise = form.expansion == Expansion::Pointwise;
+      if (!take(at, is_pointwise ? ConvKind::Pointwise : ConvKind::FirstLayer, nodes)) return std::nullopt;
     }
     std::reverse(nodes.begin(), nodes.end());
     return nodes;
@@ -113,7 +118,9 @@ std::optional<ChainProblem> read_chain(const Workload& workload, std::string* wh
     if (at < nodes.size() && nodes[at]->op != "Conv" && nodes[at]->op != "Add") activation = nodes[at++];
     return read_link(conv, activation, why);
   };
-  if (kind_of(*nodes[0]) == ConvKind::Pointwise) {
+  const ConvKind kind = kind_of(*nodes[0]);
+  if (kind != ConvKind::Depthwise) {
+    p.expansion = kind == ConvKind::Pointwise ? Expansion::Pointwise : Expansion::FirstLayer;
     p.expand = next();
     if (!p.expand) return std::nullopt;
   }
@@ -144,6 +151,10 @@ std::optional<ChainProblem> read_chain(const Workload& workload, std::string* wh
       return std::nullopt;
     }
   }
+  if (p.expansion == Expansion::FirstLayer && p.residual == p.x) {
+    *why = "the input is the residual too";
+    return std::nullopt;
+  }
   const ConvGeometry& window = p.depthwise.conv.geometry;
   if (window.kernel[1] > kDepthwiseMaxRows) {
     *why = "the kernel has too many rows";
@@ -154,9 +165,13 @@ std::optional<ChainProblem> read_chain(const Workload& workload, std::string* wh
 
 ChainShape ChainProblem::shape(const Dims& x, const Dims& y) const {
   ChainShape s;
-  s.expand = expand.has_value();
+  s.expansion = expansion;
   s.project = project.has_value();
   Dims inner_x = x, inner_y = y;
+  if (s.has_first_layer()) {
+    inner_x = expand->conv.geometry.output(x);
+    s.first_layer = expand->conv.geometry.shape(x, inner_x);
+  }
   inner_x[1] = inner_y[1] = depthwise.conv.geometry.ic;
   s.depthwise = depthwise.conv.geometry.shape(inner_x, inner_y);
   s.ic = ic();

@@ -14,7 +14,8 @@ bool is_pointwise(const Node& node);
 
 // Which convolutions a chain has; one of them is always there: the depthwise one.
 struct ChainForm {
-  bool expand = false, project = false;
+  Expansion expansion = Expansion::None;
+  bool project = false;
 };
 
 // Groups of that form that end in `root`: each convolution may have an activation of one step behind it, the
@@ -29,6 +30,7 @@ struct ChainLink {
 
 // A group that match_chains() made, as a routine sees it.
 struct ChainProblem {
+  Expansion expansion = Expansion::None;
   std::optional<ChainLink> expand, project;
   ChainLink depthwise;
   const Value* x = nullptr;

@@ -15,7 +15,7 @@ namespace {
 
 ChainKernels kernels_of(const Target& target) {
   return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)(),
-          &strassen_kernels_of(target.isa)};
+          &strassen_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, row_kernels)()};
 }
 
 // The schedule:
@@ -30,13 +30,17 @@ ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const D
 
 int64_t flops_of(const ChainShape& s) {
   const ConvShape& d = s.depthwise;
-  const int64_t expansion = s.expand ? 2 * d.n * d.ih * d.iw * d.ic * s.ic : 0;
+  const int64_t expansion = s.expands() ? 2 * d.n * d.ih * d.iw * d.ic * s.ic * s.taps() : 0;
   const int64_t projection = s.project ? 2 * d.n * d.oh * d.ow * d.ic * s.oc : 0;
   return expansion + d.flops() + projection;
 }
 
 TaskSplit split_of(const ChainPlan& plan, int threads) {
   return TaskSplit::of(plan.tasks, flops_of(plan.shape), plan.workspace_size * 4, threads);
+}
+
+int64_t expansion_weight_size(const ChainPlan& plan) {
+  return pointwise_weight_size(plan.inner, plan.shape.ic * plan.shape.taps(), plan.lanes);
 }
 
 // The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
@@ -50,6 +54,16 @@ double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double
   const double efficiency =
       blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(target.lanes(), ic), target);
   return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
+}
+
+// The same of a first layer, one row after the other.
+double first_layer_work(const ChainPlan& plan, double pixels, const Target& target, const TileKernels& kernels) {
+  const double vectors = static_cast<double>(plan.inner.vectors) / static_cast<double>(plan.inner.panels);
+  const auto width = std::max<double>(1, static_cast<double>(plan.shape.depthwise.iw));
+  const double rows = width / std::ceil(width / kernels.max_rows[ceil_div(plan.inner.vectors, plan.inner.panels)]);
+  const auto weights = static_cast<double>(expansion_weight_size(plan));
+  const double panel_bytes = weights / static_cast<double>(plan.inner.panels) * 4;
+  return 2 * weights * pixels / (kFirstLayerEfficiency * tile_efficiency(rows, vectors, panel_bytes, target));
 }
 
 int64_t projection_weight_size(const ChainPlan& plan) {
@@ -77,21 +91,26 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   const double out_pixels = images * static_cast<double>(s.oh * s.ow);
   const auto run = static_cast<double>(plan.strip * s.ow);
   const double inner_bytes = 4 * lanes * out_pixels * static_cast<double>(plan.inner.vectors);
-  const bool saves = plan.shape.expand || inner_bytes > static_cast<double>(target.l2_bytes);
+  const bool saves = plan.shape.expands() || inner_bytes > static_cast<double>(target.l2_bytes);
   const double efficiency = std::min(1.0, depthwise_efficiency(s) / (saves ? kOutside : 1));
   double work = 2.0 * static_cast<double>(plan.inner.vectors * s.taps()) * lanes * out_pixels / efficiency +
                 activation_work(problem.depthwise, plan.inner.vectors, out_pixels, target);
   double bytes = 4 * lanes * static_cast<double>(s.taps() * plan.inner.vectors);
   double in_pixels = images * static_cast<double>(s.ih * s.iw);
-  bytes += 4 * lanes * in_pixels * std::ceil(static_cast<double>(plan.shape.ic) / lanes);
+  const ConvShape& first = plan.shape.first_layer;
+  bytes +=
+      4 * (plan.shape.has_first_layer() ? images * static_cast<double>(first.ic * first.ih * first.iw)
+                                        : lanes * in_pixels * std::ceil(static_cast<double>(plan.shape.ic) / lanes));
   bytes += 4 * lanes * out_pixels * std::ceil(static_cast<double>(plan.shape.oc) / lanes) * (problem.residual ? 2 : 1);
-  if (plan.shape.expand) {
+  if (plan.shape.expands()) {
     // Rows at the seams are expanded by both tasks.
     const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
     in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
-    work += pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) / kIntoRing +
+    work += (plan.shape.has_first_layer()
+                 ? first_layer_work(plan, in_pixels, target, kernels)
+                 : pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) / kIntoRing) +
             activation_work(*problem.expand, plan.inner.vectors, in_pixels, target);
-    bytes += 4 * static_cast<double>(pointwise_weight_size(plan.inner, plan.shape.ic, plan.lanes));
+    bytes += 4 * static_cast<double>(expansion_weight_size(plan));
   }
   if (plan.shape.project) {
     const double product = plan.shape.strassen
@@ -120,8 +139,8 @@ class ChainStep final : public KernelStep {
     x_ = argument_of(candidate, problem.x);
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const ChainPlan plan = plan_of(problem, schedule_, ones, ones, kernels_, cache_bytes_);
+    const ChainPlan plan = plan_of(problem, schedule_, problem.x->shape().hint_dims(), problem.y->shape().hint_dims(),
+                                   kernels_, cache_bytes_);
     const int64_t lanes = plan.lanes;
     if (problem.expand) {
       pack_pointwise(*problem.expand, plan.inner, lanes, expand_, packed);
@@ -194,8 +213,9 @@ class ChainStep final : public KernelStep {
   static void pack_pointwise(const ChainLink& link, const PanelSplit& split, int64_t lanes, Packed& to,
                              PackedStore& packed) {
     const ConvGeometry& g = link.conv.geometry;
-    to.weight = packed.floats(pointwise_weight_size(split, g.ic, lanes), {link.conv.weight}, [&](float* weight) {
-      pack_pointwise_weight(split, g.oc, g.ic, lanes, link.conv.weight->constant->as<float>(), weight);
+    const int64_t ic = g.ic * g.taps();
+    to.weight = packed.floats(pointwise_weight_size(split, ic, lanes), {link.conv.weight}, [&](float* weight) {
+      pack_pointwise_weight(split, g.oc, ic, lanes, link.conv.weight->constant->as<float>(), weight);
     });
     to.bias = padded_channels(link.conv.bias, lanes, packed);
   }
@@ -282,7 +302,9 @@ class ChainRoutine final : public Routine {
     schema.layout = Layout::channel_blocked(problem.rank(), target.lanes());
     Candidate c;
     c.inputs.resize(workload.inputs.size());
-    c.inputs[static_cast<size_t>(workload.input_index(problem.x))] = schema;
+    const bool is_plain = problem.expansion == Expansion::FirstLayer;
+    c.inputs[static_cast<size_t>(workload.input_index(problem.x))] =
+        is_plain ? Schema::plain(DType::Float32, problem.rank()) : schema;
     if (problem.residual) {
       const int index = workload.input_index(problem.residual);
       c.inputs[static_cast<size_t>(index)] = schema;
@@ -295,8 +317,8 @@ class ChainRoutine final : public Routine {
   static int64_t packed_bytes(const ChainProblem& problem, const ChainPlan& plan) {
     const ChainShape& s = plan.shape;
     int64_t floats = plan.inner.vectors * plan.lanes * (s.depthwise.taps() + (problem.depthwise.conv.bias ? 1 : 0));
-    if (s.expand) {
-      floats += pointwise_weight_size(plan.inner, s.ic + (problem.expand->conv.bias ? 1 : 0), plan.lanes);
+    if (s.expands()) {
+      floats += expansion_weight_size(plan) + (problem.expand->conv.bias ? plan.inner.vectors * plan.lanes : 0);
     }
     if (s.project) {
       floats += projection_weight_size(plan) + (problem.project->conv.bias ? plan.outer.vectors * plan.lanes : 0);
@@ -311,18 +333,29 @@ class ChainRoutine final : public Routine {
 }  // namespace
 
 std::unique_ptr<Routine> make_depthwise_pointwise_routine() {
-  return std::make_unique<ChainRoutine>("cpu:float32/depthwise_pointwise", ChainForm{false, true});
+  return std::make_unique<ChainRoutine>("cpu:float32/depthwise_pointwise", ChainForm{Expansion::None, true});
 }
 NEO_DEFINE_STEP(depthwise_pointwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_pointwise_depthwise_routine() {
-  return std::make_unique<ChainRoutine>("cpu:float32/pointwise_depthwise", ChainForm{true, false});
+  return std::make_unique<ChainRoutine>("cpu:float32/pointwise_depthwise", ChainForm{Expansion::Pointwise, false});
 }
 NEO_DEFINE_STEP(pointwise_depthwise, ChainRoutine)
 
 std::unique_ptr<Routine> make_inverted_residual_routine() {
-  return std::make_unique<ChainRoutine>("cpu:float32/inverted_residual", ChainForm{true, true});
+  return std::make_unique<ChainRoutine>("cpu:float32/inverted_residual", ChainForm{Expansion::Pointwise, true});
 }
 NEO_DEFINE_STEP(inverted_residual, ChainRoutine)
+
+std::unique_ptr<Routine> make_first_depthwise_routine() {
+  return std::make_unique<ChainRoutine>("cpu:float32/first_depthwise", ChainForm{Expansion::FirstLayer, false});
+}
+NEO_DEFINE_STEP(first_depthwise, ChainRoutine)
+
+std::unique_ptr<Routine> make_first_depthwise_pointwise_routine() {
+  return std::make_unique<ChainRoutine>("cpu:float32/first_depthwise_pointwise",
+                                        ChainForm{Expansion::FirstLayer, true});
+}
+NEO_DEFINE_STEP(first_depthwise_pointwise, ChainRoutine)
 
 }  // namespace neo

@@ -60,6 +60,17 @@ bool ConvGeometry::has_sized_pads() const {
   return transposed ? pads_from_output : window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
 }
 
+Dims ConvGeometry::output(const Dims& x) const {
+  NEO_ASSERT(!transposed);
+  Dims y = x;
+  y[1] = oc;
+  for (int axis = 0; axis < axes; ++axis) {
+    const auto i = static_cast<size_t>(axis + 2);
+    y[i] = std::max<int64_t>(0, window_output(window, axis, kernel[3 - axes + axis], x[i]).value());
+  }
+  return y;
+}
+
 ConvShape ConvGeometry::shape(const Dims& x, const Dims& y) const {
   NEO_ASSERT(axes == 1 || axes == 2);
   const bool plane = axes == 2;

@@ -31,6 +31,7 @@ struct ConvGeometry {
   // The padding depends on the sizes.
   bool has_sized_pads() const;
 
+  Dims output(const Dims& x) const;                     // not transposed
   ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes
   PanelConvShape panel_shape(const Dims& x, const Dims& y) const;
 };

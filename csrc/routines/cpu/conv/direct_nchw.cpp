@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "routines/cpu/conv/output_panel.h"
-#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxProducts = 512;      // ic * kh * kw
 constexpr int64_t kWorkspaceGoal = 32768;  // floats; stays in the second-level cache
 
 IndexRange panel_vectors(const FirstLayerPlan& plan, int64_t panel) {
@@ -50,7 +48,7 @@ const char* reject_first_layer(const ConvShape& s, const FirstLayerSchedule& sch
   if (s.groups != 1) return "more than one group";
   if (schedule.oc_bn % lanes != 0) return "the output block must be a multiple of the vector width";
   if (schedule.oc_vectors < 1 || schedule.oc_vectors > kTileVectors) return "oc_vectors must be 1 ... 4";
-  if (s.ic * s.taps() > kMaxProducts) return "more than 512 products per output";
+  if (s.ic * s.taps() > kFirstLayerProducts) return "more than 512 products per output";
   return nullptr;
 }
 
@@ -92,63 +90,47 @@ void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, fl
   }
 }
 
-namespace {
+void FirstLayerLines::read(const float* src, IndexRange lines) {
+  const ConvShape& s = plan_.shape;
+  src_ = src;
+  first_line_ = lines.begin;
+  top_ = lines.begin * s.stride_h - s.pad_top;
+  for (int64_t c = 0; c < s.ic; ++c) {
+    fill_sides(plan_, kernels_, src + c * channel_, lines.begin, lines.size(),
+               workspace_ + c * plan_.buffer.rows * plan_.buffer.row);
+  }
+}
 
-// The products of one output line: where their input lies, from that of the first line and column on.
-class LineTaps {
- public:
-  LineTaps(const FirstLayerPlan& plan, const ConvOperands& args) : plan_(plan), args_(args) {}
-
-  // For a line whose window begins `top` input rows into the image: only rows that lie in it count.
-  void set(int64_t top, int64_t weight_step) {
-    const ConvShape& s = plan_.shape;
-    const auto row_at = [&](int64_t at) { return std::clamp<int64_t>(ceil_div(at, s.dilation_h), 0, s.kh); };
-    const IndexRange rows = {top < 0 ? row_at(-top) : 0, top < s.ih ? row_at(s.ih - top) : 0};
-    if (rows.begin == rows_.begin && rows.end == rows_.end && weight_step == weight_step_) return;
-    rows_ = rows;
-    weight_step_ = weight_step;
-    count_ = 0;
-    const int64_t channel = plan_.buffer.rows * plan_.buffer.row;
-    for (int64_t c = 0; c < s.ic; ++c) {
-      for (int64_t i = rows.begin; i < rows.end; ++i) {
-        for (int64_t j = 0; j < s.kw; ++j) {
-          const int64_t row = i * s.dilation_h, column = j * s.dilation_w;
-          const int64_t weight = ((c * s.kh + i) * s.kw + j) * weight_step;
-          padded_[count_] = {c * channel + row * plan_.buffer.row + column, nullptr, 0, weight};
-          inside_[count_] = {c * args_.src_channel + row * s.iw + column - s.pad_left, nullptr, 0, weight};
-          ++count_;
-        }
+void FirstLayerLines::set_taps(int64_t top, int64_t weight_step) {
+  const ConvShape& s = plan_.shape;
+  const auto row_at = [&](int64_t at) { return std::clamp<int64_t>(ceil_div(at, s.dilation_h), 0, s.kh); };
+  const IndexRange rows = {top < 0 ? row_at(-top) : 0, top < s.ih ? row_at(s.ih - top) : 0};
+  if (rows.begin == rows_.begin && rows.end == rows_.end && weight_step == weight_step_) return;
+  rows_ = rows;
+  weight_step_ = weight_step;
+  tap_count_ = 0;
+  const int64_t channel = plan_.buffer.rows * plan_.buffer.row;
+  for (int64_t c = 0; c < s.ic; ++c) {
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = 0; j < s.kw; ++j) {
+        const int64_t row = i * s.dilation_h, column = j * s.dilation_w;
+        const int64_t weight = ((c * s.kh + i) * s.kw + j) * weight_step;
+        padded_[tap_count_] = {c * channel + row * plan_.buffer.row + column, nullptr, 0, weight};
+        inside_[tap_count_] = {c * channel_ + row * s.iw + column - s.pad_left, nullptr, 0, weight};
+        ++tap_count_;
       }
     }
   }
-
-  const TileTap* padded() const { return padded_; }
-  const TileTap* inside() const { return inside_; }
-  int64_t count() const { return count_; }
-
- private:
-  const FirstLayerPlan& plan_;
-  const ConvOperands& args_;
-  IndexRange rows_ = {-1, -1};
-  int64_t weight_step_ = 0, count_ = 0;
-  TileTap padded_[kMaxProducts], inside_[kMaxProducts];
-};
-
-}  // namespace
+}
 
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
-  const int64_t channel = plan.buffer.rows * plan.buffer.row;
-  LineTaps taps(plan, args);
+  FirstLayerLines lines(plan, row_kernels, args.src_channel, workspace);
   for (int64_t task = task_begin; task < task_end; ++task) {
-    const int64_t image = task / plan.chunks, first_line = task % plan.chunks * plan.rows;
-    const int64_t lines = std::min(plan.rows, s.oh - first_line);
-    const int64_t top = first_line * s.stride_h - s.pad_top;
-    const float* src = args.src + image * args.src_batch;
-    for (int64_t c = 0; c < s.ic; ++c) {
-      fill_sides(plan, row_kernels, src + c * args.src_channel, first_line, lines, workspace + c * channel);
-    }
+    const int64_t image = task / plan.chunks, first = task % plan.chunks * plan.rows;
+    const IndexRange part = {first, std::min(first + plan.rows, s.oh)};
+    lines.read(args.src + image * args.src_batch, part);
     BlockedOutput output;
     output.dst = args.dst + image * args.dst_batch;
     output.dst_block = args.dst_channel;
@@ -160,9 +142,7 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
     output.activation = args.activation;
     OutputPanel panel;
     int64_t made = -1;
-    for (int64_t line = 0; line < lines; ++line) {
-      const int64_t first_row = line * s.stride_h;
-      const float* lines_of[] = {workspace + first_row * plan.buffer.row, src + (top + first_row) * s.iw};
+    for (int64_t line = part.begin; line < part.end; ++line) {
       for (int64_t p = 0; p < plan.panels; ++p) {
         const IndexRange vectors = panel_vectors(plan, p);
         const int64_t oc = vectors.begin * plan.lanes;
@@ -172,25 +152,16 @@ void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, con
           made = p;
         }
         Tile tile;
-        tile.step = s.stride_w;
-        tile.points = true;
         tile.weight = args.weight + oc * s.ic * s.taps();
         tile.weight_step = vectors.size() * plan.lanes;
-        taps.set(top + first_row, tile.weight_step);
-        tile.tap_count = taps.count();
         if (args.bias) tile.bias = args.bias + oc;
         const int64_t limit = kernels.max_rows[vectors.size()];
         const int64_t most = plan.schedule.reg_n > 0 ? std::min(plan.schedule.reg_n, limit) : limit;
-        const int64_t tiles = ceil_div(s.ow, most);
-        for (int64_t i = 0; i < tiles; ++i) {
-          const IndexRange part = even_part(s.ow, tiles, i);
-          const bool is_inside = part.begin >= plan.inside_begin && part.end <= plan.inside_end;
-          tile.taps = is_inside ? taps.inside() : taps.padded();
-          tile.src = lines_of[is_inside ? 1 : 0] + part.begin * s.stride_w;
-          run_output_tile(kernels.rows[vectors.size()][part.size()], kernels, tile, panel,
-                          (first_line + line) * s.ow + part.begin, part.size());
-        }
-        activate_output(panel, (first_line + line) * s.ow, s.ow);
+        lines.each_tile(line, most, tile, [&](IndexRange columns) {
+          run_output_tile(kernels.rows[vectors.size()][columns.size()], kernels, tile, panel,
+                          line * s.ow + columns.begin, columns.size());
+        });
+        activate_output(panel, line * s.ow, s.ow);
       }
     }
   }

@@ -9,8 +9,6 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMostInputChannels = 16;
-
 const TileKernels& tiles_of(const Target& target) {
   return tile_kernels_of(target.isa);
 }
@@ -178,7 +176,7 @@ class FirstLayerRoutine final : public ConvRoutine {
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (problem.geometry.ic > kMostInputChannels) return "more than 16 input channels";
+    if (problem.geometry.ic > kFirstLayerChannels) return "more than 16 input channels";
     if (problem.epilogue.residual == problem.x) return "the input is the residual too";
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const ConvShape shape = problem.geometry.shape(ones, ones);
@@ -196,7 +194,6 @@ class FirstLayerRoutine final : public ConvRoutine {
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const FirstLayerPlan& plan,
                                 const Schedule& schedule, const Target& target) {
-    constexpr double kEfficiency = 0.9;
     const ConvShape& shape = plan.shape;
     const int64_t weights = first_layer_weight_size(plan);
     const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
@@ -206,7 +203,7 @@ class FirstLayerRoutine final : public ConvRoutine {
     const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), plan.workspace_size * 4);
     Candidate c = conv_candidate(workload, problem, 1, target.lanes());
     c.schedule = schedule;
-    c.cost.time_us = tasks_us(flops, kEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
+    c.cost.time_us = tasks_us(flops, kFirstLayerEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
                               split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target,
                               static_cast<double>(weights) * 4) +
                      activation_us(problem.epilogue, *problem.y, target);
