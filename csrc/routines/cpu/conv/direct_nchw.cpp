@@ -123,6 +123,20 @@ void FirstLayerLines::set_taps(int64_t top, int64_t weight_step) {
   }
 }
 
+void FirstLayerLines::fetch(int64_t top, IndexRange columns) const {
+  constexpr int64_t kLine = 16;
+  const ConvShape& s = plan_.shape;
+  const int64_t first = top + (s.kh - 1) * s.dilation_h + 1;
+  const IndexRange rows = {std::clamp<int64_t>(first, 0, s.ih), std::clamp<int64_t>(first + s.stride_h, 0, s.ih)};
+  for (int64_t c = 0; c < s.ic; ++c) {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const float* line = src_ + c * channel_ + row * s.iw;
+      const int64_t end = std::min(columns.end * s.stride_w, s.iw);
+      for (int64_t i = columns.begin * s.stride_w; i < end; i += kLine) __builtin_prefetch(line + i);
+    }
+  }
+}
+
 void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;

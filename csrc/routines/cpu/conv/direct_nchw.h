@@ -78,6 +78,7 @@ class FirstLayerLines {
       const bool is_inside = part.begin >= plan_.inside_begin && part.end <= plan_.inside_end;
       tile.taps = is_inside ? inside_ : padded_;
       tile.src = (is_inside ? inside : padded) + part.begin * s.stride_w;
+      fetch(top_ + row, part);
       f(part);
     }
   }
@@ -85,6 +86,8 @@ class FirstLayerLines {
  private:
   // For a line whose window begins `top` input rows into the image: only rows that lie in it count.
   void set_taps(int64_t top, int64_t weight_step);
+  // Fetches what the next line's window, below that which begins at `top`, reads more for these columns.
+  void fetch(int64_t top, IndexRange columns) const;
 
   const FirstLayerPlan& plan_;
   const RowKernels& kernels_;
