@@ -86,6 +86,7 @@
   X(strassen)                  \
   X(panel_conv)                \
   X(winograd)                  \
+  X(gemv_compressed)           \
   X(gemm)                      \
   X(eltwise)                   \
   X(integer_eltwise)           \

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {
@@ -117,6 +118,15 @@ GemmShape GemmGeometry::bind(const MatrixView& a, const MatrixView& b, const Mat
     args.residual_batch[at] = r_stride;
   }
   return s;
+}
+
+Tensor packed_column_bias(const GemmProblem& problem, int64_t block, PackedStore& store) {
+  const int64_t columns = problem.columns(), padded = ceil_div(columns, block) * block;
+  return store.floats(padded, {problem.bias}, [&](float* to) {
+    const Tensor& bias = *problem.bias->constant;
+    for (int64_t i = 0; i < columns; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
+    std::fill_n(to + columns, padded - columns, 0.0f);
+  });
 }
 
 int64_t GemmProblem::columns() const {

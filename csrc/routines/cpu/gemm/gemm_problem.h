@@ -49,6 +49,9 @@ struct GemmProblem {
 // None, with the reason, where no float32 routine takes it.
 std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why);
 
+// The bias with its scale, padded with zeros to whole blocks of columns.
+Tensor packed_column_bias(const GemmProblem& problem, int64_t block, PackedStore& store);
+
 // Columns and summed axis of the matrices of B.
 struct BMatrix {
   int64_t k, n;

@@ -69,15 +69,6 @@ PackedB pack(const GemmProblem& problem, const GemmSchedule& schedule, const Gem
   return packed;
 }
 
-Tensor pack_bias(const GemmProblem& problem, int64_t lanes, PackedStore& store) {
-  const int64_t columns = problem.columns(), padded = ceil_div(columns, lanes) * lanes;
-  return store.floats(padded, {problem.bias}, [&](float* to) {
-    const Tensor& bias = *problem.bias->constant;
-    for (int64_t i = 0; i < columns; ++i) to[i] = problem.bias_scale * bias.as<float>()[bias.size() == 1 ? 0 : i];
-    std::fill_n(to + columns, padded - columns, 0.0f);
-  });
-}
-
 struct GemmCall {
   GemmPlan plan;
   GemmArgs args;
@@ -99,7 +90,7 @@ class GemmStep final : public KernelStep {
     residual_ = argument_of(candidate, problem.residual);
     for (const auto& schema : candidate.inputs) c_ += schema.has_value();
     if (schedule_.packed_b) packed_ = pack(problem, schedule_, kernels_, packed);
-    if (problem.bias) bias_ = pack_bias(problem, kernels_.tiles.lanes, packed);
+    if (problem.bias) bias_ = packed_column_bias(problem, kernels_.tiles.lanes, packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
