@@ -117,9 +117,10 @@ class CompressedRoutine final : public Routine {
     const CompressedPlan plan = plan_of(*problem, target);
     if (plan.k * plan.n < kFewestWeights) return "few weights, which the caches hold";
     if (plan.k * plan.width > UINT32_MAX) return "more rows than an outlier can name";
-    const float* b = problem->b->constant->as<float>();
-    if (const char* reason = reject_compressed(plan, Kernels::of(target).compressed, b)) return reason;
-    return std::nullopt;
+    const Tensor& b = *problem->b->constant;
+    if (b.is_absent()) return std::nullopt;  // a saved module has them packed
+    const char* reason = reject_compressed(plan, Kernels::of(target).compressed, b.as<float>());
+    return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
