@@ -60,23 +60,25 @@ class RunTiles {
     tile_.hi = args.hi;
   }
 
-  // `next`: the pixels of args.ahead that are fetched meanwhile.
-  void run(IndexRange next) {
+  // `next`: the pixels of args.ahead that are fetched meanwhile. Without any the last run fetches what lies behind the
+  // weights: those of the next step.
+  void run(IndexRange next, bool is_last_run) {
     for (int64_t p = 0; p < plan_.panels; ++p) {
       const IndexRange vectors = panel_vectors(plan_, p);
       const bool is_last = p + 1 == plan_.panels;
       const int64_t k = kStrassenProducts * plan_.blocks * plan_.lanes, width = vectors.size() * plan_.lanes;
       const int64_t tiles = tile_count(vectors.size());
       FetchAhead weights;
-      if (!is_last) weights = FetchAhead::over(tile_.weight + k * width, width, k, tiles);
+      if (!is_last || (is_last_run && !args_.ahead))
+        weights = FetchAhead::over(tile_.weight + k * width, width, k, tiles);
       for (int64_t i = 0; i < tiles; ++i) {
         const IndexRange part = even_part(run_.half, tiles, i);
         StrassenTile t = tile_;
         advance(vectors, part, t);
-        if (is_last) {
-          fetch_pixels(next.begin, even_part(next.size(), tiles, i), t);
-        } else {
+        if (weights.next) {
           fetch_weights(weights, t);
+        } else {
+          fetch_pixels(next.begin, even_part(next.size(), tiles, i), t);
         }
         kernels_.tile[vectors.size()][part.size()](t);
       }
@@ -196,7 +198,7 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
     source.sums = workspace;
     source.sums_stride = plan.sums_stride;
     kernels.sums(source);
-    RunTiles(plan, kernels, args, run, workspace).run(even_part(args.ahead_pixels, runs, i));
+    RunTiles(plan, kernels, args, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
     for (int64_t v = 0; v < 2 * plan.vectors && args.activation; ++v) {
       args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);
     }
