@@ -174,6 +174,12 @@ def test_a_first_layer_of_a_photograph(tier, stride):
     chain.check(tier, FIRST_BOTH)
 
 
+@by_tier
+def test_many_channels(tier):
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    Chain(11).build("pdp", [1, 530, 5, 6], [600, 40], attrs).check(tier, BOTH)
+
+
 def ends_of_chains(chain, node):
     return {
         c["routine"].split("{")[0]

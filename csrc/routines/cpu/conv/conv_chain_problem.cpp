@@ -21,14 +21,12 @@ ConvKind kind_of(const Node& node) {
     const std::vector<int64_t> list = node.ints_attr(attr);
     return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
   };
-  int64_t products = 1;  // per output
-  for (int axis = 1; axis < weight.rank(); ++axis) {
-    if (!weight[axis].is_constant() || weight[axis].value() > kFirstLayerProducts) return ConvKind::Other;
-    products *= weight[axis].value();
-  }
+  if (!weight.is_static()) return ConvKind::Other;
+  int64_t taps = 1;
+  for (int axis = 2; axis < weight.rank(); ++axis) taps *= std::min(weight[axis].value(), kFirstLayerProducts + 1);
   const int64_t ic = weight[1].value();
-  if (products == ic) return all("strides", 1) && all("pads", 0) ? ConvKind::Pointwise : ConvKind::Other;
-  return ic <= kFirstLayerChannels && products <= kFirstLayerProducts ? ConvKind::FirstLayer : ConvKind::Other;
+  if (taps == 1) return all("strides", 1) && all("pads", 0) ? ConvKind::Pointwise : ConvKind::Other;
+  return ic <= kFirstLayerChannels && ic * taps <= kFirstLayerProducts ? ConvKind::FirstLayer : ConvKind::Other;
 }
 
 // Walks a chain from its end, collecting its nodes.
