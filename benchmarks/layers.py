@@ -27,7 +27,7 @@ KINDS = (
     ("depthwise", ("depthwise",)),
     ("direct", ("direct_nchwc", "direct_rows", "panel", "affine_pointwise", "strassen")),
     ("first layer", ("direct_nchw",)),
-    ("matrix products", ("gemm",)),
+    ("matrix products", ("gemm", "gemv")),
 )
 REST = "the rest"
 

@@ -16,6 +16,8 @@ def test_kinds_go_by_the_routine() -> None:
     assert kind_of("cpu:float32/depthwise_nchwc") == "depthwise"
     assert kind_of("cpu:float32/direct_nchwc{ic_bn=16}") == "direct"
     assert kind_of("cpu:float32/direct_nchw{oc_bn=64}") == "first layer"
+    assert kind_of("cpu:float32/first_depthwise{tasks=2}") == "chains with depthwise"
+    assert kind_of("cpu:float32/gemv_compressed") == "matrix products"
     assert kind_of("cpu:adapt/copy") == REST
 
 
