@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -153,7 +154,7 @@ void pack_compressed(const CompressedPlan& plan, const CompressedKernels& kernel
   const float largest = kernels.largest(b, plan.k * plan.n);
   const int32_t base = largest == 0 ? 0 : exponent_of(largest) - kBinades;
   const float least = largest == 0 ? 0 : least_of(largest);
-  std::fill_n(packed, parts.panels, 0.0f);
+  std::memset(packed, 0, static_cast<size_t>(parts.panels) * sizeof(float));
   packed[0] = largest == 0 ? 0 : power_of_two(base + 127);
   auto* starts = reinterpret_cast<uint32_t*>(packed + parts.starts);
   auto* outliers = reinterpret_cast<Outlier*>(packed + parts.outliers);
