@@ -9,6 +9,7 @@ namespace neo {
 namespace {
 
 constexpr int kMaxRank = kGemmBatchAxes + 2;
+constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
 
 struct Matrix {
   int64_t rows, columns, row, column;
@@ -137,6 +138,16 @@ GemmShape GemmProblem::hint() const {
   GemmArgs ignored;
   return geometry.bind(MatrixView::dense(a->shape().hint_dims()), MatrixView::dense(b->shape().hint_dims()),
                        MatrixView::dense(c->shape().hint_dims()), nullptr, ignored);
+}
+
+std::vector<std::string_view> gemm_roots() {
+  std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
+  roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
+  return roots;
+}
+
+std::vector<Workload> match_gemm(const Node& root, const Graph::Users& users, const Graph& graph) {
+  return match_epilogues(root, kOps, users, graph);
 }
 
 std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why) {

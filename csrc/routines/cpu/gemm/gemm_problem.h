@@ -46,6 +46,10 @@ struct GemmProblem {
   GemmShape hint() const;
 };
 
+// The ops that groups end in which begin with a product, and these groups.
+std::vector<std::string_view> gemm_roots();
+std::vector<Workload> match_gemm(const Node& root, const Graph::Users& users, const Graph& graph);
+
 // None, with the reason, where no float32 routine takes it.
 std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why);
 

@@ -13,8 +13,6 @@
 namespace neo {
 namespace {
 
-constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
-
 struct GemmKernels {
   const TileKernels& tiles;
   const PackKernels& pack;
@@ -237,14 +235,9 @@ LoopNest gemm_loops(const GemmPlan& plan, bool constant_b, const TileKernels& ke
 class GemmRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/gemm"; }
-  std::vector<std::string_view> roots() const override {
-    std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
-    roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
-    return roots;
-  }
-
+  std::vector<std::string_view> roots() const override { return gemm_roots(); }
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    return match_epilogues(root, kOps, users, graph);
+    return match_gemm(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {

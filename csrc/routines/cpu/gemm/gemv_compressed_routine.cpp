@@ -10,7 +10,6 @@
 namespace neo {
 namespace {
 
-constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
 constexpr int64_t kFewestWeights = 1 << 18;
 
 struct Kernels {
@@ -94,14 +93,9 @@ class CompressedStep final : public KernelStep {
 class CompressedRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/gemv_compressed"; }
-  std::vector<std::string_view> roots() const override {
-    std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
-    roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
-    return roots;
-  }
-
+  std::vector<std::string_view> roots() const override { return gemm_roots(); }
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    return match_epilogues(root, kOps, users, graph);
+    return match_gemm(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {

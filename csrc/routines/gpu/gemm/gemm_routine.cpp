@@ -12,8 +12,6 @@
 namespace neo::gpu {
 namespace {
 
-constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
-
 double parts(double whole, int64_t part) {
   return std::ceil(whole / static_cast<double>(part));
 }
@@ -50,14 +48,9 @@ Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShap
 // What the products of a device share: groups that begin with one and end in a residual and an activation.
 class GemmRoutine : public ProgramRoutine {
  public:
-  std::vector<std::string_view> roots() const final {
-    std::vector<std::string_view> roots(std::begin(kOps), std::end(kOps));
-    roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
-    return roots;
-  }
-
+  std::vector<std::string_view> roots() const final { return gemm_roots(); }
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const final {
-    return match_epilogues(root, kOps, users, graph);
+    return match_gemm(root, users, graph);
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const final {
