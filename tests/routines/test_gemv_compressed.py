@@ -149,6 +149,25 @@ def test_vectors_and_leading_axes(tier):
 
 
 @by_tier
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_row_that_lies_apart(tier, transposed):
+    random = np.random.default_rng(10)
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", [600, 3] if transposed else [3, 600])
+    axis = int(transposed)
+    bounds = [graph.add_constant(n, np.int64([v])) for n, v in (("from", 1), ("to", 2), ("axis", axis))]
+    row = graph.add_node("Slice", [x, *bounds], ["row"], {}, "slice").outputs[0]
+    weight = graph.add_constant("w", floats(random, [600, 450]))
+    attrs = {"transA": int(transposed)}
+    graph.outputs = [graph.add_node("Gemm", [row, weight], ["y"], attrs, "product").outputs[0]]
+    value = floats(random, [600, 3] if transposed else [3, 600])
+    # Columns are copied, rows are read where they lie.
+    pinned = compile_pinned(graph, tier, {"product": COMPRESSED} | ({} if transposed else {"slice": "cpu/view"}))
+    assert pinned.routines["product"].startswith(COMPRESSED), pinned.routines
+    assert_close(pinned(value), graph.evaluate([value])[0], 600)
+
+
+@by_tier
 def test_a_model_of_zeros(tier):
     graph = graph_of(np.zeros([512, 520], np.float32))
     np.testing.assert_array_equal(compile_compressed(graph, tier)(np.ones([1, 512], np.float32)), 0)

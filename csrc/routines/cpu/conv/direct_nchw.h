@@ -73,12 +73,14 @@ class FirstLayerLines {
     const float* padded = workspace_ + row * plan_.buffer.row;
     const float* inside = src_ + (top_ + row) * s.iw;
     const int64_t tiles = ceil_div(s.ow, most);
+    const bool fetches = line != fetched_line_;  // the first panel of a line does
+    fetched_line_ = line;
     for (int64_t i = 0; i < tiles; ++i) {
       const IndexRange part = even_part(s.ow, tiles, i);
       const bool is_inside = part.begin >= plan_.inside_begin && part.end <= plan_.inside_end;
       tile.taps = is_inside ? inside_ : padded_;
       tile.src = (is_inside ? inside : padded) + part.begin * s.stride_w;
-      fetch(top_ + row, part);
+      if (fetches) fetch(top_ + row, part);
       f(part);
     }
   }
@@ -94,7 +96,7 @@ class FirstLayerLines {
   int64_t channel_;
   float* workspace_;
   const float* src_ = nullptr;
-  int64_t first_line_ = 0, top_ = 0;
+  int64_t first_line_ = 0, top_ = 0, fetched_line_ = -1;
   IndexRange rows_ = {-1, -1};  // of the window, that count
   int64_t weight_step_ = 0, tap_count_ = 0;
   TileTap padded_[kFirstLayerProducts], inside_[kFirstLayerProducts];

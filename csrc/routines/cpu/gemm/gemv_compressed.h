@@ -24,7 +24,6 @@ constexpr int64_t compressed_row_bytes(int64_t lanes) {
 }
 
 struct CompressedKernels {
-  int lanes;
   float (*largest)(const float* values, int64_t count);  // magnitude; NaN does not count
   // Values but zeros whose magnitude is less, or not a number; one more than `most` stands for all that are more.
   int64_t (*count_outliers)(const float* values, int64_t count, float least, int64_t most);

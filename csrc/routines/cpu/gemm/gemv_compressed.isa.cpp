@@ -97,7 +97,7 @@ void finish(const float* sums, const float* bias, float lo, float hi, int64_t co
   }
 }
 
-constexpr CompressedKernels kKernels = {kLanes, largest, count_outliers, compress, multiply, finish};
+constexpr CompressedKernels kKernels = {largest, count_outliers, compress, multiply, finish};
 
 }  // namespace
 

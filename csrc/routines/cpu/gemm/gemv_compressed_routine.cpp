@@ -51,7 +51,11 @@ double estimate_us(const CompressedPlan& plan, const Target& target) {
 class CompressedStep final : public KernelStep {
  public:
   CompressedStep(const Candidate& candidate, const GemmProblem& problem, const Target& target, PackedStore& packed)
-      : plan_(plan_of(problem, target)), kernels_(Kernels::of(target).compressed), split_(split_of(plan_)) {
+      : geometry_(problem.geometry),
+        b_(MatrixView::dense(problem.b->shape().hint_dims())),
+        plan_(plan_of(problem, target)),
+        kernels_(Kernels::of(target).compressed),
+        split_(split_of(plan_)) {
     x_ = argument_of(candidate, problem.a);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     args_.lo = problem.epilogue.lo;
@@ -65,8 +69,14 @@ class CompressedStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
+    const auto view = [&](int i) {
+      const Arg& arg = args[static_cast<size_t>(i)];
+      return MatrixView{arg.dims, arg.strides};
+    };
+    GemmArgs strides;
+    geometry_.bind(view(x_), b_, view(y_), nullptr, strides);
     CompressedArgs call = args_;
-    call.x_step = args[static_cast<size_t>(x_)].strides.back();
+    call.x_step = strides.a_column;
     call.b = weight_.as<float>();
     if (bias_.defined()) call.bias = bias_.as<float>();
     return Prepared::of(call, 0);
@@ -81,6 +91,8 @@ class CompressedStep final : public KernelStep {
   }
 
  private:
+  GemmGeometry geometry_;
+  MatrixView b_;
   CompressedPlan plan_;
   const CompressedKernels& kernels_;
   TaskSplit split_;
