@@ -93,6 +93,7 @@ void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, fl
 void FirstLayerLines::read(const float* src, IndexRange lines) {
   const ConvShape& s = plan_.shape;
   src_ = src;
+  fetched_line_ = -1;
   first_line_ = lines.begin;
   top_ = lines.begin * s.stride_h - s.pad_top;
   for (int64_t c = 0; c < s.ic; ++c) {
