@@ -11,11 +11,16 @@ constexpr int64_t kWidth = kVectors * kLanes;
 constexpr int64_t kHigh = kWidth * 2, kExponents = kWidth * 3;
 constexpr int64_t kRow = compressed_row_bytes(kLanes);
 
+// `most` where x is not a number, which max leaves to the machine.
+NEO_INLINE F32 larger(F32 x, F32 most) {
+  return select(lt(most, x), x, most);
+}
+
 float largest(const float* values, int64_t count) {
   F32 most = zero();
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) most = max(abs(load(values + i)), most);
-  return reduce_max(max(abs(load_n(values + i, count - i)), most));
+  for (; i + kLanes <= count; i += kLanes) most = larger(abs(load(values + i)), most);
+  return reduce_max(larger(abs(load_n(values + i, count - i)), most));
 }
 
 NEO_INLINE Mask is_outlier(F32 x, F32 least) {
