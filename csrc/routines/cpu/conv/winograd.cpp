@@ -189,17 +189,23 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * plan.lanes;
   tile.lo = -kInfinity;
   tile.hi = kInfinity;
-  const float* weight = args.weight + vectors.begin * plan.lanes * plan.points * ic;
-  for (int64_t point = 0; point < plan.points; ++point) {
-    tile.weight = weight + point * ic * width;
-    // Of the next point, behind its own.
-    auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, parts);
-    for (int64_t i = 0; i < parts; ++i) {
-      const IndexRange rows = even_part(count, parts, i);
-      tile.src = transformed + point * plan.input_point + rows.begin * plan.tile_stride;
-      tile.dst = products + point * plan.product_point + rows.begin * plan.product_row;
-      ahead.give(tile);
-      kernels.rows[vectors.size()][rows.size()](tile);
+  tile.weight = args.weight + vectors.begin * plan.lanes * plan.weights * ic;
+  for (int64_t weight = 0; weight < plan.weights; ++weight, tile.weight += ic * width) {
+    const IndexRange along_h = plan.h.points_of(weight / plan.w.weights());
+    const IndexRange along_w = plan.w.points_of(weight % plan.w.weights());
+    // Of the next ones, behind its own.
+    auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
+    for (int64_t i = along_h.begin; i < along_h.end; ++i) {
+      for (int64_t j = along_w.begin; j < along_w.end; ++j) {
+        const int64_t point = i * plan.w.points() + j;
+        for (int64_t part = 0; part < parts; ++part) {
+          const IndexRange rows = even_part(count, parts, part);
+          tile.src = transformed + point * plan.input_point + rows.begin * plan.tile_stride;
+          tile.dst = products + point * plan.product_point + rows.begin * plan.product_row;
+          ahead.give(tile);
+          kernels.rows[vectors.size()][rows.size()](tile);
+        }
+      }
     }
   }
 }
@@ -285,6 +291,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh);
   plan.w = winograd_axis(shape.kw, shape.stride_w, schedule.tile, shape.ow);
   plan.points = plan.h.points() * plan.w.points();
+  plan.weights = plan.h.weights() * plan.w.weights();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
   plan.oc_vectors = ceil_div(shape.oc, lanes);
   plan.panels = schedule.panels;
@@ -310,7 +317,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
 }
 
 int64_t winograd_weight_size(const WinogradPlan& plan) {
-  return plan.points * plan.shape.ic * plan.oc_vectors * plan.lanes;
+  return plan.weights * plan.shape.ic * plan.oc_vectors * plan.lanes;
 }
 
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight,
@@ -328,19 +335,19 @@ void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kerne
     const IndexRange vectors = panel_vectors(plan, p);
     const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
     const auto at = [&](std::vector<double>& rows, int64_t i) { return &rows[static_cast<size_t>(i * width)]; };
-    float* panel = packed + first * plan.points * ic;
+    float* panel = packed + first * plan.weights * ic;
     for (int64_t c = 0; c < ic; ++c) {
       for (int64_t o = 0; o < width; ++o) {
         for (int64_t k = 0; k < kh * kw; ++k) {
           *(at(taps, k) + o) = first + o < oc ? weight[((first + o) * ic + c) * kh * kw + k] : 0.0;
         }
       }
-      for (int64_t i = 0; i < plan.h.points(); ++i) {
+      for (int64_t i = 0; i < plan.h.weights(); ++i) {
         for (int64_t j = 0; j < kw; ++j) {
           kernels.weight_half(kh, &along_h[static_cast<size_t>(i * kh)], at(taps, j), kw * width, width, at(half, j));
         }
-        for (int64_t j = 0; j < plan.w.points(); ++j) {
-          float* to = panel + ((i * plan.w.points() + j) * ic + c) * width;
+        for (int64_t j = 0; j < plan.w.weights(); ++j) {
+          float* to = panel + ((i * plan.w.weights() + j) * ic + c) * width;
           kernels.weight_whole(kw, &along_w[static_cast<size_t>(j * kw)], half.data(), width, width, to);
         }
       }

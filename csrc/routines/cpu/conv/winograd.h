@@ -94,7 +94,8 @@ struct WinogradPlan {
   int64_t lanes = 0;
   int64_t fold = 1;
   WinogradAxis h, w;
-  int64_t points = 0;  // of both axes
+  int64_t points = 0;   // of both axes
+  int64_t weights = 0;  // points whose weights differ
   int64_t ic_vectors = 0, oc_vectors = 0;
   int64_t panels = 0;                          // of output channels
   int64_t tiles = 0;                           // of all images
@@ -117,7 +118,7 @@ struct WinogradPlan {
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes);
 
-// Packed weights: [panel][point][ic][oc of the panel], output channels padded with zeros; computed in double, rounded
+// Packed weights: [panel][weights][ic][oc of the panel], output channels padded with zeros; computed in double, rounded
 // once. `weight` is OIHW.
 int64_t winograd_weight_size(const WinogradPlan& plan);
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight, float* packed);

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "routines/cpu/gemm/split.h"
+
 namespace neo {
 
 // The positive interpolation points of transforms with 0, 1, ... of them: near those of least error over the shapes
@@ -42,6 +44,9 @@ struct WinogradAxis {
   int64_t points() const { return step() + kernel - stride; }                    // and samples that a tile reads
   int64_t step() const { return tile * stride; }                                 // samples from one tile to the next
   int64_t pairs() const { return stride == 2 ? tile / 2 : (points() - 2) / 2; }  // of points, where kernel > 1
+  // Points whose weights differ: samples that are passed through meet the same ones.
+  int64_t weights() const { return kernel > 1 && stride == 2 ? tile + 2 : points(); }
+  IndexRange points_of(int64_t weight) const { return {weight, weight + 1 < weights() ? weight + 1 : points()}; }
 };
 
 // The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., and infinity where the stride is 1. With y = x^2, the
