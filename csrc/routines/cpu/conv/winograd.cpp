@@ -1,6 +1,7 @@
 #include "routines/cpu/conv/winograd.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -27,27 +28,69 @@ int64_t spread(int64_t floats) {
   return (ceil_div(floats, kLine) | 1) * kLine;
 }
 
+// The tiles of all images stand in the order of four groups: last along h only, along neither axis, along w only, along
+// both. So those that need a point are neighbours, whichever axis leaves it out.
+struct TileGroups {
+  static constexpr int kCount = 4;
+  const WinogradPlan& plan;
+
+  static bool is_last_h(int group) { return group == 0 || group == 3; }
+  static bool is_last_w(int group) { return group >= 2; }
+  static int64_t tiles(const WinogradAxis& axis, bool last) {
+    return last ? axis.tiles - axis.whole_tiles() : axis.whole_tiles();
+  }
+  int64_t rows(int group) const { return tiles(plan.h, is_last_h(group)); }
+  int64_t columns(int group) const { return tiles(plan.w, is_last_w(group)); }
+  int64_t size(int group) const { return plan.shape.n * rows(group) * columns(group); }
+
+  // Those that have point (i, j).
+  IndexRange at_point(int64_t i, int64_t j) const {
+    const bool last_h = plan.h.last_has(i), last_w = plan.w.last_has(j);
+    return {last_h ? 0 : size(0), plan.tiles - (last_w ? 0 : size(2)) - (last_h && last_w ? 0 : size(3))};
+  }
+};
+
 // Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
 struct TileRun {
   int64_t begin, end;
   int64_t image, top, left;  // of the first one's output
+  bool last_h, last_w;       // whether they are those with fewer points
 
   int64_t size() const { return end - begin; }
 
   static TileRun of(const WinogradPlan& plan, int64_t begin, int64_t end) {
-    const int64_t in_image = begin % (plan.h.tiles * plan.w.tiles);
-    const int64_t row = in_image / plan.w.tiles, column = in_image % plan.w.tiles;
-    const int64_t count = std::min({end - begin, plan.run, plan.w.tiles - column});
-    return {begin, begin + count, begin / (plan.h.tiles * plan.w.tiles), row * plan.h.tile, column * plan.w.tile};
+    const TileGroups groups = {plan};
+    int64_t at = begin;
+    int group = 0;
+    for (; at >= groups.size(group); ++group) at -= groups.size(group);
+    const bool last_h = TileGroups::is_last_h(group), last_w = TileGroups::is_last_w(group);
+    const int64_t rows = groups.rows(group), columns = groups.columns(group);
+    const int64_t row = at / columns % rows, column = at % columns;
+    const int64_t top = (last_h ? plan.h.whole_tiles() : row) * plan.h.tile;
+    const int64_t left = (last_w ? plan.w.whole_tiles() : column) * plan.w.tile;
+    const int64_t count = std::min({end - begin, plan.run, columns - column});
+    return {begin, begin + count, at / (rows * columns), top, left, last_h, last_w};
   }
 };
 
-auto input_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
-  return kernels.input[axis.stride][axis.pairs()];
+int64_t points_of(const WinogradAxis& axis, bool last) {
+  return last ? axis.last_points() : axis.points();
 }
 
-auto output_transform(const WinogradKernels& kernels, const WinogradAxis& axis) {
-  return kernels.output[axis.stride][axis.pairs()][axis.tile];
+// Where the points of a tile are.
+std::array<IndexRange, 2> places_of(const WinogradAxis& axis, bool last) {
+  if (!last) return {IndexRange{0, axis.points()}, IndexRange{0, 0}};
+  return {IndexRange{0, axis.last + 1}, IndexRange{axis.tile + 1, axis.tile + axis.last_points() - axis.last}};
+}
+
+auto input_transform(const WinogradKernels& kernels, const WinogradAxis& axis, bool last) {
+  return last ? kernels.last_input[axis.stride][axis.pairs()][axis.last_pairs()]
+              : kernels.input[axis.stride][axis.pairs()];
+}
+
+auto output_transform(const WinogradKernels& kernels, const WinogradAxis& axis, bool last) {
+  return last ? kernels.last_output[axis.stride][axis.pairs()][axis.last_pairs()]
+              : kernels.output[axis.stride][axis.pairs()][axis.tile];
 }
 
 // One axis alone: every tile at once.
@@ -56,7 +99,9 @@ void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels
   const ConvShape& s = plan.shape;
   const bool along_h = plan.h.kernel > 1;
   const WinogradAxis& axis = along_h ? plan.h : plan.w;
-  const auto transform = input_transform(kernels, axis);
+  const bool last = along_h ? run.last_h : run.last_w;
+  const auto transform = input_transform(kernels, axis, last);
+  const int64_t points = points_of(axis, last);
   const int64_t ih = run.top * s.stride_h - s.pad_top;
   t.src_step = along_h ? s.iw * plan.lanes : plan.lanes;
   t.dst_step = plan.input_point;
@@ -67,8 +112,8 @@ void transform_line_run(const WinogradPlan& plan, const WinogradKernels& kernels
     const int64_t at = along_h ? ih : iw, size = along_h ? s.ih : s.iw;
     const int64_t across = along_h ? iw : ih, across_size = along_h ? s.iw : s.ih;
     const bool is_inside = across >= 0 && across < across_size;
-    t.begin = std::clamp<int64_t>(-at, 0, axis.points());
-    t.end = is_inside ? std::clamp<int64_t>(size - at, 0, axis.points()) : 0;
+    t.begin = std::clamp<int64_t>(-at, 0, points);
+    t.end = is_inside ? std::clamp<int64_t>(size - at, 0, points) : 0;
     t.first = (ih * s.iw + iw) * plan.lanes;
     t.dst = transformed + i * plan.tile_stride;
     transform(t);
@@ -85,15 +130,19 @@ struct RunWindow {
   static RunWindow of(const WinogradPlan& plan, const TileRun& run, const float* src, int64_t block) {
     const ConvShape& s = plan.shape;
     const int64_t ih = run.top * s.stride_h - s.pad_top, iw = run.left * s.stride_w - s.pad_left;
-    return {src,   (ih * s.iw + iw) * plan.lanes,     s.iw * plan.lanes,
-            block, inside(ih, s.ih, plan.h.points()), inside(iw, s.iw, plan.run_columns(run.size()))};
+    return {src,
+            (ih * s.iw + iw) * plan.lanes,
+            s.iw * plan.lanes,
+            block,
+            inside(ih, s.ih, points_of(plan.h, run.last_h)),
+            inside(iw, s.iw, plan.run_columns(run.size()))};
   }
 
   static RunWindow folded(const WinogradPlan& plan, const TileRun& run, const ConvOperands& args, float* window) {
     const int64_t rows = plan.h.points(), columns = plan.run_columns(run.size());
     fold_window(plan.source, args, args.src + run.image * args.src_batch, run.top, run.left, rows, columns, plan.lanes,
                 window);
-    return {window, 0, columns * plan.lanes, rows * columns * plan.lanes, {0, rows}, {0, columns}};
+    return {window, 0, columns * plan.lanes, rows * columns * plan.lanes, {0, points_of(plan.h, run.last_h)}, {0, columns}};
   }
 
  private:
@@ -132,10 +181,11 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.dst_step = plan.input_point;
   second.dst_line = plan.w.points() * plan.input_point;
   second.dst_block = lanes;
-  second.lines = rows;
-  second.end = plan.w.points();
+  second.end = points_of(plan.w, run.last_w);
   second.dst_ahead = kLinesAhead * second.dst_line;
-  const auto along_h = input_transform(kernels, plan.h), along_w = input_transform(kernels, plan.w);
+  const auto along_h = input_transform(kernels, plan.h, run.last_h);
+  const auto along_w = input_transform(kernels, plan.w, run.last_w);
+  const std::array<IndexRange, 2> places = places_of(plan.h, run.last_h);
   for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
     t.first = window.first + b * t.src_block + left * lanes;
     t.blocks = second.blocks = std::min(plan.run_vectors, plan.ic_vectors - b);
@@ -146,9 +196,12 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
       std::fill_n(row + right * lanes, (columns - right) * lanes, 0.0f);
     }
     for (int64_t i = 0; i < run.size(); ++i) {
-      second.first = i * plan.w.step() * lanes;
-      second.dst = transformed + i * plan.tile_stride + b * lanes;
-      along_w(second);
+      for (const IndexRange lines : places) {
+        second.lines = lines.size();
+        second.first = i * plan.w.step() * lanes + lines.begin * second.src_line;
+        second.dst = transformed + i * plan.tile_stride + b * lanes + lines.begin * second.dst_line;
+        along_w(second);
+      }
     }
   }
 }
@@ -174,10 +227,10 @@ void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, c
 }
 
 // The products of all points, for one panel of output channels.
-void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const ConvOperands& args, int64_t count,
+void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const ConvOperands& args, IndexRange tiles,
                     IndexRange vectors, const float* transformed, float* products) {
-  const int64_t width = vectors.size() * plan.lanes, ic = plan.shape.ic;
-  const int64_t parts = ceil_div(count, kernels.max_rows[vectors.size()]);
+  const int64_t width = vectors.size() * plan.lanes, ic = plan.shape.ic, most = kernels.max_rows[vectors.size()];
+  const TileGroups groups = {plan};
   const TileTap tap = {};
   Tile tile;
   tile.taps = &tap;
@@ -193,15 +246,23 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   for (int64_t weight = 0; weight < plan.weights; ++weight, tile.weight += ic * width) {
     const IndexRange along_h = plan.h.points_of(weight / plan.w.weights());
     const IndexRange along_w = plan.w.points_of(weight % plan.w.weights());
+    const auto tiles_at = [&](int64_t i, int64_t j) {
+      const IndexRange all = groups.at_point(i, j);
+      const int64_t begin = std::max(all.begin, tiles.begin);
+      return IndexRange{begin - tiles.begin, std::max(begin, std::min(all.end, tiles.end)) - tiles.begin};
+    };
+    const int64_t parts = ceil_div(tiles_at(along_h.begin, along_w.begin).size(), most);
     // Of the next ones, behind its own.
     auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
     for (int64_t i = along_h.begin; i < along_h.end; ++i) {
       for (int64_t j = along_w.begin; j < along_w.end; ++j) {
         const int64_t point = i * plan.w.points() + j;
-        for (int64_t part = 0; part < parts; ++part) {
-          const IndexRange rows = even_part(count, parts, part);
-          tile.src = transformed + point * plan.input_point + rows.begin * plan.tile_stride;
-          tile.dst = products + point * plan.product_point + rows.begin * plan.product_row;
+        const IndexRange here = tiles_at(i, j);
+        const int64_t count = here.size(), blocks = ceil_div(count, most);
+        for (int64_t b = 0; b < blocks; ++b) {
+          const IndexRange rows = even_part(count, blocks, b);
+          tile.src = transformed + point * plan.input_point + (here.begin + rows.begin) * plan.tile_stride;
+          tile.dst = products + point * plan.product_point + (here.begin + rows.begin) * plan.product_row;
           ahead.give(tile);
           kernels.rows[vectors.size()][rows.size()](tile);
         }
@@ -225,11 +286,9 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   first.src_step = plan.w.points() * plan.product_point;
   first.src_line = plan.product_point;
   first.src_block = lanes;
-  first.dst = half;
   first.dst_step = plan.w.points() * lanes;
   first.dst_line = lanes;
   first.dst_block = plan.h.tile * first.dst_step;
-  first.lines = plan.w.points();
   WinogradPass last;
   last.src = half;
   last.src_step = is_plane ? lanes : plan.product_point;
@@ -240,13 +299,10 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   last.dst_block = args.dst_channel;
   last.epilogue = &e;
   first.blocks = last.blocks = vectors.size();
-  const WinogradAxis& axis = along_h ? plan.h : plan.w;
-  const auto transform = output_transform(kernels, axis);
   WinogradResults results;
   results.row = row;
   results.dst_block = args.dst_channel;
   results.residual_block = args.residual_channel;
-  first.results = &results;
   for (int64_t i = tiles.begin; i < tiles.end; ++i) {
     const TileRun at = TileRun::of(plan, i, i + 1);
     const int64_t pixel = (at.top * s.ow + at.left) * lanes;
@@ -261,14 +317,24 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
       results.residual = e.residual;
       results.rows = rows;
       results.columns = columns;
-      first.src = src;
-      output_transform(kernels, plan.h)(first);
+      first.results = &results;
+      for (const IndexRange lines : places_of(plan.w, at.last_w)) {
+        first.lines = lines.size();
+        first.src = src + lines.begin * first.src_line;
+        first.dst = half + lines.begin * first.dst_line;
+        output_transform(kernels, plan.h, at.last_h)(first);
+        first.results = nullptr;
+      }
       last.lines = rows;
     } else {
       last.src = src;
     }
     last.end = along_h ? rows : columns;
-    transform(last);
+    if (along_h) {
+      output_transform(kernels, plan.h, at.last_h)(last);
+    } else {
+      output_transform(kernels, plan.w, at.last_w)(last);
+    }
     if (!args.activation) continue;
     for (int64_t v = 0; v < vectors.size(); ++v) {
       for (int64_t r = 0; r < rows; ++r) args.activation(last.dst + v * args.dst_channel + r * row, columns * lanes);
@@ -296,6 +362,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   plan.oc_vectors = ceil_div(shape.oc, lanes);
   plan.panels = schedule.panels;
   plan.tiles = shape.n * plan.h.tiles * plan.w.tiles;
+  plan.products = shape.n * plan.h.all_points() * plan.w.all_points();
   plan.blocks = ceil_div(plan.tiles, schedule.block);
   const int64_t parts = schedule.parts > 0 ? schedule.parts : ceil_div(kWantedTasks, std::max<int64_t>(1, plan.blocks));
   plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, parts) : 1;
@@ -367,7 +434,7 @@ void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, cons
     const IndexRange panels = even_part(plan.panels, plan.panel_parts, task % plan.panel_parts);
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       const IndexRange vectors = panel_vectors(plan, p);
-      multiply_panel(plan, tiles, args, mine.size(), vectors, member.workspace, products);
+      multiply_panel(plan, tiles, args, mine, vectors, member.workspace, products);
       transform_products(plan, kernels, args, mine, vectors, products, half);
     }
   }

@@ -57,6 +57,10 @@ struct WinogradKernels {
   int lanes;
   void (*input[kWinogradMaxStride + 1][kWinogradMaxPairs + 1])(const WinogradPass&);
   void (*output[kWinogradMaxStride + 1][kWinogradMaxPairs + 1][kWinogradMaxTile + 1])(const WinogradPass&);
+  // Of a last tile that has fewer pairs, by the stride, the pairs of others and its own; the places of points that it
+  // leaves out are skipped.
+  void (*last_input[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
+  void (*last_output[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   // Of the weights, along one axis and then the other: to = the sum over `taps` of g[k] times the row of `width` at
   // from + k * step.
   void (*weight_half)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, double* to);
@@ -99,6 +103,7 @@ struct WinogradPlan {
   int64_t ic_vectors = 0, oc_vectors = 0;
   int64_t panels = 0;                          // of output channels
   int64_t tiles = 0;                           // of all images
+  int64_t products = 0;                        // multiplications of all images per pair of channels
   int64_t blocks = 0;                          // of tiles
   int64_t panel_parts = 0;                     // tasks per block
   int64_t tile_stride = 0, input_point = 0;    // floats between tiles and between points of the transformed input
@@ -110,7 +115,6 @@ struct WinogradPlan {
   int64_t workspace_size = 0;                  // floats per member of the team
   int64_t tasks = 0;                           // fixed by shape and schedule
 
-  int64_t products() const { return points * h.tiles * w.tiles; }  // multiplications of an image per pair of channels
   bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
   int64_t source_lanes() const { return fold > 1 ? 1 : lanes; }  // of the layout of the input
   int64_t run_columns(int64_t run_tiles) const { return (run_tiles - 1) * w.step() + w.points(); }

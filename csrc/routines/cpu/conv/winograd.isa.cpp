@@ -9,9 +9,10 @@ namespace {
 template <int N, int S>
 constexpr int kPoints = S == 1 ? 2 * N + 2 : 4 * N + 1;
 
-template <int N, int S>
+// Of the points, those of the first N pairs of K.
+template <int N, int K, int S>
 NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<N, S>]) {
-  constexpr WinogradTransform c = winograd_transform(N);
+  constexpr WinogradTransform c = winograd_transform(N, K);
   F32 zeroth = d[2 * N * S];
 #pragma GCC unroll 8
   for (int k = 0; k < N; ++k) zeroth = fma(broadcast(c.whole[k]), d[2 * k * S], zeroth);
@@ -36,11 +37,16 @@ NEO_INLINE void transform_input(const F32 (&d)[kPoints<N, S>], F32 (&t)[kPoints<
     t[1 + 2 * i] = fma(broadcast(c.point[i]), odd, even);
     t[2 + 2 * i] = fnma(broadcast(c.point[i]), odd, even);
   }
+  if constexpr (N < K) {
+    t[0] = broadcast(c.scale[0]) * t[0];
+#pragma GCC unroll 16
+    for (int i = 1; i <= 2 * N; ++i) t[i] = broadcast(c.scale[(i + 1) / 2]) * t[i];
+  }
 }
 
-template <int N, int M, int S>
+template <int N, int K, int M, int S>
 NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
-  constexpr WinogradTransform c = winograd_transform(N);
+  constexpr WinogradTransform c = winograd_transform(N, K);
   F32 sum[N], difference[N];
 #pragma GCC unroll 8
   for (int i = 0; i < N; ++i) {
@@ -60,7 +66,13 @@ NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
   }
 }
 
-template <int N, int S>
+// Where point i of the first N pairs of K is.
+template <int N, int K>
+constexpr int place(int i) {
+  return i <= 2 * N ? i : i + 2 * (K - N);
+}
+
+template <int N, int K, int S>
 void run_input(const WinogradPass& t) {
   constexpr int kSize = kPoints<N, S>;
   const bool whole = t.begin == 0 && t.end == kSize;
@@ -75,7 +87,7 @@ void run_input(const WinogradPass& t) {
       }
       if (t.dst_ahead) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kSize; ++i) prefetch_write(dst + i * t.dst_step + t.dst_ahead);
+        for (int i = 0; i < kSize; ++i) prefetch_write(dst + place<N, K>(i) * t.dst_step + t.dst_ahead);
       }
       if (whole) {
 #pragma GCC unroll 16
@@ -84,9 +96,9 @@ void run_input(const WinogradPass& t) {
 #pragma GCC unroll 16
         for (int i = 0; i < kSize; ++i) d[i] = i >= t.begin && i < t.end ? load(src + i * t.src_step) : zero();
       }
-      transform_input<N, S>(d, v);
+      transform_input<N, K, S>(d, v);
 #pragma GCC unroll 16
-      for (int i = 0; i < kSize; ++i) store(dst + i * t.dst_step, v[i]);
+      for (int i = 0; i < kSize; ++i) store(dst + place<N, K>(i) * t.dst_step, v[i]);
     }
   }
 }
@@ -101,7 +113,7 @@ NEO_INLINE void fetch_results(const WinogradResults& t, int64_t block, int64_t r
   }
 }
 
-template <int N, int M, int S>
+template <int N, int K, int M, int S>
 void run_output(const WinogradPass& t) {
   constexpr int kSize = kPoints<N, S>;
   const WinogradEpilogue* e = t.epilogue;
@@ -115,8 +127,8 @@ void run_output(const WinogradPass& t) {
       if (t.results && l < t.results->rows) fetch_results(*t.results, b, l);
       F32 m[kSize], y[M];
 #pragma GCC unroll 16
-      for (int i = 0; i < kSize; ++i) m[i] = load(src + i * t.src_step);
-      transform_output<N, M, S>(m, y);
+      for (int i = 0; i < kSize; ++i) m[i] = load(src + place<N, K>(i) * t.src_step);
+      transform_output<N, K, M, S>(m, y);
       if (!e) {
 #pragma GCC unroll 8
         for (int i = 0; i < M; ++i) store(dst + i * t.dst_step, y[i]);
@@ -161,19 +173,33 @@ template <int N, int M>
 constexpr void fill_output(WinogradKernels& table) {
   if constexpr (M <= kWinogradMaxTile) {
     constexpr int kTaps = 2 * N + 3 - M;
-    if constexpr (is_winograd_tile(M + M % 2, kTaps, 1)) table.output[1][N][M] = run_output<N, M, 1>;
+    if constexpr (is_winograd_tile(M + M % 2, kTaps, 1)) table.output[1][N][M] = run_output<N, N, M, 1>;
     fill_output<N, M + 1>(table);
+  }
+}
+
+// Of last tiles, which three taps have.
+template <int N, int K, int S>
+constexpr void fill_last(WinogradKernels& table) {
+  if constexpr (N < K && is_winograd_tile(2 * K, 3, S)) {
+    table.last_input[S][K][N] = run_input<N, K, S>;
+    table.last_output[S][K][N] = run_output<N, K, 2 * N, S>;
+    fill_last<N + 1, K, S>(table);
   }
 }
 
 template <int N>
 constexpr void fill(WinogradKernels& table) {
   if constexpr (N <= kWinogradMaxPairs) {
-    table.input[1][N] = run_input<N, 1>;
+    table.input[1][N] = run_input<N, N, 1>;
     fill_output<N, 2>(table);
     if constexpr (is_winograd_tile(2 * N, 3, 2)) {
-      table.input[2][N] = run_input<N, 2>;
-      table.output[2][N][2 * N] = run_output<N, 2 * N, 2>;
+      table.input[2][N] = run_input<N, N, 2>;
+      table.output[2][N][2 * N] = run_output<N, N, 2 * N, 2>;
+    }
+    if constexpr (N <= kWinogradMaxLastPairs) {
+      fill_last<1, N, 1>(table);
+      fill_last<1, N, 2>(table);
     }
     fill<N + 1>(table);
   }

@@ -6,6 +6,10 @@
 // which is F(m, 2), and the middle tap on the samples between, which are passed through: 2 m + 1 multiplications in
 // place of 3 m.
 //
+// Where the last tile of an axis has fewer outputs than others, it is done with fewer of their points: of three taps
+// m' + 2 for m' outputs, m' being m less a multiple of 2. Its products are with the same weights, of which it leaves out
+// those of some pairs.
+//
 // The transforms interpolate at 0, +-points and, where the stride is 1, infinity, which makes rounding errors grow with
 // m and r; see winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read
 // it.
@@ -17,12 +21,14 @@
 namespace neo {
 
 // The positive interpolation points of transforms with 0, 1, ... of them: near those of least error over the shapes
-// that use them, and short binary fractions, which keeps most constants of the transforms exact.
+// that use them, and short binary fractions, which keeps most constants of the transforms exact. The first ones of a
+// row are those of smaller tiles at the end of an axis.
 constexpr int kWinogradMaxPairs = 5;
 constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
-    {}, {1}, {0.625, 1.5}, {0.5, 1, 2}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
+    {}, {1}, {1.5, 0.625}, {0.5, 2, 1}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
 constexpr int kWinogradMaxTile = 6;
 constexpr int kWinogradMaxStride = 2;
+constexpr int kWinogradMaxLastPairs = 3;  // of axes whose last tile may be smaller
 
 // The outputs of a tile along an axis, of what a schedule calls `tile`, which is even: points come in pairs.
 constexpr int64_t winograd_axis_tile(int64_t tile, int64_t kernel) {
@@ -40,10 +46,20 @@ constexpr bool is_winograd_tile(int64_t tile, int64_t kernel, int64_t stride) {
 struct WinogradAxis {
   int64_t kernel = 1, stride = 1, tile = 1;
   int64_t tiles = 0;  // of an image
+  int64_t last = 0;   // outputs of the last tile, where it is done with fewer points; else 0
 
   int64_t points() const { return step() + kernel - stride; }                    // and samples that a tile reads
   int64_t step() const { return tile * stride; }                                 // samples from one tile to the next
   int64_t pairs() const { return stride == 2 ? tile / 2 : (points() - 2) / 2; }  // of points, where kernel > 1
+  int64_t whole_tiles() const { return last > 0 ? tiles - 1 : tiles; }
+  // Of the last tile, where it is smaller.
+  int64_t last_pairs() const { return last / 2; }
+  int64_t last_points() const { return last * stride + kernel - stride; }
+  bool last_has(int64_t point) const {
+    return last == 0 || point <= last || (point > tile && point - tile < last_points() - last);
+  }
+  // Of all tiles.
+  int64_t all_points() const { return whole_tiles() * points() + (last > 0 ? last_points() : 0); }
   // Points whose weights differ: samples that are passed through meet the same ones.
   int64_t weights() const { return kernel > 1 && stride == 2 ? tile + 2 : points(); }
   IndexRange points_of(int64_t weight) const { return {weight, weight + 1 < weights() ? weight + 1 : points()}; }
@@ -52,15 +68,19 @@ struct WinogradAxis {
 // The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., and infinity where the stride is 1. With y = x^2, the
 // rows of B' are the coefficients of W(y), x^2 Q(y) +- p x Q(y) and x W(y), where W is the product of all (y - p^2) and
 // Q leaves one out. The leading coefficients are 1.
+//
+// Of a last tile with the first pairs of `of`: the weights have been divided by the derivative at a point of x W of all
+// pairs, so that the rows are multiplied by the part of it that those left out make.
 struct WinogradTransform {
   float point[kWinogradMaxPairs];
   float whole[kWinogradMaxPairs];                             // of W, ascending, without the leading 1
   float part[kWinogradMaxPairs][kWinogradMaxPairs];           // of Q, the same
   float power[kWinogradMaxPairs][2 * kWinogradMaxPairs + 1];  // p^k
+  float scale[kWinogradMaxPairs + 1];                         // at 0 and at the points
 };
 
-constexpr WinogradTransform winograd_transform(int pairs) {
-  const double(&points)[kWinogradMaxPairs] = kWinogradPoints[pairs];
+constexpr WinogradTransform winograd_transform(int pairs, int of) {
+  const double(&points)[kWinogradMaxPairs] = kWinogradPoints[of];
   WinogradTransform t = {};
   for (int skip = -1; skip < pairs; ++skip) {
     double c[kWinogradMaxPairs + 1] = {1};
@@ -76,6 +96,12 @@ constexpr WinogradTransform winograd_transform(int pairs) {
     t.point[i] = (float)points[i];
     double power = 1;
     for (int k = 0; k <= 2 * pairs; ++k, power *= points[i]) t.power[i][k] = (float)power;
+  }
+  for (int i = 0; i <= pairs; ++i) {
+    const double square = i > 0 ? points[i - 1] * points[i - 1] : 0;
+    double scale = 1;
+    for (int j = pairs; j < of; ++j) scale *= square - points[j] * points[j];
+    t.scale[i] = (float)scale;
   }
   return t;
 }

@@ -37,6 +37,8 @@ WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t
   axis.stride = stride;
   axis.tile = winograd_axis_tile(tile, kernel);
   axis.tiles = ceil_div(size, axis.tile);
+  const int64_t rest = size - (axis.tiles - 1) * axis.tile, last = rest + rest % 2;
+  if (kernel == 3 && axis.pairs() <= kWinogradMaxLastPairs && rest > 0 && last < axis.tile) axis.last = last;
   return axis;
 }
 
@@ -85,7 +87,7 @@ std::vector<int64_t> offered_winograd_tiles(const ConvShape& s) {
     if (error > kMostError) continue;
     const WinogradAxis h = winograd_axis(s.kh, s.stride_h, tile, s.oh);
     const WinogradAxis w = winograd_axis(s.kw, s.stride_w, tile, s.ow);
-    const auto products = static_cast<double>(h.points() * w.points() * h.tiles * w.tiles);
+    const auto products = static_cast<double>(h.all_points() * w.all_points());
     if (error > kSmallError * (1 + 4.5 / static_cast<double>(s.ic)) && products > kWorthwhile * least) continue;
     least = std::min(least, products);
     tiles.push_back(tile);

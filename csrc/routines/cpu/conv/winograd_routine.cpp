@@ -26,9 +26,10 @@ struct Kernels {
   }
 };
 
-// Cycles of the transforms of one vector of channels, per point and axis; a cycle is one vector FMA.
-constexpr double kInputCycles = 3.6;
-constexpr double kOutputCycles = 2.8;
+// Cycles of the transforms of one vector of channels, per point and axis, with those that each pair of points adds; a
+// cycle is one vector FMA.
+constexpr double kInputCycles = 2.2, kInputPairCycles = 0.7;
+constexpr double kOutputCycles = 1.8, kOutputPairCycles = 0.5;
 // Of the samples of one channel and row that a folded pixel has.
 constexpr double kFoldCycles = 1.5;
 // Of what is read from beyond the private cache, what computing does not hide.
@@ -55,16 +56,20 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const double vectors = static_cast<double>(plan.oc_vectors) / static_cast<double>(plan.panels);
   const auto most = static_cast<double>(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
   const double rows = per_block / std::ceil(per_block / most);
-  const auto ic = static_cast<double>(plan.shape.ic), points = static_cast<double>(plan.points);
+  const auto ic = static_cast<double>(plan.shape.ic);
+  // Of a block, over all tiles: those at the end of an axis may have fewer points.
+  const double block_points = static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
   if (ic * vectors * static_cast<double>(plan.lanes) * 4 >
       0.75 * static_cast<double>(private_caches(target).l1_bytes)) {
     efficiency *= kFarPanel;
   }
-  const double products = share.panels * per_block * points * ic * vectors / efficiency;
+  const double products = share.panels * block_points * ic * vectors / efficiency;
+  const auto pairs = static_cast<double>(std::max(plan.h.pairs(), plan.w.pairs()));
   const double transformed =
-      share.blocks * kInputCycles * static_cast<double>(plan.ic_vectors) + share.panels * kOutputCycles * vectors;
-  const double transforms = (plan.is_plane() ? 2 : 1) * per_block * points * transformed;
+      share.blocks * (kInputCycles + kInputPairCycles * pairs) * static_cast<double>(plan.ic_vectors) +
+      share.panels * (kOutputCycles + kOutputPairCycles * pairs) * vectors;
+  const double transforms = (plan.is_plane() ? 2 : 1) * block_points * transformed;
   // What is folded: whole pixels of zeros, then two or four samples at a time.
   const double pixels =
       static_cast<double>(plan.run_columns(plan.run) * plan.h.points()) / static_cast<double>(plan.run);
@@ -83,10 +88,10 @@ double weights_again(const WinogradPlan& plan, const MemberShare& share, double 
       0.0, (once > 0.75 * static_cast<double>(private_caches(target).l2_bytes) ? all : once) - weights / speedup);
 }
 
-// Bytes of what is transformed that the private cache does not keep while a panel is multiplied.
+// Bytes of what is transformed that the private cache does not keep: they leave it once and return for each panel.
 double input_again(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
   const double kept = 0.75 * static_cast<double>(private_caches(target).l2_bytes);
-  return std::max(0.0, static_cast<double>(plan.workspace_size) * 4 - kept) * share.panels;
+  return std::max(0.0, static_cast<double>(plan.workspace_size) * 4 - kept) * (share.blocks + share.panels);
 }
 
 double again_us(const WinogradPlan& plan, const MemberShare& share, double speedup, const Target& target) {
@@ -97,8 +102,8 @@ double again_us(const WinogradPlan& plan, const MemberShare& share, double speed
 double store_us(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
   constexpr double kStoreCycles = 22;  // per vector
   if (!plan.is_plane()) return 0;
-  const double per_block = static_cast<double>(plan.tiles) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
-  const double stored = share.blocks * per_block * static_cast<double>(plan.points * plan.ic_vectors);
+  const double block_points = static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double stored = share.blocks * block_points * static_cast<double>(plan.ic_vectors);
   return kStoreCycles * stored * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
 
@@ -241,7 +246,7 @@ LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, co
   l.rows = per_block / std::ceil(per_block / most);
   l.full_rows = most;
   l.vectors = real(plan.oc_vectors) / real(plan.panels);
-  l.flops = 2 * real(plan.tiles) * points * real(s.ic) * real(plan.oc_vectors) * lanes;
+  l.flops = 2 * real(plan.products) * real(s.ic) * real(plan.oc_vectors) * lanes;
   l.reduction = l.inner = real(s.ic);
   l.block_bytes = real(s.ic) * l.vectors * lanes * 4;
   l.pixel_bytes = real(s.ic) * l.rows * 4;
@@ -256,7 +261,7 @@ LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, co
   l.weight_reads = l.weights * real(plan.blocks);
   l.sweep_bytes = l.task_inputs + l.task_weights;
   l.moved =
-      (real(plan.is_plane() ? 2 : 1)) * real(plan.tiles) * points * real(plan.ic_vectors + plan.oc_vectors) * lanes;
+      (real(plan.is_plane() ? 2 : 1)) * real(plan.products) * real(plan.ic_vectors + plan.oc_vectors) * lanes;
   l.workspace = real(plan.workspace_size) * 4;
   l.order = real(plan.run);
   l.tile = real(plan.schedule.tile);

@@ -26,7 +26,7 @@ Values transform_winograd_input(Builder& b, const WinogradAxis& axis, const Valu
   if (axis.kernel == 1) return d;
   NEO_ASSERT(static_cast<int64_t>(d.size()) == axis.points());
   const auto n = static_cast<int>(axis.pairs()), s = static_cast<int>(axis.stride);
-  const WinogradTransform c = winograd_transform(n);
+  const WinogradTransform c = winograd_transform(n, n);
   Values t(d.size());
   Expr zeroth = d[at(2 * n * s)];
   for (int k = 0; k < n; ++k) zeroth = add_product(c.whole[k], d[at(2 * k * s)], zeroth);
@@ -56,7 +56,7 @@ Values transform_winograd_output(Builder& b, const WinogradAxis& axis, const Val
   if (axis.kernel == 1) return m;
   NEO_ASSERT(static_cast<int64_t>(m.size()) == axis.points());
   const auto n = static_cast<int>(axis.pairs()), tile = static_cast<int>(axis.tile);
-  const WinogradTransform c = winograd_transform(n);
+  const WinogradTransform c = winograd_transform(n, n);
   Values sum, difference, y;
   for (int i = 0; i < n; ++i) {
     sum.push_back(b.let("sum", m[at(1 + 2 * i)] + m[at(2 + 2 * i)]));
