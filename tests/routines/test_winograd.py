@@ -370,7 +370,8 @@ def test_a_team_shares_few_tiles_evenly(tier):
 
     fewest = value(pinned.routines["conv"], "panels")
     for threads in (2, 3):
-        offered = {c["routine"] for c in candidates(case.graph, tier, case.ends, threads) if "tile=4" in c["routine"]}
+        found = [c["routine"] for c in candidates(case.graph, tier, case.ends, threads)]
+        offered = {routine for routine in found if "tile=4" in routine and "raw" not in routine}
         single = {r for r in offered if value(r, "block") >= 4}
         assert len(single) == len(offered) - len(single) == 1, (
             "two by two tiles in one block, or in one for each member"
@@ -381,6 +382,60 @@ def test_a_team_shares_few_tiles_evenly(tier):
         for routine in offered:
             team = compile_pinned(case.graph, tier, {"conv": routine}, threads)
             np.testing.assert_array_equal(team(*case.inputs), pinned(*case.inputs))
+
+
+def with_taps(case, tier):
+    """The candidate whose weights are packed as taps, or none; the depth of the case is scaled as by winograd()."""
+    found = [c for c in candidates(case.graph, tier, case.ends) if "raw=1" in c["routine"]]
+    if found:
+        case.depth = int(case.depth * (3 * max(1.0, found[0]["error"])) ** 2)
+    return found[0]["routine"] if found else None
+
+
+by_tier_of_many_registers = pytest.mark.parametrize("tier", [t for t in TIERS if t in ("avx512", "neon")])
+
+
+@by_tier_of_many_registers
+@pytest.mark.parametrize("seed", range(16))
+def test_weights_as_taps_agree_with_the_reference(tier, seed):
+    case = Case(500 + seed)
+    pads = [int(n) for n in case.random.integers(0, 3, 4)]
+    sizes = [max(1, int(case.random.integers(1, 17)) + 2 - pads[i] - pads[i + 2]) for i in (0, 1)]
+    tiles = np.prod([-(-(sizes[i] + pads[i] + pads[i + 2] - 2) // 4) for i in (0, 1)])
+    ic, oc = (int(n) for n in case.random.integers(1, 100, 2))
+    batch = int(case.random.integers(1, 16 // tiles + 1))
+    case.build([batch, ic, *sizes], [oc, ic, 3, 3], attrs_of(pads), tail_of(case.random))
+    routine = with_taps(case, tier)
+    pinned = case.check(tier, routine)
+    for threads in (2, 3):
+        np.testing.assert_array_equal(pinned(*case.inputs, threads=threads), pinned(*case.inputs))
+
+
+@by_tier_of_many_registers
+def test_weights_as_taps_with_sizes_that_are_symbols(tier):
+    random = np.random.default_rng(41)
+    graph = _native.Graph()
+    x = graph.add_input("x", "float32", ["n", 40, "h in [0,8]", "w in [0,8]"])
+    w = graph.add_constant("w", floats(random, [33, 40, 3, 3]))
+    graph.outputs = [graph.add_node("Conv", [x, w], ["y"], {"pads": [1, 1, 1, 1]}, "conv").outputs[0]]
+    (routine,) = [c["routine"] for c in candidates(graph, tier, "conv") if "raw=1" in c["routine"]]
+    pinned = compile_pinned(graph, tier, {"conv": routine})
+    for dims in ([2, 40, 7, 5], [1, 40, 1, 2], [9, 40, 8, 7], [0, 40, 7, 5], [3, 40, 0, 4]):
+        inputs = [floats(random, dims)]
+        assert_close(pinned(*inputs), graph.evaluate(inputs)[0], 20 * 9 * 40, dims)
+
+
+@by_tier_of_many_registers
+@pytest.mark.parametrize("channels", [16, 64, 256])
+def test_the_stated_error_of_weights_as_taps_holds(tier, channels):
+    error, stated = check_stated_error((3, 3), 4, channels, False, 16, tier=tier, form="raw=1 tile=4")
+    assert error >= 0.6 * stated
+
+
+def test_many_tiles_or_few_registers_take_no_weights_as_taps():
+    for tier, size in (("scalar", 7), (TIERS[-1], 17)):
+        case = Case(0).build([1, 16, size, size], [4, 16, 3, 3], attrs_of([1, 1, 1, 1]))
+        assert with_taps(case, tier) is None
 
 
 @pytest.mark.parametrize(
@@ -441,7 +496,7 @@ def exact_conv(x, w, strides):
     return sum(np.einsum("nchw,kc->nkhw", read(i, j), w[:, :, i, j]) for i, j in taps)
 
 
-def check_stated_error(kernel, tile, channels, positive, size, strides=(1, 1)):
+def check_stated_error(kernel, tile, channels, positive, size, strides=(1, 1), tier=TIERS[-1], form=None):
     """The rms error against float64, in units of the direct method's, is what the candidate says or less."""
     random = np.random.default_rng(channels)
     sizes = [(size - 1) * strides[i] + kernel[i] for i in (0, 1)]
@@ -451,9 +506,8 @@ def check_stated_error(kernel, tile, channels, positive, size, strides=(1, 1)):
     graph = _native.Graph()
     operands = [graph.add_input("x", "float32", list(x.shape)), graph.add_constant("w", w)]
     graph.outputs = [graph.add_node("Conv", operands, ["conv"], {"strides": list(strides)}, "conv").outputs[0]]
-    tier = TIERS[-1]
     found = [c for c in candidates(graph, tier, "conv") if c["routine"].startswith(WINOGRAD)]
-    (candidate,) = [c for c in found if f"tile={tile}" in c["routine"]]
+    (candidate,) = [c for c in found if (form or f"tile={tile}") in c["routine"]]
     exact = exact_conv(x, w, strides)
     error = rms(compile_pinned(graph, tier, {"conv": candidate["routine"]})(x) - exact)
     direct = rms(compile_pinned(graph, tier, {"conv": DIRECT})(x) - exact)

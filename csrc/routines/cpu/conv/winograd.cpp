@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -183,8 +184,8 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.dst_block = lanes;
   second.end = points_of(plan.w, run.last_w);
   second.dst_ahead = kLinesAhead * second.dst_line;
-  const auto along_h = input_transform(kernels, plan.h, run.last_h);
-  const auto along_w = input_transform(kernels, plan.w, run.last_w);
+  const auto along_h = plan.is_raw() ? kernels.raw_input : input_transform(kernels, plan.h, run.last_h);
+  const auto along_w = plan.is_raw() ? kernels.raw_input : input_transform(kernels, plan.w, run.last_w);
   const std::array<IndexRange, 2> places = places_of(plan.h, run.last_h);
   for (int64_t b = 0; b < plan.ic_vectors; b += plan.run_vectors) {
     t.first = window.first + b * t.src_block + left * lanes;
@@ -271,6 +272,32 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   }
 }
 
+// The same of weights that are packed as taps: some channels at once, so that taps are in the first-level cache when
+// another row of points or other tiles combine them again.
+void multiply_raw_panel(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
+                        int64_t count, IndexRange vectors, const float* transformed, float* products) {
+  constexpr int64_t kChannels = 32;
+  const int64_t ic = plan.shape.ic, tap_floats = kWinogradRawTaps * plan.lanes;
+  WinogradRaw t;
+  t.src_point = plan.input_point;
+  t.src_tile = plan.tile_stride;
+  t.dst_point = plan.product_point;
+  t.dst_tile = plan.product_row;
+  std::fill_n(products, plan.points * plan.product_point, 0.0f);
+  for (int64_t v = vectors.begin; v < vectors.end; ++v) {
+    for (int64_t c = 0; c < ic; c += kChannels) {
+      t.channels = std::min(kChannels, ic - c);
+      t.weight = args.weight + (v * ic + c) * tap_floats;
+      for (int64_t i = 0; i < count; i += kWinogradRawTiles) {
+        t.src = transformed + i * plan.tile_stride + c;
+        t.dst = products + i * plan.product_row + (v - vectors.begin) * plan.lanes;
+        t.ahead = t.weight + (i == 0 ? t.channels * tap_floats : 0);
+        kernels.multiply_raw(t);
+      }
+    }
+  }
+}
+
 void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
                         IndexRange tiles, IndexRange vectors, const float* products, float* half) {
   const ConvShape& s = plan.shape;
@@ -342,6 +369,21 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   }
 }
 
+void pack_taps(const WinogradPlan& plan, const float* weight, float* packed) {
+  constexpr int64_t kTaps = kWinogradRawTaps;
+  double multiples[kTaps];
+  for (int64_t k = 0; k < kTaps; ++k) multiples[k] = std::pow(kWinogradRawPoint, k / 3 + k % 3);
+  const int64_t ic = plan.shape.ic, oc = plan.shape.oc, padded = plan.oc_vectors * plan.lanes;
+  for (int64_t o = 0; o < padded; ++o) {
+    float* to = packed + o / plan.lanes * plan.lanes * ic * kTaps + o % plan.lanes;
+    for (int64_t c = 0; c < ic; ++c) {
+      for (int64_t k = 0; k < kTaps; ++k, to += plan.lanes) {
+        *to = o < oc ? static_cast<float>(multiples[k] * weight[(o * ic + c) * kTaps + k]) : 0.0f;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& schedule, int64_t lanes) {
@@ -356,6 +398,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   plan.lanes = lanes;
   plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh);
   plan.w = winograd_axis(shape.kw, shape.stride_w, schedule.tile, shape.ow);
+  if (plan.is_raw()) plan.h.last = plan.w.last = 0;
   plan.points = plan.h.points() * plan.w.points();
   plan.weights = plan.h.weights() * plan.w.weights();
   plan.ic_vectors = ceil_div(shape.ic, lanes);
@@ -367,7 +410,8 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   const int64_t parts = schedule.parts > 0 ? schedule.parts : ceil_div(kWantedTasks, std::max<int64_t>(1, plan.blocks));
   plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, parts) : 1;
   plan.tasks = plan.blocks * plan.panel_parts;
-  const int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
+  int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
+  if (plan.is_raw()) most = ceil_div(most, kWinogradRawTiles) * kWinogradRawTiles;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
   plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
@@ -383,8 +427,13 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   return plan;
 }
 
+bool takes_raw_weights(const ConvShape& shape, int64_t tile) {
+  return tile == 4 && shape.kh == 3 && shape.kw == 3 && shape.stride_h == 1 && shape.stride_w == 1 &&
+         winograd_fold(shape) == 1;
+}
+
 int64_t winograd_weight_size(const WinogradPlan& plan) {
-  return plan.weights * plan.shape.ic * plan.oc_vectors * plan.lanes;
+  return (plan.is_raw() ? kWinogradRawTaps : plan.weights) * plan.shape.ic * plan.oc_vectors * plan.lanes;
 }
 
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight,
@@ -395,6 +444,7 @@ void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kerne
     folded = fold_weight(plan.source, weight);
     weight = folded.data();
   }
+  if (plan.is_raw()) return pack_taps(plan, weight, packed);
   const std::vector<double> along_h = winograd_weight_transform(plan.h), along_w = winograd_weight_transform(plan.w);
   const auto most = static_cast<size_t>(plan.product_row);
   std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);
@@ -434,7 +484,11 @@ void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, cons
     const IndexRange panels = even_part(plan.panels, plan.panel_parts, task % plan.panel_parts);
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       const IndexRange vectors = panel_vectors(plan, p);
-      multiply_panel(plan, tiles, args, mine, vectors, member.workspace, products);
+      if (plan.is_raw()) {
+        multiply_raw_panel(plan, kernels, args, mine.size(), vectors, member.workspace, products);
+      } else {
+        multiply_panel(plan, tiles, args, mine, vectors, member.workspace, products);
+      }
       transform_products(plan, kernels, args, mine, vectors, products, half);
     }
   }

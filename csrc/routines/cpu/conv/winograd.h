@@ -51,6 +51,20 @@ struct WinogradPass {
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
 };
 
+// Products of F(4, 3) along both axes for four tiles, one vector of output channels and some input channels, whose
+// weights are packed as their nine taps and transformed beside the products: of 36 weights per pair of channels few
+// tiles would wait for memory.
+constexpr int kWinogradRawTaps = 9;
+struct WinogradRaw {
+  const float* src = nullptr;  // transformed input of the first tile
+  int64_t src_point = 0, src_tile = 0;
+  const float* weight = nullptr;  // [channel][tap][lane]
+  int64_t channels = 0;
+  const float* ahead = nullptr;  // what is fetched meanwhile, not more than a sixth beyond as many weights
+  float* dst = nullptr;          // sums, added to
+  int64_t dst_point = 0, dst_tile = 0;
+};
+
 // The transforms of one instruction set, by the stride and the pairs of points of an axis, `output` also by the outputs
 // of a tile.
 struct WinogradKernels {
@@ -61,6 +75,9 @@ struct WinogradKernels {
   // leaves out are skipped.
   void (*last_input[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   void (*last_output[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
+  // Of weights that are packed as taps; null where registers are few.
+  void (*raw_input)(const WinogradPass&);
+  void (*multiply_raw)(const WinogradRaw&);
   // Of the weights, along one axis and then the other: to = the sum over `taps` of g[k] times the row of `width` at
   // from + k * step.
   void (*weight_half)(int64_t taps, const double* g, const double* from, int64_t step, int64_t width, double* to);
@@ -88,6 +105,7 @@ struct WinogradSchedule {
   // 0: chosen by the shape.
   int64_t parts = 0;  // tasks that share a block's panels
   int64_t run = 0;    // neighbouring tiles that are transformed together
+  int64_t raw = 0;    // 1: weights are packed as their taps and transformed beside the products
 };
 
 // What the shape and the schedule decide. Plain bytes, made by plan_winograd.
@@ -115,6 +133,7 @@ struct WinogradPlan {
   int64_t workspace_size = 0;                  // floats per member of the team
   int64_t tasks = 0;                           // fixed by shape and schedule
 
+  bool is_raw() const { return schedule.raw != 0; }
   bool is_plane() const { return h.kernel > 1 && w.kernel > 1; }
   int64_t source_lanes() const { return fold > 1 ? 1 : lanes; }  // of the layout of the input
   int64_t run_columns(int64_t run_tiles) const { return (run_tiles - 1) * w.step() + w.points(); }
@@ -122,8 +141,11 @@ struct WinogradPlan {
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes);
 
+// Whether the weights of a shape can be packed as taps, for these tiles.
+bool takes_raw_weights(const ConvShape& shape, int64_t tile);
+
 // Packed weights: [panel][weights][ic][oc of the panel], output channels padded with zeros; computed in double, rounded
-// once. `weight` is OIHW.
+// once. As taps: [vector of oc][ic][tap]. `weight` is OIHW.
 int64_t winograd_weight_size(const WinogradPlan& plan);
 void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kernels, const float* weight, float* packed);
 

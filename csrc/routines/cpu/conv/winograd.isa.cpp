@@ -66,13 +66,22 @@ NEO_INLINE void transform_output(const F32 (&m)[kPoints<N, S>], F32 (&y)[M]) {
   }
 }
 
+// Of weights that have been divided by nothing, see kWinogradRawPairs.
+NEO_INLINE void scale_raw(F32 (&t)[kWinogradRawPoints]) {
+  constexpr double p = kWinogradRawPoint, near = p * p, far = 4 * near;
+  const F32 scales[] = {broadcast((float)(1 / (near * far))), broadcast((float)(1 / (2 * far * (far - near)))),
+                        broadcast((float)(1 / (2 * near * (near - far)))), broadcast((float)(1 / near))};
+#pragma GCC unroll 8
+  for (int i = 0; i < kWinogradRawPoints; ++i) t[i] = t[i] * scales[(i + 1) / 2];
+}
+
 // Where point i of the first N pairs of K is.
 template <int N, int K>
 constexpr int place(int i) {
   return i <= 2 * N ? i : i + 2 * (K - N);
 }
 
-template <int N, int K, int S>
+template <int N, int K, int S, bool kRaw = false>
 void run_input(const WinogradPass& t) {
   constexpr int kSize = kPoints<N, S>;
   const bool whole = t.begin == 0 && t.end == kSize;
@@ -97,6 +106,7 @@ void run_input(const WinogradPass& t) {
         for (int i = 0; i < kSize; ++i) d[i] = i >= t.begin && i < t.end ? load(src + i * t.src_step) : zero();
       }
       transform_input<N, K, S>(d, v);
+      if constexpr (kRaw) scale_raw(v);
 #pragma GCC unroll 16
       for (int i = 0; i < kSize; ++i) store(dst + place<N, K>(i) * t.dst_step, v[i]);
     }
@@ -150,6 +160,77 @@ void run_output(const WinogradPass& t) {
       }
     }
   }
+}
+
+// One point along h of one column of taps, which lie three vectors apart.
+template <int I>
+NEO_INLINE F32 combine_column(const float* w, F32 four) {
+  const F32 w0 = load(w), w1 = load(w + 3 * kLanes), w2 = load(w + 6 * kLanes);
+  if constexpr (I == 0) return w0;
+  if constexpr (I == 1) return fma(w2, four, w0) + (w1 + w1);
+  if constexpr (I == 2) return fma(w2, four, w0) - (w1 + w1);
+  if constexpr (I == 3) return w0 + w2 + w1;
+  if constexpr (I == 4) return w0 + w2 - w1;
+  return w2;
+}
+
+// The points of row I along h. The sums of a row stay in registers; of the taps that it combines the first-level cache
+// holds all channels for the next row.
+template <int I>
+NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& ahead) {
+  constexpr int kPoints = kWinogradRawPoints, kTiles = kWinogradRawTiles;
+  float* dst = t.dst + I * kPoints * t.dst_point;
+  F32 sums[kPoints][kTiles];
+  const float* src[kPoints];
+#pragma GCC unroll 6
+  for (int j = 0; j < kPoints; ++j) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kTiles; ++k) sums[j][k] = load(dst + j * t.dst_point + k * t.dst_tile);
+    src[j] = t.src + (I * kPoints + j) * t.src_point;
+    asm("" : "+r"(src[j]));
+  }
+  const float* w = t.weight;
+  const int64_t step = t.src_tile;
+  const F32 four = broadcast(4.0f);
+  for (int64_t c = 0; c < t.channels; ++c) {
+    const auto multiply = [&](int j, F32 weight) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kTiles; ++k) accumulate(sums[j][k], broadcast(src[j][k * step]), weight);
+    };
+    const F32 u0 = combine_column<I>(w, four), u1 = combine_column<I>(w + kLanes, four),
+              u2 = combine_column<I>(w + 2 * kLanes, four);
+    multiply(0, u0);
+    const F32 far = fma(u2, four, u0), twice = u1 + u1;
+    multiply(1, far + twice);
+    multiply(2, far - twice);
+    const F32 near = u0 + u2;
+    multiply(3, near + u1);
+    multiply(4, near - u1);
+    multiply(5, u2);
+    w += kWinogradRawTaps * kLanes;
+    if constexpr (I < kPoints - 1) {
+      prefetch(ahead);
+      prefetch(ahead + kLanes);
+      ahead += 2 * kLanes;
+    }
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) ++src[j];
+  }
+#pragma GCC unroll 6
+  for (int j = 0; j < kPoints; ++j) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kTiles; ++k) store(dst + j * t.dst_point + k * t.dst_tile, sums[j][k]);
+  }
+}
+
+void multiply_raw(const WinogradRaw& t) {
+  const float* ahead = t.ahead;
+  multiply_raw_row<0>(t, ahead);
+  multiply_raw_row<1>(t, ahead);
+  multiply_raw_row<2>(t, ahead);
+  multiply_raw_row<3>(t, ahead);
+  multiply_raw_row<4>(t, ahead);
+  multiply_raw_row<5>(t, ahead);
 }
 
 template <int kTaps, class T>
@@ -210,6 +291,10 @@ constexpr WinogradKernels make_table() {
   table.lanes = kLanes;
   table.weight_half = combine<double>;
   table.weight_whole = combine<float>;
+  if constexpr (kVectorRegisters >= 32) {
+    table.raw_input = run_input<kWinogradRawPairs, kWinogradRawPairs, 1, true>;
+    table.multiply_raw = multiply_raw;
+  }
   fill<1>(table);
   return table;
 }

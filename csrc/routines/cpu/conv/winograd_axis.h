@@ -25,7 +25,7 @@ namespace neo {
 // row are those of smaller tiles at the end of an axis.
 constexpr int kWinogradMaxPairs = 5;
 constexpr double kWinogradPoints[kWinogradMaxPairs + 1][kWinogradMaxPairs] = {
-    {}, {1}, {1.5, 0.625}, {0.5, 2, 1}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
+    {}, {1}, {1.5, 0.75}, {0.5, 2, 1}, {0.375, 0.75, 1.25, 2.5}, {0.375, 0.625, 1, 1.5, 3}};
 constexpr int kWinogradMaxTile = 6;
 constexpr int kWinogradMaxStride = 2;
 constexpr int kWinogradMaxLastPairs = 3;  // of axes whose last tile may be smaller
@@ -78,6 +78,15 @@ struct WinogradTransform {
   float power[kWinogradMaxPairs][2 * kWinogradMaxPairs + 1];  // p^k
   float scale[kWinogradMaxPairs + 1];                         // at 0 and at the points
 };
+
+// Weights of F(4, 3) that are transformed while they are multiplied, from taps that are packed as multiples of powers of
+// the least point p: its first point is 2 p, so that sums, one product with 4 and no other make them. The input's rows
+// are divided by the derivatives in their place, and the last one by the multiple of the last tap.
+constexpr int kWinogradRawPairs = 2;
+constexpr int kWinogradRawPoints = 2 * kWinogradRawPairs + 2;
+constexpr double kWinogradRawPoint = kWinogradPoints[kWinogradRawPairs][1];
+static_assert(kWinogradPoints[kWinogradRawPairs][0] == 2 * kWinogradRawPoint);
+constexpr int kWinogradRawTiles = 4;  // that are multiplied at once
 
 constexpr WinogradTransform winograd_transform(int pairs, int of) {
   const double(&points)[kWinogradMaxPairs] = kWinogradPoints[of];

@@ -9,8 +9,8 @@ namespace neo {
 namespace {
 
 double axis_error(int64_t tile, int64_t kernel, int64_t stride) {
-  constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.38, 2.81}, {1.12, 2.1, 5.1}, {2.1, 4.4, 10.5}};
-  constexpr double kEvenErrors[3][kWinogradMaxTile / 2 - 1] = {{1.02, 1.85}, {1.23, 2.45}, {2.08, 4.65}};
+  constexpr double kErrors[3][kWinogradMaxTile / 2] = {{0.8, 1.41, 2.81}, {1.18, 2.1, 5.1}, {2.1, 4.4, 10.5}};
+  constexpr double kEvenErrors[3][kWinogradMaxTile / 2 - 1] = {{1.02, 1.87}, {1.24, 2.45}, {2.08, 4.65}};
   constexpr double kStridedErrors[2] = {0.74, 1.18};
   if (kernel == 1) return 1;
   if (stride == 2) return kStridedErrors[tile / 2 - 1];

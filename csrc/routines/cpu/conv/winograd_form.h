@@ -23,19 +23,19 @@ std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
 // positive, as behind a Relu, both sums round more and the ratio is smaller.
 //
 //   256 channels     m = 2      4      6
-//   1x3, 3x1          0.75   1.28   2.67
-//   1x5, 5x1          1.07   1.99   4.6
+//   1x3, 3x1          0.75   1.34   2.67
+//   1x5, 5x1          1.10   1.99   4.6
 //   1x7, 7x1          1.9    4.0    9.5
-//   3x3               0.58   1.66   7.3
-//   3x5               0.79   2.5
-//   5x5               1.10   3.9
+//   3x3               0.58   1.81   7.3
+//   3x5               0.82   2.7
+//   5x5               1.15   3.9
 //   7x7               3.7
 //                    m = 3      5
-//   1x2, 2x1          0.93   1.70
-//   1x4, 4x1          1.12   2.24
+//   1x2, 2x1          0.93   1.74
+//   1x4, 4x1          1.13   2.24
 //   1x6, 6x1          1.89   4.22
-//   2x2               0.85   2.70
-//   4x4               1.20   4.96
+//   2x2               0.85   2.96
+//   4x4               1.32   4.96
 //   6x6               3.53
 double winograd_error(const ConvShape& shape, int64_t tile);
 

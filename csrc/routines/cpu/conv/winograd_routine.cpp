@@ -30,6 +30,8 @@ struct Kernels {
 // cycle is one vector FMA.
 constexpr double kInputCycles = 2.2, kInputPairCycles = 0.7;
 constexpr double kOutputCycles = 1.8, kOutputPairCycles = 0.5;
+// Of the products of four tiles at one point with weights that are packed as taps.
+constexpr double kRawCycles = 5.5;
 // Of the samples of one channel and row that a folded pixel has.
 constexpr double kFoldCycles = 1.5;
 // Of what is read from beyond the private cache, what computing does not hide.
@@ -57,6 +59,7 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const auto most = static_cast<double>(kernels.max_rows[ceil_div(plan.oc_vectors, plan.panels)]);
   const double rows = per_block / std::ceil(per_block / most);
   const auto ic = static_cast<double>(plan.shape.ic);
+  const double clocks = 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
   // Of a block, over all tiles: those at the end of an axis may have fewer points.
   const double block_points = static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
@@ -64,7 +67,11 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
       0.75 * static_cast<double>(private_caches(target).l1_bytes)) {
     efficiency *= kFarPanel;
   }
-  const double products = share.panels * block_points * ic * vectors / efficiency;
+  double products = share.panels * block_points * ic * vectors / efficiency;
+  if (plan.is_raw()) {
+    const double groups = std::ceil(per_block / kWinogradRawTiles);
+    products = share.panels * groups * static_cast<double>(plan.points) * kRawCycles * ic * vectors;
+  }
   const auto pairs = static_cast<double>(std::max(plan.h.pairs(), plan.w.pairs()));
   const double transformed =
       share.blocks * (kInputCycles + kInputPairCycles * pairs) * static_cast<double>(plan.ic_vectors) +
@@ -75,7 +82,7 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
       static_cast<double>(plan.run_columns(plan.run) * plan.h.points()) / static_cast<double>(plan.run);
   const auto pieces = static_cast<double>(plan.source.ic * plan.fold);
   const double folded = plan.fold > 1 ? share.blocks * per_block * pixels * (1 + kFoldCycles * pieces) : 0;
-  return (products + transforms + folded) * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
+  return (products + transforms + folded) * clocks;
 }
 
 // Bytes of weights that the busiest member reads from beyond its private cache, more than its part of them: other
@@ -164,25 +171,33 @@ WinogradPlan least_plan(const ConvShape& shape, int64_t tile, std::initializer_l
 // Blocks as the private cache has it, or larger ones, which read weights less often; and where that leaves fewer blocks
 // than members, one for each, which transforms no tile twice but reads all weights: whether that pays depends on the
 // shared cache.
-std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const TileKernels& kernels,
+std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const Kernels& kernels,
                                     const Target& target) {
   constexpr int64_t kLarge = 56;
   WinogradSchedule schedule;
   schedule.tile = tile;
-  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.lanes);
-  const WinogradPlan first = plan_winograd(shape, schedule, kernels.lanes);
+  schedule.panels = ceil_div(shape.oc, kTileVectors * kernels.tiles.lanes);
+  const WinogradPlan first = plan_winograd(shape, schedule, kernels.tiles.lanes);
   std::vector<WinogradPlan> plans = {
-      least_plan(shape, tile, {block_of(first, kernels, target), kLarge}, kernels, target)};
+      least_plan(shape, tile, {block_of(first, kernels.tiles, target), kLarge}, kernels.tiles, target)};
   const int64_t team = std::min<int64_t>(target.threads, first.tiles);
   if (plans.front().blocks < team) {
-    plans.push_back(least_plan(shape, tile, {ceil_div(first.tiles, team)}, kernels, target));
+    plans.push_back(least_plan(shape, tile, {ceil_div(first.tiles, team)}, kernels.tiles, target));
+  }
+  // Weights that arrive from memory for few tiles, as taps.
+  constexpr int64_t kFewTiles = 16;
+  if (kernels.transforms.multiply_raw && takes_raw_weights(shape, tile) && first.tiles <= kFewTiles) {
+    schedule.raw = 1;
+    schedule.panels = first.oc_vectors;
+    schedule.block = first.tiles;
+    plans.push_back(plan_winograd(shape, schedule, kernels.tiles.lanes));
   }
   return plans;
 }
 
 WinogradSchedule winograd_schedule(const Schedule& schedule) {
-  return {schedule.at("tile"), schedule.at("panels"), schedule.at("block"), value_of(schedule, "parts"),
-          value_of(schedule, "run")};
+  return {schedule.at("tile"),         schedule.at("panels"),    schedule.at("block"),
+          value_of(schedule, "parts"), value_of(schedule, "run"), value_of(schedule, "raw")};
 }
 
 // The schedules:
@@ -191,6 +206,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 //   block   tiles per task
 //   parts   tasks that share a block's panels
 //   run     neighbouring tiles that are transformed together
+//   raw     1: weights are packed as taps and transformed beside the products, where there are few tiles
 Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
@@ -201,7 +217,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   };
   for (int64_t v = kTileVectors; v >= 1; --v) add(panels, ceil_div(oc_vectors, v));
   const auto blocks_of = [&](int64_t tile) {
-    const std::vector<WinogradPlan> plans = plans_for(shape, tile, kernels.tiles, target);
+    const std::vector<WinogradPlan> plans = plans_for(shape, tile, kernels, target);
     const WinogradPlan& chosen = plans.front();
     std::vector<int64_t> sizes;
     for (const WinogradPlan& plan : plans) add(sizes, plan.schedule.block);
@@ -214,15 +230,25 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
     return sizes;
   };
   std::vector<std::vector<int64_t>> offered;
+  std::vector<WinogradPlan> raw;
   for (const int64_t tile : tiles) {
-    for (const WinogradPlan& plan : plans_for(shape, tile, kernels.tiles, target)) add(panels, plan.panels);
+    for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
+      add(panels, plan.panels);
+      if (plan.is_raw()) raw.push_back(plan);
+    }
     offered.push_back(blocks_of(tile));
     for (const int64_t block : offered.back()) add(blocks, block);
   }
+  const auto has_raw = [&](const WinogradSchedule& s) {
+    return std::any_of(raw.begin(), raw.end(), [&](const WinogradPlan& plan) {
+      return s.tile == plan.schedule.tile && s.panels == plan.panels && s.block == plan.schedule.block;
+    });
+  };
   const auto allows = [&](std::span<const int64_t> v) {
     const auto tile = static_cast<size_t>(std::find(tiles.begin(), tiles.end(), v[0]) - tiles.begin());
     if (std::find(offered[tile].begin(), offered[tile].end(), v[2]) == offered[tile].end()) return false;
-    const WinogradSchedule s = {v[0], v[1], v[2], v[3], v[4]};
+    const WinogradSchedule s = {v[0], v[1], v[2], v[3], v[4], v[5]};
+    if (s.raw > 0 && !has_raw(s)) return false;
     WinogradSchedule automatic = s;
     automatic.parts = 0;
     const WinogradPlan plan = plan_winograd(shape, s, lanes);
@@ -231,7 +257,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
     }
     return s.run == 0 || (plan.is_plane() && s.run <= plan.w.tiles);
   };
-  return Space({{"tile", tiles}, {"panels", panels}, {"block", blocks}, {"parts", {0, 1, 2, 4}}, {"run", {0, 1, 2, 8}}},
+  return Space({{"tile", tiles}, {"panels", panels}, {"block", blocks}, {"parts", {0, 1, 2, 4}}, {"run", {0, 1, 2, 8}}, {"raw", {0, 1}}},
                allows);
 }
 
@@ -379,8 +405,9 @@ class WinogradRoutine final : public ConvRoutine {
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
     for (int64_t tile : offered_winograd_tiles(fold_shape(shape))) {
-      for (const WinogradPlan& plan : plans_for(shape, tile, kernels.tiles, target)) {
-        const Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
+      for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
+        Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
+        if (plan.is_raw()) schedule["raw"] = 1;
         all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
       }
     }
