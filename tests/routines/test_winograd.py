@@ -462,7 +462,9 @@ def test_the_largest_tiles_are_not_offered_for_few_channels(channels, tiles):
     assert offered(case) == tiles
 
 
-@pytest.mark.parametrize(("size", "tiles"), [(7, [2, 4]), (8, [2, 4]), (12, [2, 4, 6]), (13, [2, 4, 6]), (112, [2, 4, 6])])
+@pytest.mark.parametrize(
+    ("size", "tiles"), [(7, [2, 4]), (8, [2, 4]), (12, [2, 4, 6]), (13, [2, 4, 6]), (112, [2, 4, 6])]
+)
 def test_the_largest_tiles_are_offered_where_they_save_multiplications(size, tiles):
     case = Case(0).build([1, 16, size, size], [4, 16, 3, 3], attrs_of([1, 1, 1, 1]))
     assert offered(case) == tiles

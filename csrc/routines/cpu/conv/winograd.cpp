@@ -78,6 +78,11 @@ int64_t points_of(const WinogradAxis& axis, bool last) {
   return last ? axis.last_points() : axis.points();
 }
 
+// The points whose products are with these weights.
+IndexRange points_with(const WinogradAxis& axis, int64_t weight) {
+  return {weight, weight + 1 < axis.weights() ? weight + 1 : axis.points()};
+}
+
 // Where the points of a tile are.
 std::array<IndexRange, 2> places_of(const WinogradAxis& axis, bool last) {
   if (!last) return {IndexRange{0, axis.points()}, IndexRange{0, 0}};
@@ -143,7 +148,8 @@ struct RunWindow {
     const int64_t rows = plan.h.points(), columns = plan.run_columns(run.size());
     fold_window(plan.source, args, args.src + run.image * args.src_batch, run.top, run.left, rows, columns, plan.lanes,
                 window);
-    return {window, 0, columns * plan.lanes, rows * columns * plan.lanes, {0, points_of(plan.h, run.last_h)}, {0, columns}};
+    return {window,      0, columns * plan.lanes, rows * columns * plan.lanes, {0, points_of(plan.h, run.last_h)},
+            {0, columns}};
   }
 
  private:
@@ -245,8 +251,8 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   tile.hi = kInfinity;
   tile.weight = args.weight + vectors.begin * plan.lanes * plan.weights * ic;
   for (int64_t weight = 0; weight < plan.weights; ++weight, tile.weight += ic * width) {
-    const IndexRange along_h = plan.h.points_of(weight / plan.w.weights());
-    const IndexRange along_w = plan.w.points_of(weight % plan.w.weights());
+    const IndexRange along_h = points_with(plan.h, weight / plan.w.weights());
+    const IndexRange along_w = points_with(plan.w, weight % plan.w.weights());
     const auto tiles_at = [&](int64_t i, int64_t j) {
       const IndexRange all = groups.at_point(i, j);
       const int64_t begin = std::max(all.begin, tiles.begin);

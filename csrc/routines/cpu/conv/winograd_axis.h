@@ -7,16 +7,14 @@
 // place of 3 m.
 //
 // Where the last tile of an axis has fewer outputs than others, it is done with fewer of their points: of three taps
-// m' + 2 for m' outputs, m' being m less a multiple of 2. Its products are with the same weights, of which it leaves out
-// those of some pairs.
+// m' + 2 for m' outputs, m' being m less a multiple of 2. Its products are with the same weights, of which it leaves
+// out those of some pairs.
 //
 // The transforms interpolate at 0, +-points and, where the stride is 1, infinity, which makes rounding errors grow with
 // m and r; see winograd_error(). An infinity or not-a-number in the input reaches every pixel of the tiles that read
 // it.
 
 #include <stdint.h>
-
-#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 
@@ -62,7 +60,6 @@ struct WinogradAxis {
   int64_t all_points() const { return whole_tiles() * points() + (last > 0 ? last_points() : 0); }
   // Points whose weights differ: samples that are passed through meet the same ones.
   int64_t weights() const { return kernel > 1 && stride == 2 ? tile + 2 : points(); }
-  IndexRange points_of(int64_t weight) const { return {weight, weight + 1 < weights() ? weight + 1 : points()}; }
 };
 
 // The transforms at the points 0, p[0], -p[0], p[1], -p[1], ..., and infinity where the stride is 1. With y = x^2, the
@@ -79,9 +76,9 @@ struct WinogradTransform {
   float scale[kWinogradMaxPairs + 1];                         // at 0 and at the points
 };
 
-// Weights of F(4, 3) that are transformed while they are multiplied, from taps that are packed as multiples of powers of
-// the least point p: its first point is 2 p, so that sums, one product with 4 and no other make them. The input's rows
-// are divided by the derivatives in their place, and the last one by the multiple of the last tap.
+// Weights of F(4, 3) that are transformed while they are multiplied, from taps that are packed as multiples of powers
+// of the least point p: its first point is 2 p, so that sums, one product with 4 and no other make them. The input's
+// rows are divided by the derivatives in their place, and the last one by the multiple of the last tap.
 constexpr int kWinogradRawPairs = 2;
 constexpr int kWinogradRawPoints = 2 * kWinogradRawPairs + 2;
 constexpr double kWinogradRawPoint = kWinogradPoints[kWinogradRawPairs][1];

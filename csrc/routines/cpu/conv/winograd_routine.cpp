@@ -61,7 +61,8 @@ double compute_us(const WinogradPlan& plan, const MemberShare& share, const Tile
   const auto ic = static_cast<double>(plan.shape.ic);
   const double clocks = 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
   // Of a block, over all tiles: those at the end of an axis may have fewer points.
-  const double block_points = static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double block_points =
+      static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   double efficiency = tile_efficiency(rows, vectors, 0, target) * 0.96 * ic / (ic + 3);
   if (ic * vectors * static_cast<double>(plan.lanes) * 4 >
       0.75 * static_cast<double>(private_caches(target).l1_bytes)) {
@@ -109,7 +110,8 @@ double again_us(const WinogradPlan& plan, const MemberShare& share, double speed
 double store_us(const WinogradPlan& plan, const MemberShare& share, const Target& target) {
   constexpr double kStoreCycles = 22;  // per vector
   if (!plan.is_plane()) return 0;
-  const double block_points = static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
+  const double block_points =
+      static_cast<double>(plan.products) / static_cast<double>(std::max<int64_t>(plan.blocks, 1));
   const double stored = share.blocks * block_points * static_cast<double>(plan.ic_vectors);
   return kStoreCycles * stored * 2 * static_cast<double>(plan.lanes) / (target.gflops_per_thread * 1e3);
 }
@@ -196,7 +198,7 @@ std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const 
 }
 
 WinogradSchedule winograd_schedule(const Schedule& schedule) {
-  return {schedule.at("tile"),         schedule.at("panels"),    schedule.at("block"),
+  return {schedule.at("tile"),         schedule.at("panels"),     schedule.at("block"),
           value_of(schedule, "parts"), value_of(schedule, "run"), value_of(schedule, "raw")};
 }
 
@@ -257,7 +259,12 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
     }
     return s.run == 0 || (plan.is_plane() && s.run <= plan.w.tiles);
   };
-  return Space({{"tile", tiles}, {"panels", panels}, {"block", blocks}, {"parts", {0, 1, 2, 4}}, {"run", {0, 1, 2, 8}}, {"raw", {0, 1}}},
+  return Space({{"tile", tiles},
+                {"panels", panels},
+                {"block", blocks},
+                {"parts", {0, 1, 2, 4}},
+                {"run", {0, 1, 2, 8}},
+                {"raw", {0, 1}}},
                allows);
 }
 
@@ -286,8 +293,7 @@ LoopNest winograd_loops(const ConvProblem& problem, const WinogradPlan& plan, co
   l.input_reads = l.task_inputs * real(plan.blocks) * real(plan.panels);
   l.weight_reads = l.weights * real(plan.blocks);
   l.sweep_bytes = l.task_inputs + l.task_weights;
-  l.moved =
-      (real(plan.is_plane() ? 2 : 1)) * real(plan.products) * real(plan.ic_vectors + plan.oc_vectors) * lanes;
+  l.moved = (real(plan.is_plane() ? 2 : 1)) * real(plan.products) * real(plan.ic_vectors + plan.oc_vectors) * lanes;
   l.workspace = real(plan.workspace_size) * 4;
   l.order = real(plan.run);
   l.tile = real(plan.schedule.tile);
