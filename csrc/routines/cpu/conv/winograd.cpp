@@ -32,7 +32,6 @@ int64_t spread(int64_t floats) {
 // The tiles of all images stand in the order of four groups: last along h only, along neither axis, along w only, along
 // both. So those that need a point are neighbours, whichever axis leaves it out.
 struct TileGroups {
-  static constexpr int kCount = 4;
   const WinogradPlan& plan;
 
   static bool is_last_h(int group) { return group == 0 || group == 3; }
