@@ -75,7 +75,7 @@ def conv(x, w, groups=1, strides=None, dilations=None, pads=None, transposed=Fal
 
 
 #: Positive interpolation points, by how many there are.
-WINOGRAD_POINTS = ((), (1,), (0.625, 1.5), (0.5, 1, 2), (0.375, 0.75, 1.25, 2.5), (0.375, 0.625, 1, 1.5, 3))
+WINOGRAD_POINTS = ((), (1,), (1.5, 0.75), (0.5, 2, 1), (0.375, 0.75, 1.25, 2.5), (0.375, 0.625, 1, 1.5, 3))
 
 
 def winograd_weights(taps, stride, tile):

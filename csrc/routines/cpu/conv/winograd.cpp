@@ -401,9 +401,10 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   NEO_ASSERT(!reject_winograd(shape));
   plan.schedule = schedule;
   plan.lanes = lanes;
-  plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh);
-  plan.w = winograd_axis(shape.kw, shape.stride_w, schedule.tile, shape.ow);
-  if (plan.is_raw()) plan.h.last = plan.w.last = 0;
+  // Weights that are packed as taps come with all points.
+  const WinogradLast last_tile = plan.is_raw() ? WinogradLast::Whole : WinogradLast::Smaller;
+  plan.h = winograd_axis(shape.kh, shape.stride_h, schedule.tile, shape.oh, last_tile);
+  plan.w = winograd_axis(shape.kw, shape.stride_w, schedule.tile, shape.ow, last_tile);
   plan.points = plan.h.points() * plan.w.points();
   plan.weights = plan.h.weights() * plan.w.weights();
   plan.ic_vectors = ceil_div(shape.ic, lanes);

@@ -31,14 +31,16 @@ const char* reject_winograd(const ConvShape& s) {
   return nullptr;
 }
 
-WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t size) {
+WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t size, WinogradLast last_tile) {
   WinogradAxis axis;
   axis.kernel = kernel;
   axis.stride = stride;
   axis.tile = winograd_axis_tile(tile, kernel);
   axis.tiles = ceil_div(size, axis.tile);
   const int64_t rest = size - (axis.tiles - 1) * axis.tile, last = rest + rest % 2;
-  if (kernel == 3 && axis.pairs() <= kWinogradMaxLastPairs && rest > 0 && last < axis.tile) axis.last = last;
+  const bool may_be_smaller =
+      last_tile == WinogradLast::Smaller && kernel == 3 && axis.pairs() <= kWinogradMaxLastPairs;
+  if (may_be_smaller && rest > 0 && last < axis.tile) axis.last = last;
   return axis;
 }
 
@@ -72,7 +74,7 @@ double winograd_error(const ConvShape& shape, int64_t tile) {
          (1 + 4.5 / static_cast<double>(shape.ic));
 }
 
-std::vector<int64_t> offered_winograd_tiles(const ConvShape& s) {
+std::vector<int64_t> offered_winograd_tiles(const ConvShape& s, WinogradLast last_tile) {
   constexpr double kMostError = 12;
   constexpr double kWorthwhile = 0.9;
   constexpr double kSmallError = 2.7;
@@ -85,8 +87,8 @@ std::vector<int64_t> offered_winograd_tiles(const ConvShape& s) {
     if (!fits(s.kh, s.stride_h) || !fits(s.kw, s.stride_w)) continue;
     const double error = winograd_error(s, tile);
     if (error > kMostError) continue;
-    const WinogradAxis h = winograd_axis(s.kh, s.stride_h, tile, s.oh);
-    const WinogradAxis w = winograd_axis(s.kw, s.stride_w, tile, s.ow);
+    const WinogradAxis h = winograd_axis(s.kh, s.stride_h, tile, s.oh, last_tile);
+    const WinogradAxis w = winograd_axis(s.kw, s.stride_w, tile, s.ow, last_tile);
     const auto products = static_cast<double>(h.all_points() * w.all_points());
     if (error > kSmallError * (1 + 4.5 / static_cast<double>(s.ic)) && products > kWorthwhile * least) continue;
     least = std::min(least, products);

@@ -11,8 +11,11 @@ namespace neo {
 // Null where the algorithm takes the problem; else why not.
 const char* reject_winograd(const ConvShape& shape);
 
+// Whether a program can do the last tile of an axis with fewer points.
+enum class WinogradLast : uint8_t { Whole, Smaller };
+
 // An axis of `size` outputs by tiles of `tile`.
-WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t size);
+WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t size, WinogradLast last_tile);
 
 // [points][taps]: what points give the weights.
 std::vector<double> winograd_weight_transform(const WinogradAxis& axis);
@@ -42,6 +45,6 @@ double winograd_error(const ConvShape& shape, int64_t tile);
 // The tiles of a shape, by their error. None is offered whose error is more than 12 in units of the direct method's: a
 // whole model keeps within 16. Errors that grow by a multiple must save multiplications worth that, which the tiles at
 // the border often undo.
-std::vector<int64_t> offered_winograd_tiles(const ConvShape& shape);
+std::vector<int64_t> offered_winograd_tiles(const ConvShape& shape, WinogradLast last_tile);
 
 }  // namespace neo

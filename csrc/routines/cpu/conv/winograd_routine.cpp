@@ -212,7 +212,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
-  const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape));
+  const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller);
   std::vector<int64_t> panels, blocks;
   const auto add = [](std::vector<int64_t>& to, int64_t value) {
     if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
@@ -410,7 +410,7 @@ class WinogradRoutine final : public ConvRoutine {
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
     const Kernels kernels = Kernels::of(target);
     std::vector<Candidate> all;
-    for (int64_t tile : offered_winograd_tiles(fold_shape(shape))) {
+    for (int64_t tile : offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller)) {
       for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
         Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
         if (plan.is_raw()) schedule["raw"] = 1;

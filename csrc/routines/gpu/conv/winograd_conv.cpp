@@ -42,7 +42,9 @@ WinogradSchedule WinogradSchedule::of(const Schedule& schedule) {
 }
 
 WinogradSizes::WinogradSizes(const ConvShape& s, int64_t tile)
-    : shape(s), h(winograd_axis(s.kh, s.stride_h, tile, s.oh)), w(winograd_axis(s.kw, s.stride_w, tile, s.ow)) {}
+    : shape(s),
+      h(winograd_axis(s.kh, s.stride_h, tile, s.oh, WinogradLast::Whole)),
+      w(winograd_axis(s.kw, s.stride_w, tile, s.ow, WinogradLast::Whole)) {}
 
 const char* reject_winograd_conv(const WinogradConv& conv) {
   if (conv.geometry.transposed) return "it is transposed";
@@ -63,7 +65,7 @@ const char* reject_winograd_schedule(const WinogradConv& conv, const WinogradSch
 }
 
 Space winograd_space(const WinogradConv& conv, const ConvShape& shape, bool fused) {
-  const std::vector<int64_t> tiles = offered_winograd_tiles(shape);
+  const std::vector<int64_t> tiles = offered_winograd_tiles(shape, WinogradLast::Whole);
   const DirectConv product = winograd_product(conv, 1);
   std::map<int64_t, int64_t> counts;  // of tiles
   for (const int64_t tile : tiles) counts[tile] = WinogradSizes(shape, tile).tiles();

@@ -38,8 +38,8 @@ class WinogradKernel {
       : c_(conv), s_(schedule), b_(kernel_name(part, conv, schedule)) {
     const ConvGeometry& g = conv.geometry;
     const auto last = g.window.strides.size() - 1;
-    h_ = winograd_axis(g.kernel[1], g.axes == 2 ? g.window.strides[0] : 1, schedule.tile, 0);
-    w_ = winograd_axis(g.kernel[2], g.window.strides[last], schedule.tile, 0);
+    h_ = winograd_axis(g.kernel[1], g.axes == 2 ? g.window.strides[0] : 1, schedule.tile, 0, WinogradLast::Whole);
+    w_ = winograd_axis(g.kernel[2], g.window.strides[last], schedule.tile, 0, WinogradLast::Whole);
     points_ = static_cast<int>(h_.points() * w_.points());
   }
 
