@@ -100,12 +100,20 @@ _TILES = (2, 4, 6)
 
 
 def _tile_products(size: int, kernel: int, stride: int, tile: int) -> tuple[int, int]:
-    """Return the products of an axis of ``size`` outputs in tiles of Winograd's algorithm, and those of one tile."""
+    """Return the products of an axis of ``size`` outputs in tiles of Winograd's algorithm, and the weights of a tile.
+
+    A last tile of fewer outputs takes fewer.
+    """
     if kernel == 1:
         return size, 1
-    # Of stride 2 the outer taps are F(m, 2), and the samples between pass through: 2 m + 1 products.
-    points = tile + kernel - 1 if stride == 1 else 2 * tile + 1
-    return -(-size // tile) * points, points
+
+    def products(outputs: int) -> int:
+        # Of stride 2 the outer taps are F(m, 2), and the samples between pass through: 2 m + 1 products.
+        return outputs + kernel - 1 if stride == 1 else 2 * outputs + 1
+
+    whole, rest = divmod(size, tile)
+    # What passes through meets the same weights.
+    return whole * products(tile) + (products(rest) if rest else 0), products(tile) if stride == 1 else tile + 2
 
 
 def _fast(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> tuple[tuple[int, int], ...]:
@@ -124,8 +132,10 @@ def _fast(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> tuple[tuple[int,
     found = []
     for tile in _TILES:
         axes = [_tile_products(*axis, tile) for axis in zip(sizes, kernel, strides, strict=True)]
-        products, points = (math.prod(values) for values in zip(*axes, strict=True))
-        found.append((output[0] * products * pairs, points * pairs * 4))
+        products, weights = (math.prod(values) for values in zip(*axes, strict=True))
+        if tile == 4 and (*kernel, *strides) == (3, 3, 1, 1):
+            weights = 9  # as taps, which are transformed beside the products
+        found.append((output[0] * products * pairs, weights * pairs * 4))
     return tuple(found)
 
 

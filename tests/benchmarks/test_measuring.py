@@ -96,10 +96,12 @@ def test_fast_algorithms_lower_the_limit_where_their_weights_arrive_in_time() ->
 @pytest.mark.parametrize(
     ("weight", "attributes", "fast"),
     [
-        # F(2, 3), F(4, 3), F(6, 3) on 9 outputs along each axis: 5, 3 and 2 tiles of 4, 6 and 8 products.
-        ([4, 3, 3, 3], {"pads": [1, 1, 1, 1]}, ((400 * 12, 16 * 48), (324 * 12, 36 * 48), (256 * 12, 64 * 48))),
-        # Of stride 2 along one axis, 5 outputs: 3, 2 and 1 tiles of 5, 9 and 13 products; a single tap along the other.
-        ([4, 3, 3, 1], {"pads": [1, 0, 1, 0], "strides": [2, 1]}, ((135 * 12, 240), (162 * 12, 432), (117 * 12, 624))),
+        # F(2, 3), F(4, 3), F(6, 3) on 9 outputs along each axis: 4, 2 and 1 tiles of 4, 6 and 8 products, and 3, 3 and 5
+        # of a smaller one.
+        ([4, 3, 3, 3], {"pads": [1, 1, 1, 1]}, ((361 * 12, 16 * 48), (225 * 12, 9 * 48), (169 * 12, 64 * 48))),
+        # Of stride 2 along one axis, 5 outputs: 2 and 1 tiles of 5 and 9 products and 3 of a smaller one, or 11; a single
+        # tap along the other.
+        ([4, 3, 3, 1], {"pads": [1, 0, 1, 0], "strides": [2, 1]}, ((117 * 12, 192), (108 * 12, 288), (99 * 12, 384))),
         # Seven products of quarters.
         ([4, 3, 1, 1], {}, ((81 * 12 * 7 // 8, 12 * 7),)),
         ([4, 3, 3, 3], {"dilations": [2, 2]}, ()),
