@@ -64,8 +64,8 @@ def main() -> None:
         text="The limit of the direct algorithm, as in the tables above, and the same where every convolution is done "
         "by what takes least: directly, by Winograd's algorithm in tiles of 2, 4 or 6 outputs along each axis (also of "
         "stride 2), by one level of Strassen's where it has one tap. A last tile has no more outputs than are left, and "
-        "the larger weights count (of 3x3 in tiles of 4 as taps); transforms, additions and every other operator do not, so that no program reaches it. Headroom is the "
-        "best peer's time over that limit; the last column the part of it that neo's default has. "
+        "the larger weights count (of 3x3 in tiles of 4 as taps); transforms, additions and every other operator do "
+        "not, so that no program reaches it. Headroom is the best peer's time over that limit; the last column the part of it that neo's default has. "
         f"Geometric means: headroom {number(mean)}, neo {number(reached)}, of {len(rows)} networks.",
         head=["network", "direct, ms", "fast, ms", "best peer, of direct", "headroom", "neo", "neo, of headroom"],
         rows=rows,

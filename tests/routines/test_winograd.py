@@ -432,6 +432,24 @@ def test_the_stated_error_of_weights_as_taps_holds(tier, channels):
     assert error >= 0.6 * stated
 
 
+@by_tier_of_many_registers
+def test_weights_that_points_share_are_packed_once(tier):
+    """Of stride 2 samples that are passed through share theirs: m + 2 along an axis; taps are packed as they are."""
+
+    def packed(strides, form):
+        graph = _native.Graph()
+        x, w = graph.add_input("x", "float32", [1, 64, 8, 8]), np.ones([64, 64, 3, 3], np.float32)
+        attrs = {"pads": [1, 1, 1, 1], "strides": [strides] * 2}
+        graph.outputs = [graph.add_node("Conv", [x, graph.add_constant("w", w)], ["y"], attrs, "conv").outputs[0]]
+        found = [c for c in candidates(graph, tier, "conv") if c["routine"].startswith(WINOGRAD)]
+        return next(c["packed_bytes"] for c in found if form in c["routine"]) / (64 * 64 * 4)
+
+    assert packed(2, "tile=2") == 4 * 4
+    assert packed(2, "tile=4") == 6 * 6
+    assert packed(1, "tile=4") == 6 * 6
+    assert packed(1, "raw=1") == 9
+
+
 def test_many_tiles_or_few_registers_take_no_weights_as_taps():
     for tier, size in (("scalar", 7), (TIERS[-1], 17)):
         case = Case(0).build([1, 16, size, size], [4, 16, 3, 3], attrs_of([1, 1, 1, 1]))

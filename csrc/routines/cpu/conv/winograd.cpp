@@ -203,6 +203,7 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
     }
     for (int64_t i = 0; i < run.size(); ++i) {
       for (const IndexRange lines : places) {
+        if (lines.size() == 0) continue;
         second.lines = lines.size();
         second.first = i * plan.w.step() * lanes + lines.begin * second.src_line;
         second.dst = transformed + i * plan.tile_stride + b * lanes + lines.begin * second.dst_line;
@@ -351,6 +352,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
       results.columns = columns;
       first.results = &results;
       for (const IndexRange lines : places_of(plan.w, at.last_w)) {
+        if (lines.size() == 0) continue;
         first.lines = lines.size();
         first.src = src + lines.begin * first.src_line;
         first.dst = half + lines.begin * first.dst_line;
