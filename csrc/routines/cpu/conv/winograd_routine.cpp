@@ -191,7 +191,7 @@ std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const 
   if (kernels.transforms.multiply_raw && takes_raw_weights(shape, tile) && first.tiles <= kFewTiles) {
     schedule.raw = 1;
     schedule.panels = first.oc_vectors;
-    schedule.block = first.tiles;
+    schedule.block = kFewTiles;  // also where a batch comes with more
     plans.push_back(plan_winograd(shape, schedule, kernels.tiles.lanes));
   }
   return plans;
