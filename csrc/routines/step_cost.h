@@ -16,6 +16,10 @@ struct StepLoad {
 // Microseconds on the target's team.
 double step_us(const StepLoad& load, const Target& target);
 
+// What a thread waits longer than estimates say that leave the caches beyond its own out, which is nothing on the
+// machines that their figures come from: it reads so many bytes `times` times, again only what its own does not keep.
+double far_us(double bytes, double times, const Target& target);
+
 // Steps that move this much or less do not wake the team.
 constexpr double kSerialBytes = 131072;
 

@@ -11,7 +11,11 @@ namespace neo {
 
 // Of a core.
 struct PrivateCaches {
+  // What one thread reads per second from the caches beyond these where estimates leave it out (far_us).
+  static constexpr double kNearGbps = 80;
+
   int64_t l1_bytes = 0, l2_bytes = 0;
+  double far_gbps = kNearGbps;
 };
 
 // A machine: a CPU, which does what nothing else takes, perhaps a device beside it, and the figures that estimates use.

@@ -75,7 +75,7 @@ NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
 NEO_INLINE void accumulate(F32& c, F32 a, F32 b) {
-  c = fma(a, b, c);
+  asm("vfmadd231ps %2, %1, %0" : "+v"(c.v) : "v"(a.v), "v"(b.v));
 }
 NEO_INLINE F32 fnma(F32 a, F32 b, F32 c) {
   return {_mm512_fnmadd_ps(a.v, b.v, c.v)};

@@ -257,8 +257,11 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
       plan.strassen.panels > 0 ? strassen_work(plan.strassen, images, target) * efficiency : 2 * weights * images;
   const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
-  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.conv.traffic_bytes(plan.lanes, plan.lanes),
-                  target, weights * 4);
+  const double team = split.serial ? 1 : target.threads;
+  const double runs = std::ceil(static_cast<double>(plan.tasks) / team) * std::ceil(part / static_cast<double>(plan.run));
+  return far_us(weights * 4, runs, target) + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
+                                                      problem.conv.traffic_bytes(plan.lanes, plan.lanes), target,
+                                                      weights * 4);
 }
 
 class AffinePointwiseRoutine final : public Routine {

@@ -9,6 +9,7 @@
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
 #include "routines/space.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -119,7 +120,12 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));
   }
-  return depthwise_us(work, split_of(plan, target.threads).serial ? 1 : plan.tasks, bytes, target);
+  const TaskSplit split = split_of(plan, target.threads);
+  const double weights = (plan.shape.expands() ? static_cast<double>(expansion_weight_size(plan)) : 0) +
+                         (plan.shape.project ? static_cast<double>(projection_weight_size(plan)) : 0);
+  const double rows = static_cast<double>(s.n * s.oh) / (split.serial ? 1 : target.threads);
+  const double strips = std::ceil(rows / static_cast<double>(std::max<int64_t>(plan.strip, 1)));
+  return far_us(weights * 4, strips, target) + depthwise_us(work, split.serial ? 1 : plan.tasks, bytes, target);
 }
 
 struct ChainCall {

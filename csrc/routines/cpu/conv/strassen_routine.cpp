@@ -5,6 +5,7 @@
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -143,9 +144,10 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   const double work = strassen_work(plan, pixels, target) + collected * 2 * lanes;
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
-  return kStartUs + pieces_us +
-         kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target,
-                               static_cast<double>(strassen_weight_size(plan)) * 4);
+  const double weights = static_cast<double>(strassen_weight_size(plan)) * 4;
+  const double member = pixels / (split.serial ? 1 : target.threads);
+  return kStartUs + pieces_us + far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.run))), target) +
+         kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, weights);
 }
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
