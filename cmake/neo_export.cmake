@@ -1,7 +1,7 @@
 # What `neo export` needs beside _neo: the sources of a runtime, and which of them need which.
 
 set(objects "")
-foreach(folder base ir ops exec routines routines_gpu routines_scalar runtime saved capi exported)
+foreach(folder base ir ops exec routines routines_small routines_scalar runtime saved capi exported)
   list(APPEND objects $<FILTER:$<TARGET_OBJECTS:neo_${folder}>,EXCLUDE,gch$>)
 endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/export_objects.txt" CONTENT "$<JOIN:${objects},\n>\n")
