@@ -118,7 +118,7 @@ void run_tile(const StrassenTile& t) {
     for (int64_t b = 0; b < t.blocks; ++b) {
       quarter.fetch();
       if (ahead_blocks-- == 0) ahead.step = 0;
-      sum_rows<V, R, kLanes>(acc, weight, kRow, source, kLanes, kLanes, ahead);
+      sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
       source += t.stride[product];
       weight += kLanes * kRow;
       ahead.at += t.ahead_block * (int64_t)sizeof(float);

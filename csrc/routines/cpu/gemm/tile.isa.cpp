@@ -94,11 +94,43 @@ NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* off
   }
 }
 
+// Blocks as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before each block
+// takes a tenth of the time.
+template <int V, int R>
+NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
+  constexpr int64_t kTap = kLanes * V * kLanes;
+  const float* weight = t.weight;
+  const float* src = t.src;
+  ResultsAhead<V, R> results(t, t.blocks * t.tap_count, R + 4);
+  for (int64_t b = t.blocks; b > 0; --b) {
+    for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
+      if (t.blocks * t.tap_count > 1) results.fetch();
+      const float* rows = src + tap->offset + (kSplits ? t.first_row * t.step : 0);
+      int64_t step = t.step;
+      if (tap->row_offset) [[unlikely]] {
+        gather_rows(t.scratch, src, tap->row_offset + (kSplits ? t.first_row : 0), R, kLanes);
+        rows = t.scratch;
+        step = kLanes;
+      }
+      sum_lanes<V, R>(acc, weight + tap->index * kTap + tap->weight_offset, rows, step, ahead);
+    }
+    src += t.block_stride;
+    weight += t.weight_taps * kTap;
+    ahead.at += t.ahead_block * (int64_t)sizeof(float);
+  }
+}
+
 template <int V, int R, bool kColumns>
 NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
+  if constexpr (!kColumns) {
+    if (t.block_size == kLanes && t.last_size == kLanes && t.weight_step == V * kLanes) {
+      sum_dense<V, R>(acc, t, ahead);
+      return;
+    }
+  }
   constexpr int64_t kTail = 64, kLast = R + 4;
   const int64_t parts = t.blocks * t.tap_count;
   ResultsAhead<V, R> results(t, parts, kLast);
@@ -118,26 +150,15 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
           rows = t.scratch;
           step = size;
         }
-        if constexpr (kVectorRegisters == 32 && kLanes * sizeof(float) >= 64) {
-          if (t.tap_count == 1) {
-#pragma GCC unroll 16
-            for (int r = 0; r < R; ++r) prefetch_read(rows + (R + r) * step);
-          }
-        }
-        // Blocks of channels are as wide as a vector.
-        if (size == kLanes) [[likely]] {
-          sum_rows<V, R, kLanes>(acc, w, t.weight_step, rows, step, size, ahead);
-        } else {
-          // All at once, or a beginning and its tail, by one copy of the code.
-          int64_t k = 0;
+        // All at once, or a beginning and its tail, by one copy of the code.
+        int64_t k = 0;
 #pragma GCC unroll 1
-          for (int64_t count = 0; k < size; k += count) {
-            asm("" : "+r"(k));
-            const bool is_first = parts == 1 && k == 0 && size > kTail;
-            count = is_first ? size - kTail : size - k;
-            if (parts == 1 && !is_first) results.fetch();
-            sum_rows<V, R, 0>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, ahead);
-          }
+        for (int64_t count = 0; k < size; k += count) {
+          asm("" : "+r"(k));
+          const bool is_first = parts == 1 && k == 0 && size > kTail;
+          count = is_first ? size - kTail : size - k;
+          if (parts == 1 && !is_first) results.fetch();
+          sum_rows<V, R>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, ahead);
         }
       }
     }

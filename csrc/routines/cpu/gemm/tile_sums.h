@@ -58,38 +58,79 @@ struct Ahead {
   }
 };
 
-// Three rows share a base: base, base + step and base + 2 * step are single addressing modes.
-// kCount: `count` where that is known, else 0.
-template <int V, int R, int kCount>
+// The rows of a block. Three share a base: base, base + step and base + 2 * step are single addressing modes. `hide`
+// keeps the compiler from keeping sums of these, of which it would make more than there are registers.
+template <int R>
+struct Rows {
+  static constexpr int kBases = (R + 2) / 3;
+  const char* base[kBases];
+  int64_t step, twice;  // bytes
+
+  NEO_INLINE Rows(const float* first, int64_t row_step)
+      : step(row_step * (int64_t)sizeof(float)), twice(2 * row_step * (int64_t)sizeof(float)) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] = (const char*)first + 3 * j * step;
+  }
+
+  NEO_INLINE void hide() {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) asm("" : "+r"(base[j]));
+    asm("" : "+r"(step), "+r"(twice));
+  }
+
+  NEO_INLINE float at(int r, int k) const {
+    return *(const float*)(base[r / 3] + (r % 3 == 0 ? 0 : (r % 3 == 1 ? step : twice)) + k * sizeof(float));
+  }
+
+  NEO_INLINE void advance(int count) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] += count * sizeof(float);
+  }
+};
+
+template <int V, int R>
 NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
                          int64_t count, Ahead& ahead) {
-  if constexpr (kCount > 0) count = kCount;
-  constexpr int kBases = (R + 2) / 3;
-  const float* base[kBases];
-#pragma GCC unroll 16
-  for (int j = 0; j < kBases; ++j) {
-    base[j] = src + 3 * j * step;
-    asm("" : "+r"(base[j]));
-  }
+  Rows<R> rows(src, step);
   int64_t k = 0;
   for (; k + kUnroll <= count; k += kUnroll) {
+    rows.hide();
 #pragma GCC unroll 4
     for (int u = 0; u < kUnroll; ++u) {
       step_k<V, R>(
-          acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step + u]; });
+          acc, weight, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
       weight += weight_step;
     }
     ahead.fetch(kUnroll);
-#pragma GCC unroll 16
-    for (int j = 0; j < kBases; ++j) base[j] += kUnroll;
+    rows.advance(kUnroll);
   }
   for (; k < count; ++k) {
+    rows.hide();
     step_k<V, R>(
-        acc, weight, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
+        acc, weight, [&](int r) __attribute__((always_inline)) { return rows.at(r, 0); });
     weight += weight_step;
     ahead.fetch(1);
-#pragma GCC unroll 16
-    for (int j = 0; j < kBases; ++j) base[j] += 1;
+    rows.advance(1);
+  }
+}
+
+// As many k as a vector has lanes, with dense weights.
+template <int V, int R>
+NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
+  static_assert(kLanes % kUnroll == 0);
+  Rows<R> rows(src, step);
+#pragma GCC unroll 1
+  for (int k = 0; k < kLanes; k += kUnroll) {
+    rows.hide();
+    asm("" : "+r"(weight));
+#pragma GCC unroll 4
+    for (int u = 0; u < kUnroll; ++u) {
+      step_k<V, R>(
+          acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
+    }
+    weight += kUnroll * V * kLanes;
+    ahead.fetch(kUnroll);
+    rows.advance(kUnroll);
   }
 }
 
