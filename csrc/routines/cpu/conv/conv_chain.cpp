@@ -150,6 +150,7 @@ class ChainTask {
     for (int64_t v = 0; v < vectors.size(); ++v) {
       t.dst_vector[v] = (vectors.begin - first_vector_ + v) * plan_.ring_vector;
     }
+    t.fetches_rows = !lines_ && vectors.begin == first_vector_;
     lines_ ? run_first_layer(vectors.size(), rows, t) : expand_pixels(vectors.size(), rows, t);
   }
 

@@ -293,6 +293,8 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           const IndexRange part_of_line = even_part(pixels, tiles, i);
           taps.build(plan, first + part_of_line.begin, part_of_line.size());
           tile.tap_count = taps.count;
+          // Panels after the first find them near.
+          tile.fetches_rows = taps.count == 1 && p == first_panel;
           if (args.ahead) {
             if (plan.passes == 1) fetch_input(plan, args, tiles, i, p, tile);
           } else {

@@ -112,6 +112,10 @@ NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
         rows = t.scratch;
         step = kLanes;
       }
+      if (t.fetches_rows) {
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) prefetch_read(rows + (R + r) * step);
+      }
       sum_lanes<V, R>(acc, weight + tap->index * kTap + tap->weight_offset, rows, step, ahead);
     }
     src += t.block_stride;
