@@ -141,7 +141,7 @@ AffineKernels kernels_of(const Target& target) {
 // Of what is prepared for a run. It may leave the first-level cache: a short run would wait for weights that arrive
 // more slowly than it uses them.
 int64_t cache_bytes(const Target& target) {
-  return std::max(target.l1_bytes / 2, target.l2_bytes / 6);
+  return std::max(target.l1_bytes / 2, private_caches(target).l2_bytes / 6);
 }
 
 // The schedule:

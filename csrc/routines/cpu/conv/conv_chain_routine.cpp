@@ -140,7 +140,7 @@ class ChainStep final : public KernelStep {
       : problem_(problem),
         kernels_(kernels_of(target)),
         schedule_(candidate.schedule),
-        cache_bytes_(target.l2_bytes / 2),
+        cache_bytes_(private_caches(target).l2_bytes / 2),
         threads_(target.threads) {
     x_ = argument_of(candidate, problem.x);
     residual_ = argument_of(candidate, problem.residual);
@@ -280,7 +280,7 @@ class ChainRoutine final : public Routine {
     }
     std::vector<Candidate> all;
     for (const Schedule& schedule : schedules) {
-      const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, target.l2_bytes / 2);
+      const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, private_caches(target).l2_bytes / 2);
       Candidate c = conv_schemas(workload, problem, target);
       c.schedule = schedule;
       if (plan.shape.strassen) c.cost.error = kStrassenError;
