@@ -1,5 +1,6 @@
 #include "routines/cpu/recurrent/recurrent.h"
 
+#include "routines/cpu/gemm/tile_sums.h"
 #include "simd/math.h"
 #include "simd/vec.h"
 
@@ -120,27 +121,36 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
   }
 }
 
-// Adds the products of n values with the weights of all gates; in two halves where the registers do not hold the
-// weights of all gates beside the sums. The gates lie in panels of `panel`.
+// Adds the products of `count` values of n rows with the weights of all gates, which lie in panels of `panel`: one
+// behind the other, `w_panel` apart.
 template <int panel, int n, int gates>
-NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* (&x)[n], const float* w, int64_t w_panel) {
-  constexpr bool in_halves = gates % 2 == 0 && n * gates + gates + 1 > kVectorRegisters - 4;
-  constexpr int count = in_halves ? gates / 2 : gates;
-#pragma GCC unroll 2
-  for (int first = 0; first < gates; first += count) {
-    F32 weight[count];
-    for (int g = 0; g < count; ++g) {
-      weight[g] = load(w + (first + g) / panel * w_panel + (first + g) % panel * kLanes);
-    }
+NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* x, int64_t x_row, int64_t count, const float* w,
+                             int64_t w_panel) {
+  Rows<n> rows(x, x_row);
+  const auto add = [&](int u) NEO_LAMBDA {
+    F32 weight[gates];
+#pragma GCC unroll 4
+    for (int g = 0; g < gates; ++g) weight[g] = load(w + g / panel * w_panel + (u * panel + g % panel) * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < n; ++r) {
-      const F32 value = broadcast(*x[r]);
-      for (int g = 0; g < count; ++g) sum[r][first + g] = fma(value, weight[g], sum[r][first + g]);
+      const F32 value = broadcast(rows.at(r, u));
+#pragma GCC unroll 4
+      for (int g = 0; g < gates; ++g) accumulate(sum[r][g], value, weight[g]);
     }
-    // Else the compiler keeps the values of the first half in registers that the sums need.
-    if (in_halves) {
-      for (int r = 0; r < n; ++r) __asm__("" : "+r"(x[r]));
-    }
+  };
+  int64_t k = 0;
+  for (; k + kUnroll <= count; k += kUnroll) {
+    rows.hide();
+#pragma GCC unroll 4
+    for (int u = 0; u < kUnroll; ++u) add(u);
+    rows.advance(kUnroll);
+    w += kUnroll * panel * kLanes;
+  }
+  for (; k < count; ++k) {
+    rows.hide();
+    add(0);
+    rows.advance(1);
+    w += panel * kLanes;
   }
 }
 
@@ -149,7 +159,6 @@ template <CellKind kind, int n>
 __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
   constexpr int gates = gates_of(kind);
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
-  const float* x[n];
   F32 sum[n][gates];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
@@ -159,21 +168,11 @@ __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int6
   if (takes_input(kind) && args.x) {
     constexpr int panel = panel_vectors(kind);
     const int64_t w_panel = args.input * panel * kLanes;
-    const float* w = args.input_weights + block * (gates / panel) * w_panel;
-    for (int r = 0; r < n; ++r) x[r] = args.x + (row + r) * args.x_row;
-    for (int64_t k = 0; k < args.input; ++k) {
-      add_products<panel>(sum, x, w, w_panel);
-      for (int r = 0; r < n; ++r) ++x[r];
-      w += panel * kLanes;
-    }
+    add_products<panel>(sum, args.x + row * args.x_row, args.x_row, args.input,
+                        args.input_weights + block * (gates / panel) * w_panel, w_panel);
   }
-  const float* w = args.weights + block * args.hidden * gates * kLanes;
-  for (int r = 0; r < n; ++r) x[r] = args.h_in + (row + r) * args.state_row;
-  for (int64_t k = 0; k < args.hidden; ++k) {
-    add_products<gates>(sum, x, w, 0);
-    for (int r = 0; r < n; ++r) ++x[r];
-    w += gates * kLanes;
-  }
+  add_products<gates>(sum, args.h_in + row * args.state_row, args.state_row, args.hidden,
+                      args.weights + block * args.hidden * gates * kLanes, 0);
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
