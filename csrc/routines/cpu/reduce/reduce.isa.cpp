@@ -277,28 +277,28 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   F32 total = zero();
   int64_t i = 0;
   if (logarithm) {
-    for (; i + kLanes <= n; i += kLanes) total = total + exp(load(x + i) - top);
+    for (; i + kLanes <= n; i += kLanes) total = total + exp_falling(load(x + i) - top);
     if (i < n)
       total =
-          total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
+          total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
     const F32 shift = top + log(broadcast(reduce_add(total)));
     for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(x + i) - shift);
     if (i < n) store_n(y + i, load_n(x + i, n - i) - shift, n - i);
     return;
   }
   for (; i + kLanes <= n; i += kLanes) {
-    const F32 e = exp(load(x + i) - top);
+    const F32 e = exp_falling(load(x + i) - top);
     store(y + i, e);
     total = total + e;
   }
   if (i < n) {
-    const F32 e = select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp(load_n(x + i, n - i) - top), zero());
+    const F32 e = select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
     store_n(y + i, e, n - i);
     total = total + e;
   }
-  const F32 sum = broadcast(reduce_add(total));
-  for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(y + i) / sum);
-  if (i < n) store_n(y + i, load_n(y + i, n - i) / sum, n - i);
+  const F32 inverse = broadcast(1.0f) / broadcast(reduce_add(total));
+  for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(y + i) * inverse);
+  if (i < n) store_n(y + i, load_n(y + i, n - i) * inverse, n - i);
 }
 
 void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, int64_t columns, bool logarithm) {
@@ -307,11 +307,11 @@ void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, in
     F32 top = broadcast(-INFINITY);
     for (int64_t i = 0; i < along; ++i) top = max_nan(top, load_n(x + i * stride + j, n));
     F32 total = zero();
-    for (int64_t i = 0; i < along; ++i) total = total + exp(load_n(x + i * stride + j, n) - top);
-    const F32 shift = top + log(total);
+    for (int64_t i = 0; i < along; ++i) total = total + exp_falling(load_n(x + i * stride + j, n) - top);
+    const F32 shift = top + log(total), inverse = broadcast(1.0f) / total;
     for (int64_t i = 0; i < along; ++i) {
       const F32 v = load_n(x + i * stride + j, n);
-      store_n(y + i * stride + j, logarithm ? v - shift : exp(v - top) / total, n);
+      store_n(y + i * stride + j, logarithm ? v - shift : exp_falling(v - top) * inverse, n);
     }
   }
 }
