@@ -108,16 +108,18 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
   merged.pop_back();
   // Short rows that follow each other in the output become one; what an operand repeats is read run by run.
   bool nested[kEltwiseMaxOperands] = {};
-  const bool short_rows = lanes > 0 && inner.size < kShortRow && !merged.empty() &&
-                          std::none_of(repeats, repeats + count, [](bool r) { return r; }) &&
-                          block_axis != static_cast<int>(merged.size()) - 1;
-  if (short_rows && inner.stride[count - 1] == 1 && merged.back().stride[count - 1] == inner.size) {
+  const bool is_nest = lanes > 0 && inner.stride[count - 1] == 1 &&
+                       std::none_of(repeats, repeats + count, [](bool r) { return r; });
+  space.run = inner.size;
+  while (is_nest && inner.size < kShortRow && space.nest < kEltwiseMaxNest && !merged.empty() &&
+         block_axis != static_cast<int>(merged.size()) - 1 && merged.back().stride[count - 1] == inner.size) {
     const Axis& outer = merged.back();
-    space.run = inner.size;
+    space.nest_size[space.nest] = outer.size;
     for (size_t o = 0; o < count; ++o) {
-      nested[o] = outer.stride[o] != inner.stride[o] * inner.size;
-      space.outer_stride[o] = outer.stride[o];
+      nested[o] = nested[o] || outer.stride[o] != inner.stride[o] * inner.size;
+      space.nest_stride[o][space.nest] = outer.stride[o];
     }
+    ++space.nest;
     inner.size *= outer.size;
     merged.pop_back();
   }

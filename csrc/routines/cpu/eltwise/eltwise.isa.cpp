@@ -232,22 +232,61 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
   }
 }
 
-// `count` elements, in runs of `run` that are `stride` apart, the runs `outer` apart, beginning `skip` elements into
-// the first run, into a dense buffer of float; the rest of the last vector repeats the last element, so that no lane
+// `count` elements, in runs of `run` that are `stride` apart, beginning `skip` elements into the first run, into a dense
+// buffer of float; the rest of the last vector repeats the last element, so that no lane
 // computes on garbage.
 struct Elements {
   const void* from;
   int64_t first;
   int64_t stride;
-  int64_t run, outer, skip;
+  int64_t run, skip = 0;
+  // The axes that runs lie along, the innermost first, and where the first run is along each; the last has no end.
+  int nest = 0;
+  const int64_t* size = nullptr;
+  const int64_t* step = nullptr;
+  int64_t index[kEltwiseMaxNest] = {};
+
+  // Elements from a run to the next one.
+  NEO_INLINE int64_t advance() {
+    int64_t by = 0;
+    for (int i = 0; i < nest; ++i) {
+      by += step[i];
+      if (++index[i] < size[i]) break;
+      by -= index[i] * step[i];
+      index[i] = 0;
+    }
+    return by;
+  }
 };
+
+Elements dense(const void* from, int64_t first, int64_t stride, int64_t count) {
+  return {.from = from, .first = first, .stride = stride, .run = count};
+}
+
+Elements nested(const void* from, int64_t base, const EltwiseSpace& space, int operand, int64_t first) {
+  Elements e = {.from = from,
+                .first = base,
+                .stride = space.inner_stride[operand],
+                .run = space.run,
+                .skip = first % space.run,
+                .nest = space.nest,
+                .size = space.nest_size,
+                .step = space.nest_stride[operand]};
+  int64_t rest = first / space.run;
+  for (int i = 0; i < space.nest; ++i) {
+    e.index[i] = rest % space.nest_size[i];
+    e.first += e.index[i] * e.step[i];
+    rest /= space.nest_size[i];
+  }
+  return e;
+}
 
 // Runs of floats, in whole vectors: what one of them writes beyond its end, the next one writes again. The buffer has
 // room for a vector more.
-NEO_INLINE void gather_runs(const Elements& e, int64_t count, int64_t padded, float* to) {
+NEO_INLINE void gather_runs(Elements e, int64_t count, int64_t padded, float* to) {
   const float* p = (const float*)e.from + e.first;
   int64_t done = 0, i = e.skip;
-  for (; done < count; p += e.outer, i = 0) {
+  for (; done < count; p += e.advance(), i = 0) {
     const int64_t n = e.run - i < count - done ? e.run - i : count - done;
     if (e.stride == 0) {
       const F32 x = broadcast(*p);
@@ -263,10 +302,10 @@ NEO_INLINE void gather_runs(const Elements& e, int64_t count, int64_t padded, fl
 }
 
 template <class T>
-NEO_INLINE void gather_elements(const Elements& e, int64_t count, int64_t padded, float* to) {
+NEO_INLINE void gather_elements(Elements e, int64_t count, int64_t padded, float* to) {
   const T* p = (const T*)e.from + e.first;
   int64_t done = 0, i = e.skip;
-  for (; done < count; p += e.outer, i = 0) {
+  for (; done < count; p += e.advance(), i = 0) {
     for (; i < e.run && done < count; ++i) to[done++] = (float)p[i * e.stride];
   }
   for (; done < padded; ++done) to[done] = to[count - 1];
@@ -337,28 +376,26 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         if (type == EltwiseType::F32 && padded == count) {
           inputs[i] = {(const float*)args.operands[i] + base[i] + first, kLanes};
         } else {
-          widen(type, {args.operands[i], base[i] + first, 1, count, 0, 0}, count, padded, w.staged[i]);
+          widen(type, dense(args.operands[i], base[i] + first, 1, count), count, padded, w.staged[i]);
           inputs[i] = {w.staged[i], kLanes};
         }
         break;
       case EltwiseMode::Scalar:
-        widen(type, {args.operands[i], base[i], 1, 1, 0, 0}, 1, kLanes, w.staged[i]);
+        widen(type, dense(args.operands[i], base[i], 1, 1), 1, kLanes, w.staged[i]);
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Lanes:
-        widen(type, {args.operands[i], base[i], 1, kLanes, 0, 0}, kLanes, kLanes, w.staged[i]);
+        widen(type, dense(args.operands[i], base[i], 1, kLanes), kLanes, kLanes, w.staged[i]);
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Strided:
-        widen(type, {args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count, 0, 0},
-              count, padded, w.staged[i]);
+        widen(type,
+              dense(args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count), count,
+              padded, w.staged[i]);
         inputs[i] = {w.staged[i], kLanes};
         break;
       case EltwiseMode::Nested:
-        widen(type,
-              {args.operands[i], base[i] + first / space.run * space.outer_stride[i], space.inner_stride[i], space.run,
-               space.outer_stride[i], first % space.run},
-              count, padded, w.staged[i]);
+        widen(type, nested(args.operands[i], base[i], space, i, first), count, padded, w.staged[i]);
         inputs[i] = {w.staged[i], kLanes};
         break;
     }

@@ -72,7 +72,7 @@ enum class EltwiseMode : uint8_t {
   Scalar,   // the same element
   Lanes,    // the same kLanes elements again and again: a channel block
   Strided,  // `stride` elements apart
-  Nested,   // runs of EltwiseSpace::run elements, themselves `outer_stride` apart
+  Nested,   // runs of EltwiseSpace::run elements, which lie along EltwiseSpace::nest axes
 };
 
 // Storage of an operand in memory; registers hold float32, truth values as 0 and 1.
@@ -82,6 +82,7 @@ constexpr int kEltwiseMaxOperands = 12;  // inputs and one output
 constexpr int kEltwiseMaxSteps = 48;
 constexpr int kEltwiseMaxRegisters = 12;
 constexpr int kEltwiseMaxAxes = 6;
+constexpr int kEltwiseMaxNest = 3;
 constexpr int kEltwiseTile = 512;  // elements of a register
 
 struct EltwiseStep {
@@ -108,7 +109,9 @@ struct EltwiseSpace {
   EltwiseMode mode[kEltwiseMaxOperands];
   int64_t inner_stride[kEltwiseMaxOperands];
   int64_t run = 1;  // Nested: elements per run, inner_stride apart
-  int64_t outer_stride[kEltwiseMaxOperands];
+  int32_t nest = 0;  // axes that the runs lie along, the innermost first
+  int64_t nest_size[kEltwiseMaxNest];
+  int64_t nest_stride[kEltwiseMaxOperands][kEltwiseMaxNest];
   int64_t tiles = 1;  // per row of the innermost axis
   int64_t rows = 1;   // product of the outer sizes
   // Channel blocks: rows whose index along `block_axis` is the last keep only `valid_lanes` lanes, the others become
