@@ -15,6 +15,7 @@ GATHER = "cpu/gather"
 PAD = "cpu/pad"
 MODES = ["constant", "reflect", "edge", "wrap"]
 CASES = 12
+POOL = {"kernel_shape": [2, 2]}
 DTYPES = [np.float32, np.int32, np.int64, np.uint8, np.float16, np.bool_, np.complex128]
 SIZES = [1, 2, 3, 5, 8, 16, 17, 31, 33]
 
@@ -74,6 +75,22 @@ def test_transpose_large_enough_for_a_team(dims, tier):
     x = elements(np.random.default_rng(2), np.float32, dims)
     Move("Transpose", x, attrs={"perm": [*range(len(dims) - 2), len(dims) - 1, len(dims) - 2]}).check(tier)
     Move("Transpose", x, attrs={"perm": list(reversed(range(len(dims))))}).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("channels", [1, 5, 16, 17, 21, 48, 50])
+@pytest.mark.parametrize("permutation", [[0, 2, 3, 1], [3, 0, 2, 1]])
+def test_channel_blocks_become_the_last_axis(permutation, channels, tier):
+    random = np.random.default_rng(channels)
+    x = random.standard_normal([2, channels, 7, 33]).astype(np.float32)
+    graph = _native.Graph()
+    pooled = graph.add_node("MaxPool", [graph.add_input("x", "float32", list(x.shape))], ["p"], POOL, "pool").outputs
+    graph.outputs = graph.add_node("Transpose", pooled, ["y"], {"perm": permutation}, "move").outputs
+    pinned = compile_pinned(graph, tier, {"pool": "cpu:float32/pool_nchwc", "move": COPY})
+    assert not any("adapt" in name and "NCHW16c->cpu:float32:NCHW" in name for name in pinned.routines.values())
+    for threads in (1, 2, 5):
+        actual = pinned.module.with_threads(threads).call([x])[0]
+        np.testing.assert_array_equal(actual, graph.evaluate([x])[0])
 
 
 @by_tier

@@ -15,11 +15,29 @@ class TransposeStep final : public CopyStep {
 
  private:
   void plan(std::span<const Arg> args, CopyPlan& plan) const override {
+    if (!args[0].layout.is_blocked()) return add_part(args, plan, 0, -1, 1);
+    // Whole channel blocks, and the channels of the last one.
+    const int64_t channels = args[0].dims[1], block = args[0].layout.blocks().front().size;
+    add_part(args, plan, 0, channels / block, block);
+    add_part(args, plan, channels / block * block, 1, channels % block);
+  }
+
+  // Of the channels from `first` on so many blocks, of each its first lanes; no blocks: all channels of a plain layout.
+  void add_part(std::span<const Arg> args, CopyPlan& plan, int64_t first, int64_t blocks, int64_t lanes) const {
+    const Arg &x = args[0], &y = args[1];
     CopyPart& p = plan.part[plan.parts++];
     p.target = 1;
     for (size_t i = 0; i < permutation_.size(); ++i) {
       const auto axis = static_cast<size_t>(permutation_[i]);
-      p.add_axis(args[0].dims[axis], args[0].strides[axis], args[1].strides[i]);
+      if (axis != 1 || blocks < 0) {
+        p.add_axis(x.dims[axis], x.strides[axis], y.strides[i]);
+        continue;
+      }
+      const int64_t block = x.layout.blocks().front().size;
+      p.from_offset = first / block * x.strides[axis];
+      p.to_offset = first * y.strides[i];
+      p.add_axis(blocks, x.strides[axis], block * y.strides[i]);
+      p.add_axis(lanes, x.strides.back(), y.strides[i]);
     }
   }
 
@@ -239,7 +257,14 @@ class CopyRoutine final : public Routine {
       work.bytes = work.bytes + v->shape().element_count() * Dim(2 * item_bytes(v->dtype()));
     }
     c.cost.time_us = roofline_us(work, target, 1) * (node.op == "Transpose" ? 1.1 : 1);
-    return {std::move(c)};
+    std::vector<Candidate> all{c};
+    // Channels that become the last axis are read from their blocks, a vector at a time.
+    if (node.op == "Transpose" && node.inputs[0]->dtype() == DType::Float32 && node.inputs[0]->shape().rank() >= 3 &&
+        transpose_axes(node).back() == 1) {
+      c.inputs[0]->layout = Layout::channel_blocked(node.inputs[0]->shape().rank(), target.lanes());
+      all.push_back(std::move(c));
+    }
+    return all;
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,

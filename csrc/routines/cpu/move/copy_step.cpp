@@ -24,6 +24,18 @@ void copy_rows_of(const std::byte* from, int64_t from_row, std::byte* to, int64_
   for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, count);
 }
 
+// Rows of more than half of `size` bytes: two moves that overlap.
+template <int64_t size>
+void copy_halves(const std::byte* from, int64_t from_row, std::byte* to, int64_t to_row, int64_t rows, int64_t bytes) {
+  for (int64_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
+    std::byte first[size / 2], last[size / 2];
+    std::memcpy(first, from, size / 2);
+    std::memcpy(last, from + bytes - size / 2, size / 2);
+    std::memcpy(to, first, size / 2);
+    std::memcpy(to + bytes - size / 2, last, size / 2);
+  }
+}
+
 // Rows of contiguous bytes; those of a few are moves rather than calls.
 void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t to_row, int64_t rows, int64_t bytes) {
   switch (bytes) {
@@ -40,6 +52,8 @@ void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t t
     case 64:
       return copy_rows_of<64>(from, from_row, to, to_row, rows, bytes);
     default:
+      if (bytes > 16 && bytes < 32) return copy_halves<32>(from, from_row, to, to_row, rows, bytes);
+      if (bytes > 32 && bytes < 64) return copy_halves<64>(from, from_row, to, to_row, rows, bytes);
       return copy_rows_of<0>(from, from_row, to, to_row, rows, bytes);
   }
 }
