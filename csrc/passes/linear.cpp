@@ -65,13 +65,13 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
 
 }  // namespace
 
-std::optional<LinearNode> as_linear(Node& node) {
+std::optional<LinearNode> as_linear(Node& node, bool may_clamp) {
   LinearNode linear{&node};
   const bool is_conv = is_convolution(node);
   if (!is_conv && node.op != "Gemm" && node.op != "MatMul") return std::nullopt;
   if (node.inputs.size() < 2 || !is_float_constant(node.inputs[1]) || !node.inputs[1]->shape().is_static())
     return std::nullopt;
-  if (node.has_attr("clamp_min") || node.has_attr("clamp_max")) return std::nullopt;
+  if (!may_clamp && (node.has_attr("clamp_min") || node.has_attr("clamp_max"))) return std::nullopt;
   const Value* out = node.outputs.front();
   if (!out->shape().has_rank()) return std::nullopt;
   const Dims dims = node.inputs[1]->shape().to_dims();

@@ -16,8 +16,9 @@ struct LinearNode {
   int channel_axis = 0;  // of the output
 };
 
-// The node, when its weights are a float constant of known shape and its bias, if any, a constant vector.
-std::optional<LinearNode> as_linear(Node& node);
+// The node, when its weights are a float constant of known shape and its bias, if any, a constant vector; without a
+// clamp, unless that is asked for.
+std::optional<LinearNode> as_linear(Node& node, bool may_clamp = false);
 
 // The bias as doubles, zeros where there is none.
 std::vector<double> bias_of(const LinearNode& linear);

@@ -117,6 +117,28 @@ def test_clamps(body: str, clamp: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "clamp"),
+    [
+        ("u = Mul(t, n)", "{clamp_max=1.0, clamp_min=-0.5}"),
+        ("u = Div(t, n)", "{clamp_max=4.0, clamp_min=-2.0}"),
+        ("u = Mul(t, lo)", "{clamp_max=1.0, clamp_min=-2.0}"),
+        ("u = Add(n, t)", "{clamp_max=2.5, clamp_min=-0.5}"),
+        ("u = Sub(t, n)", "{clamp_max=1.5, clamp_min=-1.5}"),
+    ],
+    ids=["mul", "div", "turned", "add", "sub"],
+)
+def test_numbers_move_a_clamp(body: str, clamp: str) -> None:
+    text = CONV.format(body=f"t = Conv(x, w, b) {{clamp_max=2.0, clamp_min=-1.0}} \n {body} \n y = Identity(u)")
+    (line, _) = lines_of(after(text, "fold_biases"))
+    assert line.endswith(clamp)
+
+
+def test_a_number_that_is_zero_keeps_a_clamp() -> None:
+    body = "constant z = float32[] {0.0} \n t = Conv(x, w) {clamp_min=0.5} \n y = Mul(t, z)"
+    assert_keeps(CONV.format(body=body), "fold_biases")
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "t = Conv(x, w) \n u = Relu(t) \n y = Add(u, t)",
