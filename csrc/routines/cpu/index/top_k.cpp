@@ -140,7 +140,7 @@ class TopKStep final : public KernelStep {
       if (i > axis) call.inner *= dims[i];
     }
     call.lines = call.k == 0 ? 0 : outer * call.inner;
-    call.split = TaskSplit::of(call.lines, call.lines * (4 * call.size + 32 * call.k),
+    call.split = TaskSplit::of(call.lines, call.lines * (20 * call.size + 32 * call.k),
                                2 * call.k * static_cast<int64_t>(sizeof(RankedOf<T>)));
     return Prepared::of(call, call.split.scratch_bytes());
   }
