@@ -6,7 +6,7 @@ import pytest
 from neo import _native
 
 from tests.devices.test_conv_choice import network
-from tests.routines.gpu.programs import ON, Program
+from tests.routines.gpu.programs import ON, Program, need_device
 from tests.routines.gpu.test_gpu_conv import run_direct
 
 # A schedule, then kernel, strides and dilations.
@@ -76,6 +76,7 @@ def test_a_model_with_images_runs_and_is_saved(tmp_path):
     module = neo.compile(model, target="intel_graphics", routines=PINS)
     texts = [k["text"] for k in module.kernels]
     assert any("image1d_buffer_t w" in text for text in texts)  # by the estimate
+    need_device("opencl")
     x = np.random.default_rng(1).standard_normal((2, 64, 28, 28)).astype("f4")
     given = module.run({"x": x})["y"]
     expected = neo.compile(model, accuracy="strict").run({"x": x})["y"]
