@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRounds = 16, kSteps = 512, kPerStep = 15;
 
-#define NEO_SUMS                                                                                                  \
+#define NEO_SUMS                                                                                                      \
   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", \
       "xmm14"
 

@@ -258,7 +258,8 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
   const double team = split.serial ? 1 : target.threads;
-  const double runs = std::ceil(static_cast<double>(plan.tasks) / team) * std::ceil(part / static_cast<double>(plan.run));
+  const double runs =
+      std::ceil(static_cast<double>(plan.tasks) / team) * std::ceil(part / static_cast<double>(plan.run));
   return far_us(weights * 4, runs, target) + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
                                                       problem.conv.traffic_bytes(plan.lanes, plan.lanes), target,
                                                       weights * 4);

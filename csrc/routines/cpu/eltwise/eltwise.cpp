@@ -108,8 +108,8 @@ EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
   merged.pop_back();
   // Short rows that follow each other in the output become one; what an operand repeats is read run by run.
   bool nested[kEltwiseMaxOperands] = {};
-  const bool is_nest = lanes > 0 && inner.stride[count - 1] == 1 &&
-                       std::none_of(repeats, repeats + count, [](bool r) { return r; });
+  const bool is_nest =
+      lanes > 0 && inner.stride[count - 1] == 1 && std::none_of(repeats, repeats + count, [](bool r) { return r; });
   space.run = inner.size;
   while (is_nest && inner.size < kShortRow && space.nest < kEltwiseMaxNest && !merged.empty() &&
          block_axis != static_cast<int>(merged.size()) - 1 && merged.back().stride[count - 1] == inner.size) {

@@ -232,9 +232,8 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
   }
 }
 
-// `count` elements, in runs of `run` that are `stride` apart, beginning `skip` elements into the first run, into a dense
-// buffer of float; the rest of the last vector repeats the last element, so that no lane
-// computes on garbage.
+// `count` elements, in runs of `run` that are `stride` apart, beginning `skip` elements into the first run, into a
+// dense buffer of float; the rest of the last vector repeats the last element, so that no lane computes on garbage.
 struct Elements {
   const void* from;
   int64_t first;
@@ -389,9 +388,8 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
         inputs[i] = {w.staged[i], 0};
         break;
       case EltwiseMode::Strided:
-        widen(type,
-              dense(args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count), count,
-              padded, w.staged[i]);
+        widen(type, dense(args.operands[i], base[i] + first * space.inner_stride[i], space.inner_stride[i], count),
+              count, padded, w.staged[i]);
         inputs[i] = {w.staged[i], kLanes};
         break;
       case EltwiseMode::Nested:

@@ -108,7 +108,7 @@ struct EltwiseSpace {
   int64_t stride[kEltwiseMaxOperands][kEltwiseMaxAxes];  // in elements
   EltwiseMode mode[kEltwiseMaxOperands];
   int64_t inner_stride[kEltwiseMaxOperands];
-  int64_t run = 1;  // Nested: elements per run, inner_stride apart
+  int64_t run = 1;   // Nested: elements per run, inner_stride apart
   int32_t nest = 0;  // axes that the runs lie along, the innermost first
   int64_t nest_size[kEltwiseMaxNest];
   int64_t nest_stride[kEltwiseMaxOperands][kEltwiseMaxNest];

@@ -279,8 +279,8 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   if (logarithm) {
     for (; i + kLanes <= n; i += kLanes) total = total + exp_falling(load(x + i) - top);
     if (i < n)
-      total =
-          total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
+      total = total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top),
+                             zero());
     const F32 shift = top + log(broadcast(reduce_add(total)));
     for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(x + i) - shift);
     if (i < n) store_n(y + i, load_n(x + i, n - i) - shift, n - i);
@@ -292,7 +292,8 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
     total = total + e;
   }
   if (i < n) {
-    const F32 e = select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
+    const F32 e =
+        select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
     store_n(y + i, e, n - i);
     total = total + e;
   }
