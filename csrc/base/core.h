@@ -1,17 +1,32 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 namespace neo {
 
 // What estimates need to know of a core beyond its instruction set and the sizes of its caches.
 struct Core {
-  // Of 512 bits per cycle. One, by most cores that have them, by two halves or by two units of 256 bits together; two,
-  // by those of servers. 0 without such instructions.
+  // Of 512 bits per cycle: two by cores of servers, one by most others that have them. 0 without such instructions.
   int wide_fmas = 0;
   // Cores on a mesh reach the last cache through it, several times as slowly as those of small groups around one.
   bool has_mesh = false;
 };
 
-// This host's; measured at the first call, in less than a millisecond.
+// What an x86-64 CPU says of itself: its vendor's twelve letters, family and model with their extensions, and whether
+// it has tiles of matrices.
+struct CoreBits {
+  std::string_view vendor;
+  int family = 0;
+  int model = 0;
+  bool has_avx512 = false;
+  bool has_amx = false;
+};
+// One that is not known counts as the weaker kind. Agner Fog, "The microarchitecture of Intel, AMD and VIA CPUs", has
+// the units of each.
+Core core_from_cpuid(const CoreBits& bits);
+
+// This host's; found out once.
 const Core& host_core();
 
 }  // namespace neo

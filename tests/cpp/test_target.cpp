@@ -8,14 +8,33 @@
 namespace neo {
 namespace {
 
-TEST(Core, WideMultiplyAddsAreCountedWhereTheyExist) {
-  const Core& core = host_core();
-  if (kIsaAvx512.is_subset_of(detected_isa())) {
-    EXPECT_TRUE(core.wide_fmas == 1 || core.wide_fmas == 2) << core.wide_fmas;
-  } else {
-    EXPECT_EQ(core.wide_fmas, 0);
+struct KnownCore {
+  const char* name;
+  CoreBits bits;
+  int wide_fmas;
+  bool has_mesh;
+};
+
+TEST(Core, UnitsAreThoseOfTheMicroarchitecture) {
+  const KnownCore known[] = {
+      {"Skylake server", {"GenuineIntel", 6, 0x55, true, false}, 2, true},
+      {"Tiger Lake", {"GenuineIntel", 6, 0x8c, true, false}, 1, false},
+      {"Sapphire Rapids", {"GenuineIntel", 6, 0x8f, true, true}, 2, true},
+      {"a hypervisor's model with tiles", {"GenuineIntel", 6, 0xa7, true, true}, 2, true},
+      {"tiles hidden with AVX-512", {"GenuineIntel", 6, 0x8f, false, true}, 0, false},
+      {"Zen 3", {"AuthenticAMD", 0x19, 0x21, false, false}, 0, false},
+      {"Zen 4", {"AuthenticAMD", 0x19, 0x11, true, false}, 1, false},
+      {"Zen 5, server", {"AuthenticAMD", 0x1a, 0x02, true, false}, 2, false},
+      {"Zen 5, notebook", {"AuthenticAMD", 0x1a, 0x24, true, false}, 1, false},
+      {"Zen 5, desktop", {"AuthenticAMD", 0x1a, 0x44, true, false}, 2, false},
+      {"another vendor", {"CentaurHauls", 6, 0x55, true, false}, 1, false},
+  };
+  for (const KnownCore& k : known) {
+    const Core core = core_from_cpuid(k.bits);
+    EXPECT_EQ(core.wide_fmas, k.wide_fmas) << k.name;
+    EXPECT_EQ(core.has_mesh, k.has_mesh) << k.name;
   }
-  EXPECT_TRUE(!core.has_mesh || core.wide_fmas == 2);
+  EXPECT_EQ(host_core().wide_fmas > 0, kIsaAvx512.is_subset_of(detected_isa()));
 }
 
 TEST(Target, FiguresAreOfTheHostsCoreWhereItRunsThere) {
