@@ -16,8 +16,9 @@ struct StepLoad {
 // Microseconds on the target's team.
 double step_us(const StepLoad& load, const Target& target);
 
-// What a thread waits longer than estimates say that leave the caches beyond its own out, which is nothing on the
-// machines that their figures come from: it reads so many bytes `times` times, again only what its own does not keep.
+// What a thread waits longer for constants that it reads `times` times, again only those that its private cache does
+// not keep, where estimates count one reading by the whole team: through caches as near as on the machines that their
+// figures come from, reading again costs nothing more.
 double far_us(double bytes, double times, const Target& target);
 
 // Steps that move this much or less do not wake the team.

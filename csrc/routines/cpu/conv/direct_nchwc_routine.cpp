@@ -8,7 +8,6 @@
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
-#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -30,10 +29,8 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
-  const double team = split.serial ? 1 : target.threads;
-  return far_us(weights * 4 / team, 1, target) + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
-                                                          problem.traffic_bytes(plan.lanes, plan.lanes), target,
-                                                          weights * 4);
+  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
+                  target, weights * 4);
 }
 
 struct DirectCall {
