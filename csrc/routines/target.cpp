@@ -26,8 +26,9 @@ constexpr Figures kFigures[] = {
 };
 // Of cores that start two 512-bit FMAs per cycle.
 constexpr Figures kWideFigures = {kIsaAvx512, 16, 220, 150};
-// Through a mesh, with what is fetched ahead.
-constexpr double kMeshGbps = 20;
+constexpr double kMemoryGbps = 35;
+// Through a mesh, of one thread from the last cache, and of what estimates take from memory.
+constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
 
 const Figures& figures_of(Isa isa) {
   const Figures* best = &kFigures[0];
@@ -94,7 +95,7 @@ Target Target::parse(std::string_view name, int threads) {
   const Figures& figures = is_wide ? kWideFigures : figures_of(target.isa);
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;
-  target.memory_gbps = 35;
+  target.memory_gbps = is_wide && host_core().has_mesh ? kMeshMemoryGbps : kMemoryGbps;
   return target;
 }
 
