@@ -58,18 +58,26 @@ struct Ahead {
   }
 };
 
-// The rows of a block. Three share a base: base, base + step and base + 2 * step are single addressing modes. `hide`
-// keeps the compiler from keeping sums of these, of which it would make more than there are registers.
+// Rows that share a base: base, base + step and base + 2 * step are single addressing modes of x86-64, also with a k
+// added; AArch64 adds one or the other, and has registers for all.
+#if defined(__aarch64__)
+constexpr int kShared = 1;
+#else
+constexpr int kShared = 3;
+#endif
+
+// The rows of a block. `hide` keeps the compiler from keeping sums of these, of which it would make more than there are
+// registers.
 template <int R>
 struct Rows {
-  static constexpr int kBases = (R + 2) / 3;
+  static constexpr int kBases = (R + kShared - 1) / kShared;
   const char* base[kBases];
   int64_t step, twice;  // bytes
 
   NEO_INLINE Rows(const float* first, int64_t row_step)
       : step(row_step * (int64_t)sizeof(float)), twice(2 * row_step * (int64_t)sizeof(float)) {
 #pragma GCC unroll 16
-    for (int j = 0; j < kBases; ++j) base[j] = (const char*)first + 3 * j * step;
+    for (int j = 0; j < kBases; ++j) base[j] = (const char*)first + kShared * j * step;
   }
 
   NEO_INLINE void hide() {
@@ -79,7 +87,8 @@ struct Rows {
   }
 
   NEO_INLINE float at(int r, int k) const {
-    return *(const float*)(base[r / 3] + (r % 3 == 0 ? 0 : (r % 3 == 1 ? step : twice)) + k * sizeof(float));
+    const int i = r % kShared;
+    return *(const float*)(base[r / kShared] + (i == 0 ? 0 : (i == 1 ? step : twice)) + k * sizeof(float));
   }
 
   NEO_INLINE void advance(int count) {
