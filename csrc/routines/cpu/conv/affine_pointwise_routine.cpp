@@ -139,9 +139,11 @@ AffineKernels kernels_of(const Target& target) {
 }
 
 // Of what is prepared for a run. It may leave the first-level cache: a short run would wait for weights that arrive
-// more slowly than it uses them.
-int64_t cache_bytes(const Target& target) {
-  return std::max(target.l1_bytes / 2, private_caches(target).l2_bytes / 6);
+// more slowly than it uses them. Strassen's algorithm pairs the pixels of a run, which for the same bits on every
+// machine does not depend on this one's caches.
+int64_t cache_bytes(const Target& target, bool strassen) {
+  const int64_t l2_bytes = strassen ? target.l2_bytes : private_caches(target).l2_bytes;
+  return std::max(target.l1_bytes / 2, l2_bytes / 6);
 }
 
 // The schedule:
@@ -154,7 +156,7 @@ AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
   s.product.reg_n = tile_kernels_of(target.isa).max_rows[4];
   s.strassen = value_of(schedule, "strassen") == 1;
   s.tasks = schedule.at("tasks");
-  s.cache_bytes = cache_bytes(target);
+  s.cache_bytes = cache_bytes(target, s.strassen);
   return s;
 }
 

@@ -29,6 +29,13 @@ ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const D
   return plan_chain(shape, kernels, schedule.at("tasks"), cache_bytes);
 }
 
+// Of what is kept between the convolutions. Strassen's algorithm pairs the pixels of a strip, which for the same bits
+// on every machine does not depend on this one's caches.
+int64_t cache_bytes(const Schedule& schedule, const Target& target) {
+  const bool strassen = value_of(schedule, "strassen") == 1;
+  return (strassen ? target.l2_bytes : private_caches(target).l2_bytes) / 2;
+}
+
 int64_t flops_of(const ChainShape& s) {
   const ConvShape& d = s.depthwise;
   const int64_t expansion = s.expands() ? 2 * d.n * d.ih * d.iw * d.ic * s.ic * s.taps() : 0;
@@ -140,7 +147,7 @@ class ChainStep final : public KernelStep {
       : problem_(problem),
         kernels_(kernels_of(target)),
         schedule_(candidate.schedule),
-        cache_bytes_(private_caches(target).l2_bytes / 2),
+        cache_bytes_(cache_bytes(candidate.schedule, target)),
         threads_(target.threads) {
     x_ = argument_of(candidate, problem.x);
     residual_ = argument_of(candidate, problem.residual);
@@ -280,7 +287,7 @@ class ChainRoutine final : public Routine {
     }
     std::vector<Candidate> all;
     for (const Schedule& schedule : schedules) {
-      const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, private_caches(target).l2_bytes / 2);
+      const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, cache_bytes(schedule, target));
       Candidate c = conv_schemas(workload, problem, target);
       c.schedule = schedule;
       if (plan.shape.strassen) c.cost.error = kStrassenError;
