@@ -39,7 +39,7 @@ double estimate_us(const ConvProblem& problem, const DirectRowsPlan& plan, const
   const double ideal = static_cast<double>(s.flops()) / static_cast<double>(2 * plan.lanes);
   const TaskSplit split = split_of(plan);
   return tasks_us(static_cast<double>(s.flops()), ideal / cycles, split.serial ? 1 : split.tasks,
-                  problem.traffic_bytes(1, 1), target);
+                  problem.traffic_bytes(1, 1), target, static_cast<double>(problem.weight->constant->size()) * 4);
 }
 
 DirectRowsSchedule rows_schedule(const Schedule& schedule, int64_t lanes) {
