@@ -84,7 +84,7 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   }
 }
 
-NEO_INLINE void gather_rows(float* scratch, const float* src, const int32_t* offset, int rows, int64_t size) {
+[[gnu::noinline]] void gather_rows(float* scratch, const float* src, const int32_t* offset, int rows, int64_t size) {
   for (int r = 0; r < rows; ++r, scratch += size) {
     const float* row = src + offset[r];
     const bool outside = offset[r] == Tile::kOutside;
@@ -112,7 +112,7 @@ NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
         rows = t.scratch;
         step = kLanes;
       }
-      if (t.fetches_rows) {
+      if (kVectorRegisters == 32 && kLanes * sizeof(float) >= 64 && t.fetches_rows) {
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) prefetch_read(rows + (R + r) * step);
       }
@@ -142,9 +142,9 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
-      if (kColumns || parts > 1) results.fetch();
       const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
+        results.fetch();
         sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size, ahead);
       } else {
         const float* rows = src + tap.offset + (kSplits ? t.first_row * t.step : 0);
@@ -161,7 +161,7 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
           asm("" : "+r"(k));
           const bool is_first = parts == 1 && k == 0 && size > kTail;
           count = is_first ? size - kTail : size - k;
-          if (parts == 1 && !is_first) results.fetch();
+          if (parts == 1 ? !is_first : k == 0) results.fetch();
           sum_rows<V, R>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, ahead);
         }
       }

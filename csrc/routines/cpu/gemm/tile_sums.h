@@ -123,23 +123,25 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   }
 }
 
-// As many k as a vector has lanes, with dense weights.
+// As many k as a vector has lanes, with dense weights. Where there are fewer registers blocks are small, and the loop
+// may be.
 template <int V, int R>
 NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
-  static_assert(kLanes % kUnroll == 0);
+  constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
+  static_assert(kLanes % kTogether == 0);
   Rows<R> rows(src, step);
 #pragma GCC unroll 1
-  for (int k = 0; k < kLanes; k += kUnroll) {
+  for (int k = 0; k < kLanes; k += kTogether) {
     rows.hide();
     asm("" : "+r"(weight));
 #pragma GCC unroll 4
-    for (int u = 0; u < kUnroll; ++u) {
+    for (int u = 0; u < kTogether; ++u) {
       step_k<V, R>(
           acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
     }
-    weight += kUnroll * V * kLanes;
-    ahead.fetch(kUnroll);
-    rows.advance(kUnroll);
+    weight += kTogether * V * kLanes;
+    ahead.fetch(kTogether);
+    rows.advance(kTogether);
   }
 }
 
