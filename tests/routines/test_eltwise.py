@@ -80,6 +80,22 @@ def test_broadcasts(op, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("dims", [[100, 8, 6, 2], [9, 3, 5, 3], [2, 17, 1, 7], [700, 2, 2, 2]])
+def test_short_rows_along_several_axes(dims, tier):
+    """Operands repeat along different axes of rows that together are one tile or more."""
+    random = np.random.default_rng(len(dims))
+    operands = [dims, [dims[2], 1], [dims[0], 1, 1, dims[3]], [1, dims[1], 1, 1]]
+    xs = [floats(random, shape) for shape in operands]
+    graph = _native.Graph()
+    values = [graph.add_input(f"x{i}", "float32", shape) for i, shape in enumerate(operands)]
+    value = values[0]
+    for i, other in enumerate(values[1:]):
+        value = graph.add_node("Mul" if i else "Add", [value, other], [f"y{i}"], {}, f"n{i}").outputs[0]
+    graph.outputs = [value]
+    check(graph, tier, {"n2": ELTWISE}, xs)
+
+
+@by_tier
 def test_chains_become_one_step(tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)

@@ -119,6 +119,17 @@ def test_softmax_of_large_numbers_and_of_nothing(tier):
 
 
 @by_tier
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax_makes_no_subnormals(axis, tier):
+    x = np.zeros([40, 40], np.float32)
+    x[1:, 1:] = -np.linspace(86, 105, 39, dtype=np.float32)
+    pinned = compile_pinned(build("Softmax", x, attrs={"axis": axis}), tier, {"node": SOFTMAX})
+    y = pinned(x if axis == 1 else x.T.copy())
+    assert np.all((y == 0) | (y >= np.finfo(np.float32).tiny / 40))
+    assert np.any(y == 0)
+
+
+@by_tier
 @pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization"])
 def test_layer_norms(op, tier):
     for seed in range(CASES):
