@@ -40,10 +40,10 @@ bool fold(Graph& graph, const PassContext& context) {
       auto numbers = per_channel(*constant, input->shape().rank(), linear->channel_axis, linear->channels);
       if (!numbers) continue;
       // The bounds of a clamp are one for all channels.
+      const bool clamped = is_clamped(*producer);
       const double first = numbers->empty() ? 0 : numbers->front();
-      if (is_clamped(*producer) &&
-          (!std::isfinite(first) || (is_product && first == 0) ||
-           std::any_of(numbers->begin(), numbers->end(), [&](double x) { return x != first; }))) {
+      if (clamped && (!std::isfinite(first) || (is_product && first == 0) ||
+                      std::any_of(numbers->begin(), numbers->end(), [&](double x) { return x != first; }))) {
         continue;
       }
       std::vector<double> bias = bias_of(*linear);
@@ -54,14 +54,14 @@ bool fold(Graph& graph, const PassContext& context) {
         }
         for (size_t c = 0; c < bias.size(); ++c) bias[c] *= (*numbers)[c];
         const double scale = node->op == "Div" ? 1 / first : first;
-        if (is_clamped(*producer)) move_clamp(*producer, scale < 0, [&](double x) { return x * scale; });
+        if (clamped) move_clamp(*producer, scale < 0, [&](double x) { return x * scale; });
         const bool has_bias = producer->input(LinearNode::kBias) != nullptr;
         set_weights(rewriter, *linear, *numbers);
         if (has_bias) set_bias(rewriter, *linear, bias);
       } else {
         const double sign = node->op == "Sub" ? -1 : 1;
         for (size_t c = 0; c < bias.size(); ++c) bias[c] += sign * (*numbers)[c];
-        if (is_clamped(*producer)) move_clamp(*producer, false, [&](double x) { return x + sign * first; });
+        if (clamped) move_clamp(*producer, false, [&](double x) { return x + sign * first; });
         set_bias(rewriter, *linear, bias);
       }
       rewriter.fold_into(node->outputs.front(), input);
