@@ -104,6 +104,7 @@
   X(resize_nchwc)              \
   X(resize_nchw)               \
   X(grid_sample)               \
+  X(recurrent_compressed)      \
   X(recurrent)                 \
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \

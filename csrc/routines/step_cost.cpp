@@ -30,8 +30,11 @@ double step_us(const StepLoad& load, const Target& target) {
 double far_us(double bytes, double times, const Target& target) {
   const PrivateCaches caches = private_caches(target);
   const double reads = bytes > 0.75 * static_cast<double>(caches.l2_bytes) ? times : std::min(times, 1.0);
-  return bytes * std::max(0.0, reads - 1.0 / target.threads) *
-         std::max(0.0, 1 / caches.far_gbps - 1 / PrivateCaches::kNearGbps) / 1e3;
+  return bytes * std::max(0.0, reads - 1.0 / target.threads) * far_byte_us(target);
+}
+
+double far_byte_us(const Target& target) {
+  return std::max(0.0, 1 / private_caches(target).far_gbps - 1 / PrivateCaches::kNearGbps) / 1e3;
 }
 
 double cycles_us(double cycles, const Target& target) {

@@ -20,6 +20,8 @@ double step_us(const StepLoad& load, const Target& target);
 // not keep, where estimates count one reading by the whole team: through caches as near as on the machines that their
 // figures come from, reading again costs nothing more.
 double far_us(double bytes, double times, const Target& target);
+// That of one byte that is not kept.
+double far_byte_us(const Target& target);
 
 // Steps that move this much or less do not wake the team.
 constexpr double kSerialBytes = 131072;

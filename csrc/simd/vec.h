@@ -21,7 +21,7 @@
 //   round_to_i32     nearest even; trunc_to_i32 towards zero; values outside int32 give an unspecified lane
 //   bits_as_*        the same bits as another type
 //   bit_select(m, a, b)   the bits of a where those of m are set, else of b
-//   shift_left<k>, shift_right<k> (arithmetic), shift_right_logical<k>
+//   shift_left<k>, shift_right<k> (arithmetic), shift_right_logical<k>, rotate_left<k>
 //   load_u8, load_i8, load_u16   widened to int32; store_u8, store_i8 saturate, store_u16 keeps the low 16 bits
 //   load_f16, load_bf16, store_f16, store_bf16   rounded to nearest even, NaN stays NaN
 //   prefetch(p)      of the line at p into the second-level cache; any address
@@ -138,10 +138,14 @@ NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
 #endif
 NEO_INLINE I32 bit_select(I32 m, I32 a, I32 b) {
 #ifdef NEO_ISA_AVX512
-  return {_mm512_ternarylogic_epi32(m.v, a.v, b.v, 0xca)};
+  return {_mm512_ternarylogic_epi32(b.v, a.v, m.v, 0xd8)};
 #else
   return b ^ ((a ^ b) & m);
 #endif
+}
+template <int k>
+NEO_INLINE I32 rotate_left(I32 a) {
+  return shift_left<k>(a) | shift_right_logical<32 - k>(a);
 }
 NEO_INLINE F32 quotient(F32 a, F32 b) {
 #ifdef NEO_ISA_AVX512

@@ -30,11 +30,11 @@ class Pinned:
 
 
 def compile_pinned(graph: _native.Graph, tier: str, pins: Mapping[str, str], threads: int = 1) -> Pinned:
-    """Compile with the nodes in ``pins`` run by the routine named there, with or without a schedule."""
+    """Compile with the nodes in ``pins`` run by the routine named there; "name" with any schedule, "name{}" with none."""
 
     def allow(node: str, routine: str) -> bool:
         pin = pins.get(node)
-        return pin is None or routine == pin or routine.split("{")[0] == pin
+        return pin is None or routine == pin.removesuffix("{}") or routine.split("{")[0] == pin
 
     problem = _native.build_problem(graph, f"cpu:{tier}", threads, allow)
     edges: dict[tuple[int, int], np.ndarray] = {}

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from neo import ShapeError, _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
 
 ROUTINE = "cpu:float32/recurrent"
+BESIDE = ROUTINE + "{beside=1}"
+COMPRESSED = ROUTINE + "_compressed"
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 CASES = 16
 
@@ -36,6 +38,7 @@ class Layer:
         states=True,
         bias=True,
         symbols=False,
+        change=None,
     ):
         self.graph = _native.Graph()
         directions = 2 if direction == "bidirectional" else 1
@@ -49,7 +52,10 @@ class Layer:
         operands = [self.graph.add_input("x", "float32", [*names, inputs] if symbols else x_dims)]
         self.inputs = [floats(random, x_dims)]
         operands.append(self.graph.add_constant("w", floats(random, [directions, rows, inputs]) * scale))
-        operands.append(self.graph.add_constant("r", floats(random, [directions, rows, hidden]) * scale))
+        recurrent = floats(random, [directions, rows, hidden]) * scale
+        if change:
+            change(recurrent)
+        operands.append(self.graph.add_constant("r", recurrent))
         operands.append(self.graph.add_constant("b", floats(random, [directions, 2 * rows])) if bias else None)
         operands.append(None)
         for name in ["h", "c"][: 2 if op == "LSTM" else 1] if states else []:
@@ -61,18 +67,27 @@ class Layer:
         self.graph.outputs = [v for v in node.outputs if v is not None]
         self.depth = inputs + hidden
 
-    def check(self, tier):
-        pinned = compile_pinned(self.graph, tier, {"layer": ROUTINE})
-        assert pinned.routines["layer"].split("{")[0] == ROUTINE
-        expected = self.graph.evaluate(self.inputs)
+    def run(self, tier, routine):
+        """All outputs, which do not depend on the size of the team."""
+        pinned = compile_pinned(self.graph, tier, {"layer": routine if "{" in routine else routine + "{}"})
+        assert pinned.routines["layer"] == routine
         actual = pinned.module.call(self.inputs)
-        for a, e in zip(actual, expected, strict=True):
-            # Rounding grows from step to step by less than it shrinks in the gates; a few steps' worth remains.
-            assert_close(a, e, 4 * self.depth, str(self.graph))
         for threads in (2, 5):
             again = pinned.module.with_threads(threads).call(self.inputs)
             for a, b in zip(actual, again, strict=True):
                 np.testing.assert_array_equal(a, b)
+        return actual
+
+    def check(self, tier):
+        """Every way in which the layer can be done against the reference; the ways."""
+        expected = self.graph.evaluate(self.inputs)
+        ways = [c["routine"] for c in candidates(self.graph, tier, "layer") if c["routine"].startswith(ROUTINE)]
+        assert ROUTINE in ways
+        for routine in ways:
+            for a, e in zip(self.run(tier, routine), expected, strict=True):
+                # Rounding grows from step to step by less than it shrinks in the gates; a few steps' worth remains.
+                assert_close(a, e, 4 * self.depth, f"{routine} {self.graph}")
+        return ways
 
 
 def attrs_of(random, op):
@@ -119,12 +134,13 @@ def test_large_enough_for_a_team(op, steps, batch, hidden, tier):
 @by_op
 def test_inputs_multiplied_beside_the_steps(op, tier):
     """Batches of one, of lengths before, at and after the ends of the tiles of inputs."""
+    ways = set()
     for seed, steps in enumerate([1, 5, 6, 7, 8, 9, 17, 18, 19, 30, 32, 33, 40, 57]):
         random = np.random.default_rng(seed)
         attrs = {"layout": seed % 2}
         if op == "GRU":
             attrs["linear_before_reset"] = int(seed % 4 != 3)
-        Layer(
+        layer = Layer(
             random,
             op,
             steps,
@@ -136,7 +152,9 @@ def test_inputs_multiplied_beside_the_steps(op, tier):
             states=bool(random.integers(2)),
             bias=bool(random.integers(2)),
             symbols=bool(random.integers(2)),
-        ).check(tier)
+        )
+        ways.update(layer.check(tier))
+    assert (BESIDE in ways) == (tier == "avx512" and op != "RNN")
 
 
 @by_tier
@@ -183,6 +201,59 @@ def test_one_sequence_shared_by_a_team(op, direction, tier):
 def test_weights_larger_than_the_caches(steps, batch, tier):
     """All inputs are multiplied first."""
     Layer(np.random.default_rng(10), "LSTM", steps, batch, 40000, 40).check(tier)
+
+
+#: Sizes of at least 2^18 recurrent weights: groups of rows and blocks of units that are not whole.
+COMPRESSED_SIZES = [("LSTM", 256, {}), ("LSTM", 261, {}), ("RNN", 515, {}), ("RNN", 520, {"activations": ["Relu"]})]
+COMPRESSED_SIZES += [("GRU", 299, {"linear_before_reset": linear}) for linear in (0, 1)]
+
+
+@by_tier
+@pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
+def test_compressed_weights_lose_no_bit(op, hidden, attrs, tier):
+    """Without outliers the sums are those of plain weights, bit by bit, whatever the state."""
+
+    def leave_none_out(recurrent):
+        recurrent[np.abs(recurrent) < np.abs(recurrent).max() * 2.0**-13] = 0
+
+    for seed, direction in enumerate(["forward", "reverse", "bidirectional"]):
+        random = np.random.default_rng(seed)
+        attrs = {"layout": seed % 2, **attrs}
+        layer = Layer(random, op, 3, 1, 5, hidden, direction=direction, attrs=attrs, change=leave_none_out)
+        assert COMPRESSED in layer.check(tier)
+        for state in (1.0, 1e-20, 3e30):
+            layer.inputs[1] = np.float32(state) * np.sign(layer.inputs[1])
+            with np.errstate(over="ignore"):
+                plain, compressed = layer.run(tier, ROUTINE), layer.run(tier, COMPRESSED)
+            for a, b in zip(compressed, plain, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+@by_tier
+@pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
+def test_compressed_weights_far_from_the_largest(op, hidden, attrs, tier):
+    random = np.random.default_rng(11)
+
+    def scatter(recurrent):
+        where = random.random(recurrent.shape) < 0.0005
+        recurrent[where] = random.choice(np.float32([1e-30, -3e-9, 1e-42]), int(where.sum()))
+
+    layer = Layer(random, op, 4, 1, 5, hidden, direction="bidirectional", attrs=attrs, change=scatter)
+    assert COMPRESSED in layer.check(tier)
+    layer.inputs[1][:] = np.inf
+    for a, e in zip(layer.run(tier, COMPRESSED), layer.run(tier, ROUTINE), strict=True):
+        np.testing.assert_array_equal(np.isnan(a), np.isnan(e))
+
+
+def test_what_compressed_weights_are_not_for():
+    def reason(batch=1, hidden=256, change=None):
+        layer = Layer(np.random.default_rng(12), "LSTM", 2, batch, 3, hidden, change=change)
+        return rejections(layer.graph, TIERS[0], "layer").get(COMPRESSED)
+
+    assert reason() is None
+    assert reason(batch=2) == "more than one row"
+    assert reason(hidden=255) == "few weights, which the caches hold"
+    assert reason(change=lambda r: np.multiply(r, r**8, out=r)) == "more than a weight in 1024 lies outside 15 binades"
 
 
 @by_tier

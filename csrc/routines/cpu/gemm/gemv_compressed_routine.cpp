@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "routines/cpu/gemm/compressed_matrix.h"
 #include "routines/cpu/gemm/gemm_problem.h"
-#include "routines/cpu/gemm/gemv_compressed.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -11,6 +11,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kFewestWeights = 1 << 18;
+constexpr int64_t kWorthOfATask = 200000;  // weights
 
 struct Kernels {
   const CompressedKernels& compressed;
@@ -25,47 +26,76 @@ BMatrix matrix_of(const GemmProblem& problem) {
   return b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
 }
 
-CompressedPlan plan_of(const GemmProblem& problem, const Target& target) {
+CompressedShape shape_of(const GemmProblem& problem, const Target& target) {
   const BMatrix b = matrix_of(problem);
-  return plan_compressed(b.k, b.n, target.lanes());
+  CompressedShape shape;
+  shape.rows = b.k;
+  shape.vectors = kMostCompressedVectors;
+  shape.lanes = target.lanes();
+  shape.panels = ceil_div(b.n, shape.width());
+  shape.weights = b.k * b.n;
+  return shape;
 }
 
-TaskSplit split_of(const CompressedPlan& plan) {
+int64_t panels_of_a_task(const CompressedShape& shape) {
+  const int64_t weights = std::max<int64_t>(1, shape.rows * shape.width());
+  return std::clamp<int64_t>(kWorthOfATask / weights, 1, shape.panels);
+}
+
+TaskSplit split_of(const CompressedShape& shape) {
   // Weights that are read count as in GEMM.
-  return TaskSplit::of(plan.tasks, 18 * plan.n * plan.k);
+  return TaskSplit::of(ceil_div(shape.panels, panels_of_a_task(shape)), 18 * shape.weights);
 }
 
-double estimate_us(const CompressedPlan& plan, const Target& target) {
-  // For a vector of weights, beside their way from memory; bits are selected in one instruction or in three.
-  const double cycles = target.lanes() > 8 ? 3 : 4.5;
-  const auto vectors = static_cast<double>(plan.panels * kCompressedVectors * plan.k);
-  const TaskSplit split = split_of(plan);
+double estimate_us(const CompressedShape& shape, const Target& target) {
+  const auto vectors = static_cast<double>(shape.panels * shape.vectors * shape.rows);
+  const TaskSplit split = split_of(shape);
   StepLoad load;
-  load.arithmetic_us = cycles_us(cycles * vectors, target);
-  load.bytes = 4 * static_cast<double>(plan.k + plan.n);
-  load.constant_bytes = 4 * static_cast<double>(compressed_size(plan));
+  load.arithmetic_us = cycles_us(compressed_cycles(target) * vectors, target);
+  load.bytes = 4 * static_cast<double>(shape.rows + shape.panels * shape.width());
+  load.constant_bytes = 4 * static_cast<double>(shape.size());
   load.tasks = static_cast<double>(split.serial ? 1 : split.tasks);
   return step_us(load, target);
 }
+
+// One row of A and what becomes of it. Plain bytes.
+struct RowArgs {
+  const float* x = nullptr;
+  int64_t x_step = 1;
+  const float* bias = nullptr;  // padded to whole panels, or null
+  float* y = nullptr;
+  float lo = 0.0f, hi = 0.0f;
+  Activation activation;
+};
 
 class CompressedStep final : public KernelStep {
  public:
   CompressedStep(const Candidate& candidate, const GemmProblem& problem, const Target& target, PackedStore& packed)
       : geometry_(problem.geometry),
         b_(MatrixView::dense(problem.b->shape().hint_dims())),
-        plan_(plan_of(problem, target)),
+        columns_(matrix_of(problem).n),
+        shape_(shape_of(problem, target)),
         kernels_(Kernels::of(target).compressed),
-        split_(split_of(plan_)) {
+        split_(split_of(shape_)) {
     x_ = argument_of(candidate, problem.a);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     args_.lo = problem.epilogue.lo;
     args_.hi = problem.epilogue.hi;
     args_.activation = activation_of(problem.epilogue, target);
-    weight_ = packed.floats(compressed_size(plan_), {problem.b}, [&](float* to) {
+    weight_ = packed.floats(shape_.size(), {problem.b}, [&](float* to) {
       const BMatrix b = matrix_of(problem);
-      pack_compressed(plan_, kernels_, Kernels::of(target).pack, problem.b->constant->as<float>(), b.row, b.column, to);
+      const auto* from = problem.b->constant->as<float>();
+      const PackKernels& pack = Kernels::of(target).pack;
+      pack_compressed(
+          shape_, kernels_, from,
+          [&](int64_t panel, int64_t row, int64_t rows, float* plain) {
+            const int64_t first = panel * shape_.width(), columns = std::min(shape_.width(), b.n - first);
+            pack.panel(from + row * b.row + first * b.column, b.row, b.column, rows, columns, shape_.vectors, 1.0f,
+                       plain);
+          },
+          to);
     });
-    if (problem.bias) bias_ = packed_column_bias(problem, plan_.width, packed);
+    if (problem.bias) bias_ = packed_column_bias(problem, shape_.width(), packed);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -75,33 +105,43 @@ class CompressedStep final : public KernelStep {
     };
     GemmArgs strides;
     geometry_.bind(view(x_), b_, view(y_), nullptr, strides);
-    CompressedArgs call = args_;
+    RowArgs call = args_;
     call.x_step = strides.a_column;
-    call.b = weight_.as<float>();
     if (bias_.defined()) call.bias = bias_.as<float>();
     return Prepared::of(call, 0);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    CompressedArgs call = *reinterpret_cast<const CompressedArgs*>(prepared);
+    RowArgs call = *reinterpret_cast<const RowArgs*>(prepared);
     call.x = reinterpret_cast<const float*>(args[x_]);
     call.y = reinterpret_cast<float*>(args[y_]);
-    run_tasks(team, split_,
-              [&](int64_t begin, int64_t end, int) { run_compressed(plan_, kernels_, call, begin, end); });
+    run_tasks(team, split_, [&](int64_t begin, int64_t end, int) {
+      const int64_t panels = panels_of_a_task(shape_);
+      for (int64_t p = begin * panels; p < std::min(end * panels, shape_.panels); ++p) run_panel(call, p);
+    });
   }
 
  private:
+  void run_panel(const RowArgs& call, int64_t panel) const {
+    alignas(64) float sums[kMostCompressedWidth] = {};
+    multiply_compressed(shape_, kernels_, weight_.as<float>(), panel, call.x, call.x_step, sums);
+    const int64_t first = panel * shape_.width(), columns = std::min(shape_.width(), columns_ - first);
+    kernels_.finish(sums, call.bias ? call.bias + first : nullptr, call.lo, call.hi, columns, call.y + first);
+    if (call.activation) call.activation(call.y + first, columns);
+  }
+
   GemmGeometry geometry_;
   MatrixView b_;
-  CompressedPlan plan_;
+  int64_t columns_ = 0;
+  CompressedShape shape_;
   const CompressedKernels& kernels_;
   TaskSplit split_;
-  CompressedArgs args_;
+  RowArgs args_;
   Tensor weight_, bias_;
   int x_ = -1, y_ = 0;
 };
 
-// One row times constant weights, which are held in 28 bits: see gemv_compressed.h.
+// One row times constant weights, which are held in 28 bits: see compressed.h.
 class CompressedRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/gemv_compressed"; }
@@ -120,24 +160,21 @@ class CompressedRoutine final : public Routine {
     if (!problem->a->shape().is_static() || problem->hint().m != 1 || problem->hint().batches() != 1) {
       return "more than one row";
     }
-    const CompressedPlan plan = plan_of(*problem, target);
-    if (plan.k * plan.n < kFewestWeights) return "few weights, which the caches hold";
-    if (plan.k * plan.width > UINT32_MAX) return "more rows than an outlier can name";
-    const Tensor& b = *problem->b->constant;
-    if (b.is_absent()) return std::nullopt;  // a saved module has them packed
-    const char* reason = reject_compressed(plan, Kernels::of(target).compressed, b.as<float>());
+    const CompressedShape shape = shape_of(*problem, target);
+    if (shape.weights < kFewestWeights) return "few weights, which the caches hold";
+    const char* reason = reject_compressed(shape, Kernels::of(target).compressed, *problem->b->constant);
     return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const GemmProblem problem = *read_gemm(workload, nullptr);
-    const CompressedPlan plan = plan_of(problem, target);
+    const CompressedShape shape = shape_of(problem, target);
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     c.inputs[static_cast<size_t>(workload.input_index(problem.a))] = plain_schema(problem.a->type);
     c.outputs.push_back(plain_schema(problem.c->type));
-    c.cost.time_us = estimate_us(plan, target) + activation_us(problem.epilogue, *problem.c, target);
-    c.cost.packed_bytes = 4 * (compressed_size(plan) + (problem.bias ? plan.panels * plan.width : 0));
+    c.cost.time_us = estimate_us(shape, target) + activation_us(problem.epilogue, *problem.c, target);
+    c.cost.packed_bytes = 4 * (shape.size() + (problem.bias ? shape.panels * shape.width() : 0));
     return {std::move(c)};
   }
 

@@ -97,25 +97,39 @@ std::optional<std::string> read(const Node& node, RecurrentForm& form) {
   return std::nullopt;
 }
 
-// Copies gates [first, first + count) of R, which has `gates` of them.
-Tensor pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes, int64_t first, int64_t count,
-                  PackedStore& store) {
+// Gates [first, first + count) of R.
+PackedCells pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes, int64_t first, int64_t count,
+                       const CompressedKernels* compressed, PackedStore& store) {
   const int64_t hidden = form.hidden, blocks = ceil_div(hidden, lanes);
-  return store.floats(form.directions * blocks * hidden * count * lanes, {&r}, [&](float* to) {
-    for (int64_t d = 0; d < form.directions; ++d) {
-      const float* from = r.constant->as<float>() + d * form.gates * hidden * hidden;
-      for (int64_t block = 0; block < blocks; ++block) {
-        for (int64_t k = 0; k < hidden; ++k) {
-          for (int64_t gate = first; gate < first + count; ++gate) {
-            for (int64_t lane = 0; lane < lanes; ++lane) {
-              const int64_t unit = block * lanes + lane;
-              *to++ = unit < hidden ? from[(gate * hidden + unit) * hidden + k] : 0.0f;
-            }
-          }
+  // Rows [row, row + rows) of one direction's block.
+  const auto copy_rows = [&](int64_t panel, int64_t row, int64_t rows, float* to) {
+    constexpr int64_t kTogether = 16;  // a cache line of each unit's weights
+    const float* from = r.constant->as<float>() + panel / blocks * form.gates * hidden * hidden;
+    const int64_t unit = panel % blocks * lanes, units = std::min(lanes, hidden - unit);
+    std::fill_n(to, rows * count * lanes, 0.0f);
+    for (int64_t begin = 0; begin < rows; begin += kTogether) {
+      const int64_t end = std::min(begin + kTogether, rows);
+      for (int64_t gate = 0; gate < count; ++gate) {
+        for (int64_t lane = 0; lane < units; ++lane) {
+          const float* source = from + ((first + gate) * hidden + unit + lane) * hidden + row;
+          for (int64_t k = begin; k < end; ++k) to[(k * count + gate) * lanes + lane] = source[k];
         }
       }
     }
-  });
+  };
+  PackedCells cells;
+  if (compressed) {
+    cells.compressed = compressed_cells(form, count, lanes);
+    cells.values = store.floats(cells.compressed.size(), {&r}, [&](float* to) {
+      pack_compressed(cells.compressed, *compressed, r.constant->as<float>(), copy_rows, to);
+    });
+  } else {
+    const int64_t panel = hidden * count * lanes;
+    cells.values = store.floats(form.directions * blocks * panel, {&r}, [&](float* to) {
+      for (int64_t i = 0; i < form.directions * blocks; ++i) copy_rows(i, 0, hidden, to + i * panel);
+    });
+  }
+  return cells;
 }
 
 // Calls f(direction, gate, row of the gates or -1 in a padding lane) for the columns of the projection in their order:
@@ -153,8 +167,19 @@ GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_
   return plan_gemm(shape, {vectors, tiles.max_rows[vectors], true}, tiles);
 }
 
+CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes) {
+  CompressedShape shape;
+  shape.rows = form.hidden;
+  shape.panels = form.directions * ceil_div(form.hidden, lanes);
+  shape.vectors = gates;
+  shape.lanes = lanes;
+  shape.weights = form.directions * form.gates * form.hidden * form.hidden;  // all of R, in which the largest is sought
+  return shape;
+}
+
 PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
-                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store) {
+                               const TileKernels& tiles, const PackKernels& pack, const CompressedKernels* compressed,
+                               PackedStore& store) {
   PackedRecurrent packed;
   const int64_t lanes = tiles.lanes, rows = form.gates * form.hidden;
   packed.lanes = lanes;
@@ -191,10 +216,10 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int6
     });
   });
   if (form.kind == CellKind::GruGates) {
-    packed.recurrent = pack_cells(form, r, lanes, 0, 2, store);
-    packed.candidate = pack_cells(form, r, lanes, 2, 1, store);
+    packed.recurrent = pack_cells(form, r, lanes, 0, 2, compressed, store);
+    packed.candidate = pack_cells(form, r, lanes, 2, 1, compressed, store);
   } else {
-    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates, store);
+    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates, compressed, store);
   }
   return packed;
 }

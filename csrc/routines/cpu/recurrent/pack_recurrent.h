@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
+#include "routines/cpu/gemm/compressed_matrix.h"
 #include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/recurrent/recurrent.h"
 #include "routines/packed_store.h"
@@ -24,6 +25,12 @@ struct RecurrentForm {
 // The form of a node, or why there is none.
 std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why);
 
+// Gates of R: [direction][block][hidden][gates][lanes], plain or compressed: then a block is a panel.
+struct PackedCells {
+  CompressedShape compressed;  // no panels where they are plain
+  Tensor values;
+};
+
 // The constants of a recurrent node as the kernels read them.
 struct PackedRecurrent {
   int64_t lanes = 0;
@@ -31,13 +38,18 @@ struct PackedRecurrent {
   int64_t width = 0;      // gates of one direction, in whole vectors
   Tensor projection;      // W of all directions, packed for projection_plan()
   Tensor bias;            // of the projection's columns
-  Tensor recurrent;       // R: [direction][block][hidden][gates][lanes]; GruGates: gates z and r
-  Tensor candidate;       // GruGates: gate h of R, alike
+  PackedCells recurrent;  // of all gates; GruGates: z and r
+  PackedCells candidate;  // GruGates: h
   Tensor candidate_bias;  // GruLinear: [direction][blocks][lanes]
 };
 
+// How `gates` of the gates of R are held where they are compressed.
+CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes);
+
+// `compressed`: null where R is held plain.
 PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
-                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store);
+                               const TileKernels& tiles, const PackKernels& pack, const CompressedKernels* compressed,
+                               PackedStore& store);
 
 // The product of `rows` rows of X with W of all directions. Its panels have `panel_vectors` vectors of a block's gates,
 // or as many as there are gates where it is 0.

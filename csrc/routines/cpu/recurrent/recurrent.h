@@ -16,6 +16,9 @@ enum class CellKind : uint8_t {
   RnnRelu,
 };
 
+// Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
+constexpr int64_t kCellBlocksTogether = 8;
+
 // Rows are elements of the batch. Sizes are floats; a state row has `blocks` whole vectors.
 struct CellArgs {
   CellKind kind = CellKind::Lstm;

@@ -154,29 +154,59 @@ NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* x, int64_t x_row
   }
 }
 
-// The arguments of the gates of `n` rows of one block. Apart from what follows, so that the sums have all registers.
-template <CellKind kind, int n>
-__attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
-  constexpr int gates = gates_of(kind);
-  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+// A stretch of the sums of a block's gates: rows of weights and what they are multiplied by.
+struct CellPart {
+  const float* x;
+  int64_t x_row;
+  int64_t count;
+  const float* w;
+  int64_t w_panel;
+};
+
+// Adds a part to the sums of `n` rows, [n][gates][lanes]. Apart from what follows, so that the sums have all registers.
+template <int panel, int n, int gates>
+__attribute__((noinline)) void add_part(const CellPart& part, float* sums) {
   F32 sum[n][gates];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
+    for (int g = 0; g < gates; ++g) sum[r][g] = load(sums + (r * gates + g) * kLanes);
   }
-  if (takes_input(kind) && args.x) {
-    constexpr int panel = panel_vectors(kind);
-    const int64_t w_panel = args.input * panel * kLanes;
-    add_products<panel>(sum, args.x + row * args.x_row, args.x_row, args.input,
-                        args.input_weights + block * (gates / panel) * w_panel, w_panel);
-  }
-  add_products<gates>(sum, args.h_in + row * args.state_row, args.state_row, args.hidden,
-                      args.weights + block * args.hidden * gates * kLanes, 0);
+  add_products<panel>(sum, part.x, part.x_row, part.count, part.w, part.w_panel);
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) store(to + (r * gates + g) * kLanes, sum[r][g]);
+    for (int g = 0; g < gates; ++g) store(sums + (r * gates + g) * kLanes, sum[r][g]);
+  }
+}
+
+template <int panel, int n, int gates>
+NEO_INLINE void add_part_of(int64_t rows, const CellPart& part, float* sums) {
+  if (n == 1 || rows == n) {
+    add_part<panel, n, gates>(part, sums);
+  } else if constexpr (n > 1) {
+    add_part_of<panel, n - 1, gates>(rows, part, sums);
+  }
+}
+
+// Adds `count` rows of weights to the sums of `rows` rows, so many at once that the first-level cache keeps them for
+// all rows.
+template <int panel, int gates>
+NEO_INLINE void add_parts(int64_t rows, CellPart part, float* sums) {
+  constexpr int64_t kKept = 16384 / (gates * kLanes * 4);
+  constexpr int most = rows_together(gates);
+  const int64_t groups = (rows + most - 1) / most;
+  for (int64_t left = part.count; left > 0; left -= kKept) {
+    part.count = left < 2 * kKept ? left : kKept;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
+      CellPart own = part;
+      own.x += begin * part.x_row;
+      add_part_of<panel, most, gates>(end - begin, own, sums + begin * gates * kLanes);
+    }
+    if (part.count == left) return;
+    part.x += kKept;
+    part.w += kKept * panel * kLanes;
   }
 }
 
@@ -216,31 +246,37 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
   for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
 }
 
-// `n` rows of one block.
-template <CellKind kind, int n>
-NEO_INLINE void cell_rows(const CellArgs& args, int64_t row, int64_t block) {
+// Rows of one block that are summed together.
+constexpr int64_t kCellRows = 24;
+
+template <CellKind kind>
+void cells_of_rows(const CellArgs& args, int64_t row, int64_t rows, int64_t block) {
   constexpr int gates = gates_of(kind);
-  float sums[n * gates * kLanes];
-  sum_gates<kind, n>(args, row, block, sums);
+  float sums[kCellRows * gates * kLanes];
   const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
-  for (int r = 0; r < n; ++r) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int g = 0; g < gates; ++g) {
+      store(sums + (r * gates + g) * kLanes, start_of<kind>(args, gates_x + r * args.gates_x_row, g, block));
+    }
+  }
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    add_parts<panel, gates>(rows,
+                            {args.x + row * args.x_row, args.x_row, args.input,
+                             args.input_weights + block * (gates / panel) * w_panel, w_panel},
+                            sums);
+  }
+  add_parts<gates, gates>(rows,
+                          {args.h_in + row * args.state_row, args.state_row, args.hidden,
+                           args.weights + block * args.hidden * gates * kLanes, 0},
+                          sums);
+  for (int64_t r = 0; r < rows; ++r) {
     F32 sum[gates];
     for (int g = 0; g < gates; ++g) sum[g] = load(sums + (r * gates + g) * kLanes);
     finish_cell<kind>(args, sum, gates_x + r * args.gates_x_row, row + r, block);
   }
 }
-
-template <CellKind kind, int n>
-NEO_INLINE void up_to_rows(const CellArgs& args, int64_t count, int64_t row, int64_t block) {
-  if (n == 2 || count == n) {
-    cell_rows<kind, n>(args, row, block);
-  } else if constexpr (n > 2) {
-    up_to_rows<kind, n - 1>(args, count, row, block);
-  }
-}
-
-// Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
-constexpr int64_t kBlocksTogether = 8;
 
 template <CellKind kind>
 __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, int64_t block, int64_t step,
@@ -257,11 +293,11 @@ __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, 
 template <CellKind kind, class F>
 NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_begin, int64_t block_end, F&& sum_block) {
   constexpr int gates = gates_of(kind);
-  float sums[kBlocksTogether * gates * kLanes];
+  float sums[kCellBlocksTogether * gates * kLanes];
   const int64_t blocks = block_end - block_begin, step = args.backwards ? -1 : 1;
   const int64_t first = args.backwards ? block_end - 1 : block_begin;
-  for (int64_t begin = 0; begin < blocks; begin += kBlocksTogether) {
-    const int64_t count = blocks - begin < kBlocksTogether ? blocks - begin : kBlocksTogether;
+  for (int64_t begin = 0; begin < blocks; begin += kCellBlocksTogether) {
+    const int64_t count = blocks - begin < kCellBlocksTogether ? blocks - begin : kCellBlocksTogether;
     for (int64_t i = 0; i < count; ++i) {
       sum_block(begin + i, first + (begin + i) * step, sums + i * gates * kLanes);
     }
@@ -271,22 +307,18 @@ NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_be
 
 template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
-  constexpr int most = rows_together(gates_of(kind));
-  const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
-  const auto one_row = [&](int64_t row, int64_t begin, int64_t end) NEO_LAMBDA {
-    cells_of_row<kind>(args, row, begin, end, [&](int64_t, int64_t block, float* to) NEO_LAMBDA {
-      sum_gates_of_one<kind>(args, row, block, to);
-    });
-  };
-  if (rows == 1) return one_row(row_begin, block_begin, block_end);
+  const int64_t rows = row_end - row_begin;
+  if (rows == 1) {
+    return cells_of_row<kind>(args, row_begin, block_begin, block_end,
+                              [&](int64_t, int64_t block, float* to)
+                                  NEO_LAMBDA { sum_gates_of_one<kind>(args, row_begin, block, to); });
+  }
+  const int64_t passes = (rows + kCellRows - 1) / kCellRows;
   for (int64_t i = block_begin; i < block_end; ++i) {
     const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
-    for (int64_t group = 0; group < groups; ++group) {
-      const int64_t begin = row_begin + rows * group / groups, end = row_begin + rows * (group + 1) / groups;
-      if (end - begin == 1)
-        one_row(begin, block, block + 1);
-      else
-        up_to_rows<kind, most>(args, end - begin, begin, block);
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      const int64_t begin = rows * pass / passes, end = rows * (pass + 1) / passes;
+      cells_of_rows<kind>(args, row_begin + begin, end - begin, block);
     }
   }
 }
@@ -415,6 +447,25 @@ NEO_INLINE void with_tile(CellKind kind, int64_t tile, F&& f) {
   }
 }
 
+// f<kind>()
+template <class F>
+NEO_INLINE void with_kind(CellKind kind, F&& f) {
+  switch (kind) {
+    case CellKind::Lstm:
+      return f.template operator()<CellKind::Lstm>();
+    case CellKind::GruLinear:
+      return f.template operator()<CellKind::GruLinear>();
+    case CellKind::GruGates:
+      return f.template operator()<CellKind::GruGates>();
+    case CellKind::GruCandidate:
+      return f.template operator()<CellKind::GruCandidate>();
+    case CellKind::RnnTanh:
+      return f.template operator()<CellKind::RnnTanh>();
+    default:
+      return f.template operator()<CellKind::RnnRelu>();
+  }
+}
+
 }  // namespace
 
 InputTiles recurrent_tiles(CellKind kind) {
@@ -461,20 +512,19 @@ void recurrent_cells_beside(const CellArgs& args, const InputArgs& input, int64_
 }
 
 void recurrent_cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
-  switch (args.kind) {
-    case CellKind::Lstm:
-      return cells<CellKind::Lstm>(args, row_begin, row_end, block_begin, block_end);
-    case CellKind::GruLinear:
-      return cells<CellKind::GruLinear>(args, row_begin, row_end, block_begin, block_end);
-    case CellKind::GruGates:
-      return cells<CellKind::GruGates>(args, row_begin, row_end, block_begin, block_end);
-    case CellKind::GruCandidate:
-      return cells<CellKind::GruCandidate>(args, row_begin, row_end, block_begin, block_end);
-    case CellKind::RnnTanh:
-      return cells<CellKind::RnnTanh>(args, row_begin, row_end, block_begin, block_end);
-    default:
-      return cells<CellKind::RnnRelu>(args, row_begin, row_end, block_begin, block_end);
-  }
+  with_kind(args.kind, [&]<CellKind kind>() { cells<kind>(args, row_begin, row_end, block_begin, block_end); });
+}
+
+void recurrent_start(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+  with_kind(args.kind, [&]<CellKind kind>() {
+    for (int g = 0; g < gates_of(kind); ++g) store(to + g * kLanes, start_of<kind>(args, gates_x, g, block));
+  });
+}
+
+void recurrent_finish(const CellArgs& args, int64_t row, int64_t block, int64_t step, int64_t count,
+                      const float* sums) {
+  with_kind(args.kind, [&]<CellKind kind>() { finish_blocks<kind>(args, row, block, step, count, sums); });
 }
 
 }  // namespace neo::NEO_ISA

@@ -1,193 +1,14 @@
-#include "routines/cpu/recurrent/recurrent.h"
+#include "routines/cpu/recurrent/recurrent_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/check.h"
 #include "routines/cpu/epilogue.h"
-#include "routines/cpu/gemm/tile_cost.h"
-#include "routines/cpu/gemm/tile_use.h"
-#include "routines/cpu/recurrent/pack_recurrent.h"
 #include "routines/cpu/tasks.h"
-#include "routines/cpu/tier.h"
-#include "routines/families.h"
-
-NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
-NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
-NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
-NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
-NEO_DECLARE_TIERS(bool recurrent_takes_input(CellKind))
-NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
-NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
-NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
 namespace neo {
 namespace {
-
-constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
-// Weights of both products, per thread, up to which those of the input are read again for every few steps.
-constexpr int64_t kBytesBeside = 16 << 20;
-constexpr int64_t kLeastRows = 6;
-constexpr int64_t kCachedBytes = 24 << 20;
-constexpr int64_t kMostRowTasks = 16;
-
-struct RecurrentKernels {
-  const TileKernels& tiles;
-  const PackKernels& pack;
-  decltype(&scalar::recurrent_cells) cells;
-  decltype(&scalar::recurrent_tiles) tiles_of;
-  decltype(&scalar::recurrent_tile_groups) tile_groups;
-  decltype(&scalar::recurrent_panel_vectors) panel_vectors;
-  decltype(&scalar::recurrent_takes_input) takes_input;
-  decltype(&scalar::recurrent_pack_input) pack_input;
-  decltype(&scalar::recurrent_input) input;
-  decltype(&scalar::recurrent_cells_beside) cells_beside;
-
-  static RecurrentKernels of(const Target& target) {
-    return {tile_kernels_of(target.isa),
-            NEO_PICK_TIER(target.isa, pack_kernels)(),
-            NEO_PICK_TIER(target.isa, recurrent_cells),
-            NEO_PICK_TIER(target.isa, recurrent_tiles),
-            NEO_PICK_TIER(target.isa, recurrent_tile_groups),
-            NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
-            NEO_PICK_TIER(target.isa, recurrent_takes_input),
-            NEO_PICK_TIER(target.isa, recurrent_pack_input),
-            NEO_PICK_TIER(target.isa, recurrent_input),
-            NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
-  }
-};
-
-// How the steps of all directions are cut. Either each task runs all steps of some rows of the batch, or the tasks of
-// every step take some blocks of hidden units of all rows.
-struct CellSplit {
-  bool by_step = false;
-  bool serial = false;
-  int64_t chunk = 1;   // rows or blocks of a task
-  int64_t chunks = 1;  // of one direction
-
-  // By step, with no more tasks than members: what a task does side by side is read in one stream.
-  CellSplit for_members(int64_t members, int64_t directions, int64_t blocks) const {
-    CellSplit split = *this;
-    split.chunk = std::max(chunk, ceil_div(blocks, ceil_div(members, directions)));
-    split.chunks = ceil_div(blocks, split.chunk);
-    return split;
-  }
-
-  // All rows together.
-  CellSplit by_rows(int64_t batch) const {
-    CellSplit split = *this;
-    if (by_step) {
-      split.chunk = batch;
-      split.chunks = 1;
-    }
-    return split;
-  }
-};
-
-CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
-  CellSplit split;
-  const int64_t per_step = 2 * form.directions * batch * form.gates * form.hidden * form.hidden;
-  const int64_t rows = ceil_div(ceil_div(batch, kMostRowTasks), kLeastRows) * kLeastRows;
-  const int64_t row_chunks = batch == 0 ? 0 : ceil_div(batch, std::max<int64_t>(1, rows));
-  const int64_t step_tasks = std::min(form.directions * blocks, per_step / kOperationsPerTask);
-  split.by_step = step_tasks > form.directions * row_chunks;
-  if (split.by_step) {
-    split.chunk = ceil_div(blocks, ceil_div(step_tasks, form.directions));
-    split.chunks = ceil_div(blocks, split.chunk);
-  } else {
-    split.chunk = rows;
-    split.chunks = row_chunks;
-  }
-  split.serial = TaskSplit::of(form.directions * split.chunks, per_step * steps).serial;
-  return split;
-}
-
-// Steps whose inputs are multiplied together.
-struct InputChunk {
-  int64_t index = 0;
-  int64_t first = 0;
-  int64_t steps = 0;
-  int64_t tile = 0;
-
-  static InputChunk at(int64_t index, const InputTiles& tiles, int64_t steps) {
-    InputChunk chunk;
-    chunk.index = index;
-    chunk.first = index == 0 ? 0 : tiles.small + (index - 1) * tiles.large;
-    chunk.steps = std::min<int64_t>(index == 0 ? tiles.small : tiles.large, steps - chunk.first);
-    chunk.tile = chunk.steps <= tiles.small ? tiles.small : tiles.large;
-    return chunk;
-  }
-
-  static InputChunk of_step(int64_t step, const InputTiles& tiles, int64_t steps) {
-    return at(step < tiles.small ? 0 : 1 + (step - tiles.small) / tiles.large, tiles, steps);
-  }
-
-  bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
-};
-
-// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first. `width` is of all
-// directions, `threads` of the target: the choice must not depend on the team.
-InputTiles input_tiles(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t steps,
-                       int64_t batch, int64_t threads) {
-  if (batch != 1 || width * (form.input + form.hidden) * 4 > kBytesBeside * threads) return {};
-  const InputTiles tiles = kernels.tiles_of(form.kind);
-  return steps < tiles.small ? InputTiles{} : tiles;
-}
-
-// Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
-// weights that the caches hold.
-bool takes_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t width, int64_t batch) {
-  return batch >= kLeastRows && width * (form.input + form.hidden) * 4 <= kCachedBytes &&
-         kernels.takes_input(form.kind);
-}
-
-// Whether these kernels ever multiply inputs, and not the matrix product alone, for which wider panels are better.
-bool multiplies_input(const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads) {
-  const int64_t width = form.directions * ceil_div(form.hidden, kernels.tiles.lanes) * kernels.tiles.lanes * form.gates;
-  return width * (form.input + form.hidden) * 4 <= std::max(kBytesBeside * threads, kCachedBytes);
-}
-
-// Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
-double estimate_us(const RecurrentForm& form, int64_t steps, int64_t batch, const Target& target) {
-  constexpr double kLastCacheShare = 0.9;    // of the bandwidth of the private cache
-  constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
-  constexpr double kCellUs = 0.03;           // the gates of one vector of units
-  constexpr double kMeetUs = 0.3;            // the end of a phase
-  constexpr int64_t kRowsTogether = 6;
-  const int64_t blocks = ceil_div(form.hidden, target.lanes());
-  const int64_t width = form.directions * blocks * target.lanes() * form.gates;
-  const CellSplit split = split_cells(form, steps, batch, blocks);
-  const auto tasks = static_cast<double>(form.directions * split.chunks);
-  const double speedup = split.serial || tasks < 1 ? 1 : tasks / std::ceil(tasks / target.threads);
-  const double peak = target.gflops_per_thread * 1e3;
-  const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
-
-  const double bytes = static_cast<double>(width * form.hidden * 4);
-  double bandwidth = target.l2_gbps * 1e3 * speedup;
-  if (bytes > static_cast<double>(target.l2_bytes) * speedup) bandwidth *= kLastCacheShare;
-  if (bytes > kCachedBytes) bandwidth = std::min(bandwidth, target.memory_gbps * 1e3);
-  const double reads = static_cast<double>(ceil_div(batch, kRowsTogether)) * bytes / bandwidth;
-  const double efficiency = batch > 3 ? 0.95 : 0.8;
-  const double sums = 2 * rows * static_cast<double>(width * form.hidden) / (peak * efficiency * speedup);
-  double step_us = std::max(reads, sums);
-  step_us += kCellUs * rows * static_cast<double>(form.directions * blocks) / speedup;
-  if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
-
-  const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
-  const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
-  double input_us = 0;
-  if (tiles.small > 0) {
-    const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
-    input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
-  } else if (takes_input(form, RecurrentKernels::of(target), width, batch)) {
-    input_us = input_flops / (peak * efficiency * speedup);
-  } else {
-    const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
-    input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
-  }
-  return 1.0 + input_us + count * step_us;
-}
 
 struct RecurrentCall {
   int64_t steps = 0;
@@ -211,14 +32,15 @@ struct RecurrentCall {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentKernels& kernels, int64_t threads,
-                PackedStore& packed)
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, RecurrentWay way,
+                const RecurrentKernels& kernels, PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(form),
+        way_(way),
         kernels_(kernels),
-        threads_(threads),
-        panel_vectors_(multiplies_input(form, kernels, threads) ? kernels.panel_vectors(form.kind) : 0),
-        packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack, packed)) {
+        panel_vectors_(input_panel_vectors(form, way, kernels)),
+        packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack,
+                               way == RecurrentWay::Compressed ? &kernels.compressed : nullptr, packed)) {
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
@@ -247,8 +69,8 @@ class RecurrentStep final : public KernelStep {
                                           2 * call.steps * call.batch * form_.directions * packed_.width * form_.input,
                                           call.projection.workspace_size * 4);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, kernels_, form_.directions * packed_.width, call.steps, call.batch, threads_);
-    call.takes_input = takes_input(form_, kernels_, form_.directions * packed_.width, call.batch);
+    call.tiles = input_tiles(form_, way_, kernels_, call.steps, call.batch);
+    call.takes_input = takes_input(form_, way_, kernels_, call.batch);
     if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
     call.state_row = packed_.blocks * packed_.lanes;
     call.state = call.batch * call.state_row;
@@ -304,7 +126,7 @@ class RecurrentStep final : public KernelStep {
           if (call.is_beside())
             run_blocks(call, args, memory, direction, phase, 0, packed_.blocks);
           else
-            kernels_.cells(cell_args(call, args, memory, direction, phase), first, rows, 0, packed_.blocks);
+            run_cells(cell_args(call, args, memory, direction, phase), direction, first, rows, 0, packed_.blocks);
         }
       }
     };
@@ -345,7 +167,7 @@ class RecurrentStep final : public KernelStep {
                   int64_t begin, int64_t end) const {
     const CellArgs cells = cell_args(call, args, memory, direction, phase);
     if (!call.is_beside()) {
-      kernels_.cells(cells, 0, call.batch, begin, end);
+      run_cells(cells, direction, 0, call.batch, begin, end);
       return;
     }
     const int64_t step = phase;
@@ -357,6 +179,28 @@ class RecurrentStep final : public KernelStep {
       const InputChunk next = InputChunk::at(now.index + 1, call.tiles, call.steps);
       kernels_.cells_beside(cells, input_args(call, memory, direction, next, step - now.first, now.steps, end - begin),
                             begin, end);
+    }
+  }
+
+  void run_cells(const CellArgs& cells, int64_t direction, int64_t row_begin, int64_t row_end, int64_t block_begin,
+                 int64_t block_end) const {
+    if (way_ != RecurrentWay::Compressed) return kernels_.cells(cells, row_begin, row_end, block_begin, block_end);
+    const PackedCells& weights = cells.kind == CellKind::GruCandidate ? packed_.candidate : packed_.recurrent;
+    const int64_t width = weights.compressed.width(), order = cells.backwards ? -1 : 1;
+    alignas(64) float sums[kCellBlocksTogether * kMostCompressedWidth];
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      int64_t block = cells.backwards ? block_end - 1 : block_begin;
+      for (int64_t left = block_end - block_begin; left > 0; left -= kCellBlocksTogether) {
+        const int64_t count = std::min(left, kCellBlocksTogether);
+        for (int64_t i = 0; i < count; ++i) {
+          kernels_.start(cells, row, block + i * order, sums + i * width);
+          multiply_compressed(weights.compressed, kernels_.compressed, weights.values.as<float>(),
+                              direction * packed_.blocks + block + i * order, cells.h_in + row * cells.state_row, 1,
+                              sums + i * width);
+        }
+        kernels_.finish(cells, row, block, order, count, sums);
+        block += count * order;
+      }
     }
   }
 
@@ -406,7 +250,7 @@ class RecurrentStep final : public KernelStep {
     c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
     c.backwards = step % 2 != 0;
     c.hidden = form_.hidden;
-    const Tensor& weights = is_candidate ? packed_.candidate : packed_.recurrent;
+    const Tensor& weights = (is_candidate ? packed_.candidate : packed_.recurrent).values;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
     if (call.is_beside()) {
       const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
@@ -476,60 +320,20 @@ class RecurrentStep final : public KernelStep {
 
   std::string op_;
   RecurrentForm form_;
+  RecurrentWay way_;
   RecurrentKernels kernels_;
-  int64_t threads_ = 1;  // of the target
   int64_t panel_vectors_ = 0;
   PackedRecurrent packed_;
   int x_ = 0, initial_h_ = -1, initial_c_ = -1;
   int outputs_[3] = {-1, -1, -1};
 };
 
-// The products of the input of all steps as one GEMM, then step after step the product with R and the gates in one
-// pass.
-class RecurrentRoutine final : public Routine {
- public:
-  std::string_view name() const override { return "cpu:float32/recurrent"; }
-  std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    std::string why;
-    if (!read_recurrent(workload.root(), &why)) return why;
-    return std::nullopt;
-  }
-
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
-    Candidate c;
-    c.inputs.resize(workload.inputs.size());
-    for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
-      if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
-    }
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    const Shape& x = form.x->shape();
-    const int64_t steps = x[form.batch_first ? 1 : 0].hint(), batch = x[form.batch_first ? 0 : 1].hint();
-    const int64_t width = form.directions * ceil_div(form.hidden, target.lanes()) * target.lanes() * form.gates;
-    c.cost.time_us = estimate_us(form, steps, batch, target);
-    c.cost.packed_bytes = width * (form.input + form.hidden + 2) * 4;
-    const InputTiles tiles = input_tiles(form, RecurrentKernels::of(target), width, steps, batch, target.threads);
-    const bool fused = takes_input(form, RecurrentKernels::of(target), width, batch);
-    c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
-    return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
-                                         PackedStore& packed) {
-    return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr),
-                                           RecurrentKernels::of(target), target.threads, packed);
-  }
-};
-
 }  // namespace
 
-NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
+std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, RecurrentWay way, const Target& target,
+                                          PackedStore& packed) {
+  return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr), way,
+                                         RecurrentKernels::of(target), packed);
+}
 
 }  // namespace neo

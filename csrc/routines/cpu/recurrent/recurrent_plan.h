@@ -1,0 +1,116 @@
+#pragma once
+
+#include "ops/op.h"
+#include "routines/cpu/gemm/compressed.h"
+#include "routines/cpu/gemm/split.h"
+#include "routines/cpu/gemm/tile_use.h"
+#include "routines/cpu/recurrent/pack_recurrent.h"
+#include "routines/cpu/tier.h"
+#include "routines/target.h"
+
+NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
+NEO_DECLARE_TIERS(void recurrent_start(const CellArgs&, int64_t, int64_t, float*))
+NEO_DECLARE_TIERS(void recurrent_finish(const CellArgs&, int64_t, int64_t, int64_t, int64_t, const float*))
+NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
+NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
+NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
+NEO_DECLARE_TIERS(bool recurrent_takes_input(CellKind))
+NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
+NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
+NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
+
+namespace neo {
+
+// How a layer's two products are done.
+enum class RecurrentWay : uint8_t {
+  InputFirst,   // the input's of all steps as one matrix product, then step after step the one with R
+  InputBeside,  // a batch of one: the input's of some steps beside the one with R of the steps before
+  Compressed,   // as InputFirst, R held in 28 bits per weight (compressed.h)
+};
+
+struct RecurrentKernels {
+  const TileKernels& tiles;
+  const PackKernels& pack;
+  const CompressedKernels& compressed;
+  decltype(&scalar::recurrent_cells) cells;
+  decltype(&scalar::recurrent_start) start;
+  decltype(&scalar::recurrent_finish) finish;
+  decltype(&scalar::recurrent_tiles) tiles_of;
+  decltype(&scalar::recurrent_tile_groups) tile_groups;
+  decltype(&scalar::recurrent_panel_vectors) panel_vectors;
+  decltype(&scalar::recurrent_takes_input) takes_input;
+  decltype(&scalar::recurrent_pack_input) pack_input;
+  decltype(&scalar::recurrent_input) input;
+  decltype(&scalar::recurrent_cells_beside) cells_beside;
+
+  static RecurrentKernels of(const Target& target);
+};
+
+// How the steps of all directions are cut. Either each task runs all steps of some rows of the batch, or the tasks of
+// every step take some blocks of hidden units of all rows.
+struct CellSplit {
+  bool by_step = false;
+  bool serial = false;
+  int64_t chunk = 1;   // rows or blocks of a task
+  int64_t chunks = 1;  // of one direction
+
+  // By step, with no more tasks than members: what a task does side by side is read in one stream.
+  CellSplit for_members(int64_t members, int64_t directions, int64_t blocks) const {
+    CellSplit split = *this;
+    split.chunk = std::max(chunk, ceil_div(blocks, ceil_div(members, directions)));
+    split.chunks = ceil_div(blocks, split.chunk);
+    return split;
+  }
+
+  // All rows together.
+  CellSplit by_rows(int64_t batch) const {
+    CellSplit split = *this;
+    if (by_step) {
+      split.chunk = batch;
+      split.chunks = 1;
+    }
+    return split;
+  }
+};
+
+CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks);
+
+// Steps whose inputs are multiplied together.
+struct InputChunk {
+  int64_t index = 0;
+  int64_t first = 0;
+  int64_t steps = 0;
+  int64_t tile = 0;
+
+  static InputChunk at(int64_t index, const InputTiles& tiles, int64_t steps) {
+    InputChunk chunk;
+    chunk.index = index;
+    chunk.first = index == 0 ? 0 : tiles.small + (index - 1) * tiles.large;
+    chunk.steps = std::min<int64_t>(index == 0 ? tiles.small : tiles.large, steps - chunk.first);
+    chunk.tile = chunk.steps <= tiles.small ? tiles.small : tiles.large;
+    return chunk;
+  }
+
+  static InputChunk of_step(int64_t step, const InputTiles& tiles, int64_t steps) {
+    return at(step < tiles.small ? 0 : 1 + (step - tiles.small) / tiles.large, tiles, steps);
+  }
+
+  bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
+};
+
+// Floats of the gates of all directions.
+int64_t gates_width(const RecurrentForm& form, int64_t lanes);
+
+// The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first.
+InputTiles input_tiles(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t steps,
+                       int64_t batch);
+
+// Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
+// weights that the caches hold.
+bool takes_input(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t batch);
+
+// Vectors of a panel of W where these kernels may multiply inputs; 0 where that is left to the matrix product, which is
+// faster with panels of its own.
+int64_t input_panel_vectors(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels);
+
+}  // namespace neo

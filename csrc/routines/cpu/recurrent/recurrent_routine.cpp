@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+
+#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cpu/recurrent/recurrent_step.h"
+#include "routines/families.h"
+#include "routines/space.h"
+#include "routines/step_cost.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kFewestCompressed = 1 << 18;
+// Weights of both products, per thread, up to which those of the input are read again for every few steps.
+constexpr int64_t kBytesBeside = 16 << 20;
+constexpr int64_t kLastCacheBytes = 24 << 20;
+
+int64_t steps_of(const RecurrentForm& form) {
+  return form.x->shape()[form.batch_first ? 1 : 0].hint();
+}
+
+const Dim& batch_of(const RecurrentForm& form) {
+  return form.x->shape()[form.batch_first ? 0 : 1];
+}
+
+// Microseconds of a thread that reads `bytes` of weights, and again in every step, there and back: its private cache
+// keeps a part of all that it reads before it comes back, `lap`.
+double reading_us(double bytes, double lap, const Target& target) {
+  constexpr double kLastCacheShare = 0.9;  // of the bandwidth of the private cache
+  constexpr double kKept = 0.9;            // of the private cache
+  constexpr double kStream = 0.7;          // of the time of a far byte, in one stream
+  const auto cache = static_cast<double>(private_caches(target).l2_bytes);
+  const double share = lap > cache ? kLastCacheShare : 1.0;
+  const double far = std::max(0.0, 1 - kKept * cache / std::max(lap, 1.0));
+  return bytes / (target.l2_gbps * share * 1e3) + kStream * far_byte_us(target) * bytes * far;
+}
+
+// Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
+double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& target) {
+  constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
+  constexpr double kCellUs = 0.03;           // the gates of one vector of units
+  constexpr double kMeetUs = 0.3;            // the end of a phase
+  constexpr int64_t kRowsTogether = 6;
+  const RecurrentKernels kernels = RecurrentKernels::of(target);
+  const int64_t steps = steps_of(form), batch = batch_of(form).hint();
+  const int64_t blocks = ceil_div(form.hidden, target.lanes()), width = gates_width(form, target.lanes());
+  const CellSplit split = split_cells(form, steps, batch, blocks);
+  const auto tasks = static_cast<double>(form.directions * split.chunks);
+  const double speedup = split.serial || tasks < 1 ? 1 : tasks / std::ceil(tasks / target.threads);
+  const double peak = target.gflops_per_thread * 1e3;
+  const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
+  const InputTiles tiles = input_tiles(form, way, kernels, steps, batch);
+  const bool is_compressed = way == RecurrentWay::Compressed;
+
+  const double input_bytes = static_cast<double>(width * form.input * 4);
+  double bytes = static_cast<double>(width * form.hidden * 4) * (is_compressed ? 0.875 : 1);
+  if (tiles.small > 0) bytes += input_bytes / tiles.large;
+  // Threads that have directions of their own do all steps of one before the next.
+  const bool alone = batch == 1 && target.threads <= form.directions;
+  const double lap = bytes / (alone ? static_cast<double>(form.directions) : split.by_step ? speedup : 1);
+  double pass_us = reading_us(bytes / speedup, lap, target);
+  if (bytes > kLastCacheBytes) pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
+  const double reads_us = static_cast<double>(ceil_div(batch, kRowsTogether)) * pass_us;
+  const double efficiency = batch > 3 ? 0.95 : 0.8;
+  const auto vectors = static_cast<double>(width * form.hidden / target.lanes());
+  const double sums_us = is_compressed ? cycles_us(compressed_cycles(target) * vectors * rows, target) / speedup
+                                       : cycles_us(vectors * rows, target) / (efficiency * speedup);
+  double step_us = std::max(reads_us, sums_us);
+  step_us += kCellUs * rows * static_cast<double>(form.directions * blocks) / speedup;
+  if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
+
+  const double input_flops = 2 * count * rows * static_cast<double>(width * form.input);
+  double input_us = 0;
+  if (tiles.small > 0) {
+    const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
+    input_us = input_flops / (peak * speedup) * (first + (1 - first) * kInputBesideShare);
+  } else if (takes_input(form, way, kernels, batch)) {
+    input_us = input_flops / (peak * efficiency * speedup);
+  } else {
+    const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
+    input_us = tasks_us(input_flops, 0.93, worthwhile_tasks(static_cast<int64_t>(input_flops)), moved, target);
+  }
+  return 1.0 + input_us + count * step_us;
+}
+
+Candidate candidate_of(const Workload& workload, RecurrentWay way, const Target& target) {
+  const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+  const RecurrentKernels kernels = RecurrentKernels::of(target);
+  Candidate c;
+  c.inputs.resize(workload.inputs.size());
+  for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
+    if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+  }
+  for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+  const int64_t steps = steps_of(form), batch = batch_of(form).hint(), width = gates_width(form, target.lanes());
+  c.cost.time_us = estimate_us(form, way, target);
+  const int64_t recurrent =
+      way == RecurrentWay::Compressed ? compressed_cells(form, form.gates, target.lanes()).size() : width * form.hidden;
+  c.cost.packed_bytes = (width * (form.input + 2) + recurrent) * 4;
+  const InputTiles tiles = input_tiles(form, way, kernels, steps, batch);
+  const bool fused = takes_input(form, way, kernels, batch);
+  c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
+  if (way == RecurrentWay::InputBeside) c.schedule["beside"] = 1;
+  return c;
+}
+
+// LSTM, GRU and RNN, the product with R and the gates in one pass. Its parameter:
+//   beside  1: a batch of one multiplies the inputs of some steps beside the product with R of the steps before; else
+//           those of all steps first, as one matrix product
+class RecurrentRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/recurrent"; }
+  std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    if (!read_recurrent(workload.root(), &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    std::vector<Candidate> found = {candidate_of(workload, RecurrentWay::InputFirst, target)};
+    const int64_t bytes = gates_width(form, target.lanes()) * (form.input + form.hidden) * 4;
+    if (has_beside(form, target) && bytes <= kBytesBeside * target.threads) {
+      found.push_back(candidate_of(workload, RecurrentWay::InputBeside, target));
+    }
+    return found;
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    if (!has_beside(*read_recurrent(workload.root(), nullptr), target)) return {};
+    return Space({{"beside", {0, 1}}});
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    return candidate_of(workload, way_of(schedule), target);
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return make_recurrent_step(candidate, way_of(candidate.schedule), target, packed);
+  }
+
+ private:
+  static RecurrentWay way_of(const Schedule& schedule) {
+    return value_of(schedule, "beside") > 0 ? RecurrentWay::InputBeside : RecurrentWay::InputFirst;
+  }
+
+  static bool has_beside(const RecurrentForm& form, const Target& target) {
+    return input_tiles(form, RecurrentWay::InputBeside, RecurrentKernels::of(target), steps_of(form),
+                       batch_of(form).hint())
+               .small > 0;
+  }
+};
+
+// The same for a batch of one whose weights R leave the private caches: they are held in 28 bits (see compressed.h).
+class CompressedRecurrentRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float32/recurrent_compressed"; }
+  std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    std::string why;
+    const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
+    if (!form) return why;
+    if (!batch_of(*form).is(1)) return "more than one row";
+    const CompressedShape shape = compressed_cells(*form, form->gates, target.lanes());
+    if (shape.weights < kFewestCompressed) return "few weights, which the caches hold";
+    const char* reason =
+        reject_compressed(shape, RecurrentKernels::of(target).compressed, *workload.root().input(2)->constant);
+    return reason ? std::optional<std::string>(reason) : std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    return {candidate_of(workload, RecurrentWay::Compressed, target)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return make_recurrent_step(candidate, RecurrentWay::Compressed, target, packed);
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
+NEO_DEFINE_ROUTINE(recurrent_compressed, CompressedRecurrentRoutine)
+
+}  // namespace neo

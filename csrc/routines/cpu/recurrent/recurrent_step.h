@@ -1,0 +1,12 @@
+#pragma once
+
+#include "exec/step.h"
+#include "routines/cpu/recurrent/recurrent_plan.h"
+#include "routines/routine.h"
+
+namespace neo {
+
+std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, RecurrentWay way, const Target& target,
+                                          PackedStore& packed);
+
+}  // namespace neo
