@@ -46,6 +46,17 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   return load(gates_x + at * kLanes);
 }
 
+// Of one row: begins the sums of a block and fetches what begins those of the `next` one.
+template <CellKind kind>
+NEO_INLINE void start_block(const CellArgs& args, int64_t row, int64_t block, int64_t next,
+                            F32 (&sum)[gates_of(kind)]) {
+  const float* gates_x = args.gates_x ? args.gates_x + row * args.gates_x_row : nullptr;
+  for (int g = 0; g < gates_of(kind); ++g) {
+    sum[g] = start_of<kind>(args, gates_x + block * args.gates_x_block, g, block);
+    if (gates_x) prefetch_read(gates_x + next * args.gates_x_block + g * kLanes);
+  }
+}
+
 // Gates share divisions: sigmoid(x) = 1 / sigmoid_divisor(x), and tanh(x) is
 // copy_sign(a / (a + 2), x) with a = tanh_part(x). Each is within 3 ulp, but for sigmoids below 1e-17, which stay
 // there. Products of two divisors do not overflow.
@@ -154,75 +165,51 @@ NEO_INLINE void add_products(F32 (&sum)[n][gates], const float* x, int64_t x_row
   }
 }
 
-// A stretch of the sums of a block's gates: rows of weights and what they are multiplied by.
-struct CellPart {
-  const float* x;
-  int64_t x_row;
-  int64_t count;
-  const float* w;
-  int64_t w_panel;
-};
-
-// Adds a part to the sums of `n` rows, [n][gates][lanes]. Apart from what follows, so that the sums have all registers.
-template <int panel, int n, int gates>
-__attribute__((noinline)) void add_part(const CellPart& part, float* sums) {
+// The arguments of the gates of `n` rows of one block. Apart from what follows, so that the sums have all registers.
+template <CellKind kind, int n>
+__attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int64_t block, float* to) {
+  constexpr int gates = gates_of(kind);
+  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   F32 sum[n][gates];
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) sum[r][g] = load(sums + (r * gates + g) * kLanes);
+    for (int g = 0; g < gates; ++g) sum[r][g] = start_of<kind>(args, gates_x + r * args.gates_x_row, g, block);
   }
-  add_products<panel>(sum, part.x, part.x_row, part.count, part.w, part.w_panel);
+  if (takes_input(kind) && args.x) {
+    constexpr int panel = panel_vectors(kind);
+    const int64_t w_panel = args.input * panel * kLanes;
+    add_products<panel>(sum, args.x + row * args.x_row, args.x_row, args.input,
+                        args.input_weights + block * (gates / panel) * w_panel, w_panel);
+  }
+  add_products<gates>(sum, args.h_in + row * args.state_row, args.state_row, args.hidden,
+                      args.weights + block * args.hidden * gates * kLanes, 0);
 #pragma GCC unroll 8
   for (int r = 0; r < n; ++r) {
 #pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) store(sums + (r * gates + g) * kLanes, sum[r][g]);
+    for (int g = 0; g < gates; ++g) store(to + (r * gates + g) * kLanes, sum[r][g]);
   }
 }
 
-template <int panel, int n, int gates>
-NEO_INLINE void add_part_of(int64_t rows, const CellPart& part, float* sums) {
+template <CellKind kind, int n>
+NEO_INLINE void sum_up_to(int64_t rows, const CellArgs& args, int64_t row, int64_t block, float* to) {
   if (n == 1 || rows == n) {
-    add_part<panel, n, gates>(part, sums);
+    sum_gates<kind, n>(args, row, block, to);
   } else if constexpr (n > 1) {
-    add_part_of<panel, n - 1, gates>(rows, part, sums);
-  }
-}
-
-// Adds `count` rows of weights to the sums of `rows` rows, so many at once that the first-level cache keeps them for
-// all rows.
-template <int panel, int gates>
-NEO_INLINE void add_parts(int64_t rows, CellPart part, float* sums) {
-  constexpr int64_t kKept = 16384 / (gates * kLanes * 4);
-  constexpr int most = rows_together(gates);
-  const int64_t groups = (rows + most - 1) / most;
-  for (int64_t left = part.count; left > 0; left -= kKept) {
-    part.count = left < 2 * kKept ? left : kKept;
-    for (int64_t group = 0; group < groups; ++group) {
-      const int64_t begin = rows * group / groups, end = rows * (group + 1) / groups;
-      CellPart own = part;
-      own.x += begin * part.x_row;
-      add_part_of<panel, most, gates>(end - begin, own, sums + begin * gates * kLanes);
-    }
-    if (part.count == left) return;
-    part.x += kKept;
-    part.w += kKept * panel * kLanes;
+    sum_up_to<kind, n - 1>(rows, args, row, block, to);
   }
 }
 
 // Of one row. It alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
 // once.
 template <CellKind kind>
-NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t block, float* to) {
+NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t block, int64_t next, float* to) {
   constexpr int gates = gates_of(kind);
-  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
   const float* w = args.weights + block * args.hidden * gates * kLanes;
   const float* h = args.h_in + row * args.state_row;
   F32 even[gates], odd[gates];
-  for (int g = 0; g < gates; ++g) {
-    even[g] = start_of<kind>(args, gates_x, g, block);
-    odd[g] = zero();
-  }
+  start_block<kind>(args, row, block, next, even);
+  for (int g = 0; g < gates; ++g) odd[g] = zero();
   if (takes_input(kind) && args.x) {
     constexpr int panel = panel_vectors(kind);
     const int64_t w_panel = args.input * panel * kLanes;
@@ -246,38 +233,6 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
   for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
 }
 
-// Rows of one block that are summed together.
-constexpr int64_t kCellRows = 24;
-
-template <CellKind kind>
-void cells_of_rows(const CellArgs& args, int64_t row, int64_t rows, int64_t block) {
-  constexpr int gates = gates_of(kind);
-  float sums[kCellRows * gates * kLanes];
-  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int g = 0; g < gates; ++g) {
-      store(sums + (r * gates + g) * kLanes, start_of<kind>(args, gates_x + r * args.gates_x_row, g, block));
-    }
-  }
-  if (takes_input(kind) && args.x) {
-    constexpr int panel = panel_vectors(kind);
-    const int64_t w_panel = args.input * panel * kLanes;
-    add_parts<panel, gates>(rows,
-                            {args.x + row * args.x_row, args.x_row, args.input,
-                             args.input_weights + block * (gates / panel) * w_panel, w_panel},
-                            sums);
-  }
-  add_parts<gates, gates>(rows,
-                          {args.h_in + row * args.state_row, args.state_row, args.hidden,
-                           args.weights + block * args.hidden * gates * kLanes, 0},
-                          sums);
-  for (int64_t r = 0; r < rows; ++r) {
-    F32 sum[gates];
-    for (int g = 0; g < gates; ++g) sum[g] = load(sums + (r * gates + g) * kLanes);
-    finish_cell<kind>(args, sum, gates_x + r * args.gates_x_row, row + r, block);
-  }
-}
-
 template <CellKind kind>
 __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, int64_t block, int64_t step,
                                              int64_t count, const float* sums) {
@@ -289,7 +244,7 @@ __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, 
   }
 }
 
-// One row. sum_block(i, block, to) gives the arguments of the gates of the i-th block.
+// One row. sum_block(i, block, next, to) gives the arguments of the gates of the i-th block, after which comes `next`.
 template <CellKind kind, class F>
 NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_begin, int64_t block_end, F&& sum_block) {
   constexpr int gates = gates_of(kind);
@@ -299,7 +254,8 @@ NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_be
   for (int64_t begin = 0; begin < blocks; begin += kCellBlocksTogether) {
     const int64_t count = blocks - begin < kCellBlocksTogether ? blocks - begin : kCellBlocksTogether;
     for (int64_t i = 0; i < count; ++i) {
-      sum_block(begin + i, first + (begin + i) * step, sums + i * gates * kLanes);
+      const int64_t block = first + (begin + i) * step;
+      sum_block(begin + i, block, begin + i + 1 < blocks ? block + step : block, sums + i * gates * kLanes);
     }
     finish_blocks<kind>(args, row, first + begin * step, step, count, sums);
   }
@@ -307,18 +263,25 @@ NEO_INLINE void cells_of_row(const CellArgs& args, int64_t row, int64_t block_be
 
 template <CellKind kind>
 void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t block_begin, int64_t block_end) {
-  const int64_t rows = row_end - row_begin;
+  constexpr int gates = gates_of(kind), most = rows_together(gates);
+  const int64_t rows = row_end - row_begin, groups = (rows + most - 1) / most;
   if (rows == 1) {
     return cells_of_row<kind>(args, row_begin, block_begin, block_end,
-                              [&](int64_t, int64_t block, float* to)
-                                  NEO_LAMBDA { sum_gates_of_one<kind>(args, row_begin, block, to); });
+                              [&](int64_t, int64_t block, int64_t next, float* to)
+                                  NEO_LAMBDA { sum_gates_of_one<kind>(args, row_begin, block, next, to); });
   }
-  const int64_t passes = (rows + kCellRows - 1) / kCellRows;
+  float sums[most * gates * kLanes];
   for (int64_t i = block_begin; i < block_end; ++i) {
     const int64_t block = args.backwards ? block_end - 1 - (i - block_begin) : i;
-    for (int64_t pass = 0; pass < passes; ++pass) {
-      const int64_t begin = rows * pass / passes, end = rows * (pass + 1) / passes;
-      cells_of_rows<kind>(args, row_begin + begin, end - begin, block);
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t begin = row_begin + rows * group / groups, end = row_begin + rows * (group + 1) / groups;
+      sum_up_to<kind, most>(end - begin, args, begin, block, sums);
+      const float* gates_x = args.gates_x + begin * args.gates_x_row + block * args.gates_x_block;
+      for (int64_t r = 0; r < end - begin; ++r) {
+        F32 sum[gates];
+        for (int g = 0; g < gates; ++g) sum[g] = load(sums + (r * gates + g) * kLanes);
+        finish_cell<kind>(args, sum, gates_x + r * args.gates_x_row, begin + r, block);
+      }
     }
   }
 }
@@ -411,27 +374,28 @@ template <CellKind kind, int n>
 void cells_beside(const CellArgs& args, const InputArgs& input, int64_t block_begin, int64_t block_end) {
   constexpr int gates = gates_of(kind);
   const int64_t blocks = block_end - block_begin, positions = input.end - input.begin;
-  cells_of_row<kind>(args, 0, block_begin, block_end, [&](int64_t i, int64_t block, float* to) NEO_LAMBDA {
-    const int64_t begin = input.begin + positions * i / blocks, end = input.begin + positions * (i + 1) / blocks;
-    F32 sum[gates];
-    for (int g = 0; g < gates; ++g) sum[g] = start_of<kind>(args, args.gates_x + block * args.gates_x_block, g, block);
-    const float* w = args.weights + block * args.hidden * gates * kLanes;
-    const float* h = args.h_in;
-    const float* const h_end = h + args.hidden;
-    const auto add = [&]() NEO_LAMBDA {
-      const F32 value = broadcast(*h);
-      for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
-      ++h;
-      w += gates * kLanes;
-    };
-    const int64_t count = end > begin ? end - begin : 1, each = args.hidden / count;
-    int64_t longer = args.hidden - each * count;
-    add_input<kind, n>(input, block_begin, begin, end, [&]() NEO_LAMBDA {
-      for (int64_t k = each + (--longer >= 0); k > 0; --k) add();
-    });
-    while (h < h_end) add();
-    for (int g = 0; g < gates; ++g) store(to + g * kLanes, sum[g]);
-  });
+  cells_of_row<kind>(
+      args, 0, block_begin, block_end, [&](int64_t i, int64_t block, int64_t next, float* to) NEO_LAMBDA {
+        const int64_t begin = input.begin + positions * i / blocks, end = input.begin + positions * (i + 1) / blocks;
+        F32 sum[gates];
+        start_block<kind>(args, 0, block, next, sum);
+        const float* w = args.weights + block * args.hidden * gates * kLanes;
+        const float* h = args.h_in;
+        const float* const h_end = h + args.hidden;
+        const auto add = [&]() NEO_LAMBDA {
+          const F32 value = broadcast(*h);
+          for (int g = 0; g < gates; ++g) sum[g] = fma(value, load(w + g * kLanes), sum[g]);
+          ++h;
+          w += gates * kLanes;
+        };
+        const int64_t count = end > begin ? end - begin : 1, each = args.hidden / count;
+        int64_t longer = args.hidden - each * count;
+        add_input<kind, n>(input, block_begin, begin, end, [&]() NEO_LAMBDA {
+          for (int64_t k = each + (--longer >= 0); k > 0; --k) add();
+        });
+        while (h < h_end) add();
+        for (int g = 0; g < gates; ++g) store(to + g * kLanes, sum[g]);
+      });
 }
 
 // f<kind, rows>() for a tile.
@@ -515,10 +479,11 @@ void recurrent_cells(const CellArgs& args, int64_t row_begin, int64_t row_end, i
   with_kind(args.kind, [&]<CellKind kind>() { cells<kind>(args, row_begin, row_end, block_begin, block_end); });
 }
 
-void recurrent_start(const CellArgs& args, int64_t row, int64_t block, float* to) {
-  const float* gates_x = args.gates_x + row * args.gates_x_row + block * args.gates_x_block;
+void recurrent_start(const CellArgs& args, int64_t row, int64_t block, int64_t next, float* to) {
   with_kind(args.kind, [&]<CellKind kind>() {
-    for (int g = 0; g < gates_of(kind); ++g) store(to + g * kLanes, start_of<kind>(args, gates_x, g, block));
+    F32 sum[gates_of(kind)];
+    start_block<kind>(args, row, block, next, sum);
+    for (int g = 0; g < gates_of(kind); ++g) store(to + g * kLanes, sum[g]);
   });
 }
 

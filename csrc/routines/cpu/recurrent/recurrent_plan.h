@@ -9,7 +9,7 @@
 #include "routines/target.h"
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
-NEO_DECLARE_TIERS(void recurrent_start(const CellArgs&, int64_t, int64_t, float*))
+NEO_DECLARE_TIERS(void recurrent_start(const CellArgs&, int64_t, int64_t, int64_t, float*))
 NEO_DECLARE_TIERS(void recurrent_finish(const CellArgs&, int64_t, int64_t, int64_t, int64_t, const float*))
 NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
 NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))

@@ -193,9 +193,10 @@ class RecurrentStep final : public KernelStep {
       for (int64_t left = block_end - block_begin; left > 0; left -= kCellBlocksTogether) {
         const int64_t count = std::min(left, kCellBlocksTogether);
         for (int64_t i = 0; i < count; ++i) {
-          kernels_.start(cells, row, block + i * order, sums + i * width);
+          const int64_t own = block + i * order;
+          kernels_.start(cells, row, own, left - i > 1 ? own + order : own, sums + i * width);
           multiply_compressed(weights.compressed, kernels_.compressed, weights.values.as<float>(),
-                              direction * packed_.blocks + block + i * order, cells.h_in + row * cells.state_row, 1,
+                              direction * packed_.blocks + own, cells.h_in + row * cells.state_row, 1,
                               sums + i * width);
         }
         kernels_.finish(cells, row, block, order, count, sums);
