@@ -94,6 +94,44 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   }
 }
 
+// Where the loads of the sums leave room for it.
+constexpr bool kFetchesRows = kVectorRegisters == 32 && kLanes * sizeof(float) >= 64;
+
+// k that are multiplied before what is behind them is fetched and pointers move on.
+constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
+
+// One tap of rows that are evenly spaced, with dense weights: blocks of `block` times kTogether k. One loop over all of
+// them, since processors that are told of every block's end by a branch foresee some of these wrongly.
+template <int V, int R>
+NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, Ahead ahead) {
+  constexpr int64_t kMove = kTogether * (int64_t)sizeof(float);
+  const float* weight = t.weight + t.taps->weight_offset;
+  Rows<R> rows(t.src + t.taps->offset + (kSplits ? t.first_row * t.step : 0), t.step);
+  const int64_t last_move = t.block_stride * (int64_t)sizeof(float) - (block - 1) * kMove;
+  const int64_t last_ahead = t.ahead_block * (int64_t)sizeof(float);
+  const int64_t steps = t.blocks * block;
+  ResultsAhead<V, R> results(t, steps, R + 4);
+  int64_t left = block;
+#pragma GCC unroll 1
+  for (int64_t i = steps; i > 0; --i) {
+    rows.hide();
+    asm("" : "+r"(weight));
+#pragma GCC unroll 4
+    for (int u = 0; u < kTogether; ++u) {
+      step_k<V, R>(
+          acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
+    }
+    weight += kTogether * V * kLanes;
+    if (kFetchesRows && t.fetches_rows && left == block) rows.fetch_next();
+    ahead.fetch(kTogether);
+    results.fetch();
+    const bool is_last = --left == 0;
+    ahead.at += is_last ? last_ahead : 0;
+    rows.move(is_last ? last_move : kMove);
+    left = is_last ? block : left;
+  }
+}
+
 // Blocks as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before each block
 // takes a tenth of the time.
 template <int V, int R>
@@ -112,10 +150,6 @@ NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
         rows = t.scratch;
         step = kLanes;
       }
-      if (kVectorRegisters == 32 && kLanes * sizeof(float) >= 64 && t.fetches_rows) {
-#pragma GCC unroll 16
-        for (int r = 0; r < R; ++r) prefetch_read(rows + (R + r) * step);
-      }
       sum_lanes<V, R>(acc, weight + tap->index * kTap + tap->weight_offset, rows, step, ahead);
     }
     src += t.block_stride;
@@ -130,9 +164,16 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
   if constexpr (!kColumns) {
-    if (t.block_size == kLanes && t.last_size == kLanes && t.weight_step == V * kLanes) {
-      sum_dense<V, R>(acc, t, ahead);
-      return;
+    if (t.weight_step == V * kLanes && t.block_size == t.last_size) {
+      const bool is_single = t.tap_count == 1 && t.weight_taps == 1 && t.taps->index == 0 && !t.taps->row_offset;
+      if (is_single && t.block_size % kTogether == 0) {
+        sum_dense_rows<V, R>(acc, t, t.block_size / kTogether, ahead);
+        return;
+      }
+      if (t.block_size == kLanes) {
+        sum_dense<V, R>(acc, t, ahead);
+        return;
+      }
     }
   }
   constexpr int64_t kTail = 64, kLast = R + 4;
@@ -201,11 +242,19 @@ void run_tile(const Tile& t) {
       for (int v = 0; v < V; ++v) acc[r][v] = acc[r][v] + load(t.init + r * t.init_row + t.init_vector[v]);
     }
   }
+  // Copies: as far as the compiler can tell, stores may change what `t` holds.
   const F32 lo = broadcast(t.lo), hi = broadcast(t.hi);
+  const int64_t dst_row = t.dst_row;
+  float* dst[V];
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) dst[v] = t.dst + t.dst_vector[v];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(t.dst + r * t.dst_row + t.dst_vector[v], min(hi, max(lo, acc[r][v])));
+    for (int v = 0; v < V; ++v) {
+      store(dst[v], min(hi, max(lo, acc[r][v])));
+      dst[v] += dst_row;
+    }
   }
 }
 

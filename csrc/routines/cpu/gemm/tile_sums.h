@@ -91,9 +91,22 @@ struct Rows {
     return *(const float*)(base[r / kShared] + (i == 0 ? 0 : (i == 1 ? step : twice)) + k * sizeof(float));
   }
 
-  NEO_INLINE void advance(int count) {
+  // Into the first-level cache: where the rows behind these are read next.
+  NEO_INLINE void fetch_next() const {
 #pragma GCC unroll 16
-    for (int j = 0; j < kBases; ++j) base[j] += count * sizeof(float);
+    for (int j = 0; j < kBases; ++j) {
+      const char* const next = base[j] + R * step;
+      for (int i = 0; i < kShared && kShared * j + i < R; ++i) prefetch_read(next + i * step);
+    }
+  }
+
+  NEO_INLINE void advance(int count) {
+    move(count * (int64_t)sizeof(float));
+  }
+
+  NEO_INLINE void move(int64_t bytes) {
+#pragma GCC unroll 16
+    for (int j = 0; j < kBases; ++j) base[j] += bytes;
   }
 };
 
