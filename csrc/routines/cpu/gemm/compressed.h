@@ -28,9 +28,10 @@ struct CompressedKernels {
   int64_t (*count_outliers)(const float* values, int64_t count, float least, int64_t most);
   // Whole groups of a plain panel; `base`: the exponent, as a float's bits have it, that becomes 0.
   void (*compress)(const float* panel, int64_t groups, int64_t vectors, int32_t base, float least, float* to);
-  // sums[column] += the sum over rows of x[row * step] * scale * panel[row, column]; by vectors of a panel, less one
+  // sums[column] += the sum over rows of x[row * step] * scale * panel[row, column]; by vectors of a panel, less one.
+  // What lies `ahead` floats behind what is read is fetched.
   void (*multiply[kMostCompressedVectors])(const float* x, int64_t step, int64_t rows, float scale, const float* panel,
-                                           float* sums);
+                                           int64_t ahead, float* sums);
   // y = clamp(sums + bias) of one panel's first columns; bias padded to whole vectors, or null
   void (*finish)(const float* sums, const float* bias, float lo, float hi, int64_t columns, float* y);
 };

@@ -82,8 +82,7 @@ constexpr int64_t kScaledRows = 256;
 // Adds the product of groups to `sums`, those of even rows and then those of odd ones. `scaled` is x times the scale
 // and finite: tiny floats are multiplied as they are.
 template <int vectors>
-NEO_INLINE void add_scaled(const float* scaled, int64_t groups, const float* panel, float* sums) {
-  constexpr int64_t kAhead = 1024;  // floats from what is read to what is fetched
+NEO_INLINE void add_scaled(const float* scaled, int64_t groups, const float* panel, int64_t ahead, float* sums) {
   F32 sum[2 * vectors];
 #pragma GCC unroll 8
   for (int v = 0; v < 2 * vectors; ++v) sum[v] = load(sums + v * kLanes);
@@ -91,7 +90,7 @@ NEO_INLINE void add_scaled(const float* scaled, int64_t groups, const float* pan
 #pragma GCC unroll 4
     for (int part = 0; part < vectors; ++part, panel += 7 * kLanes) {
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < 7 * kLanes; i += 16) prefetch_read(panel + kAhead + i);
+      for (int64_t i = 0; i < 7 * kLanes; i += 16) prefetch_read(panel + ahead + i);
       F32 weights[8];
       read_weights(panel, weights);
 #pragma GCC unroll 8
@@ -140,7 +139,7 @@ NEO_INLINE bool scale_rows(const float* x, int64_t step, int64_t rows, float sca
 }
 
 template <int vectors>
-void multiply(const float* x, int64_t step, int64_t rows, float scale, const float* panel, float* to) {
+void multiply(const float* x, int64_t step, int64_t rows, float scale, const float* panel, int64_t ahead, float* to) {
   float scaled[kScaledRows], sums[2 * vectors * kLanes];
   for (int v = 0; v < vectors; ++v) {
     store(sums + v * kLanes, load(to + v * kLanes));
@@ -150,7 +149,7 @@ void multiply(const float* x, int64_t step, int64_t rows, float scale, const flo
     const int64_t count = rows < kScaledRows ? rows : kScaledRows;
     const int64_t groups = (count + kCompressedRows - 1) / kCompressedRows;
     if (scale_rows(x, step, count, scale, scaled))
-      add_scaled<vectors>(scaled, groups, panel, sums);
+      add_scaled<vectors>(scaled, groups, panel, ahead, sums);
     else
       add_any(x, step, count, vectors, scale, panel, sums);
     panel += groups * compressed_group_floats(vectors, kLanes);

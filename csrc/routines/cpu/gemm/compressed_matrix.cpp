@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "routines/cpu/gemm/split.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -65,7 +66,7 @@ class Panel {
   void multiply(const CompressedKernels& kernels, const float* x, int64_t step, float* sums) const {
     float before[kMostCompressedWidth];
     if (!outliers_.empty()) std::copy_n(sums, shape_.width(), before);
-    kernels.multiply[shape_.vectors - 1](x, step, shape_.rows, scale_, groups_, sums);
+    kernels.multiply[shape_.vectors - 1](x, step, shape_.rows, scale_, groups_, shape_.ahead, sums);
     for (const Outlier& outlier : outliers_) {
       if (row_of(outlier) < shape_.rows) sums[column_of(outlier)] += x[row_of(outlier) * step] * outlier.value;
     }
@@ -178,6 +179,10 @@ void multiply_compressed(const CompressedShape& shape, const CompressedKernels& 
 
 double compressed_cycles(const Target& target) {
   return target.lanes() > 8 ? 3 : 4.5;
+}
+
+int64_t compressed_memory_ahead(const Target& target) {
+  return far_byte_us(target) > 0 ? 128 : kCompressedAhead;
 }
 
 }  // namespace neo

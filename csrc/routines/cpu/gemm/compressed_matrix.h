@@ -19,6 +19,7 @@ struct CompressedShape {
   int64_t vectors = 0;  // of a panel
   int64_t lanes = 0;
   int64_t weights = 0;  // that are no padding
+  int64_t ahead = 0;    // floats from what is read to what is fetched
 
   int64_t width() const { return vectors * lanes; }
   int64_t most_outliers() const { return weights / 1024; }
@@ -43,5 +44,10 @@ void multiply_compressed(const CompressedShape& shape, const CompressedKernels& 
 
 // Of cycles_us(), for a vector of weights that is near.
 double compressed_cycles(const Target& target);
+
+// CompressedShape::ahead of weights in caches, and of those in memory: behind a mesh the prefetchers alone keep as many
+// lines on their way as a core may.
+constexpr int64_t kCompressedAhead = 1024;
+int64_t compressed_memory_ahead(const Target& target);
 
 }  // namespace neo
