@@ -97,9 +97,6 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
 // Where the loads of the sums leave room for it.
 constexpr bool kFetchesRows = kVectorRegisters == 32 && kLanes * sizeof(float) >= 64;
 
-// k that are multiplied before what is behind them is fetched and pointers move on.
-constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
-
 // One tap of rows that are evenly spaced, with dense weights: blocks of `block` times kTogether k. One loop over all of
 // them, since processors that are told of every block's end by a branch foresee some of these wrongly.
 template <int V, int R>

@@ -15,6 +15,9 @@ constexpr int max_tile_rows(int vectors) {
 }
 
 constexpr int kUnroll = 4;
+// k that a register block multiplies before its pointers move on: where there are fewer registers blocks are small, and
+// their loops may be.
+constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
 
 // One k of the block. The smaller side stays in registers, the other passes through one.
 template <int V, int R, class Element>
@@ -115,16 +118,16 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
                          int64_t count, Ahead& ahead) {
   Rows<R> rows(src, step);
   int64_t k = 0;
-  for (; k + kUnroll <= count; k += kUnroll) {
+  for (; k + kTogether <= count; k += kTogether) {
     rows.hide();
 #pragma GCC unroll 4
-    for (int u = 0; u < kUnroll; ++u) {
+    for (int u = 0; u < kTogether; ++u) {
       step_k<V, R>(
           acc, weight, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
       weight += weight_step;
     }
-    ahead.fetch(kUnroll);
-    rows.advance(kUnroll);
+    ahead.fetch(kTogether);
+    rows.advance(kTogether);
   }
   for (; k < count; ++k) {
     rows.hide();
@@ -136,11 +139,9 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   }
 }
 
-// As many k as a vector has lanes, with dense weights. Where there are fewer registers blocks are small, and the loop
-// may be.
+// As many k as a vector has lanes, with dense weights.
 template <int V, int R>
 NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
-  constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
   static_assert(kLanes % kTogether == 0);
   Rows<R> rows(src, step);
 #pragma GCC unroll 1
