@@ -218,8 +218,8 @@ def test_compressed_weights_lose_no_bit(op, hidden, attrs, tier):
 
     for seed, direction in enumerate(["forward", "reverse", "bidirectional"]):
         random = np.random.default_rng(seed)
-        attrs = {"layout": seed % 2, **attrs}
-        layer = Layer(random, op, 3, 1, 5, hidden, direction=direction, attrs=attrs, change=leave_none_out)
+        given = {"layout": seed % 2, **attrs}
+        layer = Layer(random, op, 3, 1, 5, hidden, direction=direction, attrs=given, change=leave_none_out)
         assert COMPRESSED in layer.check(tier)
         for state in (1.0, 1e-20, 3e30):
             layer.inputs[1] = np.float32(state) * np.sign(layer.inputs[1])

@@ -19,7 +19,7 @@ constexpr int kMostCompressedVectors = 4;  // of a panel of columns
 
 // A group of rows of a panel: its vectors row by row, eight of them in seven.
 constexpr int64_t compressed_group_floats(int64_t vectors, int64_t lanes) {
-  return (kCompressedRows - 1) * vectors * lanes;
+  return kCompressedRows * vectors / 8 * 7 * lanes;
 }
 
 struct CompressedKernels {

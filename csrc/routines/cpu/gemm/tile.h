@@ -44,8 +44,8 @@ struct Tile {
   int64_t weight_step = 0;
   int64_t weight_taps = 1;
 
-  // Row form: the rows behind these, which the next tile reads, are not near yet and are fetched into the first-level
-  // cache.
+  // Row form, one tap of rows that are evenly spaced: those behind these, which the next tile reads, are not near yet
+  // and are fetched into the first-level cache.
   bool fetches_rows = false;
   // What a later tile reads, fetched into the second-level cache beside the sums: ahead_step floats per k, and
   // ahead_block floats are skipped after each block.

@@ -139,6 +139,19 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   }
 }
 
+// kTogether k with dense weights. The rows stay where they are.
+template <int V, int R>
+NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& rows) {
+  rows.hide();
+  asm("" : "+r"(weight));
+#pragma GCC unroll 4
+  for (int u = 0; u < kTogether; ++u) {
+    step_k<V, R>(
+        acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
+  }
+  weight += kTogether * V * kLanes;
+}
+
 // As many k as a vector has lanes, with dense weights.
 template <int V, int R>
 NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
@@ -146,14 +159,7 @@ NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* sr
   Rows<R> rows(src, step);
 #pragma GCC unroll 1
   for (int k = 0; k < kLanes; k += kTogether) {
-    rows.hide();
-    asm("" : "+r"(weight));
-#pragma GCC unroll 4
-    for (int u = 0; u < kTogether; ++u) {
-      step_k<V, R>(
-          acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
-    }
-    weight += kTogether * V * kLanes;
+    sum_together<V, R>(acc, weight, rows);
     ahead.fetch(kTogether);
     rows.advance(kTogether);
   }

@@ -191,15 +191,6 @@ __attribute__((noinline)) void sum_gates(const CellArgs& args, int64_t row, int6
   }
 }
 
-template <CellKind kind, int n>
-NEO_INLINE void sum_up_to(int64_t rows, const CellArgs& args, int64_t row, int64_t block, float* to) {
-  if (n == 1 || rows == n) {
-    sum_gates<kind, n>(args, row, block, to);
-  } else if constexpr (n > 1) {
-    sum_up_to<kind, n - 1>(rows, args, row, block, to);
-  }
-}
-
 // Of one row. It alone has too few sums to hide the latency of their additions, so it takes two parts of the product at
 // once.
 template <CellKind kind>
@@ -231,6 +222,18 @@ NEO_INLINE void sum_gates_of_one(const CellArgs& args, int64_t row, int64_t bloc
     for (int g = 0; g < gates; ++g) even[g] = fma(broadcast(h[k]), load(w + g * kLanes), even[g]);
   }
   for (int g = 0; g < gates; ++g) store(to + g * kLanes, even[g] + odd[g]);
+}
+
+// Of n rows at most.
+template <CellKind kind, int n>
+NEO_INLINE void sum_up_to(int64_t rows, const CellArgs& args, int64_t row, int64_t block, float* to) {
+  if constexpr (n == 1) {
+    sum_gates_of_one<kind>(args, row, block, block, to);
+  } else if (rows == n) {
+    sum_gates<kind, n>(args, row, block, to);
+  } else {
+    sum_up_to<kind, n - 1>(rows, args, row, block, to);
+  }
 }
 
 template <CellKind kind>

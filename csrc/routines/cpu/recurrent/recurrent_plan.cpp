@@ -10,7 +10,6 @@ namespace {
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
 constexpr int64_t kLeastRows = 6;
 constexpr int64_t kMostRowTasks = 16;
-constexpr int64_t kCachedBytes = 24 << 20;
 
 }  // namespace
 
@@ -61,11 +60,11 @@ InputTiles input_tiles(const RecurrentForm& form, RecurrentWay way, const Recurr
 
 bool takes_input(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t batch) {
   return way != RecurrentWay::Compressed && batch >= kLeastRows && kernels.takes_input(form.kind) &&
-         gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kCachedBytes;
+         gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
 
 int64_t input_panel_vectors(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels) {
-  const Dim& batch = form.x->shape()[form.batch_first ? 0 : 1];
+  const Dim& batch = batch_of(form);
   const bool may_take = takes_input(form, way, kernels, batch.is_constant() ? batch.value() : kLeastRows);
   return way == RecurrentWay::InputBeside || may_take ? kernels.panel_vectors(form.kind) : 0;
 }

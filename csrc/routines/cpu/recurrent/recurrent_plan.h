@@ -21,6 +21,9 @@ NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&,
 
 namespace neo {
 
+// What estimates and choices take for the size of the last cache.
+constexpr int64_t kLastCacheBytes = 24 << 20;
+
 // How a layer's two products are done.
 enum class RecurrentWay : uint8_t {
   InputFirst,   // the input's of all steps as one matrix product, then step after step the one with R
@@ -97,6 +100,14 @@ struct InputChunk {
 
   bool is_last(int64_t of_steps) const { return first + steps == of_steps; }
 };
+
+inline const Dim& steps_of(const RecurrentForm& form) {
+  return form.x->shape()[form.batch_first ? 1 : 0];
+}
+
+inline const Dim& batch_of(const RecurrentForm& form) {
+  return form.x->shape()[form.batch_first ? 0 : 1];
+}
 
 // Floats of the gates of all directions.
 int64_t gates_width(const RecurrentForm& form, int64_t lanes);

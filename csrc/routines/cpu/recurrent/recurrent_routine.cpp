@@ -13,15 +13,6 @@ namespace {
 constexpr int64_t kFewestCompressed = 1 << 18;
 // Weights of both products, per thread, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
-constexpr int64_t kLastCacheBytes = 24 << 20;
-
-int64_t steps_of(const RecurrentForm& form) {
-  return form.x->shape()[form.batch_first ? 1 : 0].hint();
-}
-
-const Dim& batch_of(const RecurrentForm& form) {
-  return form.x->shape()[form.batch_first ? 0 : 1];
-}
 
 // Microseconds of a thread that reads `bytes` of weights, and again in every step, there and back: its private cache
 // keeps a part of all that it reads before it comes back, `lap`.
@@ -44,7 +35,7 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   constexpr double kMeetUs = 0.3;   // the end of a phase
   constexpr int64_t kRowsTogether = 6;
   const RecurrentKernels kernels = RecurrentKernels::of(target);
-  const int64_t steps = steps_of(form), batch = batch_of(form).hint();
+  const int64_t steps = steps_of(form).hint(), batch = batch_of(form).hint();
   const int64_t blocks = ceil_div(form.hidden, target.lanes()), width = gates_width(form, target.lanes());
   const CellSplit split = split_cells(form, steps, batch, blocks);
   const auto tasks = static_cast<double>(form.directions * split.chunks);
@@ -95,7 +86,7 @@ Candidate candidate_of(const Workload& workload, RecurrentWay way, const Target&
     if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
   }
   for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-  const int64_t steps = steps_of(form), batch = batch_of(form).hint(), width = gates_width(form, target.lanes());
+  const int64_t steps = steps_of(form).hint(), batch = batch_of(form).hint(), width = gates_width(form, target.lanes());
   c.cost.time_us = estimate_us(form, way, target);
   const int64_t recurrent =
       way == RecurrentWay::Compressed ? compressed_cells(form, form.gates, target.lanes()).size() : width * form.hidden;
@@ -157,7 +148,7 @@ class RecurrentRoutine final : public Routine {
   }
 
   static bool has_beside(const RecurrentForm& form, const Target& target) {
-    return input_tiles(form, RecurrentWay::InputBeside, RecurrentKernels::of(target), steps_of(form),
+    return input_tiles(form, RecurrentWay::InputBeside, RecurrentKernels::of(target), steps_of(form).hint(),
                        batch_of(form).hint())
                .small > 0;
   }
