@@ -14,6 +14,11 @@ CASES = 24
 by_tier = pytest.mark.parametrize("tier", TIERS)
 
 
+def narrowest(tier):
+    """Vectors of half the output channels that a tile has at least: tiers of 16 registers have narrower ones."""
+    return 2 if tier in ("scalar", "avx2") else 3
+
+
 def check(case, tier, sizes=None, threads=()):
     """Equal up to the rounding of sums of products, and of the additions around them."""
     pinned = compile_pinned(case.graph, tier, {case.ends: STRASSEN})
@@ -32,7 +37,7 @@ def check(case, tier, sizes=None, threads=()):
 def test_agrees_with_the_reference(tier, seed):
     case = Case(seed)
     random, pair = case.random, 2 * lanes(tier)
-    ic, oc = pair * int(random.integers(1, 5)), pair * pick(random, [3, 4, 6, 7, 8, 9, 10, 11, 17])
+    ic, oc = pair * int(random.integers(1, 5)), pair * pick(random, [narrowest(tier), 3, 4, 6, 7, 8, 9, 10, 11, 17])
     sizes = [int(n) for n in random.integers(1, pick(random, [4, 20]), pick(random, [1, 2, 2]))]
     x_dims = [pick(random, [1, 1, 2]), ic, *sizes]
     case.build(x_dims, [oc, ic, *[1] * len(sizes)], {}, tail_of(random))
@@ -43,7 +48,7 @@ def test_agrees_with_the_reference(tier, seed):
 @pytest.mark.parametrize("pixels", [1, 2, 3, 5, 23, 24, 25, 35, 36, 37, 49, 97, 196])
 def test_numbers_of_pixels_that_runs_do_not_divide(tier, pixels):
     pair = 2 * lanes(tier)
-    case = Case(pixels).build([1, 2 * pair, pixels], [(3 + pixels % 2) * pair, 2 * pair, 1], {}, "add")
+    case = Case(pixels).build([1, 2 * pair, pixels], [(narrowest(tier) + pixels % 2) * pair, 2 * pair, 1], {}, "add")
     check(case, tier, threads=(2, 5))
 
 
@@ -99,7 +104,7 @@ def test_what_is_not_taken(tier):
     assert why(wide, [2 * pair, pair // 2, 1, 1], {"group": 2}) == far
     assert why([1, pair // 2, 6, 6], [2 * pair, pair // 2, 1, 1], {}) == odd
     assert why(wide, [3 * pair + 1, pair, 1, 1], {}) == odd
-    for vectors in (1, 2, 5):
+    for vectors in (1,) if narrowest(tier) == 2 else (1, 2, 5):
         assert why(wide, [vectors * pair, pair, 1, 1], {}) == "half the output channels make narrow tiles"
 
 

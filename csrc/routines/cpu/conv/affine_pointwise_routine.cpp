@@ -152,8 +152,9 @@ int64_t cache_bytes(const Target& target, bool strassen) {
 AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
   AffineSchedule s;
   s.product.ic_bn = s.product.oc_bn = target.lanes();
-  s.product.oc_vectors = 4;
-  s.product.reg_n = tile_kernels_of(target.isa).max_rows[4];
+  const TileKernels& kernels = tile_kernels_of(target.isa);
+  s.product.oc_vectors = kernels.panel_vectors;
+  s.product.reg_n = kernels.max_rows[kernels.panel_vectors];
   s.strassen = value_of(schedule, "strassen") == 1;
   s.tasks = schedule.at("tasks");
   s.cache_bytes = cache_bytes(target, s.strassen);
@@ -310,7 +311,7 @@ class AffinePointwiseRoutine final : public Routine {
     std::vector<Schedule> schedules;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       schedules.push_back({{"tasks", wanted}});
-      if (!reject_strassen(shape.ic, shape.oc, target.lanes())) {
+      if (!reject_strassen(shape.ic, shape.oc, target.lanes(), *kernels_of(target).strassen)) {
         schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
       }
     }

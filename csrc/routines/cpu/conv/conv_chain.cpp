@@ -19,12 +19,12 @@ IndexRange panel_vectors(const PanelSplit& split, int64_t panel) {
 }
 
 // Shares that leave register blocks narrow are given up for wider ones.
-PanelSplit split_panels(int64_t channels, int64_t lanes, int64_t shares) {
-  constexpr int64_t kNarrow = 3;
+PanelSplit split_panels(int64_t channels, const TileKernels& kernels, int64_t shares) {
+  const int64_t widest = kernels.panel_vectors, narrow = ceil_div(widest + 1, 2);
   PanelSplit split;
-  split.vectors = ceil_div(channels, lanes);
-  split.shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, split.vectors / kNarrow));
-  split.panels = split.shares * ceil_div(ceil_div(split.vectors, split.shares), kTileVectors);
+  split.vectors = ceil_div(channels, int64_t{kernels.lanes});
+  split.shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, split.vectors / narrow));
+  split.panels = split.shares * ceil_div(ceil_div(split.vectors, split.shares), widest);
   return split;
 }
 
@@ -321,8 +321,8 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
   ChainPlan plan;
   plan.shape = shape;
   plan.lanes = kernels.tiles->lanes;
-  plan.inner = split_panels(s.ic, plan.lanes, shape.project ? 1 : wanted);
-  plan.outer = split_panels(shape.project ? shape.oc : 0, plan.lanes, 1);
+  plan.inner = split_panels(s.ic, *kernels.tiles, shape.project ? 1 : wanted);
+  plan.outer = split_panels(shape.project ? shape.oc : 0, *kernels.tiles, 1);
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);

@@ -282,7 +282,7 @@ class ChainRoutine final : public Routine {
     std::vector<Schedule> schedules;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       schedules.push_back({{"tasks", wanted}});
-      const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes());
+      const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes(), *kernels.strassen);
       if (is_taken) schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
     }
     std::vector<Candidate> all;

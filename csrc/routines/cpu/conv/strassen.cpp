@@ -10,11 +10,20 @@ namespace neo {
 namespace {
 
 // Pixels of a half that are worked on together. Of few the sums stay in the first-level cache while weights pass by;
-// more are worth it where channels are few, whose results are many beside them, and where weights come from beyond the
-// private cache, for all pixels of a run.
-int64_t wanted_run(int64_t ic, int64_t weight_bytes) {
+// more are worth it where channels are few, whose results are many beside them. Where weights come from beyond the
+// private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
+// pixels would fill.
+int64_t wanted_run(int64_t ic, int64_t weight_bytes, const StrassenKernels& kernels) {
   constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 48;
+  const bool is_small = kernels.panel_vectors < kTileVectors;
+  if (is_small) return std::max(kSums / 2 / ic, kFewest / 2);
   return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
+}
+
+// Panels that are not wider than wanted, or else not narrower than there are tiles.
+int64_t panel_count(int64_t vectors, const StrassenKernels& kernels) {
+  const int64_t panels = ceil_div(vectors, int64_t{kernels.panel_vectors});
+  return vectors < panels * kernels.fewest_vectors ? panels - 1 : panels;
 }
 
 IndexRange panel_vectors(const StrassenPlan& plan, int64_t panel) {
@@ -130,10 +139,11 @@ class RunTiles {
 
 }  // namespace
 
-const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes) {
+const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels) {
   if (ic % (2 * lanes) != 0 || oc % (2 * lanes) != 0) return "the channels are not an even number of vectors";
-  const int64_t vectors = oc / (2 * lanes);
-  if (vectors / ceil_div(vectors, kTileVectors) < kStrassenVectors) return "half the output channels make narrow tiles";
+  const int64_t vectors = oc / (2 * lanes), panels = panel_count(vectors, kernels);
+  if (panels == 0 || ceil_div(vectors, panels) > kTileVectors || !kernels.tile[ceil_div(vectors, panels)][1])
+    return "half the output channels make narrow tiles";
   return nullptr;
 }
 
@@ -142,9 +152,9 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.lanes = lanes;
   plan.blocks = ic / (2 * plan.lanes);
   plan.vectors = oc / (2 * plan.lanes);
-  plan.panels = ceil_div(plan.vectors, kTileVectors);
+  plan.panels = panel_count(plan.vectors, kernels);
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
-  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4), plan.max_rows) * plan.max_rows;
+  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4, kernels), plan.max_rows) * plan.max_rows;
   plan.sums_stride = (std::min(strassen_run_pixels(plan) / 2, pixels / 2 + 1) | 1) * plan.lanes;
   plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
   return plan;

@@ -25,7 +25,7 @@ struct StrassenPlan {
 };
 
 // Null where the algorithm takes a 1x1 convolution; else why not.
-const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes);
+const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels);
 
 // For parts of images of at most `pixels` pixels, on which packed weights do not depend.
 StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels,

@@ -190,7 +190,7 @@ class StrassenRoutine final : public ConvRoutine {
     if (g.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
     if (!g.is_sampling_pointwise()) return "not a 1x1 convolution of one group without padding";
-    if (const char* why = reject_strassen(g.ic, g.oc, target.lanes())) return why;
+    if (const char* why = reject_strassen(g.ic, g.oc, target.lanes(), strassen_kernels_of(target.isa))) return why;
     return std::nullopt;
   }
 };

@@ -71,10 +71,11 @@ struct StrassenPixels {
   int64_t blocks = 0, count = 0;
 };
 
-// The kernels of one instruction set, by vectors of half the columns, of which a tile has kStrassenVectors or more, and
-// by rows of a half: as many as a Tile may have, no fewer than half of that, or one.
-constexpr int kStrassenVectors = 3;
+// The kernels of one instruction set, by vectors of half the columns, fewest_vectors or more, and by rows of a half: as
+// many as a Tile may have, no fewer than half of that, or one.
 struct StrassenKernels {
+  int panel_vectors;   // of half the columns of a panel, where they divide
+  int fewest_vectors;  // else
   int max_rows[kTileVectors + 1];
   void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);
   void (*sums)(const StrassenSource&);

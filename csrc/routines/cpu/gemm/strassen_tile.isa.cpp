@@ -174,6 +174,9 @@ void collect_pixels(const StrassenPixels& t) {
   }
 }
 
+constexpr int kFewestVectors = (kPanelVectors + 2) / 2;
+constexpr int kMostVectors = kPanelVectors > kFewestVectors ? kPanelVectors : kFewestVectors + 1;
+
 template <int V, int R>
 constexpr void fill_row(StrassenKernels& table) {
   constexpr int kMost = max_tile_rows(V);
@@ -189,9 +192,11 @@ constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
   table.sums = make_sums;
   table.collect = collect_pixels;
-  fill_row<3, 1>(table);
-  fill_row<4, 1>(table);
-  static_assert(kStrassenVectors == 3 && kTileVectors == 4);
+  table.panel_vectors = kPanelVectors;
+  table.fewest_vectors = kFewestVectors;
+  fill_row<kFewestVectors, 1>(table);
+  fill_row<kMostVectors, 1>(table);
+  static_assert(kMostVectors == kFewestVectors + 1 && kMostVectors <= kTileVectors);
   return table;
 }
 

@@ -88,6 +88,7 @@ using TileKernel = void (*)(const Tile&);
 // The kernels of one instruction set; null where rows exceed max_rows of that many vectors.
 struct TileKernels {
   int lanes;
+  int panel_vectors;                                    // of panels that pass through the first-level cache
   int max_rows[kTileVectors + 1];                       // by number of vectors, 1 ... kTileVectors
   TileKernel rows[kTileVectors + 1][kTileRows + 1];     // row form
   TileKernel columns[kTileVectors + 1][kTileRows + 1];  // column form

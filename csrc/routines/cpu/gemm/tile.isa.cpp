@@ -94,16 +94,31 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   }
 }
 
-// Where the loads of the sums leave room for it.
-constexpr bool kFetchesRows = kVectorRegisters == 32 && kLanes * sizeof(float) >= 64;
+// Images are read piece by piece, which no prefetcher foresees.
+constexpr bool kFetchesRows = kLanes >= 8;
 
-// One tap of rows that are evenly spaced, with dense weights: blocks of `block` times kTogether k. One loop over all of
-// them: a loop for each took 8 to 20 cycles more a block, it seems for ends that the processor foresaw wrongly.
+// One tap of rows that are evenly spaced, with dense weights: blocks of `block` times kTogether k. With few registers a
+// loop for each, which has none left to count what is fetched ahead. Else one loop over all of them: a loop for each
+// took 8 to 20 cycles more a block, it seems for ends that the processor foresaw wrongly.
 template <int V, int R>
 NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, Ahead ahead) {
   constexpr int64_t kMove = kTogether * (int64_t)sizeof(float);
   const float* weight = t.weight + t.taps->weight_offset;
   Rows<R> rows(t.src + t.taps->offset + (kSplits ? t.first_row * t.step : 0), t.step);
+  if constexpr (kVectorRegisters < 32) {
+    const int64_t to_next = (t.block_stride - t.block_size) * (int64_t)sizeof(float);
+#pragma GCC unroll 1
+    for (int64_t b = t.blocks; b > 0; --b) {
+      if (kFetchesRows && t.fetches_rows) rows.fetch_next();
+#pragma GCC unroll 1
+      for (int64_t i = block; i > 0; --i) {
+        sum_together<V, R>(acc, weight, rows);
+        rows.move(kMove);
+      }
+      rows.move(to_next);
+    }
+    return;
+  }
   const int64_t last_move = t.block_stride * (int64_t)sizeof(float) - (block - 1) * kMove;
   const int64_t last_ahead = t.ahead_block * (int64_t)sizeof(float);
   ResultsAhead<V, R> results(t, t.blocks * block, R + 4);
@@ -333,6 +348,7 @@ constexpr void fill_row(TileKernels& table) {
 constexpr TileKernels make_table() {
   TileKernels table = {};
   table.lanes = kLanes;
+  table.panel_vectors = kPanelVectors;
   for (int v = 1; v <= kTileVectors; ++v) table.max_rows[v] = max_tile_rows(v);
   table.edge = run_edge;
   fill_row<1, 1>(table);

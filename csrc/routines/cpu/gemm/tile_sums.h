@@ -14,6 +14,9 @@ constexpr int max_tile_rows(int vectors) {
   return rows < kTileRows ? rows : kTileRows;
 }
 
+// With few registers the blocks of all widths have as many sums, and the narrow ones read fewer weights for each.
+constexpr int kPanelVectors = kVectorRegisters == 32 ? kTileVectors : 2;
+
 constexpr int kUnroll = 4;
 // k that a register block multiplies before its pointers move on: where there are fewer registers blocks are small, and
 // their loops may be.
