@@ -15,13 +15,14 @@ struct Figures {
   int lanes;
   double gflops;
   double l2_gbps;
+  int64_t l2_bytes = 1 << 20;
 };
 constexpr double kUnmeasuredPenaltyUs = 1e5;
 
 constexpr Figures kFigures[] = {
     {kIsaScalar, 4, 12, 20},
     {kIsaNeon, 4, 30, 30},
-    {kIsaAvx2, 8, 90, 60},
+    {kIsaAvx2, 8, 90, 60, 512 << 10},  // those that have no more are older
     {kIsaAvx512, 16, 120, 80},
 };
 // Of cores that start two 512-bit FMAs per cycle.
@@ -95,6 +96,7 @@ Target Target::parse(std::string_view name, int threads) {
   const Figures& figures = is_wide ? kWideFigures : figures_of(target.isa);
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;
+  target.l2_bytes = figures.l2_bytes;
   target.memory_gbps = is_wide && host_core().has_mesh ? kMeshMemoryGbps : kMemoryGbps;
   return target;
 }

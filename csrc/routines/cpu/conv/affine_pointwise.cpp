@@ -26,7 +26,7 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
   if (schedule.strassen) {
     plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, plan.run);
-    if (kernels.strassen->panel_vectors < kTileVectors) plan.run = std::min(plan.run, 2 * plan.strassen.run);
+    if (plan.strassen.is_short) plan.run = std::min(plan.run, 2 * plan.strassen.run);
   }
   // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
   plan.block_stride = (plan.run | 1) * plan.lanes;

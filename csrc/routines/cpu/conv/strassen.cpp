@@ -13,10 +13,9 @@ namespace {
 // more are worth it where channels are few, whose results are many beside them. Where weights come from beyond the
 // private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
 // pixels would fill.
-int64_t wanted_run(int64_t ic, int64_t weight_bytes, const StrassenKernels& kernels) {
+int64_t wanted_run(int64_t ic, int64_t weight_bytes, bool is_short) {
   constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 48;
-  const bool is_small = kernels.panel_vectors < kTileVectors;
-  if (is_small) return std::max(kSums / 2 / ic, kFewest / 2);
+  if (is_short) return std::max(kSums / 2 / ic, kFewest / 2);
   return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
 }
 
@@ -153,8 +152,9 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.blocks = ic / (2 * plan.lanes);
   plan.vectors = oc / (2 * plan.lanes);
   plan.panels = panel_count(plan.vectors, kernels);
+  plan.is_short = kernels.panel_vectors < kTileVectors;
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
-  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4, kernels), plan.max_rows) * plan.max_rows;
+  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4, plan.is_short), plan.max_rows) * plan.max_rows;
   plan.sums_stride = (std::min(strassen_run_pixels(plan) / 2, pixels / 2 + 1) | 1) * plan.lanes;
   plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
   return plan;
@@ -227,7 +227,14 @@ double strassen_work(const StrassenPlan& plan, double pixels, const Target& targ
   const double products = kStrassenProducts * ic * static_cast<double>(plan.vectors) / efficiency;
   const double sums =
       kSumCycles * static_cast<double>(plan.blocks) + kQuarterCycles * static_cast<double>(plan.vectors);
-  return (products + sums) * pixels / 2 * 2 * lanes;
+  double work = (products + sums) * pixels / 2 * 2 * lanes;
+  // What short runs wait for weights from beyond the private cache, which all of them read.
+  constexpr double kStreamGbps = 86;
+  const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
+  if (plan.is_short && weight_bytes > 0.75 * static_cast<double>(private_caches(target).l2_bytes)) {
+    work += weight_bytes * pixels / (2 * static_cast<double>(plan.run)) * target.gflops_per_thread / kStreamGbps;
+  }
+  return work;
 }
 
 }  // namespace neo

@@ -19,6 +19,7 @@ struct StrassenPlan {
   int64_t vectors = 0;         // of half the output channels
   int64_t panels = 0;          // of these, as even as can be
   int64_t max_rows = 0;        // of a tile of the widest panel
+  bool is_short = false;       // runs are
   int64_t run = 0;             // pixels of a half that are worked on together
   int64_t sums_stride = 0;     // floats from block to block of their sums
   int64_t workspace_size = 0;  // floats
