@@ -28,6 +28,8 @@ constexpr Figures kFigures[] = {
 // Of cores that start two 512-bit FMAs per cycle.
 constexpr Figures kWideFigures = {kIsaAvx512, 16, 220, 150};
 constexpr double kMemoryGbps = 35;
+// Of a host that has no more than AVX2, whose last cache is its own, not that of a server's many cores.
+constexpr double kOlderMemoryGbps = 24;
 // Through a mesh, of one thread from the last cache, and of what estimates take from memory.
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
 
@@ -41,6 +43,10 @@ const Figures& figures_of(Isa isa) {
 
 bool runs_here(const Target& target) {
   return target.isa.is_subset_of(host_isa());
+}
+
+bool is_older_host(const Target& target) {
+  return kIsaAvx2.is_subset_of(target.isa) && runs_here(target) && !kIsaAvx512.is_subset_of(host_isa());
 }
 
 std::vector<DeviceTarget>& mutable_device_targets() {
@@ -98,6 +104,10 @@ Target Target::parse(std::string_view name, int threads) {
   target.l2_gbps = figures.l2_gbps;
   target.l2_bytes = figures.l2_bytes;
   target.memory_gbps = is_wide && host_core().has_mesh ? kMeshMemoryGbps : kMemoryGbps;
+  if (is_older_host(target)) {
+    target.memory_gbps = kOlderMemoryGbps;
+    target.kept_bytes = std::max(target.kept_bytes, host_topology().l3_bytes / 4 * 3);
+  }
   return target;
 }
 

@@ -16,6 +16,28 @@ const TileKernels& tiles_of(const Target& target) {
   return tile_kernels_of(target.isa);
 }
 
+// What a thread gets of a panel that its private cache does not keep, beside the products.
+constexpr double kAgainGbps = 86;
+
+// Bytes of the panels that tiles after the first read again from beyond the private cache; all members' together.
+double panels_again(const DirectPlan& plan, double panel_bytes, double rows, const Target& target) {
+  const double kept = 0.75 * static_cast<double>(private_caches(target).l2_bytes);
+  if (panel_bytes / static_cast<double>(plan.passes) <= kept) return 0;
+  const ConvShape& s = plan.shape;
+  const double tiles = static_cast<double>(s.n * s.oh * s.ow) / std::max(rows, 1.0);
+  return panel_bytes * static_cast<double>(plan.panels * s.groups) * std::max(tiles - 1, 0.0);
+}
+
+// Input channels of which the private cache keeps a panel's weights for many tiles; 0: it keeps those of all.
+int64_t near_channels(const ConvShape& s, int64_t oc_vectors, const Target& target) {
+  const int64_t lanes = target.lanes(), kept = private_caches(target).l2_bytes / 4;
+  const int64_t bytes = oc_vectors * lanes * s.taps() * 4;  // of a channel
+  if (s.group_ic() * bytes <= 3 * kept) return 0;
+  int64_t channels = lanes;
+  while (2 * channels * bytes <= kept && 2 * channels < s.group_ic()) channels *= 2;
+  return channels;
+}
+
 double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {
   const ConvShape& s = plan.shape;
   const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
@@ -29,8 +51,10 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
-  return tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
-                  target, weights * 4);
+  const double team = split.serial ? 1 : std::min<double>(target.threads, static_cast<double>(split.tasks));
+  const double again_us = panels_again(plan, panel_bytes, rows, target) / (kAgainGbps * 1e3 * team);
+  return again_us + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
+                             problem.traffic_bytes(plan.lanes, plan.lanes), target, weights * 4);
 }
 
 struct DirectCall {
@@ -100,10 +124,15 @@ class DirectRoutine final : public ConvRoutine {
     const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
     for (int64_t oc_vectors : {4, 2, 3, 1}) {
-      const Schedule schedule = {
-          {"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", kernels.max_rows[oc_vectors]}};
+      Schedule schedule = {{"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", kernels.max_rows[oc_vectors]}};
       const DirectPlan plan = plan_direct(shape, direct_schedule(schedule, lanes), kernels);
-      if (oc_vectors <= plan.group_vectors) all.push_back(candidate_of(workload, problem, plan, schedule, target));
+      if (oc_vectors > plan.group_vectors) continue;
+      all.push_back(candidate_of(workload, problem, plan, schedule, target));
+      if (const int64_t channels = near_channels(shape, oc_vectors, target); channels > 0) {
+        schedule.emplace("ic", channels);
+        all.push_back(candidate_of(workload, problem, plan_direct(shape, direct_schedule(schedule, lanes), kernels),
+                                   schedule, target));
+      }
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });
