@@ -434,6 +434,16 @@ def test_every_schedule_of_a_node_agrees_with_the_reference(tier):
         assert candidate["time_us"] > 0
 
 
+@by_tier
+def test_panels_that_no_private_cache_keeps_are_passed_over_in_parts(tier):
+    case = Case(12).build([1, 4096, 2, 3], [4 * lanes(tier), 4096, 3, 3], {"pads": [1, 1, 1, 1]})
+    offered = [c["routine"] for c in candidates(case.graph, tier, "conv") if c["routine"].startswith(DIRECT)]
+    parts = [routine for routine in offered if "{ic=" in routine]
+    assert parts and len(parts) < len(offered)
+    for routine in parts:
+        case.check(tier, routine)
+
+
 def test_blocks_are_vectors():
     case = Case(11).build([1, 40, 10, 10], [40, 40, 3, 3], {})
     for tier in TIERS:
