@@ -26,6 +26,11 @@ def _cpu_features() -> frozenset[str]:
     return frozenset(words[0]) if words else frozenset()
 
 
+def saturates_quantized_sums() -> bool:
+    """Tell whether onnxruntime's products of uint8 and int8 saturate here: on x86-64 without VNNI it adds two as int16."""
+    return platform.machine() == "x86_64" and not _cpu_features() & {"avx512_vnni", "avx_vnni"}
+
+
 def tiers_of_this_machine() -> list[str]:
     """Return the tiers that this CPU can run, narrowest first."""
     features = _cpu_features()
