@@ -27,9 +27,17 @@ double step_us(const StepLoad& load, const Target& target) {
   return fixed_us + std::max(arithmetic_us + kExposed * constants_us, data_us + constants_us);
 }
 
+bool is_kept(double bytes, const Target& target) {
+  return bytes <= 0.75 * static_cast<double>(private_caches(target).l2_bytes);
+}
+
+double stream_us(double bytes) {
+  constexpr double kGbps = 86;
+  return bytes / (kGbps * 1e3);
+}
+
 double far_us(double bytes, double times, const Target& target) {
-  const PrivateCaches caches = private_caches(target);
-  const double reads = bytes > 0.75 * static_cast<double>(caches.l2_bytes) ? times : std::min(times, 1.0);
+  const double reads = is_kept(bytes, target) ? std::min(times, 1.0) : times;
   return bytes * std::max(0.0, reads - 1.0 / target.threads) * far_byte_us(target);
 }
 

@@ -16,6 +16,12 @@ struct StepLoad {
 // Microseconds on the target's team.
 double step_us(const StepLoad& load, const Target& target);
 
+// Whether a core's private cache keeps so many bytes while others pass by.
+bool is_kept(double bytes, const Target& target);
+
+// What a thread that computes waits for bytes that it reads again from beyond its private cache, in microseconds.
+double stream_us(double bytes);
+
 // What a thread waits longer for constants that it reads `times` times, again only those that its private cache does
 // not keep, where estimates count one reading by the whole team: through caches as near as on the machines that their
 // figures come from, reading again costs nothing more.

@@ -22,14 +22,14 @@ constexpr double kUnmeasuredPenaltyUs = 1e5;
 constexpr Figures kFigures[] = {
     {kIsaScalar, 4, 12, 20},
     {kIsaNeon, 4, 30, 30},
-    {kIsaAvx2, 8, 90, 60, 512 << 10},  // those that have no more are older
+    {kIsaAvx2, 8, 90, 60, 512 << 10},
     {kIsaAvx512, 16, 120, 80},
 };
 // Of cores that start two 512-bit FMAs per cycle.
 constexpr Figures kWideFigures = {kIsaAvx512, 16, 220, 150};
 constexpr double kMemoryGbps = 35;
 // Of a host that has no more than AVX2, whose last cache is its own, not that of a server's many cores.
-constexpr double kOlderMemoryGbps = 24;
+constexpr double kAvx2MemoryGbps = 24;
 // Through a mesh, of one thread from the last cache, and of what estimates take from memory.
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
 
@@ -45,7 +45,7 @@ bool runs_here(const Target& target) {
   return target.isa.is_subset_of(host_isa());
 }
 
-bool is_older_host(const Target& target) {
+bool has_avx2_at_most(const Target& target) {
   return kIsaAvx2.is_subset_of(target.isa) && runs_here(target) && !kIsaAvx512.is_subset_of(host_isa());
 }
 
@@ -104,8 +104,8 @@ Target Target::parse(std::string_view name, int threads) {
   target.l2_gbps = figures.l2_gbps;
   target.l2_bytes = figures.l2_bytes;
   target.memory_gbps = is_wide && host_core().has_mesh ? kMeshMemoryGbps : kMemoryGbps;
-  if (is_older_host(target)) {
-    target.memory_gbps = kOlderMemoryGbps;
+  if (has_avx2_at_most(target)) {
+    target.memory_gbps = kAvx2MemoryGbps;
     target.kept_bytes = std::max(target.kept_bytes, host_topology().l3_bytes / 4 * 3);
   }
   return target;

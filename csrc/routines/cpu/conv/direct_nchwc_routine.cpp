@@ -8,6 +8,7 @@
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "routines/cpu/tier.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -16,13 +17,9 @@ const TileKernels& tiles_of(const Target& target) {
   return tile_kernels_of(target.isa);
 }
 
-// What a thread gets of a panel that its private cache does not keep, beside the products.
-constexpr double kAgainGbps = 86;
-
 // Bytes of the panels that tiles after the first read again from beyond the private cache; all members' together.
 double panels_again(const DirectPlan& plan, double panel_bytes, double rows, const Target& target) {
-  const double kept = 0.75 * static_cast<double>(private_caches(target).l2_bytes);
-  if (panel_bytes / static_cast<double>(plan.passes) <= kept) return 0;
+  if (is_kept(panel_bytes / static_cast<double>(plan.passes), target)) return 0;
   const ConvShape& s = plan.shape;
   const double tiles = static_cast<double>(s.n * s.oh * s.ow) / std::max(rows, 1.0);
   return panel_bytes * static_cast<double>(plan.panels * s.groups) * std::max(tiles - 1, 0.0);
@@ -32,7 +29,7 @@ double panels_again(const DirectPlan& plan, double panel_bytes, double rows, con
 int64_t near_channels(const ConvShape& s, int64_t oc_vectors, const Target& target) {
   const int64_t lanes = target.lanes(), kept = private_caches(target).l2_bytes / 4;
   const int64_t bytes = oc_vectors * lanes * s.taps() * 4;  // of a channel
-  if (s.group_ic() * bytes <= 3 * kept) return 0;
+  if (is_kept(static_cast<double>(s.group_ic() * bytes), target)) return 0;
   int64_t channels = lanes;
   while (2 * channels * bytes <= kept && 2 * channels < s.group_ic()) channels *= 2;
   return channels;
@@ -52,9 +49,9 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
   const double team = split.serial ? 1 : std::min<double>(target.threads, static_cast<double>(split.tasks));
-  const double again_us = panels_again(plan, panel_bytes, rows, target) / (kAgainGbps * 1e3 * team);
-  return again_us + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
-                             problem.traffic_bytes(plan.lanes, plan.lanes), target, weights * 4);
+  return stream_us(panels_again(plan, panel_bytes, rows, target) / team) +
+         tasks_us(flops, efficiency, split.serial ? 1 : split.tasks, problem.traffic_bytes(plan.lanes, plan.lanes),
+                  target, weights * 4);
 }
 
 struct DirectCall {

@@ -5,6 +5,7 @@
 #include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
 #include "routines/cpu/gemm/tile_cost.h"
+#include "routines/step_cost.h"
 
 namespace neo {
 namespace {
@@ -229,10 +230,10 @@ double strassen_work(const StrassenPlan& plan, double pixels, const Target& targ
       kSumCycles * static_cast<double>(plan.blocks) + kQuarterCycles * static_cast<double>(plan.vectors);
   double work = (products + sums) * pixels / 2 * 2 * lanes;
   // What short runs wait for weights from beyond the private cache, which all of them read.
-  constexpr double kStreamGbps = 86;
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  if (plan.is_short && weight_bytes > 0.75 * static_cast<double>(private_caches(target).l2_bytes)) {
-    work += weight_bytes * pixels / (2 * static_cast<double>(plan.run)) * target.gflops_per_thread / kStreamGbps;
+  if (plan.is_short && !is_kept(weight_bytes, target)) {
+    const double runs = pixels / (2 * static_cast<double>(plan.run));
+    work += stream_us(weight_bytes * runs) * target.gflops_per_thread * 1e3;
   }
   return work;
 }
