@@ -182,6 +182,17 @@ def _safetensors(header: object, blobs: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + blobs
 
 
+def _for_any_host(path: Path) -> None:
+    """Have a module of a device, whose steps are all there, ask for no more of its host than every machine has."""
+    data = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8 : 8 + size])
+    plan = json.loads(header["__metadata__"]["neo.plan"])
+    plan["target"]["isa"] = "scalar"
+    header["__metadata__"]["neo.plan"] = json.dumps(plan, separators=(",", ":"))
+    path.write_bytes(_safetensors(header, data[8 + size :]))
+
+
 def main() -> None:
     """Write the corpus anew."""
     for folder in ("module", "json", "safetensors"):
@@ -194,6 +205,8 @@ def main() -> None:
         for target in targets:
             path = FOLDER / "module" / f"{name}-{target.removeprefix('cpu:')}.neo"
             neo.compile(model, target=target, threads=1, routines=pins or None).save(path)
+            if target == "null":
+                _for_any_host(path)
             if path.stat().st_size > LARGEST:
                 print(f"{path.name}: {path.stat().st_size} bytes, left out")
                 path.unlink()
