@@ -114,6 +114,7 @@ def read_sections(path: Path = JSON_PATH) -> dict[str, Section]:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a file in one step: readers see the old text or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w") as file:
         file.write(text)
