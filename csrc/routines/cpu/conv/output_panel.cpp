@@ -1,7 +1,6 @@
 #include "routines/cpu/conv/output_panel.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace neo {
 
@@ -13,7 +12,6 @@ OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t v
   TileEdge& e = panel.edge;
   e.vectors = vectors;
   e.columns = columns;
-  e.zero_rest = true;
   e.dst = output.dst;
   e.init = output.residual;
   e.dst_row = e.init_row = output.oc_bn;
@@ -30,33 +28,21 @@ OutputPanel make_output_panel(const BlockedOutput& output, int64_t oc, int64_t v
 
 void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, const OutputPanel& panel, int64_t first,
                      int64_t rows) {
-  constexpr int64_t kMaxLanes = 16;
   const TileEdge& e = panel.edge;
-  if (e.columns == panel.vectors * panel.lanes) {
-    tile.dst = e.dst + first * e.dst_row;
-    tile.dst_row = e.dst_row;
-    tile.init = e.init ? e.init + first * e.init_row : nullptr;
-    tile.init_row = e.init_row;
-    std::copy_n(e.dst_vector, kTileVectors, tile.dst_vector);
-    std::copy_n(e.init_vector, kTileVectors, tile.init_vector);
-    tile.lo = e.lo;
-    tile.hi = e.hi;
-    kernel(tile);
-    return;
-  }
-  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
-  tile.dst = acc;
-  tile.dst_row = panel.vectors * panel.lanes;
-  for (int64_t v = 0; v < panel.vectors; ++v) tile.dst_vector[v] = v * panel.lanes;
-  tile.lo = -std::numeric_limits<float>::infinity();
-  tile.hi = std::numeric_limits<float>::infinity();
+  tile.dst = e.dst + first * e.dst_row;
+  tile.dst_row = e.dst_row;
+  tile.init = e.init ? e.init + first * e.init_row : nullptr;
+  tile.init_row = e.init_row;
+  std::copy_n(e.dst_vector, kTileVectors, tile.dst_vector);
+  std::copy_n(e.init_vector, kTileVectors, tile.init_vector);
+  tile.lo = e.lo;
+  tile.hi = e.hi;
   kernel(tile);
-  TileEdge edge = e;
-  edge.acc = acc;
-  edge.rows = rows;
-  edge.dst += first * e.dst_row;
-  if (e.init) edge.init += first * e.init_row;
-  kernels.edge(edge);
+  // Padding lanes have sums too, of weights that are zero: not a number where a source is infinite.
+  for (int64_t v = e.columns / panel.lanes; v < panel.vectors; ++v) {
+    const int64_t valid = std::max<int64_t>(0, e.columns - v * panel.lanes);
+    kernels.clear(tile.dst + tile.dst_vector[v] + valid, tile.dst_row, rows, panel.lanes - valid);
+  }
 }
 
 void activate_output(const OutputPanel& panel, int64_t first, int64_t rows) {

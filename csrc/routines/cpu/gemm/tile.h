@@ -66,14 +66,12 @@ struct Tile {
 };
 
 // The end of a tile whose last columns do not exist: acc holds its sums, without init and clamp, as dense rows of
-// `vectors` vectors. Stores clamp(acc + init) of the first `columns` columns; the rest of the vectors is left alone, or
-// made zero where the layout has padding lanes there (zero_rest).
+// `vectors` vectors. Stores clamp(acc + init) of the first `columns` columns; what follows is left alone.
 struct TileEdge {
   const float* acc = nullptr;
   int64_t rows = 0;
   int64_t vectors = 0;
   int64_t columns = 0;
-  bool zero_rest = false;
   const float* init = nullptr;
   int64_t init_row = 0;
   int64_t init_vector[kTileVectors] = {};
@@ -93,6 +91,7 @@ struct TileKernels {
   TileKernel rows[kTileVectors + 1][kTileRows + 1];     // row form
   TileKernel columns[kTileVectors + 1][kTileRows + 1];  // column form
   void (*edge)(const TileEdge&);
+  void (*clear)(float* dst, int64_t dst_row, int64_t rows, int64_t count);  // the first `count` floats of some rows
 };
 
 namespace scalar {

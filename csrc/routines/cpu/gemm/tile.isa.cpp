@@ -97,12 +97,14 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
 // Images are read piece by piece, which the prefetchers of x86-64 do not foresee; elsewhere it is not measured.
 constexpr bool kFetchesRows = kLanes >= 8;
 
-// One tap of rows that are evenly spaced, with dense weights: blocks of `block` times kTogether k. With few registers a
-// loop for each, which has none left to count what is fetched ahead. Else one loop over all of them: a loop for each
-// took 8 to 20 cycles more a block, it seems for ends that the processor foresaw wrongly.
+// One tap of rows that are evenly spaced, with dense weights: blocks of whole times kTogether k, and of the last one as
+// many as there are. With few registers a loop for each, which has none left to count what is fetched ahead. Else one
+// loop over all of them: a loop for each took 8 to 20 cycles more a block, it seems for ends that the processor foresaw
+// wrongly.
 template <int V, int R>
-NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, Ahead ahead) {
+NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
   constexpr int64_t kMove = kTogether * (int64_t)sizeof(float);
+  const int64_t block = t.block_size / kTogether, last_block = t.last_size / kTogether;
   const float* weight = t.weight + t.taps->weight_offset;
   Rows<R> rows(t.src + t.taps->offset + (kSplits ? t.first_row * t.step : 0), t.step);
   if constexpr (kVectorRegisters < 32) {
@@ -111,7 +113,7 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, A
     for (int64_t b = t.blocks; b > 0; --b) {
       if (kFetchesRows && t.fetches_rows) rows.fetch_next();
 #pragma GCC unroll 1
-      for (int64_t i = block; i > 0; --i) {
+      for (int64_t i = b > 1 ? block : last_block; i > 0; --i) {
         sum_together<V, R>(acc, weight, rows);
         rows.move(kMove);
       }
@@ -121,10 +123,11 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, A
   }
   const int64_t last_move = t.block_stride * (int64_t)sizeof(float) - (block - 1) * kMove;
   const int64_t last_ahead = t.ahead_block * (int64_t)sizeof(float);
-  ResultsAhead<V, R> results(t, t.blocks * block, R + 4);
+  const int64_t count = (t.blocks - 1) * block + last_block;
+  ResultsAhead<V, R> results(t, count, R + 4);
   int64_t left = block;
 #pragma GCC unroll 1
-  for (int64_t i = t.blocks * block; i > 0; --i) {
+  for (int64_t i = count; i > 0; --i) {
     sum_together<V, R>(acc, weight, rows);
     if (kFetchesRows && t.fetches_rows && left == block) rows.fetch_next();
     ahead.fetch(kTogether);
@@ -136,17 +139,17 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, int64_t block, A
   }
 }
 
-// Blocks as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before each block
-// takes a tenth of the time.
+// The first `blocks`, as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before
+// each block takes a tenth of the time.
 template <int V, int R>
-NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
+NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, int64_t blocks, Ahead ahead) {
   constexpr int64_t kTap = kLanes * V * kLanes;
   const float* weight = t.weight;
   const float* src = t.src;
-  ResultsAhead<V, R> results(t, t.blocks * t.tap_count, R + 4);
-  for (int64_t b = t.blocks; b > 0; --b) {
+  ResultsAhead<V, R> results(t, blocks * t.tap_count, R + 4);
+  for (int64_t b = blocks; b > 0; --b) {
     for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
-      if (t.blocks * t.tap_count > 1) results.fetch();
+      if (blocks * t.tap_count > 1) results.fetch();
       const float* rows = src + tap->offset + (kSplits ? t.first_row * t.step : 0);
       int64_t step = t.step;
       if (tap->row_offset) [[unlikely]] {
@@ -167,23 +170,32 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
+  // Blocks, and of the next one k, that a loop of dense weights has added.
+  int64_t first = 0, done = 0;
   if constexpr (!kColumns) {
-    if (t.weight_step == V * kLanes && t.block_size == t.last_size) {
+    const bool is_even = t.block_size == t.last_size;
+    if (t.weight_step == V * kLanes && t.blocks > 0) {
       const bool is_single = t.tap_count == 1 && t.weight_taps == 1 && t.taps->index == 0 && !t.taps->row_offset;
-      if (is_single && t.block_size % kTogether == 0) {
-        sum_dense_rows<V, R>(acc, t, t.block_size / kTogether, ahead);
-        return;
-      }
-      if (t.block_size == kLanes) {
-        sum_dense<V, R>(acc, t, ahead);
-        return;
+      if (is_single && (t.blocks == 1 || t.block_size % kTogether == 0)) {
+        sum_dense_rows<V, R>(acc, t, ahead);
+        first = t.blocks - 1;
+        done = t.last_size / kTogether * kTogether;
+        if (done == t.last_size) return;
+      } else if (t.block_size == kLanes && (is_even || t.blocks > 1)) {
+        first = is_even ? t.blocks : t.blocks - 1;
+        sum_dense<V, R>(acc, t, first, ahead);
+        if (is_even) return;
       }
     }
+    src += first * t.block_stride;
+    weight += first * t.weight_taps * t.block_size * t.weight_step;
+    ahead.at += first * (t.tap_count * t.block_size * ahead.step + t.ahead_block * (int64_t)sizeof(float));
   }
   constexpr int64_t kTail = 64, kLast = R + 4;
   const int64_t parts = t.blocks * t.tap_count;
   ResultsAhead<V, R> results(t, parts, kLast);
-  for (int64_t b = 0; b < t.blocks; ++b) {
+  if (first > 0) results.row = R;
+  for (int64_t b = first; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
       const TileTap& tap = t.taps[i];
@@ -200,7 +212,7 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
           step = size;
         }
         // All at once, or a beginning and its tail, by one copy of the code.
-        int64_t k = 0;
+        int64_t k = done;
 #pragma GCC unroll 1
         for (int64_t count = 0; k < size; k += count) {
           asm("" : "+r"(k));
@@ -320,7 +332,7 @@ void run_edge(const TileEdge& t) {
     for (int64_t v = 0; v < t.vectors; ++v) {
       const int64_t left = t.columns - v * kLanes;
       const int64_t n = left < 0 ? 0 : (left < kLanes ? left : kLanes);
-      if (n == 0 && !t.zero_rest) continue;
+      if (n == 0) break;
       F32 x = load(t.acc + (r * t.vectors + v) * kLanes);
       if (n == kLanes) {
         if (t.init) x = x + load(t.init + r * t.init_row + t.init_vector[v]);
@@ -328,12 +340,13 @@ void run_edge(const TileEdge& t) {
         continue;
       }
       if (t.init) x = x + load_n(t.init + r * t.init_row + t.init_vector[v], n);
-      x = min(hi, max(lo, x));
-      float* dst = t.dst + r * t.dst_row + t.dst_vector[v];
-      if (t.zero_rest) store(dst, zero());
-      store_n(dst, x, n);
+      store_n(t.dst + r * t.dst_row + t.dst_vector[v], min(hi, max(lo, x)), n);
     }
   }
+}
+
+void run_clear(float* dst, int64_t dst_row, int64_t rows, int64_t count) {
+  for (; rows > 0; --rows, dst += dst_row) store_n(dst, zero(), count);
 }
 
 template <int V, int R>
@@ -351,6 +364,7 @@ constexpr TileKernels make_table() {
   table.panel_vectors = kPanelVectors;
   for (int v = 1; v <= kTileVectors; ++v) table.max_rows[v] = max_tile_rows(v);
   table.edge = run_edge;
+  table.clear = run_clear;
   fill_row<1, 1>(table);
   fill_row<2, 1>(table);
   fill_row<3, 1>(table);
