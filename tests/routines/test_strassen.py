@@ -15,8 +15,8 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 
 
 def narrowest(tier):
-    """Vectors of half the output channels that a tile has at least: tiers of 16 registers have narrower ones."""
-    return 2 if tier in ("scalar", "avx2") else 3
+    """Vectors of half the output channels that a tile has at least."""
+    return 3 if tier == "neon" else 2
 
 
 def check(case, tier, sizes=None, threads=()):

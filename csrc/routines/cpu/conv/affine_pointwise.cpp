@@ -20,14 +20,23 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   const int64_t pixels = shape.oh * shape.ow, rows = std::max<int64_t>(1, schedule.product.reg_n);
   plan.product = plan_direct(shape, schedule.product, *kernels.tiles);
   if (pixels == 0 || shape.n == 0) return plan;
-  plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, ceil_div(pixels, rows));
-  plan.tasks = shape.n * plan.parts;
+  int64_t parts = ceil_div(pixels, rows);
   const int64_t fits = schedule.cache_bytes / (plan.blocks * plan.lanes * static_cast<int64_t>(sizeof(float)));
   plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
   if (schedule.strassen) {
+    plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen);
+    if (plan.strassen.is_short) {
+      plan.run = std::min(plan.run, 2 * plan.strassen.run);
+    } else {
+      // Whole tiles of both halves; none of a part is narrow.
+      const int64_t tiles = 2 * plan.strassen.max_rows;
+      plan.run = std::clamp(fits / tiles, int64_t{1}, ceil_div(kMaxTiles * rows, tiles)) * tiles;
+      parts = std::max<int64_t>(1, pixels / plan.strassen.max_rows);
+    }
     plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, plan.run);
-    if (plan.strassen.is_short) plan.run = std::min(plan.run, 2 * plan.strassen.run);
   }
+  plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, parts);
+  plan.tasks = shape.n * plan.parts;
   // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
   plan.block_stride = (plan.run | 1) * plan.lanes;
   plan.workspace_size = plan.blocks * plan.block_stride + plan.strassen.workspace_size;

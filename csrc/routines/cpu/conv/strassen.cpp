@@ -15,7 +15,7 @@ namespace {
 // private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
 // pixels would fill.
 int64_t wanted_run(int64_t ic, int64_t weight_bytes, bool is_short) {
-  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 48;
+  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 42;
   if (is_short) return std::max(kSums / 2 / ic, kFewest / 2);
   return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
 }
@@ -153,7 +153,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.blocks = ic / (2 * plan.lanes);
   plan.vectors = oc / (2 * plan.lanes);
   plan.panels = panel_count(plan.vectors, kernels);
-  plan.is_short = kernels.panel_vectors < kTileVectors;
+  plan.is_short = kernels.has_few_registers;
   plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
   plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4, plan.is_short), plan.max_rows) * plan.max_rows;
   plan.sums_stride = (std::min(strassen_run_pixels(plan) / 2, pixels / 2 + 1) | 1) * plan.lanes;
@@ -223,8 +223,9 @@ double strassen_work(const StrassenPlan& plan, double pixels, const Target& targ
   const auto lanes = static_cast<double>(plan.lanes);
   const double ic = static_cast<double>(plan.blocks) * lanes;
   const double panel_bytes = kStrassenProducts * ic * vectors * lanes * 4;
-  const double efficiency =
-      blocked_efficiency(static_cast<double>(plan.max_rows), vectors, panel_bytes, plan.lanes, target);
+  double efficiency = blocked_efficiency(static_cast<double>(plan.max_rows), vectors, panel_bytes, plan.lanes, target);
+  // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often.
+  if (!plan.is_short) efficiency *= 1.02;
   const double products = kStrassenProducts * ic * static_cast<double>(plan.vectors) / efficiency;
   const double sums =
       kSumCycles * static_cast<double>(plan.blocks) + kQuarterCycles * static_cast<double>(plan.vectors);

@@ -174,8 +174,11 @@ void collect_pixels(const StrassenPixels& t) {
   }
 }
 
-constexpr int kFewestVectors = (kPanelVectors + 2) / 2;
-constexpr int kMostVectors = kPanelVectors > kFewestVectors ? kPanelVectors : kFewestVectors + 1;
+// The weights of all seven products do not stay in the first-level cache, and every tile reads them again: where a
+// vector is a line, narrow tiles of many rows do that half as often.
+constexpr int kWanted = kLanes == 16 ? 2 : kPanelVectors;
+constexpr int kFewestVectors = (kWanted + 2) / 2;
+constexpr int kMostVectors = kWanted > kFewestVectors ? kWanted : kFewestVectors + 1;
 
 template <int V, int R>
 constexpr void fill_row(StrassenKernels& table) {
@@ -192,7 +195,8 @@ constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
   table.sums = make_sums;
   table.collect = collect_pixels;
-  table.panel_vectors = kPanelVectors;
+  table.panel_vectors = kWanted;
+  table.has_few_registers = kVectorRegisters < 32;
   table.fewest_vectors = kFewestVectors;
   fill_row<kFewestVectors, 1>(table);
   fill_row<kMostVectors, 1>(table);
