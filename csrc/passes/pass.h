@@ -61,6 +61,7 @@ bool fold_pads(Graph& graph, const PassContext& context);
 bool eliminate_transposes(Graph& graph, const PassContext& context);
 bool eliminate_reshapes(Graph& graph, const PassContext& context);
 bool chain_concats(Graph& graph, const PassContext& context);
+bool interleave_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);

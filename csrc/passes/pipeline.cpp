@@ -31,6 +31,7 @@ std::span<const Pass> standard_pipeline() {
       {"eliminate_transposes", eliminate_transposes},
       {"recognize_pools", recognize_pools},
       {"chain_concats", chain_concats},
+      {"interleave_concats", interleave_concats},
       {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
       {"lift_scales", lift_scales},
