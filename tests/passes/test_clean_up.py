@@ -1,4 +1,4 @@
-"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, eliminate_reshapes and chain_concats."""
+"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, eliminate_reshapes, and those of Concat."""
 
 import pytest
 
@@ -203,3 +203,44 @@ def test_a_long_chain_of_concats_takes_one_application() -> None:
     text = "\n".join([f'graph "g" ({inputs}) -> ({outputs}) {{', *lines, "}"])
     chained = [f"y{n} = Concat(y{n - 1}, {letters[n - 1]}) {{axis=1}}" for n in range(3, 13)]
     assert lines_of(after(text, "chain_concats"))[1:] == chained
+
+
+def shuffle(parts: str = "x, z", groups: int = 2, perm: str = "0, 2, 1, 3, 4", axis: int = 1, also: str = "") -> str:
+    """Return ShuffleNet's shuffle of a concatenation."""
+    return f"""graph "g" (x: float32[N,6,4,4], z: float32[N,6,4,4], w: float32[N,3,4,4]) -> (y{", u" if also else ""}) {{
+      constant split = int64[5] {{0, {groups}, -1, 4, 4}}
+      constant join = int64[4] {{0, -1, 4, 4}}
+      a = Concat({parts}) {{axis={axis}}}
+      b = Reshape(a, split)
+      c = Transpose(b) {{perm=[{perm}]}}
+      y = Reshape(c, join)
+      {also}
+    }}"""
+
+
+@pytest.mark.parametrize(("parts", "groups", "axis"), [("x, z", 2, 1), ("x, z, x", 3, 1), ("x, z", 2, -3)])
+def test_a_shuffled_concat_is_one_behind_the_channels(parts: str, groups: int, axis: int) -> None:
+    columns = ["x.column", "z.column", "x.column_1"][:groups]
+    lines = lines_of(after(shuffle(parts, groups, axis=axis), "interleave_concats"))
+    assert lines == [
+        *(f"{c} = Unsqueeze({c[0]}, a.axes)" for c in columns),
+        f"c = Concat({', '.join(columns)}) {{axis=2}}",
+        "y = Reshape(c, join)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        shuffle(groups=3),  # groups that are not the parts
+        shuffle("x, w, w"),
+        shuffle(perm="0, 1, 2, 4, 3"),
+        shuffle(perm="1, 0, 2, 3, 4"),
+        shuffle(perm="0, 2, 1, 4, 3"),
+        shuffle(also="u = Relu(a)"),
+        shuffle(also="u = Relu(b)"),
+        shuffle("x"),
+    ],
+)
+def test_other_shuffles_stay(text: str) -> None:
+    assert_keeps(text, "interleave_concats")
