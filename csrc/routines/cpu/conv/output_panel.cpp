@@ -39,7 +39,7 @@ void run_output_tile(TileKernel kernel, const TileKernels& kernels, Tile& tile, 
   tile.hi = e.hi;
   kernel(tile);
   // Padding lanes have sums too, of weights that are zero: not a number where a source is infinite.
-  for (int64_t v = e.columns / panel.lanes; v < panel.vectors; ++v) {
+  for (int64_t v = std::max<int64_t>(0, e.columns) / panel.lanes; v < panel.vectors; ++v) {
     const int64_t valid = std::max<int64_t>(0, e.columns - v * panel.lanes);
     kernels.clear(tile.dst + tile.dst_vector[v] + valid, tile.dst_row, rows, panel.lanes - valid);
   }
