@@ -194,7 +194,7 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   constexpr int64_t kTail = 64, kLast = R + 4;
   const int64_t parts = t.blocks * t.tap_count;
   ResultsAhead<V, R> results(t, parts, kLast);
-  if (first > 0) results.row = R;
+  if (first + done > 0) results.row = R;
   for (int64_t b = first; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
     for (int64_t i = 0; i < t.tap_count; ++i) {
