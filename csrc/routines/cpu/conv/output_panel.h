@@ -11,7 +11,13 @@ namespace neo {
 struct OutputPanel {
   int64_t vectors = 0;
   int64_t lanes = 0;
-  TileEdge edge;  // base addresses of pixel 0; columns: the channels that exist
+  int64_t columns = 0;   // the channels that exist; the other lanes are padding, and zero
+  float* dst = nullptr;  // of pixel 0
+  int64_t dst_vector[kTileVectors] = {};
+  const float* residual = nullptr;  // of pixel 0, or null
+  int64_t residual_vector[kTileVectors] = {};
+  int64_t row = 0;  // from pixel to pixel, in both
+  float lo = 0.0f, hi = 0.0f;
   Activation activation;
 };
 
