@@ -85,6 +85,7 @@ class Chain:
         return self
 
     def compile(self, tier, routine, threads=1):
+        """``routine`` alone, or with a schedule."""
         pinned = compile_pinned(self.graph, tier, dict.fromkeys(self.nodes, routine), threads)
         assert list(pinned.routines) == self.nodes[-1:], pinned.routines
         assert pinned.routines[self.nodes[-1]].startswith(routine), pinned.routines
@@ -172,6 +173,59 @@ def test_a_first_layer_of_a_photograph(tier, stride):
     value = chain.conv(value, "d", 0, {"kernel_shape": [5, 5], "strides": [stride] * 2, "pads": [2] * 4}, 1)
     chain.graph.outputs = [chain.conv(value, "p", 16, {}, 2)]
     chain.check(tier, FIRST_BOTH)
+
+
+@by_tier
+@pytest.mark.parametrize("routine", [BEHIND, BOTH, FIRST_BOTH])
+@pytest.mark.parametrize("seed", range(CASES))
+@pytest.mark.parametrize("tasks", [2, 3])
+def test_tasks_share_the_depthwise_rows_of_an_image(tier, routine, seed, tasks):
+    chain = Chain(seed)
+    random = chain.random
+    sizes, attrs = spatial(random, pick(random, [1, 2, 2]))
+    tail = pick(random, ["", "add", "relu", "clip"])
+    channels = [int(random.integers(170, 230)), int(random.integers(2, 90))]
+    x_dims = [1, channels[0] if routine == BEHIND else int(random.integers(2, 50)), *sizes]
+    if routine == BEHIND:
+        channels = channels[1:]
+    chain.build(FORMS[routine], x_dims, channels, attrs, tail)
+    pinned = chain.compile(tier, f"{routine}{{shared=1 tasks={tasks}}}", tasks)
+    found = pinned(*chain.inputs)
+    assert_close(found, chain.graph.evaluate(chain.inputs)[0], chain.depth, str(chain.graph))
+    for threads in (2, 3):
+        np.testing.assert_array_equal(pinned(*chain.inputs, threads=threads), found)
+    np.testing.assert_array_equal(chain.compile(tier, routine)(*chain.inputs), found)
+
+
+@by_tier
+@pytest.mark.parametrize("oc", [64, 256])
+def test_tasks_that_share_rows_project_by_strassen(tier, oc):
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    for size in (1, 5, 7, 14):
+        chain = Chain(size).build("pdp", [1, 40, size, size], [256, oc], attrs, "relu")
+        schedules = {c["routine"] for c in candidates(chain.graph, tier, "relu", 2)}
+        pin = f"{BOTH}{{shared=1 strassen=1 tasks=2}}"
+        if pin not in schedules:
+            pytest.skip(f"not on this processor: {oc} channels are too few for Strassen's algorithm")
+        pinned = chain.compile(tier, pin, 2)
+        found = pinned(*chain.inputs)
+        # Its error is 2.6 times that of direct sums.
+        assert_close(found, chain.graph.evaluate(chain.inputs)[0], 16 * chain.depth, size)
+        np.testing.assert_array_equal(pinned(*chain.inputs, threads=2), found)
+
+
+@by_tier
+def test_images_that_are_not_alone_share_nothing(tier):
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    chain = Chain(12).build(
+        "pdp", [1, 20, 9, 9], [200, 24], attrs, symbols={0: "n", 2: "h in [0,16]", 3: "w in [0,16]"}
+    )
+    pinned = chain.compile(tier, f"{BOTH}{{shared=1 tasks=2}}", 2)
+    for n, h, w in [(1, 9, 9), (3, 9, 9), (1, 1, 1), (0, 5, 5), (1, 16, 15), (1, 0, 6)]:
+        inputs = [floats(chain.random, [n, 20, h, w])]
+        expected = chain.graph.evaluate(inputs)[0]
+        for threads in (1, 2, 3):
+            assert_close(pinned(*inputs, threads=threads), expected, chain.depth, (n, h, w))
 
 
 @by_tier

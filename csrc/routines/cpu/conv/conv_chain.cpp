@@ -40,15 +40,23 @@ int64_t apart(int64_t pixels, int64_t lanes) {
   return (pixels | 1) * lanes;
 }
 
+// Floats in whole cache lines.
+int64_t whole_lines(int64_t floats) {
+  return ceil_div(floats, 16) * 16;
+}
+
 void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   const ConvShape& s = plan.shape.depthwise;
-  const int64_t vectors = plan.shape.project ? plan.inner.vectors : ceil_div(plan.inner.vectors, plan.inner.panels);
+  const int64_t panel = ceil_div(plan.inner.vectors, plan.inner.panels);
+  const int64_t vectors = plan.shape.projects_alone() ? plan.inner.vectors : panel;
   plan.strip = strip;
   plan.ring_rows = plan.shape.expands() ? std::min(s.ih, (strip - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1) : 0;
   plan.ring_vector = plan.shape.expands() ? apart(plan.ring_rows * s.iw, plan.lanes) : 0;
-  plan.strip_vector = plan.shape.project ? apart(strip * s.ow, plan.lanes) : 0;
+  plan.strip_vector = plan.shape.project ? apart((plan.shape.shares_rows() ? s.oh : strip) * s.ow, plan.lanes) : 0;
+  plan.shared_size = plan.shape.shares_rows() ? plan.inner.vectors * plan.strip_vector : 0;
+  const int64_t pixels = plan.shape.shares_rows() ? ceil_div(s.oh * s.ow, plan.tasks) : strip * s.ow;
   if (plan.shape.strassen) {
-    plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, strip * s.ow);
+    plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, pixels);
   }
   if (plan.shape.has_first_layer()) {
     FirstLayerSchedule schedule;
@@ -56,28 +64,27 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
     schedule.lines = std::max<int64_t>(1, plan.ring_rows);
     plan.first_layer = plan_first_layer(plan.shape.first_layer, schedule, *kernels.tiles);
   }
-  const int64_t floats =
-      vectors * (plan.ring_vector + plan.strip_vector) + plan.strassen.workspace_size + plan.first_layer.workspace_size;
-  plan.workspace_size = ceil_div(floats, 16) * 16;
+  const int64_t own_strip = plan.shape.shares_rows() ? 0 : plan.strip_vector;
+  plan.workspace_size = whole_lines(plan.first_layer.workspace_size) +
+                        whole_lines(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size);
 }
 
-// One task: the state that is the same for all its strips, and the parts of a strip.
+// One task: the state that is the same for all its strips, and the parts of a strip. `shared`: the strip of all tasks,
+// or null.
 class ChainTask {
  public:
   ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
-            float* workspace)
+            float* workspace, float* shared = nullptr)
       : plan_(plan), kernels_(kernels), args_(args), panels_(panels) {
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
-    ring_ = workspace;
+    ring_ = workspace + whole_lines(plan.first_layer.workspace_size);
     first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
-    strip_ = ring_ + vectors * plan.ring_vector;
-    sums_ = strip_ + vectors * plan.strip_vector;
-    if (plan.shape.has_first_layer()) {
-      lines_.emplace(plan.first_layer, *kernels.rows, args.src_block, sums_ + plan.strassen.workspace_size);
-    }
+    strip_ = shared ? shared + first_vector_ * plan.strip_vector : ring_ + vectors * plan.ring_vector;
+    sums_ = shared ? ring_ : strip_ + vectors * plan.strip_vector;
+    if (plan.shape.has_first_layer()) lines_.emplace(plan.first_layer, *kernels.rows, args.src_block, workspace);
   }
 
   void run(IndexRange rows) {
@@ -91,14 +98,17 @@ class ChainTask {
         depthwise(p, out);
       }
       done = std::max(done, in.end);
-      if (!plan_.shape.project) continue;
+      if (!plan_.shape.projects_alone()) continue;
       IndexRange next{done, done};
       if (out.end < rows.end) {
         next.end = std::max(done, source_rows(s, out.end, std::min(out.end + plan_.strip, rows.end)).end);
       }
-      plan_.shape.strassen ? project_by_strassen(out, next) : project(out, next);
+      project({out.begin * s.ow, out.end * s.ow}, strip_, next);
     }
   }
+
+  // Pixels of the image, whose depthwise rows the tasks share.
+  void project(IndexRange pixels) { project(pixels, strip_ + pixels.begin * plan_.lanes, {0, 0}); }
 
  private:
   static constexpr int64_t kMaxRows = kDepthwiseMaxRows;
@@ -213,8 +223,8 @@ class ChainTask {
     for (int64_t v = vectors.begin; v < vectors.end; ++v) {
       const float* ring = ring_ + (v - first_vector_) * plan_.ring_vector;
       const float* src = src_ + v * args_.src_block;
-      float* dst = plan_.shape.project ? strip_ + (v - first_vector_) * plan_.strip_vector
-                                       : dst_ + v * args_.dst_block + out.begin * s.ow * lanes;
+      float* dst = plan_.shape.project ? strip_ + (v - first_vector_) * plan_.strip_vector : dst_ + v * args_.dst_block;
+      if (!plan_.shape.projects_alone()) dst += out.begin * s.ow * lanes;
       line.weight = args_.depthwise.weight + v * s.taps() * lanes;
       line.bias = args_.depthwise.bias ? args_.depthwise.bias + v * lanes : nullptr;
       line.valid = plan_.shape.project ? lanes : std::min(lanes, s.ic - v * lanes);
@@ -232,9 +242,13 @@ class ChainTask {
     }
   }
 
-  // Output rows of the chain from the strip. While the last panel's tiles run, the source rows that the next strip
+  // Output pixels of the chain, the first of which is that of the strip. Meanwhile, the source rows that the next strip
   // reads are fetched: as a depthwise convolution goes from vector to vector, no stream is long enough to be foreseen.
-  void project(IndexRange out, IndexRange next) {
+  void project(IndexRange out, const float* strip, IndexRange next) {
+    plan_.shape.strassen ? project_by_strassen(out, strip, next) : project_directly(out, strip, next);
+  }
+
+  void project_directly(IndexRange out, const float* strip, IndexRange next) {
     const ConvShape& s = plan_.shape.depthwise;
     const int64_t lanes = plan_.lanes;
     BlockedOutput output;
@@ -245,7 +259,6 @@ class ChainTask {
     output.oc_bn = lanes;
     output.lo = args_.project.lo;
     output.hi = args_.project.hi;
-    const int64_t first = out.begin * s.ow, pixels = out.size() * s.ow;
     for (int64_t p = 0; p < plan_.outer.panels; ++p) {
       const IndexRange vectors = panel_vectors(plan_.outer, p);
       const int64_t oc = vectors.begin * lanes;
@@ -254,25 +267,26 @@ class ChainTask {
       TileTap tap = {};
       Tile t = make_tile(args_.project, vectors, s.ic, tap);
       t.block_stride = plan_.strip_vector;
+      t.fetches_rows = plan_.shape.shares_rows() && p == 0;
       const bool fetches = p + 1 == plan_.outer.panels && !plan_.shape.expands();
-      each_tile(pixels, vectors.size(), s.ic, t, [&](IndexRange part) {
-        t.src = strip_ + part.begin * lanes;
-        if (fetches) fetch_source(next, part, pixels, t);
+      each_tile(out.size(), vectors.size(), s.ic, t, [&](IndexRange part) {
+        t.src = strip + part.begin * lanes;
+        if (fetches) fetch_source(next, part, out.size(), t);
         run_output_tile(kernels_.tiles->rows[vectors.size()][part.size()], *kernels_.tiles, t, panel,
-                        first + part.begin, part.size());
+                        out.begin + part.begin, part.size());
       });
       for (int64_t v = vectors.begin; v < vectors.end; ++v) {
-        activate(args_.project, dst_ + v * args_.dst_block + first * lanes, pixels,
+        activate(args_.project, dst_ + v * args_.dst_block + out.begin * lanes, out.size(),
                  std::min(lanes, plan_.shape.oc - v * lanes));
       }
     }
   }
 
-  void project_by_strassen(IndexRange out, IndexRange next) {
+  void project_by_strassen(IndexRange out, const float* strip, IndexRange next) {
     const ConvShape& s = plan_.shape.depthwise;
-    const int64_t first = out.begin * s.ow * plan_.lanes;
+    const int64_t first = out.begin * plan_.lanes;
     ConvOperands a;
-    a.src = strip_;
+    a.src = strip;
     a.src_channel = plan_.strip_vector;
     a.weight = args_.project.weight;
     a.bias = args_.project.bias;
@@ -286,7 +300,7 @@ class ChainTask {
     if (!plan_.shape.expands() && next.size() > 0) a.ahead = src_ + next.begin * s.iw * plan_.lanes;
     a.ahead_channel = args_.src_block;
     a.ahead_pixels = next.size() * s.iw;
-    run_strassen(plan_.strassen, *kernels_.strassen, a, out.size() * s.ow, sums_);
+    run_strassen(plan_.strassen, *kernels_.strassen, a, out.size(), sums_);
   }
 
   // A tile of `part` of all `pixels` of a projection fetches its share of some source rows: of each vector beside the
@@ -321,17 +335,24 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
   ChainPlan plan;
   plan.shape = shape;
   plan.lanes = kernels.tiles->lanes;
-  plan.inner = split_panels(s.ic, *kernels.tiles, shape.project ? 1 : wanted);
+  // As the weights are packed, whatever the number of images.
+  plan.inner = split_panels(s.ic, *kernels.tiles, shape.project && !shape.shared ? 1 : wanted);
   plan.outer = split_panels(shape.project ? shape.oc : 0, *kernels.tiles, 1);
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);
-  const int64_t panel_parts = shape.project ? 1 : std::min(plan.inner.panels, parts);
+  const int64_t panel_parts = shape.projects_alone() ? 1 : std::min(plan.inner.panels, parts);
   plan.panel_chunk = ceil_div(plan.inner.panels, panel_parts);
   plan.panel_chunks = ceil_div(plan.inner.panels, plan.panel_chunk);
   plan.rows = ceil_div(lines, std::clamp<int64_t>(ceil_div(parts, plan.panel_chunks), 1, lines));
   plan.chunks = ceil_div(s.oh, plan.rows);
   plan.tasks = s.n * plan.panel_chunks * plan.chunks;
+  if (shape.shares_rows()) {
+    plan.tasks = plan.panel_chunks = plan.inner.shares;
+    plan.panel_chunk = plan.inner.panels / plan.inner.shares;
+    plan.rows = lines;
+    plan.chunks = 1;
+  }
 
   // Strips long enough to use each panel of weights for several register blocks, while they stay in the cache.
   int64_t strip = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, plan.rows);
@@ -366,13 +387,25 @@ void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainAr
     const int64_t image = task / (plan.chunks * plan.panel_chunks);
     const IndexRange panels{part * plan.panel_chunk, std::min((part + 1) * plan.panel_chunk, plan.inner.panels)};
     const IndexRange rows{chunk * plan.rows, std::min((chunk + 1) * plan.rows, plan.shape.depthwise.oh)};
-    if (plan.shape.project) {
+    if (plan.shape.projects_alone()) {
       ChainTask(plan, kernels, args, image, panels, workspace).run(rows);
       continue;
     }
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       ChainTask(plan, kernels, args, image, {p, p + 1}, workspace).run(rows);
     }
+  }
+}
+
+void run_shared_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t phase,
+                      int64_t task, float* shared, float* workspace) {
+  const ConvShape& s = plan.shape.depthwise;
+  if (phase == 1) {
+    ChainTask chain(plan, kernels, args, 0, {0, plan.inner.panels}, workspace, shared);
+    return chain.project(even_part(s.oh * s.ow, plan.tasks, task));
+  }
+  for (int64_t p = task * plan.panel_chunk; p < (task + 1) * plan.panel_chunk; ++p) {
+    ChainTask(plan, kernels, args, 0, {p, p + 1}, workspace, shared).run({0, s.oh});
   }
 }
 

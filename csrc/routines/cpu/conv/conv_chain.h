@@ -4,7 +4,8 @@
 // convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2); before
 // it there may also be the first layer of a network, which reads NCHW. A task makes some rows of the result strip by
 // strip. Rows of the expansion, as both are called that may stand before, live in a ring, so that a task computes each
-// of them once.
+// of them once. Tasks of a small image may share it instead: each makes some channels of all depthwise rows; when all
+// are done, it projects some pixels. No row is expanded twice then, and parts are even whatever the number of rows.
 
 #include <stdint.h>
 
@@ -25,7 +26,10 @@ struct ChainShape {
   int64_t ic = 0;                         // channels of the chain's input, output
   int64_t oc = 0;
   bool strassen = false;  // the projection by Strassen's algorithm
+  bool shared = false;    // the depthwise rows of an image that is alone are the tasks' in common
 
+  bool shares_rows() const { return shared && depthwise.n == 1; }
+  bool projects_alone() const { return project && !shares_rows(); }  // a task does what it makes
   bool expands() const { return expansion != Expansion::None; }
   bool has_first_layer() const { return expansion == Expansion::FirstLayer; }
   int64_t taps() const { return has_first_layer() ? first_layer.taps() : 1; }  // of the expansion
@@ -50,6 +54,7 @@ struct ChainPlan {
   int64_t strip = 0;                          // output rows that are computed together
   int64_t ring_rows = 0, ring_vector = 0;     // rows that the ring holds; floats from vector to vector
   int64_t strip_vector = 0;                   // the same of the strip of depthwise rows that the projection reads
+  int64_t shared_size = 0;                    // floats of that of all tasks; 0: each has its own
   int64_t rows = 0, chunks = 0;               // output rows per task; tasks per image and panel chunk
   int64_t panel_chunk = 0, panel_chunks = 0;  // inner panels per task; without a projection tasks may split them
   int64_t tasks = 0;
@@ -90,8 +95,13 @@ int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes
 void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
                            float* packed);
 
-// `workspace`: workspace_size floats.
+// `workspace`: workspace_size floats. Of tasks that share nothing.
 void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
                int64_t task_end, float* workspace);
+
+// The phases of tasks that share shared_size floats, of which the second begins when all tasks of the first are done.
+constexpr int64_t kSharedPhases = 2;
+void run_shared_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t phase,
+                      int64_t task, float* shared, float* workspace);
 
 }  // namespace neo

@@ -22,10 +22,12 @@ ChainKernels kernels_of(const Target& target) {
 // The schedule:
 //   tasks     as many, where the shape has as many parts
 //   strassen  1: the projection by Strassen's algorithm; where it is not there: directly
+//   shared    1: the tasks share the depthwise rows of an image that is alone; else each makes some rows
 ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const Dims& x, const Dims& y,
                   const ChainKernels& kernels, int64_t cache_bytes) {
   ChainShape shape = problem.shape(x, y);
   shape.strassen = value_of(schedule, "strassen") == 1;
+  shape.shared = value_of(schedule, "shared") == 1 && shape.project;
   return plan_chain(shape, kernels, schedule.at("tasks"), cache_bytes);
 }
 
@@ -43,8 +45,20 @@ int64_t flops_of(const ChainShape& s) {
   return expansion + d.flops() + projection;
 }
 
+// Tasks that share have as many workspaces: one that is late may be done by any member.
 TaskSplit split_of(const ChainPlan& plan, int threads) {
-  return TaskSplit::of(plan.tasks, flops_of(plan.shape), plan.workspace_size * 4, threads);
+  return TaskSplit::of(plan.tasks, flops_of(plan.shape), plan.workspace_size * 4,
+                       plan.shape.shares_rows() ? static_cast<int>(plan.tasks) : threads);
+}
+
+int64_t shared_bytes(const ChainPlan& plan) {
+  return ceil_div(plan.shared_size * 4, 4096) * 4096;
+}
+
+// Whether it makes sense: tasks to share among, and a private cache for the part of each.
+bool may_share(const ChainPlan& plan, const Target& target) {
+  return plan.shape.shares_rows() && plan.tasks > 1 && plan.tasks <= TaskSplit::kMaxWorkspaces &&
+         plan.shared_size * 4 / plan.tasks <= private_caches(target).l2_bytes / 2;
 }
 
 int64_t expansion_weight_size(const ChainPlan& plan) {
@@ -82,6 +96,26 @@ int64_t projection_weight_size(const ChainPlan& plan) {
 double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {
   if (!link.activation) return 0;
   return activation_flops(*link.activation) * static_cast<double>(vectors * target.lanes()) * pixels;
+}
+
+// Of parts that are not all of one size, the largest over the mean.
+double unevenness(const ChainPlan& plan) {
+  if (plan.shape.shares_rows()) {
+    const int64_t most = ceil_div(plan.inner.vectors, plan.inner.shares);
+    return static_cast<double>(most * plan.inner.shares) /
+           static_cast<double>(std::max<int64_t>(1, plan.inner.vectors));
+  }
+  const int64_t lines = plan.shape.depthwise.oh;
+  return lines == 0 ? 1 : static_cast<double>(plan.chunks * plan.rows) / static_cast<double>(lines);
+}
+
+// What tasks that share depthwise rows wait for each other, and for what lies in the caches of other cores: all but
+// its own of the channels that a task projects.
+double sharing_us(const ChainPlan& plan) {
+  constexpr double kMeetUs = 1, kGbps = 10;
+  if (!plan.shape.shares_rows()) return 0;
+  const auto tasks = static_cast<double>(plan.tasks);
+  return kMeetUs + 4 * static_cast<double>(plan.shared_size) * (1 - 1 / tasks) / tasks / (kGbps * 1e3);
 }
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
@@ -128,17 +162,20 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(projection_weight_size(plan));
   }
   const TaskSplit split = split_of(plan, target.threads);
+  if (!split.serial) work *= unevenness(plan);
   const double weights = (plan.shape.expands() ? static_cast<double>(expansion_weight_size(plan)) : 0) +
                          (plan.shape.project ? static_cast<double>(projection_weight_size(plan)) : 0);
   const double rows = static_cast<double>(s.n * s.oh) / (split.serial ? 1 : target.threads);
   const double strips = std::ceil(rows / static_cast<double>(std::max<int64_t>(plan.strip, 1)));
-  return far_us(weights * 4, strips, target) + depthwise_us(work, split.serial ? 1 : plan.tasks, bytes, target);
+  return far_us(weights * 4, strips, target) + depthwise_us(work, split.serial ? 1 : plan.tasks, bytes, target) +
+         (split.serial ? 0 : sharing_us(plan));
 }
 
 struct ChainCall {
   ChainPlan plan;
   ChainArgs args;
   TaskSplit split;
+  int64_t workspaces = 0;  // bytes of scratch before them: what tasks share
 };
 
 class ChainStep final : public KernelStep {
@@ -203,7 +240,8 @@ class ChainStep final : public KernelStep {
       a.project.lo = problem_.lo;
       a.project.hi = problem_.hi;
     }
-    return Prepared::of(call, call.split.scratch_bytes());
+    call.workspaces = shared_bytes(call.plan);
+    return Prepared::of(call, call.workspaces + call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -212,12 +250,28 @@ class ChainStep final : public KernelStep {
     a.src = reinterpret_cast<const float*>(args[x_]);
     a.dst = reinterpret_cast<float*>(args[y_]);
     if (residual_ >= 0) a.residual = reinterpret_cast<const float*>(args[residual_]);
+    if (call.plan.shape.shares_rows()) return run_shared(call, a, scratch, team);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_chain(call.plan, kernels_, a, begin, end, workspace);
     });
   }
 
  private:
+  void run_shared(const ChainCall& call, const ChainArgs& args, std::byte* scratch, Team& team) const {
+    const auto run = [&](int64_t phase, int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t workspace = call.split.serial ? 0 : task;
+        std::byte* own = scratch + call.workspaces + workspace * call.split.workspace_stride();
+        run_shared_chain(call.plan, kernels_, args, phase, task, reinterpret_cast<float*>(scratch),
+                         reinterpret_cast<float*>(own));
+      }
+    };
+    if (call.split.serial)
+      SerialTeam().parallel_phases(kSharedPhases, call.plan.tasks, run);
+    else
+      team.parallel_phases(kSharedPhases, call.plan.tasks, run);
+  }
+
   struct Packed {
     Tensor weight, bias;
     Activation activation;
@@ -280,20 +334,25 @@ class ChainRoutine final : public Routine {
     const Dims x = problem.x->shape().hint_dims(), y = problem.y->shape().hint_dims();
     const int64_t inner = problem.depthwise.conv.geometry.ic;
     std::vector<Schedule> schedules;
-    for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
-      schedules.push_back({{"tasks", wanted}});
-      const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes(), *kernels.strassen);
-      if (is_taken) schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
-    }
+    const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes(), *kernels.strassen);
+    const auto offer = [&](const Schedule& schedule) {
+      schedules.push_back(schedule);
+      if (!is_taken) return;
+      schedules.push_back(schedule);
+      schedules.back()["strassen"] = 1;
+    };
+    for (int64_t factor : {1, 4}) offer({{"tasks", factor * target.threads}});
+    if (target.threads > 1 && problem.project) offer({{"tasks", target.threads}, {"shared", 1}});
     std::vector<Candidate> all;
     for (const Schedule& schedule : schedules) {
       const ChainPlan plan = plan_of(problem, schedule, x, y, kernels, cache_bytes(schedule, target));
+      if (value_of(schedule, "shared") == 1 && !may_share(plan, target)) continue;
       Candidate c = conv_schemas(workload, problem, target);
       c.schedule = schedule;
       if (plan.shape.strassen) c.cost.error = kStrassenError;
       c.cost.time_us = estimate_us(problem, plan, *kernels.tiles, target);
       c.cost.packed_bytes = packed_bytes(problem, plan);
-      c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
+      c.cost.workspace_bytes = shared_bytes(plan) + split_of(plan, target.threads).scratch_bytes();
       all.push_back(std::move(c));
     }
     return all;
