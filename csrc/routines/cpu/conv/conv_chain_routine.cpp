@@ -112,7 +112,7 @@ double unevenness(const ChainPlan& plan) {
 // What tasks that share depthwise rows wait for each other, and for what lies in the caches of other cores: all but
 // its own of the channels that a task projects.
 double sharing_us(const ChainPlan& plan) {
-  constexpr double kMeetUs = 1, kGbps = 10;
+  constexpr double kMeetUs = 2, kGbps = 10;
   if (!plan.shape.shares_rows()) return 0;
   const auto tasks = static_cast<double>(plan.tasks);
   return kMeetUs + 4 * static_cast<double>(plan.shared_size) * (1 - 1 / tasks) / tasks / (kGbps * 1e3);
