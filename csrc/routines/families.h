@@ -98,6 +98,7 @@
   X(norm)                      \
   X(view)                      \
   X(assemble)                  \
+  X(channels)                  \
   X(copy)                      \
   X(pad)                       \
   X(gather)                    \

@@ -27,6 +27,7 @@
 //   prefetch(p)      of the line at p into the second-level cache; any address
 //   gather(p, i)     p[i] per lane
 //   even(a, b)       lanes 0, 2, 4, ... of a, then of b
+//   pick(kept, x, i) lane i of x where i is one of its lanes, what is kept where i is -1
 //   transpose(rows)  rows[kLanes] as a kLanes x kLanes block, in place
 
 #include <stddef.h>

@@ -270,6 +270,9 @@ NEO_INLINE F32 even(F32 a, F32 b) {
   const __m256 pairs = _mm256_shuffle_ps(a.v, b.v, 0x88);
   return {_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8))};
 }
+NEO_INLINE F32 pick(F32 kept, F32 x, I32 i) {
+  return {_mm256_blendv_ps(_mm256_permutevar8x32_ps(x.v, i.v), kept.v, _mm256_castsi256_ps(i.v))};
+}
 NEO_INLINE void transpose(F32* rows) {
   __m256 t[8];
   for (int i = 0; i < 8; i += 4) {

@@ -284,6 +284,9 @@ NEO_INLINE F32 even(F32 a, F32 b) {
   const __m512i index = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return {_mm512_permutex2var_ps(a.v, index, b.v)};
 }
+NEO_INLINE F32 pick(F32 kept, F32 x, I32 i) {
+  return {_mm512_mask_permutexvar_ps(kept.v, _mm512_movepi32_mask(i.v) ^ 0xffff, i.v, x.v)};
+}
 NEO_INLINE void transpose(F32* rows) {
   __m512 t[16];
   for (int i = 0; i < 16; i += 4) {

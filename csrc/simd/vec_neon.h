@@ -273,6 +273,12 @@ NEO_INLINE float reduce_min(F32 a) {
 NEO_INLINE F32 even(F32 a, F32 b) {
   return {vuzp1q_f32(a.v, b.v)};
 }
+NEO_INLINE F32 pick(F32 kept, F32 x, I32 i) {
+  // The bytes of lane i; those of -1 are beyond the table, which keeps.
+  const int32x4_t bytes = vmlaq_n_s32(vdupq_n_s32(0x03020100), i.v, 0x04040404);
+  return {vreinterpretq_f32_u8(
+      vqtbx1q_u8(vreinterpretq_u8_f32(kept.v), vreinterpretq_u8_f32(x.v), vreinterpretq_u8_s32(bytes)))};
+}
 NEO_INLINE void transpose(F32* rows) {
   const float32x4_t ab0 = vzip1q_f32(rows[0].v, rows[1].v), ab1 = vzip2q_f32(rows[0].v, rows[1].v);
   const float32x4_t cd0 = vzip1q_f32(rows[2].v, rows[3].v), cd1 = vzip2q_f32(rows[2].v, rows[3].v);

@@ -299,9 +299,15 @@ NEO_INLINE float reduce_min(F32 a) {
   return x < y ? x : y;
 }
 
+NEO_INLINE F32 pick(F32 kept, F32 x, I32 i) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (i.v[lane] >= 0) kept.v[lane] = x.v[i.v[lane]];
+  }
+  return kept;
+}
 // The lanes of a (0 to 3) and b (4 to 7) with these numbers.
 template <int I0, int I1, int I2, int I3>
-NEO_INLINE FloatLanes pick(FloatLanes a, FloatLanes b) {
+NEO_INLINE FloatLanes choose(FloatLanes a, FloatLanes b) {
 #ifdef __clang__
   return __builtin_shufflevector(a, b, I0, I1, I2, I3);
 #else
@@ -309,17 +315,17 @@ NEO_INLINE FloatLanes pick(FloatLanes a, FloatLanes b) {
 #endif
 }
 NEO_INLINE F32 even(F32 a, F32 b) {
-  return {pick<0, 2, 4, 6>(a.v, b.v)};
+  return {choose<0, 2, 4, 6>(a.v, b.v)};
 }
 NEO_INLINE void transpose(F32* rows) {
-  const FloatLanes ab0 = pick<0, 4, 1, 5>(rows[0].v, rows[1].v);
-  const FloatLanes ab1 = pick<2, 6, 3, 7>(rows[0].v, rows[1].v);
-  const FloatLanes cd0 = pick<0, 4, 1, 5>(rows[2].v, rows[3].v);
-  const FloatLanes cd1 = pick<2, 6, 3, 7>(rows[2].v, rows[3].v);
-  rows[0].v = pick<0, 1, 4, 5>(ab0, cd0);
-  rows[1].v = pick<2, 3, 6, 7>(ab0, cd0);
-  rows[2].v = pick<0, 1, 4, 5>(ab1, cd1);
-  rows[3].v = pick<2, 3, 6, 7>(ab1, cd1);
+  const FloatLanes ab0 = choose<0, 4, 1, 5>(rows[0].v, rows[1].v);
+  const FloatLanes ab1 = choose<2, 6, 3, 7>(rows[0].v, rows[1].v);
+  const FloatLanes cd0 = choose<0, 4, 1, 5>(rows[2].v, rows[3].v);
+  const FloatLanes cd1 = choose<2, 6, 3, 7>(rows[2].v, rows[3].v);
+  rows[0].v = choose<0, 1, 4, 5>(ab0, cd0);
+  rows[1].v = choose<2, 3, 6, 7>(ab0, cd0);
+  rows[2].v = choose<0, 1, 4, 5>(ab1, cd1);
+  rows[3].v = choose<2, 3, 6, 7>(ab1, cd1);
 }
 
 }  // namespace neo::NEO_ISA

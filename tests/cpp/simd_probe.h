@@ -27,8 +27,9 @@ struct SimdProbes {
   float (*reduce_add)(const float* x);  // one vector
   float (*reduce_max)(const float* x);
   float (*reduce_min)(const float* x);
-  void (*transpose)(const float* x, float* y);  // lanes x lanes
-  void (*even)(const float* x, float* y);       // of two vectors
+  void (*transpose)(const float* x, float* y);                   // lanes x lanes
+  void (*even)(const float* x, float* y);                        // of two vectors
+  void (*pick)(const float* x, const int32_t* lanes, float* y);  // of a vector, else what y holds
   void (*f16_to_f32)(const uint16_t* x, float* y, int64_t n);
   void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n);
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);

@@ -92,6 +92,7 @@ const SimdProbes kProbes = {
           for (int i = 0; i < kLanes; ++i) store(y + i * kLanes, rows[i]);
         },
     .even = [](const float* x, float* y) { store(y, even(load(x), load(x + kLanes))); },
+    .pick = [](const float* x, const int32_t* lanes, float* y) { store(y, pick(load(y), load(x), load_i32(lanes))); },
     .f16_to_f32 = NEO_MAP(store, load_f16),
     .f32_to_f16 = NEO_MAP(store_f16, load),
     .bf16_to_f32 = NEO_MAP(store, load_bf16),

@@ -233,6 +233,13 @@ TEST_P(Simd, ReductionsAndTranspose) {
   }
   probes().even(x.data(), y.data());
   for (int i = 0; i < n; ++i) EXPECT_EQ(y[i], x[2 * i]);
+  for (int shift = 0; shift < n; ++shift) {
+    std::vector<int32_t> lanes(n);
+    for (int i = 0; i < n; ++i) lanes[i] = i % 3 == 1 ? -1 : (5 * i + shift) % n;
+    std::fill(y.begin(), y.end(), -2.5f);
+    probes().pick(x.data(), lanes.data(), y.data());
+    for (int i = 0; i < n; ++i) EXPECT_EQ(y[i], lanes[i] < 0 ? -2.5f : x[lanes[i]]);
+  }
 }
 
 float half_value(uint16_t h) {
