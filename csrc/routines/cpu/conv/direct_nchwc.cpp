@@ -160,7 +160,7 @@ const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, in
 }
 
 int64_t direct_work(const ConvShape& s) {
-  constexpr int64_t kPerWeight = 28;  // from memory
+  constexpr int64_t kPerWeight = 56;  // from memory
   return std::max(s.flops(), kPerWeight * s.oc * s.group_ic() * s.taps());
 }
 
