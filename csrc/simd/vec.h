@@ -10,7 +10,8 @@
 //   load, store      any alignment. load_n, store_n: the first n lanes, 0 <= n <= kLanes, no access beyond them;
 //                    missing lanes read as zero
 //   fma(a, b, c)     a * b + c, fnma(a, b, c): c - a * b; rounded once where the tier has it, else twice
-//   accumulate(c, a, b)   c = fma(a, b, c), with all three in registers that they keep
+//   accumulate(c, a, b)   c = fma(a, b, c), with all three in registers that they keep; a may be a float in memory,
+//                         which is used once (for several products broadcast it first)
 //   quotient(a, b)   a / b within 2 ulp, for 2^-120 <= |b| <= 2^120 and any a; quotient(a, b, m): a * 0 where m fails
 //   min, max         the second operand where one of them is NaN (as SSE); on neon NaN. Use them where NaN cannot
 //                    matter. min_nan, max_nan: NaN where either operand is NaN

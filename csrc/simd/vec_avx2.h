@@ -64,6 +64,9 @@ NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
 NEO_INLINE void accumulate(F32& c, F32 a, F32 b) {
   asm("vfmadd231ps %2, %1, %0" : "+x"(c.v) : "x"(a.v), "x"(b.v));
 }
+NEO_INLINE void accumulate(F32& c, const float& a, F32 b) {
+  accumulate(c, broadcast(a), b);
+}
 NEO_INLINE F32 fnma(F32 a, F32 b, F32 c) {
   return {_mm256_fnmadd_ps(a.v, b.v, c.v)};
 }

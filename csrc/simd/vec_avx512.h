@@ -77,6 +77,10 @@ NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
 NEO_INLINE void accumulate(F32& c, F32 a, F32 b) {
   asm("vfmadd231ps %2, %1, %0" : "+v"(c.v) : "v"(a.v), "v"(b.v));
 }
+// A broadcast of its own takes a third of the time of a product on AMD Zen 4.
+NEO_INLINE void accumulate(F32& c, const float& a, F32 b) {
+  asm("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(c.v) : "m"(a), "v"(b.v));
+}
 NEO_INLINE F32 fnma(F32 a, F32 b, F32 c) {
   return {_mm512_fnmadd_ps(a.v, b.v, c.v)};
 }

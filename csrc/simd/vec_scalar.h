@@ -67,6 +67,9 @@ NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
 NEO_INLINE void accumulate(F32& c, F32 a, F32 b) {
   c = fma(a, b, c);
 }
+NEO_INLINE void accumulate(F32& c, const float& a, F32 b) {
+  accumulate(c, broadcast(a), b);
+}
 NEO_INLINE F32 fnma(F32 a, F32 b, F32 c) {
   return {c.v - a.v * b.v};
 }

@@ -195,7 +195,7 @@ NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& ahead) {
   for (int64_t c = 0; c < t.channels; ++c) {
     const auto multiply = [&](int j, F32 weight) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-      for (int k = 0; k < kTiles; ++k) accumulate(sums[j][k], broadcast(src[j][k * step]), weight);
+      for (int k = 0; k < kTiles; ++k) accumulate(sums[j][k], src[j][k * step], weight);
     };
     const F32 u0 = combine_column<I>(w, four), u1 = combine_column<I>(w + kLanes, four),
               u2 = combine_column<I>(w + 2 * kLanes, four);

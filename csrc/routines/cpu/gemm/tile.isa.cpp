@@ -27,7 +27,7 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
                             int64_t count, Ahead& ahead) {
   for (int64_t k = 0; k < count; ++k) {
     step_k<V, R>(
-        acc, weight, [&](int r) __attribute__((always_inline)) { return src[r]; });
+        acc, weight, [&](int r) __attribute__((always_inline))->const float& { return src[r]; });
     weight += weight_step;
     src += step;
     ahead.fetch(1);
@@ -79,8 +79,9 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
       asm("" : "+r"(base[j]));
     }
     step_k<V, R>(
-        acc,
-        weight + tap->weight_offset, [&](int r) __attribute__((always_inline)) { return base[r / 3][(r % 3) * step]; });
+        acc, weight + tap->weight_offset, [&](int r) __attribute__((always_inline))->const float& {
+          return base[r / 3][(r % 3) * step];
+        });
   }
 }
 

@@ -25,7 +25,11 @@ constexpr int kTogether = kVectorRegisters == 32 ? kUnroll : 2;
 // One k of the block. The smaller side stays in registers, the other passes through one.
 template <int V, int R, class Element>
 NEO_INLINE void step_k(F32 (&acc)[R][V], const float* weight, Element element) {
-  if constexpr (R < V) {
+  if constexpr (V == 1) {
+    const F32 w = load(weight);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) accumulate(acc[r][0], element(r), w);
+  } else if constexpr (R < V) {
     F32 x[R];
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) x[r] = broadcast(element(r));
@@ -92,7 +96,7 @@ struct Rows {
     asm("" : "+r"(step), "+r"(twice));
   }
 
-  NEO_INLINE float at(int r, int k) const {
+  NEO_INLINE const float& at(int r, int k) const {
     const int i = r % kShared;
     return *(const float*)(base[r / kShared] + (i == 0 ? 0 : (i == 1 ? step : twice)) + k * sizeof(float));
   }
@@ -126,7 +130,7 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
 #pragma GCC unroll 4
     for (int u = 0; u < kTogether; ++u) {
       step_k<V, R>(
-          acc, weight, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
+          acc, weight, [&](int r) __attribute__((always_inline))->const float& { return rows.at(r, u); });
       weight += weight_step;
     }
     ahead.fetch(kTogether);
@@ -135,7 +139,7 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   for (; k < count; ++k) {
     rows.hide();
     step_k<V, R>(
-        acc, weight, [&](int r) __attribute__((always_inline)) { return rows.at(r, 0); });
+        acc, weight, [&](int r) __attribute__((always_inline))->const float& { return rows.at(r, 0); });
     weight += weight_step;
     ahead.fetch(1);
     rows.advance(1);
@@ -150,7 +154,8 @@ NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& ro
 #pragma GCC unroll 4
   for (int u = 0; u < kTogether; ++u) {
     step_k<V, R>(
-        acc, weight + u * V * kLanes, [&](int r) __attribute__((always_inline)) { return rows.at(r, u); });
+        acc,
+        weight + u * V * kLanes, [&](int r) __attribute__((always_inline))->const float& { return rows.at(r, u); });
   }
   weight += kTogether * V * kLanes;
 }
