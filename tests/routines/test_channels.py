@@ -137,6 +137,18 @@ def test_nested_moves_are_one_step(tier):
     assert list(pinned.routines) == c.nodes[-1:]
 
 
+def test_long_rows_of_moves_are_several_steps():
+    c = Channels(8)
+    value = c.input(90)
+    for _ in range(80):
+        value = c.slice(value, 1, value.shape[1])
+    c.graph.outputs = [value]
+    expected = c.graph.evaluate(c.inputs)[0]
+    pinned = compile_pinned(c.graph, "scalar", {})
+    np.testing.assert_array_equal(pinned(*c.inputs), expected)
+    assert takes(c, value)
+
+
 @by_tier
 def test_sizes_may_be_symbols(tier):
     c = Channels(4, symbols={0: "n", 2: "h", 3: "w"})

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMostOperands = 24;
 constexpr int64_t kMostChannels = 1 << 14;
+constexpr int kMostNodes = 32;  // that a group is looked for in
 
 // A channel of an operand.
 struct Channel {
@@ -108,7 +109,8 @@ class Trace {
 
   std::optional<Channels> of_value(const Value* value) {
     if (!value) return std::nullopt;
-    if (const Node* node = enters_(value)) {
+    if (const Node* node = entered_ < kMostNodes ? enters_(value) : nullptr) {
+      ++entered_;
       const std::vector<const Node*> before = nodes_;
       if (auto channels = of_node(*node)) return channels;
       nodes_ = before;
@@ -209,6 +211,7 @@ class Trace {
   std::function<const Node*(const Value*)> enters_;
   const Shape* like_;
   int spatial_ = 0;
+  int entered_ = 0;
   std::vector<const Node*> nodes_;
 };
 
@@ -353,7 +356,9 @@ class ChannelsRoutine final : public Routine {
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
     if (target.lanes() > kMostChannelLanes) return "the vectors are too long";
-    if (workload.inputs.size() + workload.outputs.size() > kMostOperands) return "too many operands";
+    const auto operands = static_cast<size_t>(std::count_if(workload.inputs.begin(), workload.inputs.end(),
+                                                            [](const Value* v) { return !v->is_constant(); }));
+    if (operands + workload.outputs.size() > kMostOperands) return "too many operands";
     if (!read_channels(workload)) return "more than channels move";
     return std::nullopt;
   }
