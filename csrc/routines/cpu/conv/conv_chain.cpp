@@ -40,10 +40,7 @@ int64_t apart(int64_t pixels, int64_t lanes) {
   return (pixels | 1) * lanes;
 }
 
-// Floats in whole cache lines.
-int64_t whole_lines(int64_t floats) {
-  return ceil_div(floats, 16) * 16;
-}
+constexpr int64_t kLine = 16;  // floats of a cache line
 
 void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   const ConvShape& s = plan.shape.depthwise;
@@ -65,8 +62,8 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
     plan.first_layer = plan_first_layer(plan.shape.first_layer, schedule, *kernels.tiles);
   }
   const int64_t own_strip = plan.shape.shares_rows() ? 0 : plan.strip_vector;
-  plan.workspace_size = whole_lines(plan.first_layer.workspace_size) +
-                        whole_lines(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size);
+  plan.workspace_size = round_up(plan.first_layer.workspace_size, kLine) +
+                        round_up(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size, kLine);
 }
 
 // One task: the state that is the same for all its strips, and the parts of a strip. `shared`: the strip of all tasks,
@@ -79,7 +76,7 @@ class ChainTask {
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
-    ring_ = workspace + whole_lines(plan.first_layer.workspace_size);
+    ring_ = workspace + round_up(plan.first_layer.workspace_size, kLine);
     first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
     strip_ = shared ? shared + first_vector_ * plan.strip_vector : ring_ + vectors * plan.ring_vector;

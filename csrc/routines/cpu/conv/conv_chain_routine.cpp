@@ -52,7 +52,7 @@ TaskSplit split_of(const ChainPlan& plan, int threads) {
 }
 
 int64_t shared_bytes(const ChainPlan& plan) {
-  return ceil_div(plan.shared_size * 4, 4096) * 4096;
+  return round_up(plan.shared_size * 4, 4096);
 }
 
 // Whether it makes sense: tasks to share among, and a private cache for the part of each.

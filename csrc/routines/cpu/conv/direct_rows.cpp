@@ -31,10 +31,6 @@ int64_t tap_count(const ConvShape& s) {
   return runs_along_row(s) ? s.group_ic() * s.kh * phase_period(s) : s.taps();
 }
 
-int64_t round_up(int64_t value, int64_t unit) {
-  return ceil_div(value, unit) * unit;
-}
-
 // f(tap, input channel, window row, first window column) for the inner sums of an output.
 template <class F>
 void for_each_tap(const DirectRowsPlan& plan, F&& f) {

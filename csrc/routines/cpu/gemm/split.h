@@ -9,6 +9,10 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+inline int64_t round_up(int64_t value, int64_t unit) {
+  return ceil_div(value, unit) * unit;
+}
+
 struct IndexRange {
   int64_t begin, end;
   int64_t size() const { return end - begin; }

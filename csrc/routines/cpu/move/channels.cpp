@@ -16,6 +16,7 @@ NEO_DECLARE_TIERS(void pick_channels(const ChannelPick*, int64_t, int64_t, float
 namespace neo {
 namespace {
 
+constexpr int kMostLanes = 16;
 constexpr size_t kMostOperands = 24;
 constexpr int64_t kMostChannels = 1 << 14;
 constexpr int kMostNodes = 32;  // that a group is looked for in
@@ -88,7 +89,7 @@ class Trace {
   const std::vector<const Node*>& nodes() const { return nodes_; }
 
  private:
-  // The axes between the first and the spatial ones, which are as the root's.
+  // The axes between the first and the spatial ones, which are as the root's; each has elements.
   std::optional<std::vector<int64_t>> axes_of(const Value* value) const {
     if (!value || !value->type.is_tensor() || value->dtype() != DType::Float32 || !value->shape().has_rank()) {
       return std::nullopt;
@@ -101,7 +102,7 @@ class Trace {
     }
     std::vector<int64_t> axes;
     for (int i = 1; i <= count; ++i) {
-      if (!shape[i].is_constant()) return std::nullopt;
+      if (!shape[i].is_constant() || shape[i].value() == 0) return std::nullopt;
       axes.push_back(shape[i].value());
     }
     return axes;
@@ -138,9 +139,12 @@ class Trace {
   std::optional<Channels> of_concat(const Node& node) {
     const int axis = normalized_axis(node, node.outputs.front()->shape().rank());
     std::vector<Channels> parts;
+    size_t count = 0;
     for (const Value* v : node.inputs) {
       auto part = of_value(v);
       if (!part || axis < 1 || static_cast<size_t>(axis) > part->axes.size()) return std::nullopt;
+      count += part->list.size();
+      if (count > kMostChannels) return std::nullopt;
       parts.push_back(std::move(*part));
     }
     const auto at = static_cast<size_t>(axis) - 1;
@@ -231,7 +235,7 @@ struct VectorPick {
   struct Source {
     int argument = 0;
     int64_t block = 0;
-    std::array<int32_t, kMostChannelLanes> lane;
+    std::array<int32_t, kMostLanes> lane;
   };
   std::vector<Source> sources;
 };
@@ -312,12 +316,11 @@ class ChannelsStep final : public KernelStep {
       return reinterpret_cast<float*>(args[operand]) + image * call.batch[operand] + block * call.block[operand] +
              pixels.begin * lanes_;
     };
-    ChannelPick sources[kMostChannelLanes];
+    ChannelPick sources[kMostLanes];
     for (const VectorPick& pick : picks_) {
       for (size_t i = 0; i < pick.sources.size(); ++i) {
         const VectorPick::Source& s = pick.sources[i];
-        sources[i].src = at(static_cast<size_t>(s.argument), s.block);
-        std::copy(s.lane.begin(), s.lane.end(), sources[i].lane);
+        sources[i] = {at(static_cast<size_t>(s.argument), s.block), s.lane.data()};
       }
       kernel_(sources, static_cast<int64_t>(pick.sources.size()), pixels.size(),
               at(static_cast<size_t>(inputs_ + pick.output), pick.block));
@@ -355,7 +358,7 @@ class ChannelsRoutine final : public Routine {
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.lanes() > kMostChannelLanes) return "the vectors are too long";
+    if (target.lanes() > kMostLanes) return "the vectors are too long";
     const auto operands = static_cast<size_t>(std::count_if(workload.inputs.begin(), workload.inputs.end(),
                                                             [](const Value* v) { return !v->is_constant(); }));
     if (operands + workload.outputs.size() > kMostOperands) return "too many operands";

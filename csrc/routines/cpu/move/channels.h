@@ -6,12 +6,10 @@
 
 namespace neo {
 
-constexpr int kMostChannelLanes = 16;
-
 // What one vector of channels of a result takes from one of a source.
 struct ChannelPick {
-  const float* src = nullptr;       // of the first pixel
-  int32_t lane[kMostChannelLanes];  // by lane of the result; -1: none
+  const float* src = nullptr;     // of the first pixel
+  const int32_t* lane = nullptr;  // by lane of the result; -1: none
 };
 
 }  // namespace neo
