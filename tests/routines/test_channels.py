@@ -190,8 +190,9 @@ def test_other_moves_are_left_to_others():
     c = Channels(6)
     assert not takes(c, c.node("Reshape", [c.input(6), c.ints([1, 2, 3, 35])]))
     c = Channels(6)
-    nothing = c.node("Unsqueeze", [c.input(0), c.ints([1])])
-    assert not takes(c, c.node("Concat", [c.node("Squeeze", [c.slice(nothing, 0, 1), c.ints([1])])], {"axis": 1}))
+    nothing = [c.node("Unsqueeze", [c.input(0), c.ints([1])]) for _ in range(2)]
+    part = c.node("Squeeze", [c.slice(c.concat(nothing), 0, 1), c.ints([1])])
+    assert not takes(c, c.concat([part]))
     c = Channels(6)
     assert takes(c, c.concat([c.input(4), c.input(4)]))
 
