@@ -23,17 +23,17 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   int64_t parts = ceil_div(pixels, rows);
   const int64_t fits = schedule.cache_bytes / (plan.blocks * plan.lanes * static_cast<int64_t>(sizeof(float)));
   plan.run = std::clamp(fits / rows, int64_t{1}, kMaxTiles) * rows;
-  if (schedule.strassen) {
-    plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen);
+  if (schedule.strassen > 0) {
+    plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, schedule.strassen);
     if (plan.strassen.is_short) {
-      plan.run = std::min(plan.run, 2 * plan.strassen.run);
+      plan.run = std::min(plan.run, 2 * plan.strassen.half_run());
     } else {
-      // Whole tiles of both halves; none of a part is narrow.
-      const int64_t tiles = 2 * plan.strassen.max_rows;
+      // Whole tiles of all halves or quarters; none of a part is narrow.
+      const int64_t tiles = plan.strassen.parts() * plan.strassen.max_rows;
       plan.run = std::clamp(fits / tiles, int64_t{1}, ceil_div(kMaxTiles * rows, tiles)) * tiles;
       parts = std::max<int64_t>(1, pixels / plan.strassen.max_rows);
     }
-    plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, plan.run);
+    plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, schedule.strassen, plan.run);
   }
   plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, parts);
   plan.tasks = shape.n * plan.parts;
@@ -77,7 +77,7 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& 
       if (i > 0 && i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
       product.ahead_channel = args.src_channel;
       product.ahead_pixels = run.size();
-      if (plan.strassen.panels > 0) {
+      if (plan.strassen.levels > 0) {
         float* sums = workspace + plan.blocks * plan.block_stride;
         run_strassen(plan.strassen, *kernels.strassen, product, run.size(), sums);
       } else {

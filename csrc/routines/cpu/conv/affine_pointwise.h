@@ -31,7 +31,7 @@ struct AffinePointwisePlan {
   int64_t block_stride = 0;  // of prepared pixels, in floats
   int64_t workspace_size = 0;
   int64_t tasks = 0;
-  // Of one run: the product by Strassen's algorithm, where this has panels, or the direct one.
+  // Of one run: the product by Strassen's algorithm, where this has levels, or the direct one.
   StrassenPlan strassen;
   DirectPlan product;
 };
@@ -44,7 +44,7 @@ struct AffineKernels {
 
 struct AffineSchedule {
   DirectSchedule product;
-  bool strassen = false;
+  int64_t strassen = 0;  // levels
   int64_t tasks = 1;
   int64_t cache_bytes = 0;  // of prepared pixels, at most
 };

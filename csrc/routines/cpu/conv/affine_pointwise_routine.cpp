@@ -148,16 +148,16 @@ int64_t cache_bytes(const Target& target, bool strassen) {
 
 // The schedule:
 //   tasks     as many, where there are as many parts of the image
-//   strassen  1: the product by Strassen's algorithm; where it is not there: directly
+//   strassen  levels of Strassen's algorithm for the product; where it is not there: directly
 AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
   AffineSchedule s;
   s.product.ic_bn = s.product.oc_bn = target.lanes();
   const TileKernels& kernels = tile_kernels_of(target.isa);
   s.product.oc_vectors = kernels.panel_vectors;
   s.product.reg_n = kernels.max_rows[kernels.panel_vectors];
-  s.strassen = value_of(schedule, "strassen") == 1;
+  s.strassen = value_of(schedule, "strassen");
   s.tasks = schedule.at("tasks");
-  s.cache_bytes = cache_bytes(target, s.strassen);
+  s.cache_bytes = cache_bytes(target, s.strassen > 0);
   return s;
 }
 
@@ -166,7 +166,7 @@ TaskSplit split_of(const AffinePointwisePlan& plan) {
 }
 
 int64_t weight_size(const AffinePointwisePlan& plan) {
-  return plan.strassen.panels > 0 ? strassen_weight_size(plan.strassen) : direct_weight_size(plan.product);
+  return plan.strassen.levels > 0 ? strassen_weight_size(plan.strassen) : direct_weight_size(plan.product);
 }
 
 struct AffineCall {
@@ -189,7 +189,7 @@ class AffinePointwiseStep final : public KernelStep {
     const AffinePointwisePlan plan = plan_affine_pointwise(geometry_.shape(ones, ones), schedule_, kernels_);
     weight_ = packed.floats(weight_size(plan), {problem.conv.weight}, [&](float* to) {
       const auto* weight = problem.conv.weight->constant->as<float>();
-      schedule_.strassen ? pack_strassen_weight(plan.strassen, weight, to)
+      schedule_.strassen > 0 ? pack_strassen_weight(plan.strassen, weight, to)
                          : pack_direct_weight(plan.product, weight, to);
     });
     bias_ = padded_channels(problem.conv.bias, plan.lanes, packed);
@@ -257,7 +257,7 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   double cycles = kCyclesPerVector * elements / lanes;
   if (problem.prologue.activation) cycles += activation_flops(*problem.prologue.activation) / 2 * elements / lanes;
   const double product =
-      plan.strassen.panels > 0 ? strassen_work(plan.strassen, images, target) * efficiency : 2 * weights * images;
+      plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, target) * efficiency : 2 * weights * images;
   const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
   const double team = split.serial ? 1 : target.threads;
@@ -311,8 +311,9 @@ class AffinePointwiseRoutine final : public Routine {
     std::vector<Schedule> schedules;
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       schedules.push_back({{"tasks", wanted}});
-      if (!reject_strassen(shape.ic, shape.oc, target.lanes(), *kernels_of(target).strassen)) {
-        schedules.push_back({{"tasks", wanted}, {"strassen", 1}});
+      for (int64_t levels = 1; levels <= kStrassenLevels; ++levels) {
+        if (reject_strassen(shape.ic, shape.oc, target.lanes(), *kernels_of(target).strassen, levels)) break;
+        schedules.push_back({{"tasks", wanted}, {"strassen", levels}});
       }
     }
     for (const Schedule& schedule : schedules) {
@@ -325,7 +326,7 @@ class AffinePointwiseRoutine final : public Routine {
         schema.layout = Layout::channel_blocked(problem.conv.rank(), target.lanes());
       }
       c.schedule = schedule;
-      if (plan.strassen.panels > 0) c.cost.error = kStrassenError;
+      if (plan.strassen.levels > 0) c.cost.error = strassen_error(plan.strassen.levels);
       c.cost.time_us =
           estimate_us(problem, plan, target) + activation_us(problem.conv.epilogue, *problem.conv.y, target);
       c.cost.packed_bytes = (weight_size(plan) + 2 * plan.blocks * plan.lanes +

@@ -52,8 +52,8 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   plan.strip_vector = plan.shape.project ? apart((plan.shape.shares_rows() ? s.oh : strip) * s.ow, plan.lanes) : 0;
   plan.shared_size = plan.shape.shares_rows() ? plan.inner.vectors * plan.strip_vector : 0;
   const int64_t pixels = plan.shape.shares_rows() ? ceil_div(s.oh * s.ow, plan.tasks) : strip * s.ow;
-  if (plan.shape.strassen) {
-    plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, pixels);
+  if (plan.shape.strassen > 0) {
+    plan.strassen = plan_strassen(s.ic, plan.shape.oc, plan.lanes, *kernels.strassen, plan.shape.strassen, pixels);
   }
   if (plan.shape.has_first_layer()) {
     FirstLayerSchedule schedule;
@@ -242,7 +242,7 @@ class ChainTask {
   // Output pixels of the chain, the first of which is that of the strip. Meanwhile, the source rows that the next strip
   // reads are fetched: as a depthwise convolution goes from vector to vector, no stream is long enough to be foreseen.
   void project(IndexRange out, const float* strip, IndexRange next) {
-    plan_.shape.strassen ? project_by_strassen(out, strip, next) : project_directly(out, strip, next);
+    plan_.shape.strassen > 0 ? project_by_strassen(out, strip, next) : project_directly(out, strip, next);
   }
 
   void project_directly(IndexRange out, const float* strip, IndexRange next) {

@@ -21,12 +21,12 @@ ChainKernels kernels_of(const Target& target) {
 
 // The schedule:
 //   tasks     as many, where the shape has as many parts
-//   strassen  1: the projection by Strassen's algorithm; where it is not there: directly
+//   strassen  levels of Strassen's algorithm for the projection; where it is not there: directly
 //   shared    1: the tasks share the depthwise rows of an image that is alone; else each makes some rows
 ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const Dims& x, const Dims& y,
                   const ChainKernels& kernels, int64_t cache_bytes) {
   ChainShape shape = problem.shape(x, y);
-  shape.strassen = value_of(schedule, "strassen") == 1;
+  shape.strassen = value_of(schedule, "strassen");
   shape.shared = value_of(schedule, "shared") == 1 && shape.project;
   return plan_chain(shape, kernels, schedule.at("tasks"), cache_bytes);
 }
@@ -34,7 +34,7 @@ ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const D
 // Of what is kept between the convolutions. Strassen's algorithm pairs the pixels of a strip, which for the same bits
 // on every machine does not depend on this one's caches.
 int64_t cache_bytes(const Schedule& schedule, const Target& target) {
-  const bool strassen = value_of(schedule, "strassen") == 1;
+  const bool strassen = value_of(schedule, "strassen") > 0;
   return (strassen ? target.l2_bytes : private_caches(target).l2_bytes) / 2;
 }
 
@@ -89,7 +89,7 @@ double first_layer_work(const ChainPlan& plan, double pixels, const Target& targ
 }
 
 int64_t projection_weight_size(const ChainPlan& plan) {
-  return plan.shape.strassen ? strassen_weight_size(plan.strassen)
+  return plan.shape.strassen > 0 ? strassen_weight_size(plan.strassen)
                              : pointwise_weight_size(plan.outer, plan.shape.depthwise.ic, plan.lanes);
 }
 
@@ -155,7 +155,7 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(expansion_weight_size(plan));
   }
   if (plan.shape.project) {
-    const double product = plan.shape.strassen
+    const double product = plan.shape.strassen > 0
                                ? strassen_work(plan.strassen, out_pixels, target) / kStrassenFromStrip
                                : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
@@ -197,7 +197,7 @@ class ChainStep final : public KernelStep {
       expand_.activation = activation_of(problem.expand->activation, target);
     }
     if (problem.project) {
-      if (plan.shape.strassen) {
+      if (plan.shape.strassen > 0) {
         const ConvProblem& conv = problem.project->conv;
         project_.weight = packed.floats(projection_weight_size(plan), {conv.weight}, [&](float* to) {
           pack_strassen_weight(plan.strassen, conv.weight->constant->as<float>(), to);
@@ -334,12 +334,13 @@ class ChainRoutine final : public Routine {
     const Dims x = problem.x->shape().hint_dims(), y = problem.y->shape().hint_dims();
     const int64_t inner = problem.depthwise.conv.geometry.ic;
     std::vector<Schedule> schedules;
-    const bool is_taken = problem.project && !reject_strassen(inner, problem.oc(), target.lanes(), *kernels.strassen);
     const auto offer = [&](const Schedule& schedule) {
       schedules.push_back(schedule);
-      if (!is_taken) return;
-      schedules.push_back(schedule);
-      schedules.back()["strassen"] = 1;
+      for (int64_t levels = 1; problem.project && levels <= kStrassenLevels; ++levels) {
+        if (reject_strassen(inner, problem.oc(), target.lanes(), *kernels.strassen, levels)) break;
+        schedules.push_back(schedule);
+        schedules.back()["strassen"] = levels;
+      }
     };
     for (int64_t factor : {1, 4}) offer({{"tasks", factor * target.threads}});
     if (target.threads > 1 && problem.project) offer({{"tasks", target.threads}, {"shared", 1}});
@@ -349,7 +350,7 @@ class ChainRoutine final : public Routine {
       if (value_of(schedule, "shared") == 1 && !may_share(plan, target)) continue;
       Candidate c = conv_schemas(workload, problem, target);
       c.schedule = schedule;
-      if (plan.shape.strassen) c.cost.error = kStrassenError;
+      if (plan.shape.strassen > 0) c.cost.error = strassen_error(plan.shape.strassen);
       c.cost.time_us = estimate_us(problem, plan, *kernels.tiles, target);
       c.cost.packed_bytes = packed_bytes(problem, plan);
       c.cost.workspace_bytes = shared_bytes(plan) + split_of(plan, target.threads).scratch_bytes();

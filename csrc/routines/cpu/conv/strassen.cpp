@@ -1,6 +1,8 @@
 #include "routines/cpu/conv/strassen.h"
 
 #include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "routines/cpu/gemm/fetch_ahead.h"
 #include "routines/cpu/gemm/split.h"
@@ -14,10 +16,11 @@ namespace {
 // more are worth it where channels are few, whose results are many beside them. Where weights come from beyond the
 // private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
 // pixels would fill.
-int64_t wanted_run(int64_t ic, int64_t weight_bytes, bool is_short) {
-  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 42;
+int64_t wanted_run(int64_t ic, int64_t weight_bytes, int64_t levels, bool is_short) {
+  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 42, kQuarters = 28;
   if (is_short) return std::max(kSums / 2 / ic, kFewest / 2);
-  return weight_bytes > kNear ? kFar : std::max(kSums / ic, kFewest);
+  if (weight_bytes > kNear) return kFar;
+  return levels > 1 ? kQuarters : std::max(kSums / ic, kFewest);
 }
 
 // Panels that are not wider than wanted, or else not narrower than there are tiles.
@@ -41,21 +44,74 @@ struct StrassenRun {
   }
 };
 
+// The left pixels of every product's matrix.
+struct Sources {
+  const float* at[kStrassenProducts];
+  int64_t stride[kStrassenProducts];
+
+  // Of `blocks` of half the channels; sums as the kernel has made them.
+  static Sources of(const ConvOperands& args, int64_t lanes, int64_t blocks, const StrassenRun& run, const float* sums,
+                    int64_t sums_stride) {
+    const float* const first = args.src + run.first * lanes;
+    const float* const second = first + blocks * args.src_channel;
+    Sources s;
+    std::fill_n(s.stride, kStrassenProducts, args.src_channel);
+    s.at[kStrassenP1] = first;
+    s.at[kStrassenP2] = second;
+    s.at[kStrassenP3] = second + run.apart * lanes;
+    for (int i = 0; i < kStrassenSums; ++i) {
+      s.at[kStrassenP6 + i] = sums + i * blocks * sums_stride;
+      s.stride[kStrassenP6 + i] = sums_stride;
+    }
+    return s;
+  }
+};
+
+void make_sums(const StrassenKernels& kernels, const ConvOperands& args, int64_t lanes, int64_t blocks,
+               const StrassenRun& run, float* sums, int64_t sums_stride) {
+  StrassenSource source;
+  source.left = args.src + run.first * lanes;
+  source.right = source.left + run.apart * lanes;
+  source.stride = args.src_channel;
+  source.second = blocks * args.src_channel;
+  source.blocks = blocks;
+  source.rows = run.half;
+  source.sums = sums;
+  source.sums_stride = sums_stride;
+  kernels.sums(source);
+}
+
+// What the outer level makes of an inner product, see StrassenTile.
+struct OuterSums {
+  const float* partial = nullptr;
+  float* also = nullptr;
+  int64_t stride = 0;   // from vector to vector of both
+  int64_t skipped = 0;  // pixels that are not stored
+};
+
+int64_t runs_of(int64_t half_run, int64_t pixels) {
+  return std::max<int64_t>(1, (pixels + half_run) / (2 * half_run));
+}
+
+// The most pixels of one: a rest that is not worth a run is spread over the others.
+int64_t most_pixels(int64_t half_run) {
+  return 3 * half_run;
+}
+
+int64_t inner_weight_size(const StrassenPlan& plan) {
+  return kStrassenProducts * plan.blocks * plan.lanes * plan.vectors * plan.lanes;
+}
+
 // The tiles of one run.
 class RunTiles {
  public:
-  RunTiles(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, const StrassenRun& run,
-           const float* sums)
-      : plan_(plan), kernels_(kernels), args_(args), run_(run) {
-    const int64_t first = run.first * plan.lanes, second = plan.blocks * args.src_channel;
-    std::fill_n(tile_.stride, kStrassenProducts, args.src_channel);
-    tile_.source[kStrassenP1] = args.src + first;
-    tile_.source[kStrassenP2] = args.src + first + second;
-    tile_.source[kStrassenP3] = args.src + first + second + run.apart * plan.lanes;
-    for (int i = 0; i < kStrassenSums; ++i) {
-      tile_.source[kStrassenP6 + i] = sums + i * plan.blocks * plan.sums_stride;
-      tile_.stride[kStrassenP6 + i] = plan.sums_stride;
-    }
+  RunTiles(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, const OuterSums& outer,
+           const StrassenRun& run, const float* sums)
+      : plan_(plan), kernels_(kernels), args_(args), run_(run), skipped_(run.first == 0 ? outer.skipped : 0) {
+    const int64_t first = run.first * plan.lanes;
+    const Sources sources = Sources::of(args, plan.lanes, plan.blocks, run, sums, plan.sums_stride);
+    std::copy_n(sources.at, kStrassenProducts, tile_.source);
+    std::copy_n(sources.stride, kStrassenProducts, tile_.stride);
     tile_.blocks = plan.blocks;
     tile_.weight = args.weight;
     tile_.dst = args.dst + first;
@@ -64,6 +120,10 @@ class RunTiles {
     if (args.residual) tile_.residual = args.residual + first;
     tile_.residual_vector = args.residual_channel;
     tile_.residual_lower = plan.vectors * args.residual_channel;
+    if (outer.partial) tile_.partial = outer.partial + first;
+    if (outer.also) tile_.also = outer.also + first;
+    tile_.partial_vector = outer.stride;
+    tile_.partial_lower = plan.vectors * outer.stride;
     tile_.right = run.apart * plan.lanes;
     tile_.lo = args.lo;
     tile_.hi = args.hi;
@@ -107,8 +167,13 @@ class RunTiles {
     for (const float*& source : t.source) source += pixel;
     t.dst += pixel + vectors.begin * t.dst_vector;
     if (t.residual) t.residual += pixel + vectors.begin * t.residual_vector;
-    // Right pixels that are left ones too.
-    t.skipped = rows.begin == 0 ? run_.half - run_.apart : 0;
+    if (t.partial) t.partial += pixel + vectors.begin * t.partial_vector;
+    if (t.also) t.also += pixel + vectors.begin * t.partial_vector;
+    if (rows.begin == 0) {
+      t.skipped[0] = skipped_;
+      // Right pixels that are left ones too.
+      t.skipped[1] = run_.half - run_.apart;
+    }
     if (!args_.bias) return;
     t.bias[0] = args_.bias + vectors.begin * plan_.lanes;
     t.bias[1] = t.bias[0] + plan_.vectors * plan_.lanes;
@@ -134,56 +199,109 @@ class RunTiles {
   const StrassenKernels& kernels_;
   const ConvOperands& args_;
   const StrassenRun& run_;
+  const int64_t skipped_;
   StrassenTile tile_;
 };
 
-}  // namespace
-
-const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels) {
-  if (ic % (2 * lanes) != 0 || oc % (2 * lanes) != 0) return "the channels are not an even number of vectors";
-  const int64_t vectors = oc / (2 * lanes), panels = panel_count(vectors, kernels);
-  if (panels == 0 || ceil_div(vectors, panels) > kTileVectors || !kernels.tile[ceil_div(vectors, panels)][1])
-    return "half the output channels make narrow tiles";
-  return nullptr;
+// All runs of the inner level. With kStrassenSums sums of blocks in the workspace.
+void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
+               const OuterSums& outer, int64_t pixels, float* workspace) {
+  const int64_t runs = runs_of(plan.run, pixels);
+  for (int64_t i = 0; i < runs; ++i) {
+    const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
+    make_sums(kernels, args, plan.lanes, plan.blocks, run, workspace, plan.sums_stride);
+    RunTiles(plan, kernels, args, outer, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
+  }
 }
 
-StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t pixels) {
-  StrassenPlan plan;
-  plan.lanes = lanes;
-  plan.blocks = ic / (2 * plan.lanes);
-  plan.vectors = oc / (2 * plan.lanes);
-  plan.panels = panel_count(plan.vectors, kernels);
-  plan.is_short = kernels.has_few_registers;
-  plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
-  plan.run = ceil_div(wanted_run(ic, strassen_weight_size(plan) * 4, plan.is_short), plan.max_rows) * plan.max_rows;
-  plan.sums_stride = (std::min(strassen_run_pixels(plan) / 2, pixels / 2 + 1) | 1) * plan.lanes;
-  plan.workspace_size = kStrassenSums * plan.blocks * plan.sums_stride;
-  return plan;
+// What becomes of each product of the outer level: two sums of products, which several quarters share, are kept in
+// places.
+struct OuterStep {
+  int also = -1, partial = -1;  // places
+  int place = -1;               // where it goes; -1: to a quarter
+  int right = 0, lower = 0;
+};
+constexpr int kOuterPlaces = 2;
+constexpr OuterStep kOuterSteps[kStrassenProducts] = {
+    {.place = 0},                                           // p1
+    {.partial = 0, .right = 0, .lower = 0},                 // p1 + p2
+    {.partial = 0, .place = 0},                             // p1 + p6
+    {.partial = 0, .place = 1},                             // p1 + p6 + p7
+    {.partial = 1, .right = 0, .lower = 1},                 // p1 + p6 + p7 + p4
+    {.also = 0, .partial = 1, .right = 1, .lower = 1},      // p1 + p6 + p7 + p5, and p1 + p6 + p5
+    {.partial = 0, .right = 1, .lower = 0},                 // p1 + p6 + p5 + p3
+};
+
+// One run of the outer level: seven products by the inner one.
+void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, IndexRange part,
+               IndexRange next, float* workspace) {
+  const int64_t blocks = 2 * plan.blocks, vectors = 2 * plan.vectors, stride = plan.outer_stride;
+  const StrassenRun run = StrassenRun::of(part);
+  float* const places = workspace + kStrassenSums * blocks * stride;
+  float* const inner = places + kOuterPlaces * vectors * stride;
+  make_sums(kernels, args, plan.lanes, blocks, run, workspace, stride);
+  const Sources sources = Sources::of(args, plan.lanes, blocks, run, workspace, stride);
+  const auto place = [&](int i) { return places + i * vectors * stride; };
+  for (int product = 0; product < kStrassenProducts; ++product) {
+    const OuterStep& step = kOuterSteps[product];
+    ConvOperands a;
+    a.src = sources.at[product];
+    a.src_channel = sources.stride[product];
+    a.weight = args.weight + product * inner_weight_size(plan);
+    OuterSums outer;
+    outer.stride = stride;
+    if (step.partial >= 0) outer.partial = place(step.partial);
+    if (step.also >= 0) outer.also = place(step.also);
+    if (step.place >= 0) {
+      a.dst = place(step.place);
+      a.dst_channel = stride;
+      a.lo = -std::numeric_limits<float>::infinity();
+      a.hi = std::numeric_limits<float>::infinity();
+    } else {
+      const int64_t pixel = (run.first + step.right * run.apart) * plan.lanes, vector = step.lower * vectors;
+      a.dst = args.dst + pixel + vector * args.dst_channel;
+      a.dst_channel = args.dst_channel;
+      if (args.residual) a.residual = args.residual + pixel + vector * args.residual_channel;
+      a.residual_channel = args.residual_channel;
+      if (args.bias) a.bias = args.bias + vector * plan.lanes;
+      a.lo = args.lo;
+      a.hi = args.hi;
+      outer.skipped = step.right ? run.half - run.apart : 0;
+    }
+    // The pixels of half the channels beside each of two products.
+    if (args.ahead && product < 2) {
+      a.ahead = args.ahead + product * blocks * args.ahead_channel + next.begin * plan.lanes;
+      a.ahead_channel = args.ahead_channel;
+      a.ahead_pixels = next.size();
+    }
+    run_inner(plan, kernels, a, outer, run.half, inner);
+  }
 }
 
-int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels) {
-  return std::max<int64_t>(1, (pixels + plan.run) / (2 * plan.run));
+// Of the quarters a, b, c and d of a matrix, in the order of the products.
+template <class T>
+void combine_quarters(T a, T b, T c, T d, double (&sums)[kStrassenProducts]) {
+  sums[kStrassenP1] = a;
+  sums[kStrassenP2] = b;
+  sums[kStrassenP6] = double{c} + d - a;
+  sums[kStrassenP7] = double{a} - c;
+  sums[kStrassenP4] = -double{d};
+  sums[kStrassenP5] = double{c} + d;
+  sums[kStrassenP3] = double{a} + b - c - d;
 }
 
-// A rest that is not worth a run is spread over the others.
-int64_t strassen_run_pixels(const StrassenPlan& plan) {
-  return 3 * plan.run;
-}
-
-int64_t strassen_weight_size(const StrassenPlan& plan) {
-  return kStrassenProducts * plan.blocks * plan.lanes * plan.vectors * plan.lanes;
-}
-
-void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed) {
+// The inner level of a matrix [oc][ic].
+template <class T>
+void pack_inner(const StrassenPlan& plan, const T* weight, float* packed) {
   const int64_t half = plan.blocks * plan.lanes, ic = 2 * half, lower = plan.vectors * plan.lanes * ic;
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
     const int64_t width = vectors.size() * plan.lanes, product = half * width;
     for (int64_t o = 0; o < width; ++o) {
-      const float* row = weight + (vectors.begin * plan.lanes + o) * ic;
+      const T* row = weight + (vectors.begin * plan.lanes + o) * ic;
       for (int64_t i = 0; i < half; ++i) {
-        const double a = row[i], b = row[half + i], c = row[lower + i], d = row[lower + half + i];
-        const double sums[kStrassenProducts] = {a, b, c + d - a, a - c, -d, c + d, a + b - c - d};
+        double sums[kStrassenProducts];
+        combine_quarters(row[i], row[half + i], row[lower + i], row[lower + half + i], sums);
         float* to = packed + i * width + o;
         for (int64_t q = 0; q < kStrassenProducts; ++q) to[q * product] = static_cast<float>(sums[q]);
       }
@@ -192,32 +310,106 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
   }
 }
 
+}  // namespace
+
+const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t levels) {
+  const int64_t part = lanes << levels;
+  if (ic % part != 0 || oc % part != 0) {
+    return levels > 1 ? "the channels are not four times a number of vectors"
+                      : "the channels are not an even number of vectors";
+  }
+  const int64_t vectors = oc / part, panels = panel_count(vectors, kernels);
+  if (panels == 0 || ceil_div(vectors, panels) > kTileVectors || !kernels.tile[ceil_div(vectors, panels)][1]) {
+    return levels > 1 ? "a quarter of the output channels makes narrow tiles"
+                      : "half the output channels make narrow tiles";
+  }
+  return nullptr;
+}
+
+StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t levels,
+                           int64_t pixels) {
+  StrassenPlan plan;
+  plan.lanes = lanes;
+  plan.levels = levels;
+  plan.blocks = ic / (plan.parts() * plan.lanes);
+  plan.vectors = oc / (plan.parts() * plan.lanes);
+  plan.panels = panel_count(plan.vectors, kernels);
+  plan.is_short = kernels.has_few_registers;
+  plan.max_rows = kernels.max_rows[ceil_div(plan.vectors, plan.panels)];
+  const int64_t wanted = wanted_run(2 * plan.blocks * lanes, strassen_weight_size(plan) * 4, levels, plan.is_short);
+  plan.run = ceil_div(wanted, plan.max_rows) * plan.max_rows;
+  // Floats between blocks of half so many pixels as a run has, or as there are: an odd number of vectors.
+  const auto stride = [&](int64_t half_run, int64_t most) {
+    return (std::min((most_pixels(half_run) + 1) / 2, most / 2 + 1) | 1) * lanes;
+  };
+  if (levels > 1) {
+    plan.outer_run = 2 * plan.run;
+    plan.outer_stride = stride(plan.outer_run, pixels);
+    pixels = plan.outer_stride / lanes;
+    plan.workspace_size = 2 * (kStrassenSums * plan.blocks + kOuterPlaces * plan.vectors) * plan.outer_stride;
+  }
+  plan.sums_stride = stride(plan.run, pixels);
+  plan.workspace_size += kStrassenSums * plan.blocks * plan.sums_stride;
+  return plan;
+}
+
+double strassen_error(int64_t levels) {
+  return levels > 1 ? 5.2 : 2.6;
+}
+
+int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels) {
+  return runs_of(plan.half_run(), pixels);
+}
+
+int64_t strassen_run_pixels(const StrassenPlan& plan) {
+  return most_pixels(plan.half_run());
+}
+
+int64_t strassen_weight_size(const StrassenPlan& plan) {
+  return (plan.levels > 1 ? kStrassenProducts : 1) * inner_weight_size(plan);
+}
+
+void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed) {
+  if (plan.levels == 1) return pack_inner(plan, weight, packed);
+  const int64_t half = 2 * plan.blocks * plan.lanes, ic = 2 * half, rows = 2 * plan.vectors * plan.lanes;
+  const auto matrix = static_cast<size_t>(rows * half);
+  std::vector<double> products(kStrassenProducts * matrix);
+  for (int64_t o = 0; o < rows; ++o) {
+    const float *upper = weight + o * ic, *lower = upper + rows * ic;
+    double* to = &products[static_cast<size_t>(o * half)];
+    for (int64_t i = 0; i < half; ++i) {
+      double sums[kStrassenProducts];
+      combine_quarters(upper[i], upper[half + i], lower[i], lower[half + i], sums);
+      for (size_t q = 0; q < kStrassenProducts; ++q) to[q * matrix + static_cast<size_t>(i)] = sums[q];
+    }
+  }
+  for (size_t q = 0; q < kStrassenProducts; ++q) {
+    pack_inner(plan, &products[q * matrix], packed);
+    packed += inner_weight_size(plan);
+  }
+}
+
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace) {
   if (pixels == 0) return;
-  const int64_t runs = strassen_runs(plan, pixels);
+  const int64_t runs = strassen_runs(plan, pixels), vectors = plan.parts() * plan.vectors;
   for (int64_t i = 0; i < runs; ++i) {
-    const IndexRange part = even_part(pixels, runs, i);
-    const StrassenRun run = StrassenRun::of(part);
-    StrassenSource source;
-    source.left = args.src + run.first * plan.lanes;
-    source.right = source.left + run.apart * plan.lanes;
-    source.stride = args.src_channel;
-    source.second = plan.blocks * args.src_channel;
-    source.blocks = plan.blocks;
-    source.rows = run.half;
-    source.sums = workspace;
-    source.sums_stride = plan.sums_stride;
-    kernels.sums(source);
-    RunTiles(plan, kernels, args, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
-    for (int64_t v = 0; v < 2 * plan.vectors && args.activation; ++v) {
+    const IndexRange part = even_part(pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
+    if (plan.levels > 1) {
+      run_outer(plan, kernels, args, part, next, workspace);
+    } else {
+      const StrassenRun run = StrassenRun::of(part);
+      make_sums(kernels, args, plan.lanes, plan.blocks, run, workspace, plan.sums_stride);
+      RunTiles(plan, kernels, args, {}, run, workspace).run(next, i + 1 == runs);
+    }
+    for (int64_t v = 0; v < vectors && args.activation; ++v) {
       args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);
     }
   }
 }
 
 double strassen_work(const StrassenPlan& plan, double pixels, const Target& target) {
-  // Cycles of a vector of each sum of pixels, and of a vector of each quarter.
+  // Cycles of a vector of each sum of pixels, and of a vector of each quarter; of the outer level the same.
   constexpr double kSumCycles = 18, kQuarterCycles = 12;
   const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
   const auto lanes = static_cast<double>(plan.lanes);
@@ -229,11 +421,14 @@ double strassen_work(const StrassenPlan& plan, double pixels, const Target& targ
   const double products = kStrassenProducts * ic * static_cast<double>(plan.vectors) / efficiency;
   const double sums =
       kSumCycles * static_cast<double>(plan.blocks) + kQuarterCycles * static_cast<double>(plan.vectors);
-  double work = (products + sums) * pixels / 2 * 2 * lanes;
+  // Of as many pixels as the inner level's halves have.
+  double cycles = products + sums;
+  if (plan.levels > 1) cycles = kStrassenProducts * cycles + 2 * 2 * sums;
+  double work = cycles * pixels / static_cast<double>(plan.parts()) * 2 * lanes;
   // What short runs wait for weights from beyond the private cache, which all of them read.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
   if (plan.is_short && !is_kept(weight_bytes, target)) {
-    const double runs = pixels / (2 * static_cast<double>(plan.run));
+    const double runs = pixels / (2 * static_cast<double>(plan.half_run()));
     work += stream_us(weight_bytes * runs) * target.gflops_per_thread * 1e3;
   }
   return work;

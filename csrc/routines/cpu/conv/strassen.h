@@ -1,8 +1,9 @@
 #pragma once
 
-// 1x1 convolutions on NCHW[x]c, x the vector width, by one level of Strassen's algorithm (gemm/strassen_tile.h): seven
-// eighths of the multiplications, for sums of pixels that are made a few at a time in the cache. An infinity or
-// not-a-number reaches other pixels of its run.
+// 1x1 convolutions on NCHW[x]c, x the vector width, by one or two levels of Strassen's algorithm
+// (gemm/strassen_tile.h): 7/8 or 49/64 of the multiplications, for sums of pixels that are made a few at a time in the
+// cache. Of two levels the tiles are those of the inner one, and the outer one's sums of products are made as they
+// leave the registers. An infinity or not-a-number reaches other pixels of its run.
 
 #include <stdint.h>
 
@@ -12,30 +13,42 @@
 
 namespace neo {
 
+constexpr int64_t kStrassenLevels = 2;
+
 // What the channels decide. Plain bytes, made by plan_strassen.
 struct StrassenPlan {
   int64_t lanes = 0;
-  int64_t blocks = 0;          // of half the input channels
-  int64_t vectors = 0;         // of half the output channels
-  int64_t panels = 0;          // of these, as even as can be
-  int64_t max_rows = 0;        // of a tile of the widest panel
-  bool is_short = false;       // runs are
-  int64_t run = 0;             // pixels of a half that are worked on together
-  int64_t sums_stride = 0;     // floats from block to block of their sums
+  int64_t levels = 0;  // 0: there is no plan
+  // Of the inner level: of all channels and pixels halves of 1 level, quarters of 2.
+  int64_t blocks = 0;       // of input channels
+  int64_t vectors = 0;      // of output channels
+  int64_t panels = 0;       // of these, as even as can be
+  int64_t max_rows = 0;     // of a tile of the widest panel
+  bool is_short = false;    // runs are
+  int64_t run = 0;          // pixels that are worked on together
+  int64_t sums_stride = 0;  // floats from block to block of their sums
+  // Of the outer one of two levels: of all channels and pixels halves.
+  int64_t outer_run = 0;
+  int64_t outer_stride = 0;    // also from vector to vector of sums of products
   int64_t workspace_size = 0;  // floats
+
+  int64_t parts() const { return int64_t{1} << levels; }  // of channels and pixels
+  int64_t input_blocks() const { return parts() * blocks; }
+  int64_t half_run() const { return levels > 1 ? outer_run : run; }  // pixels of half a run
 };
 
-// Null where the algorithm takes a 1x1 convolution; else why not.
-const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels);
+// Null where so many levels of the algorithm take a 1x1 convolution; else why not.
+const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t levels = 1);
 
 // For parts of images of at most `pixels` pixels, on which packed weights do not depend.
-StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels,
+StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t levels,
                            int64_t pixels = INT64_MAX);
 
 // Root of the mean square error against float64 on normal data, in units of the direct method's.
-constexpr double kStrassenError = 2.6;
+double strassen_error(int64_t levels);
 
-// Packed weights: [panel][product][ic][oc of the panel], summed in double and rounded once. `weight` is OI.
+// Packed weights: [product of the outer level][panel][product of the inner level][ic][oc of the panel],
+// summed in double and rounded once. `weight` is OI.
 int64_t strassen_weight_size(const StrassenPlan& plan);
 void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed);
 

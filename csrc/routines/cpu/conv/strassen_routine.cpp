@@ -5,10 +5,18 @@
 #include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_cost.h"
 #include "routines/cpu/gemm/tile_use.h"
+#include "routines/space.h"
 #include "routines/step_cost.h"
 
 namespace neo {
 namespace {
+
+// The schedule:
+//   tasks   as many, where the images have as many parts
+//   levels  of the algorithm; where it is not there: one
+int64_t levels_of(const Schedule& schedule) {
+  return std::max<int64_t>(1, value_of(schedule, "levels"));
+}
 
 // The tasks of all images: parts of their pixels, none of less than a run of a few register blocks.
 int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted) {
@@ -27,7 +35,7 @@ int64_t collected_stride(const ConvShape& s, const StrassenPlan& plan) {
 }
 
 int64_t workspace_size(const ConvShape& s, const StrassenPlan& plan) {
-  return plan.workspace_size + 2 * plan.blocks * collected_stride(s, plan);
+  return plan.workspace_size + plan.input_blocks() * collected_stride(s, plan);
 }
 
 struct StrassenCall {
@@ -43,7 +51,8 @@ class StrassenStep final : public KernelStep {
       : geometry_(problem.geometry),
         arguments_(ConvArguments::of(candidate, problem, target)),
         kernels_(strassen_kernels_of(target.isa)),
-        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, target.lanes(), kernels_)),
+        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, target.lanes(), kernels_,
+                            levels_of(candidate.schedule))),
         wanted_(candidate.schedule.at("tasks")),
         threads_(target.threads) {
     weight_ = packed.floats(strassen_weight_size(plan_), {problem.weight},
@@ -113,7 +122,7 @@ class StrassenStep final : public KernelStep {
     line.src_block = args.src_channel;
     line.step = s.stride_w * plan_.lanes;
     line.dst_block = block;
-    line.blocks = 2 * plan_.blocks;
+    line.blocks = plan_.input_blocks();
     for (int64_t i = pixels.begin; i < pixels.end; i += line.count) {
       const int64_t row = i / s.ow, column = i % s.ow;
       line.count = std::min(s.ow - column, pixels.end - i);
@@ -140,13 +149,13 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   // Cycles of a vector of pixels that is collected.
   constexpr double kCollectCycles = 8;
   const auto pixels = static_cast<double>(s.n * s.oh * s.ow), lanes = static_cast<double>(plan.lanes);
-  const double collected = is_strided(s) ? kCollectCycles * static_cast<double>(2 * plan.blocks) * pixels : 0;
+  const double collected = is_strided(s) ? kCollectCycles * static_cast<double>(plan.input_blocks()) * pixels : 0;
   const double work = strassen_work(plan, pixels, target) + collected * 2 * lanes;
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
   const double weights = static_cast<double>(strassen_weight_size(plan)) * 4;
   const double member = pixels / (split.serial ? 1 : target.threads);
-  return kStartUs + pieces_us + far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.run))), target) +
+  return kStartUs + pieces_us + far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.half_run()))), target) +
          kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, weights);
 }
 
@@ -158,18 +167,23 @@ class StrassenRoutine final : public ConvRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
-    const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, target.lanes(), strassen_kernels_of(target.isa));
+    const StrassenKernels& kernels = strassen_kernels_of(target.isa);
     std::vector<Candidate> all;
-    for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
-      const TaskSplit split = StrassenStep::split_of(shape, plan, wanted, target.threads);
-      Candidate c = conv_candidate(workload, problem, plan.lanes, plan.lanes);
-      c.schedule = {{"tasks", wanted}};
-      c.cost.time_us =
-          estimate_us(problem, shape, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
-      c.cost.error = kStrassenError;
-      c.cost.packed_bytes = (strassen_weight_size(plan) + (problem.bias ? shape.oc : 0)) * 4;
-      c.cost.workspace_bytes = split.scratch_bytes();
-      all.push_back(std::move(c));
+    for (int64_t levels = 1; levels <= kStrassenLevels; ++levels) {
+      if (reject_strassen(shape.ic, shape.oc, target.lanes(), kernels, levels)) break;
+      const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, target.lanes(), kernels, levels);
+      for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
+        const TaskSplit split = StrassenStep::split_of(shape, plan, wanted, target.threads);
+        Candidate c = conv_candidate(workload, problem, plan.lanes, plan.lanes);
+        c.schedule = {{"tasks", wanted}};
+        if (levels > 1) c.schedule["levels"] = levels;
+        c.cost.time_us =
+            estimate_us(problem, shape, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
+        c.cost.error = strassen_error(levels);
+        c.cost.packed_bytes = (strassen_weight_size(plan) + (problem.bias ? shape.oc : 0)) * 4;
+        c.cost.workspace_bytes = split.scratch_bytes();
+        all.push_back(std::move(c));
+      }
     }
     return all;
   }

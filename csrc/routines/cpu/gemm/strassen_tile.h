@@ -45,8 +45,13 @@ struct StrassenTile {
   int64_t dst_vector = 0, dst_lower = 0;
   const float* residual = nullptr;  // or null; may be dst
   int64_t residual_vector = 0, residual_lower = 0;
-  int64_t right = 0;                          // in dst and residual
-  int64_t skipped = 0;                        // right rows before this one are not stored
+  // What a level around this one makes of a quarter: first it is added to `also`, then `partial` is added to it. Each
+  // may be null, or dst.
+  const float* partial = nullptr;
+  float* also = nullptr;
+  int64_t partial_vector = 0, partial_lower = 0;  // of both
+  int64_t right = 0;                              // in all of these
+  int64_t skipped[2] = {0, 0};                    // left and right rows before this one are not stored
   const float* bias[2] = {nullptr, nullptr};  // of upper and lower columns, or null
   float lo = 0.0f, hi = 0.0f;                 // see Tile
 };

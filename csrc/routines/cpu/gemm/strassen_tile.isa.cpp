@@ -42,7 +42,20 @@ NEO_INLINE void add(F32 (&acc)[R][V], const float* from, int64_t row, int64_t ve
 
 template <int V, int R>
 NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right, int lower) {
-  const int64_t first = right ? t.skipped : 0;
+  const int64_t first = t.skipped[right];
+  const int64_t partial = right * t.right + lower * t.partial_lower;
+  if (t.also) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      if (r < first) continue;
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        float* const at = t.also + partial + r * kLanes + v * t.partial_vector;
+        store(at, load(at) + acc[r][v]);
+      }
+    }
+  }
+  if (t.partial) add(acc, t.partial + partial, kLanes, t.partial_vector, first);
   if (t.residual) {
     add(acc, t.residual + right * t.right + lower * t.residual_lower, kLanes, t.residual_vector, first);
   }
