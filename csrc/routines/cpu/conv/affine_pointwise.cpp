@@ -31,7 +31,7 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
       // Whole tiles of all halves or quarters; none of a part is narrow.
       const int64_t tiles = plan.strassen.parts() * plan.strassen.max_rows;
       plan.run = std::clamp(fits / tiles, int64_t{1}, ceil_div(kMaxTiles * rows, tiles)) * tiles;
-      parts = std::max<int64_t>(1, pixels / plan.strassen.max_rows);
+      parts = std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan.strassen));
     }
     plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, schedule.strassen, plan.run);
   }

@@ -257,7 +257,7 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   double cycles = kCyclesPerVector * elements / lanes;
   if (problem.prologue.activation) cycles += activation_flops(*problem.prologue.activation) / 2 * elements / lanes;
   const double product =
-      plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, target) * efficiency : 2 * weights * images;
+      plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, pixels, target) * efficiency : 2 * weights * images;
   const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
   const double team = split.serial ? 1 : target.threads;

@@ -32,10 +32,11 @@ ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const D
 }
 
 // Of what is kept between the convolutions. Strassen's algorithm pairs the pixels of a strip, which for the same bits
-// on every machine does not depend on this one's caches.
+// on every machine does not depend on this one's caches; two levels have many weights, which are worth long strips.
 int64_t cache_bytes(const Schedule& schedule, const Target& target) {
-  const bool strassen = value_of(schedule, "strassen") > 0;
-  return (strassen ? target.l2_bytes : private_caches(target).l2_bytes) / 2;
+  const int64_t levels = value_of(schedule, "strassen");
+  if (levels > 1) return target.l2_bytes / 4 * 3;
+  return (levels > 0 ? target.l2_bytes : private_caches(target).l2_bytes) / 2;
 }
 
 int64_t flops_of(const ChainShape& s) {
@@ -126,7 +127,7 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   // The image of a separate convolution lies where another step left it, half of it in the cache of another core. What
   // that takes more than a projection from the strip or an expansion into the ring.
   // Strassen's algorithm makes sums of the image first, wherever it lies.
-  constexpr double kFromStrip = 1.14, kStrassenFromStrip = 1.07, kIntoRing = 1.04;
+  constexpr double kFromStrip = 1.14, kStrassenFromStrip = 1.02, kIntoRing = 1.04;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
@@ -155,8 +156,9 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(expansion_weight_size(plan));
   }
   if (plan.shape.project) {
+    const double strip_pixels = plan.shape.shares_rows() ? out_pixels / static_cast<double>(plan.tasks) : run;
     const double product = plan.shape.strassen > 0
-                               ? strassen_work(plan.strassen, out_pixels, target) / kStrassenFromStrip
+                               ? strassen_work(plan.strassen, out_pixels, strip_pixels, target) / kStrassenFromStrip
                                : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));

@@ -389,6 +389,10 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
   }
 }
 
+int64_t fewest_strassen_pixels(const StrassenPlan& plan) {
+  return plan.parts() * fewest_strassen_rows(plan.max_rows);
+}
+
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace) {
   if (pixels == 0) return;
@@ -408,27 +412,37 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
   }
 }
 
-double strassen_work(const StrassenPlan& plan, double pixels, const Target& target) {
-  // Cycles of a vector of each sum of pixels, and of a vector of each quarter; of the outer level the same.
-  constexpr double kSumCycles = 18, kQuarterCycles = 12;
+double strassen_work(const StrassenPlan& plan, double pixels, double part, const Target& target) {
+  // Cycles of a vector of each sum of pixels, and of a vector of each quarter; at each level.
+  constexpr double kSumCycles = 18, kQuarterCycles = 12, kOuterQuarterCycles = 24;
+  // Of a product of a tile, however few channels it sums over.
+  constexpr double kProductCycles = 35;
   const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
-  const auto lanes = static_cast<double>(plan.lanes);
-  const double ic = static_cast<double>(plan.blocks) * lanes;
+  const auto lanes = static_cast<double>(plan.lanes), all_vectors = static_cast<double>(plan.vectors);
+  const auto blocks = static_cast<double>(plan.blocks), parts = static_cast<double>(plan.parts());
+  const double ic = blocks * lanes;
   const double panel_bytes = kStrassenProducts * ic * vectors * lanes * 4;
-  double efficiency = blocked_efficiency(static_cast<double>(plan.max_rows), vectors, panel_bytes, plan.lanes, target);
+  // Pixels of an inner half, and of a tile.
+  const double half_run = static_cast<double>(plan.half_run());
+  const double half = std::max(1.0, part / std::max(1.0, std::floor((part + half_run) / (2 * half_run))) / parts);
+  const auto most = static_cast<double>(plan.max_rows);
+  const bool is_narrow = half < static_cast<double>(fewest_strassen_rows(plan.max_rows));
+  const double rows = is_narrow ? 1 : half / std::ceil(half / most);
+  double efficiency = blocked_efficiency(is_narrow ? rows : most, vectors, panel_bytes, plan.lanes, target);
   // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often.
-  if (!plan.is_short) efficiency *= 1.02;
-  const double products = kStrassenProducts * ic * static_cast<double>(plan.vectors) / efficiency;
-  const double sums =
-      kSumCycles * static_cast<double>(plan.blocks) + kQuarterCycles * static_cast<double>(plan.vectors);
+  if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.11 : 1.08;
+  const double products =
+      kStrassenProducts * (ic * all_vectors / efficiency + kProductCycles * static_cast<double>(plan.panels) / rows);
   // Of as many pixels as the inner level's halves have.
-  double cycles = products + sums;
-  if (plan.levels > 1) cycles = kStrassenProducts * cycles + 2 * 2 * sums;
-  double work = cycles * pixels / static_cast<double>(plan.parts()) * 2 * lanes;
-  // What short runs wait for weights from beyond the private cache, which all of them read.
+  double cycles = products + kSumCycles * blocks + kQuarterCycles * all_vectors;
+  if (plan.levels > 1) cycles = kStrassenProducts * cycles + 4 * (kSumCycles * blocks + kOuterQuarterCycles * all_vectors);
+  double work = cycles * pixels / parts * 2 * lanes;
+  // What runs wait for weights from beyond the private cache, which all of them read: most of it where they are short,
+  // and many weights where there are two levels.
+  constexpr double kExposed = 0.6;
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  if (plan.is_short && !is_kept(weight_bytes, target)) {
-    const double runs = pixels / (2 * static_cast<double>(plan.half_run()));
+  if ((plan.is_short || plan.levels > 1) && !is_kept(weight_bytes, target)) {
+    const double runs = plan.is_short ? pixels / (2 * half_run) : kExposed * pixels / std::min(part, 2 * half_run);
     work += stream_us(weight_bytes * runs) * target.gflops_per_thread * 1e3;
   }
   return work;

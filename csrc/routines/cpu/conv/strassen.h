@@ -56,12 +56,15 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
 int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels);
 int64_t strassen_run_pixels(const StrassenPlan& plan);
 
+// Parts of fewer make narrow tiles.
+int64_t fewest_strassen_pixels(const StrassenPlan& plan);
+
 // A part of an image: `pixels` pixels from args.src on to those from args.dst on. With workspace_size floats of
 // workspace.
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace);
 
-// Operations at the peak that take as long as that for so many pixels.
-double strassen_work(const StrassenPlan& plan, double pixels, const Target& target);
+// Operations at the peak that take as long as that for so many pixels, in parts of so many.
+double strassen_work(const StrassenPlan& plan, double pixels, double part, const Target& target);
 
 }  // namespace neo

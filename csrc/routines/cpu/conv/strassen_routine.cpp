@@ -22,7 +22,8 @@ int64_t levels_of(const Schedule& schedule) {
 int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted) {
   const int64_t pixels = s.oh * s.ow;
   if (pixels == 0 || s.n == 0) return 0;
-  return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, ceil_div(pixels, plan.run));
+  const int64_t most = std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
+  return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, most);
 }
 
 bool is_strided(const ConvShape& s) {
@@ -150,7 +151,8 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   constexpr double kCollectCycles = 8;
   const auto pixels = static_cast<double>(s.n * s.oh * s.ow), lanes = static_cast<double>(plan.lanes);
   const double collected = is_strided(s) ? kCollectCycles * static_cast<double>(plan.input_blocks()) * pixels : 0;
-  const double work = strassen_work(plan, pixels, target) + collected * 2 * lanes;
+  const double part = pixels / static_cast<double>(std::max<int64_t>(split.tasks, 1));
+  const double work = strassen_work(plan, pixels, part, target) + collected * 2 * lanes;
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
   const double weights = static_cast<double>(strassen_weight_size(plan)) * 4;
