@@ -26,7 +26,7 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
   if (schedule.strassen > 0) {
     plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, schedule.strassen);
     if (plan.strassen.is_short) {
-      plan.run = std::min(plan.run, 2 * plan.strassen.half_run());
+      plan.run = round_up(std::min(plan.run, 2 * plan.strassen.half_run()), plan.strassen.parts());
     } else {
       // Whole tiles of all halves or quarters; none of a part is narrow.
       const int64_t tiles = plan.strassen.parts() * plan.strassen.max_rows;
@@ -59,7 +59,8 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& 
     rows.lo = affine.lo;
     rows.hi = affine.hi;
     for (int64_t i = 0; i < runs; ++i) {
-      const IndexRange run = even_part(part.size(), runs, i);
+      const IndexRange run = plan.strassen.levels > 0 ? strassen_run(plan.strassen, part.size(), runs, i)
+                                                      : even_part(part.size(), runs, i);
       const int64_t first = (part.begin + run.begin) * plan.lanes;
       rows.src = args.src + image * args.src_batch + first;
       rows.pixels = run.size();

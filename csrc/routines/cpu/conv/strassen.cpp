@@ -340,7 +340,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.run = ceil_div(wanted, plan.max_rows) * plan.max_rows;
   // Floats between blocks of half so many pixels as a run has, or as there are: an odd number of vectors.
   const auto stride = [&](int64_t half_run, int64_t most) {
-    return (std::min((most_pixels(half_run) + 1) / 2, most / 2 + 1) | 1) * lanes;
+    return (std::min((most_pixels(half_run) + plan.parts()) / 2, most / 2 + 1) | 1) * lanes;
   };
   if (levels > 1) {
     plan.outer_run = 2 * plan.run;
@@ -361,8 +361,14 @@ int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels) {
   return runs_of(plan.half_run(), pixels);
 }
 
+IndexRange strassen_run(const StrassenPlan& plan, int64_t pixels, int64_t runs, int64_t i) {
+  const int64_t unit = plan.parts();
+  const IndexRange units = even_part(ceil_div(pixels, unit), runs, i);
+  return {std::min(units.begin * unit, pixels), std::min(units.end * unit, pixels)};
+}
+
 int64_t strassen_run_pixels(const StrassenPlan& plan) {
-  return most_pixels(plan.half_run());
+  return most_pixels(plan.half_run()) + plan.parts();
 }
 
 int64_t strassen_weight_size(const StrassenPlan& plan) {
@@ -398,7 +404,7 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
   if (pixels == 0) return;
   const int64_t runs = strassen_runs(plan, pixels), vectors = plan.parts() * plan.vectors;
   for (int64_t i = 0; i < runs; ++i) {
-    const IndexRange part = even_part(pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
+    const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
     if (plan.levels > 1) {
       run_outer(plan, kernels, args, part, next, workspace);
     } else {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "routines/cpu/conv/conv_operands.h"
+#include "routines/cpu/gemm/split.h"
 #include "routines/cpu/gemm/strassen_tile.h"
 #include "routines/target.h"
 
@@ -55,6 +56,8 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
 // The runs that so many pixels are worked on in, and the most pixels of one.
 int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels);
 int64_t strassen_run_pixels(const StrassenPlan& plan);
+// Run i: of as many pixels as there are parts, or a multiple, so that none is computed twice.
+IndexRange strassen_run(const StrassenPlan& plan, int64_t pixels, int64_t runs, int64_t i);
 
 // Parts of fewer make narrow tiles.
 int64_t fewest_strassen_pixels(const StrassenPlan& plan);

@@ -110,7 +110,7 @@ class StrassenStep final : public KernelStep {
     a.src_channel = collected_stride(s, plan_);
     const int64_t runs = strassen_runs(plan_, pixels.size());
     for (int64_t i = 0; i < runs; ++i) {
-      const IndexRange run = even_part(pixels.size(), runs, i);
+      const IndexRange run = strassen_run(plan_, pixels.size(), runs, i);
       collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
       run_strassen(plan_, kernels_, a, run.size(), workspace);
       a.dst += run.size() * plan_.lanes;
