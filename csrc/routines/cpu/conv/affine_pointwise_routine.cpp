@@ -190,7 +190,7 @@ class AffinePointwiseStep final : public KernelStep {
     weight_ = packed.floats(weight_size(plan), {problem.conv.weight}, [&](float* to) {
       const auto* weight = problem.conv.weight->constant->as<float>();
       schedule_.strassen > 0 ? pack_strassen_weight(plan.strassen, weight, to)
-                         : pack_direct_weight(plan.product, weight, to);
+                             : pack_direct_weight(plan.product, weight, to);
     });
     bias_ = padded_channels(problem.conv.bias, plan.lanes, packed);
     if (prologue.scale && prologue.scale->constant) scale_ = padded_channels(prologue.scale, plan.lanes, packed);
@@ -256,8 +256,8 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const double elements = images * static_cast<double>(plan.blocks) * lanes;
   double cycles = kCyclesPerVector * elements / lanes;
   if (problem.prologue.activation) cycles += activation_flops(*problem.prologue.activation) / 2 * elements / lanes;
-  const double product =
-      plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, pixels, target) * efficiency : 2 * weights * images;
+  const double product = plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, pixels, target) * efficiency
+                                                  : 2 * weights * images;
   const double flops = product + cycles * 2 * lanes * efficiency;
   const TaskSplit split = split_of(plan);
   const double team = split.serial ? 1 : target.threads;

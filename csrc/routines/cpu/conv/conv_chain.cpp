@@ -354,7 +354,8 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
   // Strips long enough to use each panel of weights for several register blocks, while they stay in the cache.
   const int64_t longest = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, plan.rows);
   int64_t strips = ceil_div(plan.rows, longest);
-  for (set_sizes(plan, kernels, ceil_div(plan.rows, strips)); plan.strip > 1 && plan.workspace_size * 4 > cache_bytes;) {
+  for (set_sizes(plan, kernels, ceil_div(plan.rows, strips));
+       plan.strip > 1 && plan.workspace_size * 4 > cache_bytes;) {
     set_sizes(plan, kernels, ceil_div(plan.rows, ++strips));
   }
   return plan;

@@ -25,8 +25,8 @@ struct ChainShape {
   ConvShape first_layer;                  // the expansion, where it is one
   int64_t ic = 0;                         // channels of the chain's input, output
   int64_t oc = 0;
-  int64_t strassen = 0;   // levels of Strassen's algorithm for the projection
-  bool shared = false;    // the depthwise rows of an image that is alone are the tasks' in common
+  int64_t strassen = 0;  // levels of Strassen's algorithm for the projection
+  bool shared = false;   // the depthwise rows of an image that is alone are the tasks' in common
 
   bool shares_rows() const { return shared && depthwise.n == 1; }
   bool projects_alone() const { return project && !shares_rows(); }  // a task does what it makes

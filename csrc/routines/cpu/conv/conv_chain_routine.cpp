@@ -91,7 +91,7 @@ double first_layer_work(const ChainPlan& plan, double pixels, const Target& targ
 
 int64_t projection_weight_size(const ChainPlan& plan) {
   return plan.shape.strassen > 0 ? strassen_weight_size(plan.strassen)
-                             : pointwise_weight_size(plan.outer, plan.shape.depthwise.ic, plan.lanes);
+                                 : pointwise_weight_size(plan.outer, plan.shape.depthwise.ic, plan.lanes);
 }
 
 double activation_work(const ChainLink& link, int64_t vectors, double pixels, const Target& target) {

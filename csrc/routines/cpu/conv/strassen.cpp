@@ -223,13 +223,13 @@ struct OuterStep {
 };
 constexpr int kOuterPlaces = 2;
 constexpr OuterStep kOuterSteps[kStrassenProducts] = {
-    {.place = 0},                                           // p1
-    {.partial = 0, .right = 0, .lower = 0},                 // p1 + p2
-    {.partial = 0, .place = 0},                             // p1 + p6
-    {.partial = 0, .place = 1},                             // p1 + p6 + p7
-    {.partial = 1, .right = 0, .lower = 1},                 // p1 + p6 + p7 + p4
-    {.also = 0, .partial = 1, .right = 1, .lower = 1},      // p1 + p6 + p7 + p5, and p1 + p6 + p5
-    {.partial = 0, .right = 1, .lower = 0},                 // p1 + p6 + p5 + p3
+    {.place = 0},                                       // p1
+    {.partial = 0, .right = 0, .lower = 0},             // p1 + p2
+    {.partial = 0, .place = 0},                         // p1 + p6
+    {.partial = 0, .place = 1},                         // p1 + p6 + p7
+    {.partial = 1, .right = 0, .lower = 1},             // p1 + p6 + p7 + p4
+    {.also = 0, .partial = 1, .right = 1, .lower = 1},  // p1 + p6 + p7 + p5, and p1 + p6 + p5
+    {.partial = 0, .right = 1, .lower = 0},             // p1 + p6 + p5 + p3
 };
 
 // One run of the outer level: seven products by the inner one.
@@ -441,7 +441,8 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
       kStrassenProducts * (ic * all_vectors / efficiency + kProductCycles * static_cast<double>(plan.panels) / rows);
   // Of as many pixels as the inner level's halves have.
   double cycles = products + kSumCycles * blocks + kQuarterCycles * all_vectors;
-  if (plan.levels > 1) cycles = kStrassenProducts * cycles + 4 * (kSumCycles * blocks + kOuterQuarterCycles * all_vectors);
+  if (plan.levels > 1)
+    cycles = kStrassenProducts * cycles + 4 * (kSumCycles * blocks + kOuterQuarterCycles * all_vectors);
   double work = cycles * pixels / parts * 2 * lanes;
   // What runs wait for weights from beyond the private cache, which all of them read: most of it where they are short,
   // and many weights where there are two levels.

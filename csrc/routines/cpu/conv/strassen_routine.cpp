@@ -22,7 +22,8 @@ int64_t levels_of(const Schedule& schedule) {
 int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted) {
   const int64_t pixels = s.oh * s.ow;
   if (pixels == 0 || s.n == 0) return 0;
-  const int64_t most = std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
+  const int64_t most =
+      std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
   return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, most);
 }
 
@@ -157,7 +158,8 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
   const double weights = static_cast<double>(strassen_weight_size(plan)) * 4;
   const double member = pixels / (split.serial ? 1 : target.threads);
-  return kStartUs + pieces_us + far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.half_run()))), target) +
+  return kStartUs + pieces_us +
+         far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.half_run()))), target) +
          kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, weights);
 }
 

@@ -52,8 +52,8 @@ struct StrassenTile {
   int64_t partial_vector = 0, partial_lower = 0;  // of both
   int64_t right = 0;                              // in all of these
   int64_t skipped[2] = {0, 0};                    // left and right rows before this one are not stored
-  const float* bias[2] = {nullptr, nullptr};  // of upper and lower columns, or null
-  float lo = 0.0f, hi = 0.0f;                 // see Tile
+  const float* bias[2] = {nullptr, nullptr};      // of upper and lower columns, or null
+  float lo = 0.0f, hi = 0.0f;                     // see Tile
 };
 
 // A source's rows: blocks of `rows` vectors, so many floats behind in the second half.
