@@ -127,7 +127,8 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   // The image of a separate convolution lies where another step left it, half of it in the cache of another core. What
   // that takes more than a projection from the strip or an expansion into the ring.
   // Strassen's algorithm makes sums of the image first, wherever it lies.
-  constexpr double kFromStrip = 1.14, kStrassenFromStrip = 1.02, kIntoRing = 1.04;
+  constexpr double kFromStrip = 1.14, kIntoRing = 1.04;
+  const double strassen_from_strip = plan.strassen.is_short ? 1.07 : 1.02;
   const ConvShape& s = plan.shape.depthwise;
   const auto lanes = static_cast<double>(target.lanes());
   const auto images = static_cast<double>(s.n);
@@ -158,7 +159,7 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
   if (plan.shape.project) {
     const double strip_pixels = plan.shape.shares_rows() ? out_pixels / static_cast<double>(plan.tasks) : run;
     const double product = plan.shape.strassen > 0
-                               ? strassen_work(plan.strassen, out_pixels, strip_pixels, target) / kStrassenFromStrip
+                               ? strassen_work(plan.strassen, out_pixels, strip_pixels, target) / strassen_from_strip
                                : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));

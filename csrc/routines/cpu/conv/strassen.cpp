@@ -421,8 +421,8 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
 double strassen_work(const StrassenPlan& plan, double pixels, double part, const Target& target) {
   // Cycles of a vector of each sum of pixels, and of a vector of each quarter; at each level.
   constexpr double kSumCycles = 18, kQuarterCycles = 12, kOuterQuarterCycles = 24;
-  // Of a product of a tile, however few channels it sums over.
-  constexpr double kProductCycles = 35;
+  // Of a product of a tile, however few channels it sums over; of one level of short vectors the sums have them.
+  const double product_cycles = !plan.is_short ? 35 : plan.levels > 1 ? 60 : 0;
   const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
   const auto lanes = static_cast<double>(plan.lanes), all_vectors = static_cast<double>(plan.vectors);
   const auto blocks = static_cast<double>(plan.blocks), parts = static_cast<double>(plan.parts());
@@ -438,7 +438,7 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often.
   if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.11 : 1.08;
   const double products =
-      kStrassenProducts * (ic * all_vectors / efficiency + kProductCycles * static_cast<double>(plan.panels) / rows);
+      kStrassenProducts * (ic * all_vectors / efficiency + product_cycles * static_cast<double>(plan.panels) / rows);
   // Of as many pixels as the inner level's halves have.
   double cycles = products + kSumCycles * blocks + kQuarterCycles * all_vectors;
   if (plan.levels > 1)
