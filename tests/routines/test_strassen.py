@@ -63,6 +63,25 @@ def test_numbers_of_pixels_that_runs_do_not_divide(tier, levels, pixels):
 
 @by_tier
 @by_levels
+@pytest.mark.parametrize("team", [2, 3, 4])
+@pytest.mark.parametrize("dims", [(1, 7, 7), (2, 14, 15), (1, 0, 3), (3, 1, 1)])
+def test_groups_of_output_channels_have_tasks_of_their_own(tier, levels, team, dims):
+    pair = lanes(tier) << levels
+    for groups in {2, team}:
+        case = Case(team)
+        case.build([dims[0], 2 * pair, *dims[1:]], [12 * pair, 2 * pair, 1, 1], {}, "add")
+        rest = f"levels={levels} " if levels > 1 else ""
+        pin = f"{STRASSEN}{{groups={groups} {rest}tasks={team}}}"
+        assert pin in {c["routine"] for c in candidates(case.graph, tier, case.ends, team)}
+        pinned = compile_pinned(case.graph, tier, {case.ends: pin}, team)
+        found, expected = pinned(*case.inputs), case.graph.evaluate(case.inputs)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+        for threads in (2, 3, 5):
+            np.testing.assert_array_equal(pinned(*case.inputs, threads=threads), found)
+
+
+@by_tier
+@by_levels
 @pytest.mark.parametrize("strides", [(2, 2), (1, 2), (3, 1)])
 @pytest.mark.parametrize("size", [(1, 1), (7, 7), (14, 15), (5, 61), (61, 33)])
 def test_pixels_that_lie_apart(tier, levels, strides, size):

@@ -11,21 +11,45 @@
 namespace neo {
 namespace {
 
-// The schedule:
+// What a schedule says:
 //   tasks   as many, where the images have as many parts
 //   levels  of the algorithm; where it is not there: one
-int64_t levels_of(const Schedule& schedule) {
-  return std::max<int64_t>(1, value_of(schedule, "levels"));
-}
+//   groups  of output channels, each with tasks of its own: these make more sums of pixels, and read fewer weights
+struct StrassenForm {
+  StrassenPlan plan;  // of one group
+  int64_t tasks = 1;
+  int64_t groups = 1;
 
-// The tasks of all images: parts of their pixels, none of less than a run of a few register blocks.
-int64_t task_parts(const ConvShape& s, const StrassenPlan& plan, int64_t wanted) {
-  const int64_t pixels = s.oh * s.ow;
-  if (pixels == 0 || s.n == 0) return 0;
-  const int64_t most =
-      std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
-  return std::clamp<int64_t>(ceil_div(wanted, s.n), 1, most);
-}
+  static int64_t levels_of(const Schedule& schedule) { return std::max<int64_t>(1, value_of(schedule, "levels")); }
+  static int64_t groups_of(const Schedule& schedule) { return std::max<int64_t>(1, value_of(schedule, "groups")); }
+
+  static bool takes(int64_t ic, int64_t oc, const Schedule& schedule, const Target& target) {
+    const int64_t groups = groups_of(schedule);
+    return oc % groups == 0 &&
+           !reject_strassen(ic, oc / groups, target.lanes(), strassen_kernels_of(target.isa), levels_of(schedule));
+  }
+
+  static StrassenForm of(int64_t ic, int64_t oc, const Schedule& schedule, const Target& target) {
+    StrassenForm form;
+    form.tasks = schedule.at("tasks");
+    form.groups = groups_of(schedule);
+    form.plan =
+        plan_strassen(ic, oc / form.groups, target.lanes(), strassen_kernels_of(target.isa), levels_of(schedule));
+    return form;
+  }
+
+  int64_t vectors() const { return plan.parts() * plan.vectors; }  // of output channels of a group
+  int64_t weight_size() const { return groups * strassen_weight_size(plan); }
+
+  // Parts of an image's pixels, none of less than a run of a few register blocks.
+  int64_t parts(const ConvShape& s) const {
+    const int64_t pixels = s.oh * s.ow;
+    if (pixels == 0 || s.n == 0) return 0;
+    const int64_t most =
+        std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
+    return std::clamp<int64_t>(ceil_div(tasks, s.n * groups), 1, most);
+  }
+};
 
 bool is_strided(const ConvShape& s) {
   return s.stride_h != 1 || s.stride_w != 1;
@@ -53,12 +77,17 @@ class StrassenStep final : public KernelStep {
       : geometry_(problem.geometry),
         arguments_(ConvArguments::of(candidate, problem, target)),
         kernels_(strassen_kernels_of(target.isa)),
-        plan_(plan_strassen(problem.geometry.ic, problem.geometry.oc, target.lanes(), kernels_,
-                            levels_of(candidate.schedule))),
-        wanted_(candidate.schedule.at("tasks")),
+        form_(StrassenForm::of(problem.geometry.ic, problem.geometry.oc, candidate.schedule, target)),
+        plan_(form_.plan),
         threads_(target.threads) {
-    weight_ = packed.floats(strassen_weight_size(plan_), {problem.weight},
-                            [&](float* to) { pack_strassen_weight(plan_, problem.weight->constant->as<float>(), to); });
+    weight_ = packed.floats(form_.weight_size(), {problem.weight}, [&](float* to) {
+      const auto* weight = problem.weight->constant->as<float>();
+      for (int64_t i = 0; i < form_.groups; ++i) {
+        pack_strassen_weight(plan_, weight, to);
+        weight += form_.vectors() * plan_.lanes * geometry_.ic;
+        to += strassen_weight_size(plan_);
+      }
+    });
     bias_ = padded_channels(problem.bias, plan_.lanes, packed);
   }
 
@@ -66,8 +95,8 @@ class StrassenStep final : public KernelStep {
     const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     StrassenCall call;
     call.shape = geometry_.shape(x.dims, y.dims);
-    call.parts = task_parts(call.shape, plan_, wanted_);
-    call.split = split_of(call.shape, plan_, wanted_, threads_);
+    call.parts = form_.parts(call.shape);
+    call.split = split_of(call.shape, form_, threads_);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
@@ -82,19 +111,24 @@ class StrassenStep final : public KernelStep {
     });
   }
 
-  static TaskSplit split_of(const ConvShape& shape, const StrassenPlan& plan, int64_t wanted, int threads) {
-    return TaskSplit::of(shape.n * task_parts(shape, plan, wanted), shape.flops(), workspace_size(shape, plan) * 4,
+  static TaskSplit split_of(const ConvShape& shape, const StrassenForm& form, int threads) {
+    return TaskSplit::of(form.groups * shape.n * form.parts(shape), shape.flops(), workspace_size(shape, form.plan) * 4,
                          threads);
   }
 
  private:
   void run_task(const StrassenCall& call, const ConvOperands& args, int64_t task, float* workspace) const {
-    const int64_t image = task / call.parts;
+    const int64_t image = task / call.parts % call.shape.n, group = task / call.parts / call.shape.n;
+    const int64_t vector = group * form_.vectors();
     const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
     ConvOperands a = args;
     a.src += image * args.src_batch;
-    a.dst += image * args.dst_batch + part.begin * plan_.lanes;
-    if (a.residual) a.residual += image * args.residual_batch + part.begin * plan_.lanes;
+    a.weight += group * strassen_weight_size(plan_);
+    if (a.bias) a.bias += vector * plan_.lanes;
+    a.dst += image * args.dst_batch + vector * args.dst_channel + part.begin * plan_.lanes;
+    if (a.residual) {
+      a.residual += image * args.residual_batch + vector * args.residual_channel + part.begin * plan_.lanes;
+    }
     if (is_strided(call.shape)) {
       run_strided(call.shape, a, part, workspace);
     } else {
@@ -137,14 +171,15 @@ class StrassenStep final : public KernelStep {
   ConvGeometry geometry_;
   ConvArguments arguments_;
   const StrassenKernels& kernels_;
-  StrassenPlan plan_;
-  int64_t wanted_;
+  StrassenForm form_;
+  const StrassenPlan& plan_;
   int threads_;
   Tensor weight_, bias_;
 };
 
-double estimate_us(const ConvProblem& problem, const ConvShape& s, const StrassenPlan& plan, const TaskSplit& split,
+double estimate_us(const ConvProblem& problem, const ConvShape& s, const StrassenForm& form, const TaskSplit& split,
                    const Target& target) {
+  const StrassenPlan& plan = form.plan;
   // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
   // of its own takes at its start, before its data are near.
   constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
@@ -152,14 +187,21 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   constexpr double kCollectCycles = 8;
   const auto pixels = static_cast<double>(s.n * s.oh * s.ow), lanes = static_cast<double>(plan.lanes);
   const double collected = is_strided(s) ? kCollectCycles * static_cast<double>(plan.input_blocks()) * pixels : 0;
-  const double part = pixels / static_cast<double>(std::max<int64_t>(split.tasks, 1));
-  const double work = strassen_work(plan, pixels, part, target) + collected * 2 * lanes;
+  const double part = pixels / static_cast<double>(std::max<int64_t>(s.n * form.parts(s), 1));
+  const double work =
+      static_cast<double>(form.groups) * (strassen_work(plan, pixels, part, target) + collected * 2 * lanes);
   const double bytes = problem.traffic_bytes(plan.lanes, plan.lanes);
   const double pieces_us = std::max(bytes - kCacheBytes, 0.0) / (target.memory_gbps * 1e3);
-  const double weights = static_cast<double>(strassen_weight_size(plan)) * 4;
-  const double member = pixels / (split.serial ? 1 : target.threads);
-  return kStartUs + pieces_us +
-         far_us(weights, std::ceil(member / (2 * static_cast<double>(plan.half_run()))), target) +
+  const double weights = static_cast<double>(form.weight_size()) * 4;
+  // Of a member, which reads the weights of a group once for every run; estimates count one reading by the whole team.
+  const auto groups = static_cast<double>(form.groups), team = split.serial ? 1.0 : static_cast<double>(target.threads);
+  const double member = pixels * std::max(groups / team, 1.0) / std::max(team / groups, 1.0);
+  const double runs = std::ceil(member / (2 * static_cast<double>(plan.half_run())));
+  const double readings = runs - groups / team + 1 / team;
+  // Of groups, members read what others have written, as parts of pixels mostly do not.
+  constexpr double kOthers = 0.5, kBetweenCores = 20;  // GB/s
+  const double others_us = form.groups > 1 && !split.serial ? kOthers * bytes / (kBetweenCores * 1e3) : 0;
+  return kStartUs + pieces_us + others_us + far_us(weights / groups, readings, target) +
          kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, weights);
 }
 
@@ -171,23 +213,29 @@ class StrassenRoutine final : public ConvRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape shape = problem.geometry.shape(problem.x_hint(), problem.y_hint());
-    const StrassenKernels& kernels = strassen_kernels_of(target.isa);
-    std::vector<Candidate> all;
+    std::vector<Schedule> schedules;
+    const auto offer = [&](Schedule schedule, int64_t levels) {
+      if (levels > 1) schedule["levels"] = levels;
+      if (StrassenForm::takes(shape.ic, shape.oc, schedule, target)) schedules.push_back(std::move(schedule));
+    };
     for (int64_t levels = 1; levels <= kStrassenLevels; ++levels) {
-      if (reject_strassen(shape.ic, shape.oc, target.lanes(), kernels, levels)) break;
-      const StrassenPlan plan = plan_strassen(shape.ic, shape.oc, target.lanes(), kernels, levels);
-      for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
-        const TaskSplit split = StrassenStep::split_of(shape, plan, wanted, target.threads);
-        Candidate c = conv_candidate(workload, problem, plan.lanes, plan.lanes);
-        c.schedule = {{"tasks", wanted}};
-        if (levels > 1) c.schedule["levels"] = levels;
-        c.cost.time_us =
-            estimate_us(problem, shape, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
-        c.cost.error = strassen_error(levels);
-        c.cost.packed_bytes = (strassen_weight_size(plan) + (problem.bias ? shape.oc : 0)) * 4;
-        c.cost.workspace_bytes = split.scratch_bytes();
-        all.push_back(std::move(c));
-      }
+      const int64_t team = target.threads;
+      for (const int64_t tasks : {team, 4 * team}) offer({{"tasks", tasks}}, levels);
+      if (team > 1) offer({{"tasks", team}, {"groups", 2}}, levels);
+      if (team > 2) offer({{"tasks", team}, {"groups", team}}, levels);
+    }
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : schedules) {
+      const StrassenForm form = StrassenForm::of(shape.ic, shape.oc, schedule, target);
+      const TaskSplit split = StrassenStep::split_of(shape, form, target.threads);
+      Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
+      c.schedule = schedule;
+      c.cost.time_us =
+          estimate_us(problem, shape, form, split, target) + activation_us(problem.epilogue, *problem.y, target);
+      c.cost.error = strassen_error(form.plan.levels);
+      c.cost.packed_bytes = (form.weight_size() + (problem.bias ? shape.oc : 0)) * 4;
+      c.cost.workspace_bytes = split.scratch_bytes();
+      all.push_back(std::move(c));
     }
     return all;
   }
