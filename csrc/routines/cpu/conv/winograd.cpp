@@ -29,25 +29,110 @@ int64_t spread(int64_t floats) {
   return (ceil_div(floats, kLine) | 1) * kLine;
 }
 
-// The tiles of all images stand in the order of four groups: last along h only, along neither axis, along w only, along
-// both. So those that need a point are neighbours, whichever axis leaves it out.
-struct TileGroups {
-  const WinogradPlan& plan;
+// The tiles of all images, row by row, are of four groups: last along h only, along neither axis, along w only, along
+// both. Those of a block stand in this order, so that those that need a point are neighbours, whichever axis leaves it
+// out.
+constexpr int kTileGroups = 4;
 
-  static bool is_last_h(int group) { return group == 0 || group == 3; }
-  static bool is_last_w(int group) { return group >= 2; }
-  static int64_t tiles(const WinogradAxis& axis, bool last) {
+struct TileGroup {
+  bool last_h, last_w;
+
+  static TileGroup at(int group) { return {group == 0 || group == 3, group >= 2}; }
+
+  static int64_t along(const WinogradAxis& axis, bool last) {
     return last ? axis.tiles - axis.whole_tiles() : axis.whole_tiles();
   }
-  int64_t rows(int group) const { return tiles(plan.h, is_last_h(group)); }
-  int64_t columns(int group) const { return tiles(plan.w, is_last_w(group)); }
-  int64_t size(int group) const { return plan.shape.n * rows(group) * columns(group); }
+  int64_t rows(const WinogradPlan& plan) const { return along(plan.h, last_h); }     // of an image
+  int64_t columns(const WinogradPlan& plan) const { return along(plan.w, last_w); }  // of such a row
+  int64_t points(const WinogradPlan& plan) const {
+    return (last_h ? plan.h.last_points() : plan.h.points()) * (last_w ? plan.w.last_points() : plan.w.points());
+  }
+
+  // Of this group, how many of the first `count` tiles.
+  int64_t among(const WinogradPlan& plan, int64_t count) const {
+    const int64_t row = count / plan.w.tiles, column = count % plan.w.tiles, whole = plan.w.whole_tiles();
+    const int64_t images = row / plan.h.tiles, row_of_image = row % plan.h.tiles;
+    const bool in_last = row_of_image >= plan.h.whole_tiles();
+    const int64_t full = last_h ? images * rows(plan) : images * rows(plan) + std::min(row_of_image, rows(plan));
+    const int64_t of_row = last_w ? std::max<int64_t>(0, column - whole) : std::min(column, whole);
+    return full * columns(plan) + (in_last == last_h ? of_row : 0);
+  }
+};
+
+// Multiplications per pair of channels of the first `count` tiles.
+int64_t products_of(const WinogradPlan& plan, int64_t count) {
+  int64_t sum = 0;
+  for (int i = 0; i < kTileGroups; ++i) sum += TileGroup::at(i).among(plan, count) * TileGroup::at(i).points(plan);
+  return sum;
+}
+
+// A few blocks have as many products each, as nearly as whole tiles can; many as many tiles.
+bool has_even_blocks(const WinogradPlan& plan) {
+  constexpr int64_t kFew = 16;
+  return (plan.h.last == 0 && plan.w.last == 0) || plan.blocks > kFew;
+}
+
+// Where block i begins.
+int64_t block_begin(const WinogradPlan& plan, int64_t i) {
+  if (i == plan.blocks) return plan.tiles;
+  if (has_even_blocks(plan)) return even_part(plan.tiles, plan.blocks, i).begin;
+  const int64_t wanted = plan.products * i / plan.blocks;
+  int64_t low = 0, high = plan.tiles;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (products_of(plan, middle) < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && wanted - products_of(plan, low - 1) < products_of(plan, low) - wanted ? low - 1 : low;
+}
+
+int64_t largest_block(const WinogradPlan& plan) {
+  if (plan.blocks == 0) return 0;
+  if (has_even_blocks(plan)) return ceil_div(plan.tiles, plan.blocks);
+  int64_t most = 0;
+  for (int64_t i = 0; i < plan.blocks; ++i) {
+    most = std::max(most, block_begin(plan, i + 1) - block_begin(plan, i));
+  }
+  return most;
+}
+
+// The tiles of one block.
+class TileBlock {
+ public:
+  TileBlock(const WinogradPlan& plan, int64_t block) : plan_(plan) {
+    const int64_t begin = block_begin(plan, block), end = block_begin(plan, block + 1);
+    size_ = end - begin;
+    for (int i = 0; i < kTileGroups; ++i) {
+      before_[i] = TileGroup::at(i).among(plan, begin);
+      sizes_[i] = TileGroup::at(i).among(plan, end) - before_[i];
+    }
+  }
+
+  int64_t size() const { return size_; }
 
   // Those that have point (i, j).
   IndexRange at_point(int64_t i, int64_t j) const {
-    const bool last_h = plan.h.last_has(i), last_w = plan.w.last_has(j);
-    return {last_h ? 0 : size(0), plan.tiles - (last_w ? 0 : size(2)) - (last_h && last_w ? 0 : size(3))};
+    const bool last_h = plan_.h.last_has(i), last_w = plan_.w.last_has(j);
+    return {last_h ? 0 : sizes_[0], size_ - (last_w ? 0 : sizes_[2]) - (last_h && last_w ? 0 : sizes_[3])};
   }
+
+  struct Place {
+    TileGroup group;
+    int64_t at;    // which of all tiles of the group
+    int64_t left;  // tiles of the group that the block has from here on
+  };
+  Place find(int64_t tile) const {
+    int group = 0;
+    for (; tile >= sizes_[group]; ++group) tile -= sizes_[group];
+    return {TileGroup::at(group), before_[group] + tile, sizes_[group] - tile};
+  }
+
+ private:
+  const WinogradPlan& plan_;
+  int64_t size_ = 0;
+  int64_t before_[kTileGroups], sizes_[kTileGroups];
 };
 
 // Tiles [begin, end) of a block that are neighbours in one row of tiles of an image.
@@ -58,18 +143,14 @@ struct TileRun {
 
   int64_t size() const { return end - begin; }
 
-  static TileRun of(const WinogradPlan& plan, int64_t begin, int64_t end) {
-    const TileGroups groups = {plan};
-    int64_t at = begin;
-    int group = 0;
-    for (; at >= groups.size(group); ++group) at -= groups.size(group);
-    const bool last_h = TileGroups::is_last_h(group), last_w = TileGroups::is_last_w(group);
-    const int64_t rows = groups.rows(group), columns = groups.columns(group);
+  static TileRun of(const WinogradPlan& plan, const TileBlock& block, int64_t begin, int64_t end) {
+    const auto [group, at, left_of_group] = block.find(begin);
+    const int64_t rows = group.rows(plan), columns = group.columns(plan);
     const int64_t row = at / columns % rows, column = at % columns;
-    const int64_t top = (last_h ? plan.h.whole_tiles() : row) * plan.h.tile;
-    const int64_t left = (last_w ? plan.w.whole_tiles() : column) * plan.w.tile;
-    const int64_t count = std::min({end - begin, plan.run, columns - column});
-    return {begin, begin + count, at / (rows * columns), top, left, last_h, last_w};
+    const int64_t top = (group.last_h ? plan.h.whole_tiles() : row) * plan.h.tile;
+    const int64_t left = (group.last_w ? plan.w.whole_tiles() : column) * plan.w.tile;
+    const int64_t count = std::min({end - begin, plan.run, columns - column, left_of_group});
+    return {begin, begin + count, at / (rows * columns), top, left, group.last_h, group.last_w};
   }
 };
 
@@ -214,11 +295,11 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
 }
 
 void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
-                     IndexRange tiles, float* transformed, float* half) {
-  for (int64_t i = tiles.begin; i < tiles.end;) {
-    const TileRun run = TileRun::of(plan, i, tiles.end);
+                     const TileBlock& block, float* transformed, float* half) {
+  for (int64_t i = 0; i < block.size();) {
+    const TileRun run = TileRun::of(plan, block, i, block.size());
     const float* src = args.src + run.image * args.src_batch;
-    float* dst = transformed + (i - tiles.begin) * plan.tile_stride;
+    float* dst = transformed + i * plan.tile_stride;
     if (plan.fold > 1) {
       transform_plane_run(plan, kernels, run, RunWindow::folded(plan, run, args, half + plan.half), dst, half);
     } else if (plan.is_plane()) {
@@ -234,10 +315,9 @@ void transform_block(const WinogradPlan& plan, const WinogradKernels& kernels, c
 }
 
 // The products of all points, for one panel of output channels.
-void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const ConvOperands& args, IndexRange tiles,
-                    IndexRange vectors, const float* transformed, float* products) {
+void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const ConvOperands& args,
+                    const TileBlock& block, IndexRange vectors, const float* transformed, float* products) {
   const int64_t width = vectors.size() * plan.lanes, ic = plan.shape.ic, most = kernels.max_rows[vectors.size()];
-  const TileGroups groups = {plan};
   const TileTap tap = {};
   Tile tile;
   tile.taps = &tap;
@@ -253,18 +333,13 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   for (int64_t weight = 0; weight < plan.weights; ++weight, tile.weight += ic * width) {
     const IndexRange along_h = points_with(plan.h, weight / plan.w.weights());
     const IndexRange along_w = points_with(plan.w, weight % plan.w.weights());
-    const auto tiles_at = [&](int64_t i, int64_t j) {
-      const IndexRange all = groups.at_point(i, j);
-      const int64_t begin = std::max(all.begin, tiles.begin);
-      return IndexRange{begin - tiles.begin, std::max(begin, std::min(all.end, tiles.end)) - tiles.begin};
-    };
-    const int64_t parts = ceil_div(tiles_at(along_h.begin, along_w.begin).size(), most);
+    const int64_t parts = ceil_div(block.at_point(along_h.begin, along_w.begin).size(), most);
     // Of the next ones, behind its own.
     auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
     for (int64_t i = along_h.begin; i < along_h.end; ++i) {
       for (int64_t j = along_w.begin; j < along_w.end; ++j) {
         const int64_t point = i * plan.w.points() + j;
-        const IndexRange here = tiles_at(i, j);
+        const IndexRange here = block.at_point(i, j);
         const int64_t count = here.size(), blocks = ceil_div(count, most);
         for (int64_t b = 0; b < blocks; ++b) {
           const IndexRange rows = even_part(count, blocks, b);
@@ -305,7 +380,7 @@ void multiply_raw_panel(const WinogradPlan& plan, const WinogradKernels& kernels
 }
 
 void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
-                        IndexRange tiles, IndexRange vectors, const float* products, float* half) {
+                        const TileBlock& block, IndexRange vectors, const float* products, float* half) {
   const ConvShape& s = plan.shape;
   const int64_t lanes = plan.lanes, row = s.ow * lanes;
   const bool is_plane = plan.is_plane(), along_h = plan.w.kernel == 1;
@@ -336,10 +411,10 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   results.row = row;
   results.dst_block = args.dst_channel;
   results.residual_block = args.residual_channel;
-  for (int64_t i = tiles.begin; i < tiles.end; ++i) {
-    const TileRun at = TileRun::of(plan, i, i + 1);
+  for (int64_t i = 0; i < block.size(); ++i) {
+    const TileRun at = TileRun::of(plan, block, i, i + 1);
     const int64_t pixel = (at.top * s.ow + at.left) * lanes;
-    const float* src = products + (i - tiles.begin) * plan.product_row;
+    const float* src = products + i * plan.product_row;
     const int64_t rows = std::min(plan.h.tile, s.oh - at.top), columns = std::min(plan.w.tile, s.ow - at.left);
     last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_channel + pixel;
     if (args.residual) {
@@ -418,7 +493,7 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   const int64_t parts = schedule.parts > 0 ? schedule.parts : ceil_div(kWantedTasks, std::max<int64_t>(1, plan.blocks));
   plan.panel_parts = plan.blocks > 0 ? std::min(plan.panels, parts) : 1;
   plan.tasks = plan.blocks * plan.panel_parts;
-  int64_t most = plan.blocks > 0 ? ceil_div(plan.tiles, plan.blocks) : 0;
+  int64_t most = largest_block(plan);
   if (plan.is_raw()) most = ceil_div(most, kWinogradRawTiles) * kWinogradRawTiles;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
@@ -486,7 +561,7 @@ void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, cons
   float* half = products + plan.points * plan.product_point;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t block = task / plan.panel_parts;
-    const IndexRange mine = even_part(plan.tiles, plan.blocks, block);
+    const TileBlock mine(plan, block);
     if (member.block != block) transform_block(plan, kernels, args, mine, member.workspace, half);
     member.block = block;
     const IndexRange panels = even_part(plan.panels, plan.panel_parts, task % plan.panel_parts);
