@@ -55,7 +55,7 @@ struct PoolShape {
   int64_t plain_workspace() const { return plain_together() * plain_row() + 2 * plain_outputs(); }
 };
 
-// A task is a row of the output.
+// A task is a row of the output; of channel blocks they go band by band of rows.
 struct PoolArgs {
   PoolShape shape;
   const float* src = nullptr;

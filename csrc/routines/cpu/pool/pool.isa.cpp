@@ -77,6 +77,24 @@ NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
   return t;
 }
 
+// Channel blocks band by band of rows: members of a team get parts of an image, as from the steps around.
+NEO_INLINE RowTask banded_task(const PoolShape& s, int64_t task) {
+  constexpr int64_t kBands = 8;
+  const int64_t rows = s.axis[1].output, planes = s.planes * s.axis[0].output;
+  const int64_t band = (rows + kBands - 1) / kBands;
+  RowTask t;
+  t.image = task / (rows * planes);
+  task %= rows * planes;
+  const int64_t first = task / (band * planes) * band;
+  const int64_t height = smaller(band, rows - first);
+  task %= band * planes;
+  t.y = first + task % height;
+  task /= height;
+  t.z = task % s.axis[0].output;
+  t.plane = task / s.axis[0].output;
+  return t;
+}
+
 NEO_INLINE RowWindow row_window(const PoolArgs& args, const RowTask& t) {
   const PoolShape& s = args.shape;
   const float* plane = args.src + t.image * s.src_image + t.plane * s.src_plane;
@@ -115,7 +133,7 @@ template <bool average>
 void pool_row(const PoolArgs& args, int64_t task) {
   const PoolShape& s = args.shape;
   const PoolAxis& a = s.axis[2];
-  const RowTask t = row_task(s, task);
+  const RowTask t = banded_task(s, task);
   const RowWindow w = row_window(args, t);
   float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
   const bool empty = w.depth.begin >= w.depth.end || w.height.begin >= w.height.end;
