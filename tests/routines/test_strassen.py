@@ -157,8 +157,9 @@ def rms(x):
     return float(np.sqrt(np.mean(np.square(x))))
 
 
-@by_levels
-@pytest.mark.parametrize("channels", [32, 64, 128, 512, 2048])
+@pytest.mark.parametrize(
+    ("levels", "channels"), [(1, 32), (1, 64), (1, 128), (1, 512), (1, 2048), (2, 64), (2, 128), (2, 512), (2, 2048)]
+)
 @pytest.mark.parametrize("positive", [False, True])
 def test_the_stated_error_holds(levels, channels, positive):
     """The rms error against float64, in units of the direct method's, is what the candidate says or less."""
@@ -170,8 +171,6 @@ def test_the_stated_error_holds(levels, channels, positive):
     operands = [graph.add_input("x", "float32", list(x.shape)), graph.add_constant("w", w)]
     graph.outputs = [graph.add_node("Conv", operands, ["conv"], {}, "conv").outputs[0]]
     tier = TIERS[-1]
-    if channels % (lanes(tier) << levels) != 0 or narrowest(tier) > 2:
-        pytest.skip("too few channels for so many levels")
     candidate = next(c for c in candidates(graph, tier, "conv") if c["routine"] == pin_of(levels))
     exact = np.einsum("kc,ncp->nkp", w[:, :, 0].astype(np.float64), x.astype(np.float64))
     error = rms(compile_pinned(graph, tier, {"conv": candidate["routine"]})(x) - exact)

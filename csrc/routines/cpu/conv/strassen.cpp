@@ -1,6 +1,7 @@
 #include "routines/cpu/conv/strassen.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/strassen.h"
