@@ -68,26 +68,35 @@ struct Sources {
   }
 };
 
-void make_sums(const StrassenKernels& kernels, const ConvOperands& args, int64_t lanes, int64_t blocks,
-               const StrassenRun& run, float* sums, int64_t sums_stride) {
-  StrassenSource source;
-  source.left = args.src + run.first * lanes;
-  source.right = source.left + run.apart * lanes;
-  source.stride = args.src_channel;
-  source.second = blocks * args.src_channel;
-  source.blocks = blocks;
-  source.rows = run.half;
-  source.sums = sums;
-  source.sums_stride = sums_stride;
-  kernels.sums(source);
+// All sums of a run, of `blocks` of half the channels.
+StrassenSums sums_of(const ConvOperands& args, int64_t lanes, int64_t blocks, const StrassenRun& run, float* sums,
+                     int64_t sums_stride) {
+  StrassenSums s;
+  s.source = args.src + run.first * lanes;
+  s.right = run.apart * lanes;
+  s.second = blocks * args.src_channel;
+  s.stride = args.src_channel;
+  s.sums = sums;
+  s.sum = blocks * sums_stride;
+  s.sums_stride = sums_stride;
+  s.blocks = blocks;
+  s.rows = run.half;
+  return s;
+}
+
+// Of the `rows` left pixels of a run.
+int64_t tile_count(const StrassenKernels& kernels, int64_t vectors, int64_t rows) {
+  const int64_t most = kernels.max_rows[vectors];
+  return rows < fewest_strassen_rows(most) ? rows : ceil_div(rows, most);
 }
 
 // What the outer level makes of an inner product, see StrassenTile.
 struct OuterSums {
   const float* partial = nullptr;
   float* also = nullptr;
-  int64_t stride = 0;   // from vector to vector of both
-  int64_t skipped = 0;  // pixels that are not stored
+  int64_t stride = 0;            // from vector to vector of both
+  int64_t skipped = 0;           // pixels that are not stored
+  StrassenSums* next = nullptr;  // sums of pixels that it reads after this product; or null
 };
 
 int64_t runs_of(int64_t half_run, int64_t pixels) {
@@ -107,8 +116,13 @@ int64_t inner_weight_size(const StrassenPlan& plan) {
 class RunTiles {
  public:
   RunTiles(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, const OuterSums& outer,
-           const StrassenRun& run, const float* sums)
-      : plan_(plan), kernels_(kernels), args_(args), run_(run), skipped_(run.first == 0 ? outer.skipped : 0) {
+           const StrassenRun& run, float* sums)
+      : plan_(plan),
+        kernels_(kernels),
+        args_(args),
+        run_(run),
+        skipped_(run.first == 0 ? outer.skipped : 0),
+        sums_(sums_of(args, plan.lanes, plan.blocks, run, sums, plan.sums_stride)) {
     const int64_t first = run.first * plan.lanes;
     const Sources sources = Sources::of(args, plan.lanes, plan.blocks, run, sums, plan.sums_stride);
     std::copy_n(sources.at, kStrassenProducts, tile_.source);
@@ -125,6 +139,7 @@ class RunTiles {
     if (outer.also) tile_.also = outer.also + first;
     tile_.partial_vector = outer.stride;
     tile_.partial_lower = plan.vectors * outer.stride;
+    tile_.others = outer.next;
     tile_.right = run.apart * plan.lanes;
     tile_.lo = args.lo;
     tile_.hi = args.hi;
@@ -137,7 +152,7 @@ class RunTiles {
       const IndexRange vectors = panel_vectors(plan_, p);
       const bool is_last = p + 1 == plan_.panels;
       const int64_t k = kStrassenProducts * plan_.blocks * plan_.lanes, width = vectors.size() * plan_.lanes;
-      const int64_t tiles = tile_count(vectors.size());
+      const int64_t tiles = tile_count(kernels_, vectors.size(), run_.half);
       FetchAhead weights;
       if (!is_last || (is_last_run && !args_.ahead))
         weights = FetchAhead::over(tile_.weight + k * width, width, k, tiles);
@@ -145,6 +160,7 @@ class RunTiles {
         const IndexRange part = even_part(run_.half, tiles, i);
         StrassenTile t = tile_;
         advance(vectors, part, t);
+        if (p == 0) give_sums(part, t);
         if (weights.next) {
           fetch_weights(weights, t);
         } else {
@@ -157,11 +173,6 @@ class RunTiles {
   }
 
  private:
-  int64_t tile_count(int64_t vectors) const {
-    const int64_t most = kernels_.max_rows[vectors];
-    return run_.half < fewest_strassen_rows(most) ? run_.half : ceil_div(run_.half, most);
-  }
-
   // To the tile of some rows and vectors.
   void advance(IndexRange vectors, IndexRange rows, StrassenTile& t) const {
     const int64_t pixel = rows.begin * plan_.lanes;
@@ -178,6 +189,15 @@ class RunTiles {
     if (!args_.bias) return;
     t.bias[0] = args_.bias + vectors.begin * plan_.lanes;
     t.bias[1] = t.bias[0] + plan_.vectors * plan_.lanes;
+  }
+
+  // The first panel's tiles make them, each its own rows.
+  void give_sums(IndexRange rows, StrassenTile& t) const {
+    t.own = sums_;
+    t.own.source += rows.begin * plan_.lanes;
+    t.own.sums += rows.begin * plan_.lanes;
+    t.own.rows = rows.size();
+    t.own.step = ceil_div(rows.size(), int64_t{kStrassenPlain} * kernels_.steps);
   }
 
   void fetch_weights(FetchAhead& weights, StrassenTile& t) const {
@@ -201,6 +221,7 @@ class RunTiles {
   const ConvOperands& args_;
   const StrassenRun& run_;
   const int64_t skipped_;
+  const StrassenSums sums_;
   StrassenTile tile_;
 };
 
@@ -210,7 +231,6 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   const int64_t runs = runs_of(plan.run, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
-    make_sums(kernels, args, plan.lanes, plan.blocks, run, workspace, plan.sums_stride);
     RunTiles(plan, kernels, args, outer, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
   }
 }
@@ -233,6 +253,20 @@ constexpr OuterStep kOuterSteps[kStrassenProducts] = {
     {.partial = 0, .right = 1, .lower = 0},             // p1 + p6 + p5 + p3
 };
 
+// Rows of the outer level's sums to be made at each step of inner products, such that the products before those that
+// read them make them all.
+int64_t outer_sums_step(const StrassenPlan& plan, const StrassenKernels& kernels, int64_t half) {
+  int64_t tiles = 0;
+  const int64_t runs = runs_of(plan.run, half);
+  for (int64_t i = 0; i < runs; ++i) {
+    const StrassenRun run = StrassenRun::of(even_part(half, runs, i));
+    for (int64_t p = 0; p < plan.panels; ++p) tiles += tile_count(kernels, panel_vectors(plan, p).size(), run.half);
+  }
+  // A block's rows are of twice as many blocks as a product has.
+  constexpr int64_t kInner = kStrassenProducts - kStrassenPlain;
+  return ceil_div(half, kStrassenPlain * kInner * tiles * kernels.steps / 2);
+}
+
 // One run of the outer level: seven products by the inner one.
 void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, IndexRange part,
                IndexRange next, float* workspace) {
@@ -240,7 +274,8 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   const StrassenRun run = StrassenRun::of(part);
   float* const places = workspace + kStrassenSums * blocks * stride;
   float* const inner = places + kOuterPlaces * vectors * stride;
-  make_sums(kernels, args, plan.lanes, blocks, run, workspace, stride);
+  StrassenSums sums = sums_of(args, plan.lanes, blocks, run, workspace, stride);
+  sums.step = outer_sums_step(plan, kernels, run.half);
   const Sources sources = Sources::of(args, plan.lanes, blocks, run, workspace, stride);
   const auto place = [&](int i) { return places + i * vectors * stride; };
   for (int product = 0; product < kStrassenProducts; ++product) {
@@ -251,6 +286,7 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
     a.weight = args.weight + product * inner_weight_size(plan);
     OuterSums outer;
     outer.stride = stride;
+    if (product < kStrassenPlain) outer.next = &sums;
     if (step.partial >= 0) outer.partial = place(step.partial);
     if (step.also >= 0) outer.also = place(step.also);
     if (step.place >= 0) {
@@ -410,7 +446,6 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
       run_outer(plan, kernels, args, part, next, workspace);
     } else {
       const StrassenRun run = StrassenRun::of(part);
-      make_sums(kernels, args, plan.lanes, plan.blocks, run, workspace, plan.sums_stride);
       RunTiles(plan, kernels, args, {}, run, workspace).run(next, i + 1 == runs);
     }
     for (int64_t v = 0; v < vectors && args.activation; ++v) {

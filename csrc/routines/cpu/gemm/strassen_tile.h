@@ -13,8 +13,8 @@
 //   p6 = (u - r + s) (c + d - a)                            lower right   p1 + p6 + p7 + p5
 //   p7 = (u - r) (a - c)        p3 = u (a + b - c - d)      upper right   p1 + p6 + p5 + p3
 //
-// Sums of weights are made when they are packed, those of rows a few at a time in the cache (strassen_sums), and those
-// of products in the registers.
+// Sums of weights are made when they are packed, those of rows beside the products before those that read them, which
+// leave ports for loads and stores idle, and those of products in the registers.
 
 #include <stdint.h>
 
@@ -25,7 +25,20 @@ namespace neo {
 // In the order in which a tile takes them.
 enum StrassenProduct { kStrassenP1, kStrassenP2, kStrassenP6, kStrassenP7, kStrassenP4, kStrassenP5, kStrassenP3 };
 constexpr int kStrassenProducts = 7;
-constexpr int kStrassenSums = 4;  // of rows: the sources of P6, P7, P4 and P5
+constexpr int kStrassenSums = 4;   // of rows: the sources of P6, P7, P4 and P5
+constexpr int kStrassenPlain = 2;  // products before those that read sums
+
+// Sums of rows, made in the order of blocks: some rows of one at each step of a product.
+struct StrassenSums {
+  const float* source = nullptr;  // left rows of the next block, of the first half
+  int64_t right = 0, second = 0;  // so many floats behind are the right ones, and the second half
+  int64_t stride = 0;             // from block to block
+  float* sums = nullptr;          // [sum][block][row]: u - r + s, u - r, u - r + s - t, r - s
+  int64_t sum = 0, sums_stride = 0;
+  int64_t blocks = 0;          // that are left
+  int64_t rows = 0, step = 0;  // of a block, and at once
+  int64_t row = 0;             // the next one of the next block
+};
 
 struct StrassenTile {
   // Element (row, k) of a block of a product's source is at source + block * stride + row * lanes + k.
@@ -39,6 +52,10 @@ struct StrassenTile {
   int64_t ahead_step = 0;
   int64_t ahead_block = 0;
   int64_t ahead_blocks = 0;
+
+  // Those that its own products read, made beside the first two of them, which do not; and others, beside the rest.
+  StrassenSums own;
+  StrassenSums* others = nullptr;  // or null
 
   // Of the upper left quarter; right and lower ones are so many floats behind. Row to row are `lanes` floats.
   float* dst = nullptr;
@@ -56,17 +73,6 @@ struct StrassenTile {
   float lo = 0.0f, hi = 0.0f;                     // see Tile
 };
 
-// A source's rows: blocks of `rows` vectors, so many floats behind in the second half.
-struct StrassenSource {
-  const float* left = nullptr;
-  const float* right = nullptr;
-  int64_t stride = 0;  // from block to block
-  int64_t second = 0;
-  int64_t blocks = 0, rows = 0;
-  float* sums = nullptr;  // [sum][block][row]: u - r + s, u - r, u - r + s - t, r - s
-  int64_t sums_stride = 0;
-};
-
 // Pixels that lie `step` floats apart, of some blocks of channels, one behind the other.
 struct StrassenPixels {
   const float* src = nullptr;
@@ -81,10 +87,10 @@ struct StrassenPixels {
 struct StrassenKernels {
   int panel_vectors;   // of half the columns of a panel, where they divide
   int fewest_vectors;  // else
+  int steps;           // of each block of a product
   bool has_few_registers;
   int max_rows[kTileVectors + 1];
   void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);
-  void (*sums)(const StrassenSource&);
   void (*collect)(const StrassenPixels&);
 };
 constexpr int64_t fewest_strassen_rows(int64_t most) {

@@ -109,6 +109,31 @@ struct QuarterAhead {
   }
 };
 
+NEO_INLINE void make_sums(StrassenSums& t) {
+  if (t.blocks == 0) return;
+  const int64_t end = t.row + t.step < t.rows ? t.row + t.step : t.rows;
+  const float *left = t.source + t.row * kLanes, *right = left + t.right;
+  float* to = t.sums + t.row * kLanes;
+#pragma GCC unroll 1
+  for (int64_t i = t.row; i < end; ++i) {
+    const F32 r = load(right), u = load(right + t.second);
+    const F32 across = r - load(left), rest = u - across;
+    store(to, rest);
+    store(to + t.sum, u - r);
+    store(to + 2 * t.sum, rest - load(left + t.second));
+    store(to + 3 * t.sum, across);
+    left += kLanes;
+    right += kLanes;
+    to += kLanes;
+  }
+  t.row = end;
+  if (end < t.rows) return;
+  t.row = 0;
+  --t.blocks;
+  t.source += t.stride;
+  t.sums += t.sums_stride;
+}
+
 template <int V, int R>
 void run_tile(const StrassenTile& t) {
   constexpr int kRow = V * kLanes;
@@ -122,16 +147,24 @@ void run_tile(const StrassenTile& t) {
   const float* weight = t.weight;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
   int64_t ahead_blocks = t.ahead ? t.ahead_blocks : 0;
+  StrassenSums own = t.own;
   for (int product = 0; product < kStrassenProducts; ++product) {
     asm("" : "+r"(product));
     const After& after = kAfter[product];
     QuarterAhead<V, R> quarter;
     if (after.right >= 0) quarter.begin(t, after.right, after.lower);
     const float* source = t.source[product];
+    StrassenSums* const sums = product < kStrassenPlain ? &own : t.others;
     for (int64_t b = 0; b < t.blocks; ++b) {
       quarter.fetch();
       if (ahead_blocks-- == 0) ahead.step = 0;
-      sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
+      // Of loops of their own: those without sums to make are not to pay for it.
+      if (sums && sums->blocks > 0) {
+        sum_lanes<V, R>(
+            acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
+      } else {
+        sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
+      }
       source += t.stride[product];
       weight += kLanes * kRow;
       ahead.at += t.ahead_block * (int64_t)sizeof(float);
@@ -154,27 +187,6 @@ void run_tile(const StrassenTile& t) {
 #pragma GCC unroll 1
     for (const int place : after.next) {
       if (place >= 0) add(acc, places[place], kRow, kLanes, 0);
-    }
-  }
-}
-
-void make_sums(const StrassenSource& t) {
-  const int64_t sum = t.blocks * t.sums_stride;
-  for (int64_t b = 0; b < t.blocks; ++b) {
-    const float *left = t.left + b * t.stride, *right = t.right + b * t.stride;
-    float* to = t.sums + b * t.sums_stride;
-    const int64_t next = b + 1 < t.blocks ? t.stride : 0;
-    for (int64_t i = 0; i < t.rows * kLanes; i += kLanes) {
-      prefetch_read(left + next + i);
-      prefetch_read(right + next + i);
-      prefetch_read(left + next + t.second + i);
-      prefetch_read(right + next + t.second + i);
-      const F32 r = load(right + i), u = load(right + t.second + i);
-      const F32 across = r - load(left + i), rest = u - across;
-      store(to + i, rest);
-      store(to + sum + i, u - r);
-      store(to + 2 * sum + i, rest - load(left + t.second + i));
-      store(to + 3 * sum + i, across);
     }
   }
 }
@@ -206,7 +218,7 @@ constexpr void fill_row(StrassenKernels& table) {
 
 constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
-  table.sums = make_sums;
+  table.steps = kLanes / kTogether;
   table.collect = collect_pixels;
   table.panel_vectors = kWanted;
   table.has_few_registers = kVectorRegisters < 32;

@@ -160,9 +160,10 @@ NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& ro
   weight += kTogether * V * kLanes;
 }
 
-// As many k as a vector has lanes, with dense weights.
-template <int V, int R>
-NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
+// As many k as a vector has lanes, with dense weights; `beside` happens after each kTogether of them.
+template <int V, int R, class Beside>
+NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead,
+                          Beside beside) {
   static_assert(kLanes % kTogether == 0);
   Rows<R> rows(src, step);
 #pragma GCC unroll 1
@@ -170,7 +171,13 @@ NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* sr
     sum_together<V, R>(acc, weight, rows);
     ahead.fetch(kTogether);
     rows.advance(kTogether);
+    beside();
   }
+}
+
+template <int V, int R>
+NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
+  sum_lanes<V, R>(acc, weight, src, step, ahead, [] {});
 }
 
 }  // namespace neo::NEO_ISA
