@@ -456,7 +456,8 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
 
 double strassen_work(const StrassenPlan& plan, double pixels, double part, const Target& target) {
   // Cycles of a vector of each sum of pixels, and of a vector of each quarter; at each level.
-  constexpr double kSumCycles = 18, kQuarterCycles = 12, kOuterQuarterCycles = 24;
+  constexpr double kQuarterCycles = 12;
+  const double sum_cycles = plan.is_short ? 18 : 8, outer_quarter_cycles = plan.is_short ? 24 : 40;
   // Of a product of a tile, however few channels it sums over; of one level of short vectors the sums have them.
   const double product_cycles = !plan.is_short ? 35 : plan.levels > 1 ? 60 : 0;
   const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
@@ -472,21 +473,18 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   const double rows = is_narrow ? 1 : half / std::ceil(half / most);
   double efficiency = blocked_efficiency(is_narrow ? rows : most, vectors, panel_bytes, plan.lanes, target);
   // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often.
-  if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.11 : 1.08;
+  if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.13 : 1.08;
   const double products =
       kStrassenProducts * (ic * all_vectors / efficiency + product_cycles * static_cast<double>(plan.panels) / rows);
   // Of as many pixels as the inner level's halves have.
-  double cycles = products + kSumCycles * blocks + kQuarterCycles * all_vectors;
+  double cycles = products + sum_cycles * blocks + kQuarterCycles * all_vectors;
   if (plan.levels > 1)
-    cycles = kStrassenProducts * cycles + 4 * (kSumCycles * blocks + kOuterQuarterCycles * all_vectors);
+    cycles = kStrassenProducts * cycles + 4 * (sum_cycles * blocks + outer_quarter_cycles * all_vectors);
   double work = cycles * pixels / parts * 2 * lanes;
-  // What runs wait for weights from beyond the private cache, which all of them read: most of it where they are short,
-  // and many weights where there are two levels.
-  constexpr double kExposed = 0.6;
+  // What runs of short vectors wait for weights from beyond the private cache, which all of them read.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  if ((plan.is_short || plan.levels > 1) && !is_kept(weight_bytes, target)) {
-    const double runs = plan.is_short ? pixels / (2 * half_run) : kExposed * pixels / std::min(part, 2 * half_run);
-    work += stream_us(weight_bytes * runs) * target.gflops_per_thread * 1e3;
+  if (plan.is_short && !is_kept(weight_bytes, target)) {
+    work += stream_us(weight_bytes * pixels / (2 * half_run)) * target.gflops_per_thread * 1e3;
   }
   return work;
 }
