@@ -497,16 +497,21 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   if (plan.is_raw()) most = ceil_div(most, kWinogradRawTiles) * kWinogradRawTiles;
   plan.tile_stride = plan.ic_vectors * lanes;
   plan.input_point = spread(most * plan.tile_stride);
-  plan.product_row = ceil_div(plan.oc_vectors, plan.panels) * lanes;
-  plan.product_point = spread(most * plan.product_row);
+  plan.panel_width = ceil_div(plan.oc_vectors, plan.panels) * lanes;
+  // The products of a single panel take the place of what they are made of.
+  plan.is_in_place = plan.panels == 1 && plan.panel_width <= plan.tile_stride && !plan.is_raw();
+  plan.product_row = plan.is_in_place ? plan.tile_stride : plan.panel_width;
+  plan.product_point = plan.is_in_place ? plan.input_point : spread(most * plan.product_row);
   plan.run = schedule.run > 0 ? schedule.run : plan.fold > 1 ? 8 : 4;
   if (plan.is_plane()) {
     const int64_t floats = plan.run_columns(plan.run) * plan.h.points() * lanes;
     plan.run_vectors = std::clamp<int64_t>(kHalfFloats / floats, 1, plan.ic_vectors);
-    plan.half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.product_row);
+    plan.half = std::max(floats * plan.run_vectors, plan.h.tile * plan.w.points() * plan.panel_width);
     if (plan.fold > 1) plan.window = floats * plan.ic_vectors;
   }
-  plan.workspace_size = plan.points * (plan.input_point + plan.product_point) + plan.half + plan.window;
+  plan.first_product = plan.is_in_place ? 0 : plan.points * plan.input_point;
+  plan.first_half = plan.first_product + plan.points * plan.product_point;
+  plan.workspace_size = plan.first_half + plan.half + plan.window;
   return plan;
 }
 
@@ -529,7 +534,7 @@ void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kerne
   }
   if (plan.is_raw()) return pack_taps(plan, weight, packed);
   const std::vector<double> along_h = winograd_weight_transform(plan.h), along_w = winograd_weight_transform(plan.w);
-  const auto most = static_cast<size_t>(plan.product_row);
+  const auto most = static_cast<size_t>(plan.panel_width);
   std::vector<double> taps(static_cast<size_t>(kh * kw) * most), half(static_cast<size_t>(kw) * most);
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
@@ -557,8 +562,7 @@ void pack_winograd_weight(const WinogradPlan& plan, const WinogradKernels& kerne
 
 void run_winograd(const WinogradPlan& plan, const WinogradKernels& kernels, const TileKernels& tiles,
                   const ConvOperands& args, int64_t task_begin, int64_t task_end, WinogradMember& member) {
-  float* products = member.workspace + plan.points * plan.input_point;
-  float* half = products + plan.points * plan.product_point;
+  float *products = member.workspace + plan.first_product, *half = member.workspace + plan.first_half;
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t block = task / plan.panel_parts;
     const TileBlock mine(plan, block);

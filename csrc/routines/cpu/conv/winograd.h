@@ -120,12 +120,15 @@ struct WinogradPlan {
   int64_t weights = 0;  // points whose weights differ
   int64_t ic_vectors = 0, oc_vectors = 0;
   int64_t panels = 0;                          // of output channels
+  int64_t panel_width = 0;                     // channels of the widest
   int64_t tiles = 0;                           // of all images
   int64_t products = 0;                        // multiplications of all images per pair of channels
   int64_t blocks = 0;                          // of tiles
   int64_t panel_parts = 0;                     // tasks per block
   int64_t tile_stride = 0, input_point = 0;    // floats between tiles and between points of the transformed input
   int64_t product_row = 0, product_point = 0;  // the same of the products
+  bool is_in_place = false;                    // the products are
+  int64_t first_product = 0, first_half = 0;   // where in the workspace are the products, and what follows them
   int64_t run = 0;                             // most neighbouring tiles that are transformed together along h
   int64_t run_vectors = 0;                     // of input channels, transformed together
   int64_t half = 0;                            // floats that are transformed along one axis

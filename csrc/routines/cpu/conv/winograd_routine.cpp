@@ -121,11 +121,12 @@ double store_us(const WinogradPlan& plan, const MemberShare& share, const Target
 int64_t block_of(const WinogradPlan& plan, const TileKernels& kernels, const Target& target) {
   constexpr int64_t kFew = 14, kMany = 28;
   const PrivateCaches caches = private_caches(target);
-  const int64_t workspace = plan.points * (plan.tile_stride + plan.product_row) * 4 * kMany;
+  const int64_t product = plan.is_in_place ? 0 : plan.product_row;
+  const int64_t workspace = plan.points * (plan.tile_stride + product) * 4 * kMany;
   const int64_t weights = winograd_weight_size(plan) * 4;
   const int64_t small = workspace > caches.l2_bytes ? 6 * caches.l2_bytes : caches.l2_bytes / 2;
   const bool many = weights > small || workspace * 5 <= caches.l2_bytes * 2;
-  const int64_t rows = kernels.max_rows[plan.product_row / plan.lanes];
+  const int64_t rows = kernels.max_rows[plan.panel_width / plan.lanes];
   return ceil_div(many ? kMany : kFew, rows) * rows;
 }
 
