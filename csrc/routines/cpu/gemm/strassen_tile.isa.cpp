@@ -109,8 +109,11 @@ struct QuarterAhead {
   }
 };
 
+// Of each block of a product. With few registers the loops of products have none left for sums.
+constexpr int kSteps = kVectorRegisters == 32 ? kLanes / kTogether : 1;
+
 NEO_INLINE void make_sums(StrassenSums& t) {
-  if (t.blocks == 0) return;
+  if (kSteps > 1 && t.blocks == 0) return;
   const int64_t end = t.row + t.step < t.rows ? t.row + t.step : t.rows;
   const float *left = t.source + t.row * kLanes, *right = left + t.right;
   float* to = t.sums + t.row * kLanes;
@@ -158,11 +161,13 @@ void run_tile(const StrassenTile& t) {
     for (int64_t b = 0; b < t.blocks; ++b) {
       quarter.fetch();
       if (ahead_blocks-- == 0) ahead.step = 0;
-      // Of loops of their own: those without sums to make are not to pay for it.
-      if (sums && sums->blocks > 0) {
+      const bool makes = sums && sums->blocks > 0;
+      if (makes && kSteps > 1) {
+        // A loop of its own: those without sums to make are not to pay for it.
         sum_lanes<V, R>(
             acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
       } else {
+        if (makes) make_sums(*sums);
         sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
       }
       source += t.stride[product];
@@ -218,7 +223,7 @@ constexpr void fill_row(StrassenKernels& table) {
 
 constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
-  table.steps = kLanes / kTogether;
+  table.steps = kSteps;
   table.collect = collect_pixels;
   table.panel_vectors = kWanted;
   table.has_few_registers = kVectorRegisters < 32;
