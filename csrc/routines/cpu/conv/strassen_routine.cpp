@@ -184,6 +184,8 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
   // of its own takes at its start, before its data are near.
   constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
+  // Of weights from memory, which tiles fetch for those that follow, what others wait for.
+  constexpr double kWaited = 0.75;
   // Cycles of a vector of pixels that is collected.
   constexpr double kCollectCycles = 8;
   const auto pixels = static_cast<double>(s.n * s.oh * s.ow), lanes = static_cast<double>(plan.lanes);
@@ -203,7 +205,7 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   constexpr double kOthers = 0.5, kBetweenCores = 20;  // GB/s
   const double others_us = form.groups > 1 && !split.serial ? kOthers * bytes / (kBetweenCores * 1e3) : 0;
   return kStartUs + pieces_us + others_us + far_us(weights / groups, readings, target) +
-         kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, weights);
+         kInNetwork * tasks_us(work, 1, split.serial ? 1 : split.tasks, bytes, target, kWaited * weights);
 }
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
