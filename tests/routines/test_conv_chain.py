@@ -1,5 +1,7 @@
 """Chains of convolutions that one routine runs: depthwise with pointwise or a first layer before it, or pointwise behind it."""
 
+import re
+
 import numpy as np
 import pytest
 from neo import _native
@@ -97,7 +99,15 @@ class Chain:
         assert_close(found, self.graph.evaluate(self.inputs)[0], self.depth, str(self.graph))
         for threads in (2, 3):
             np.testing.assert_array_equal(pinned(*self.inputs, threads=threads), found)
-            np.testing.assert_array_equal(self.compile(tier, routine, threads)(*self.inputs), found)
+            other = self.compile(tier, routine, threads)
+            if self.strassen(other) == self.strassen(pinned):
+                np.testing.assert_array_equal(other(*self.inputs), found)
+            else:
+                assert_close(other(*self.inputs), found, self.depth, str(self.graph))
+
+    def strassen(self, pinned):
+        """The levels of Strassen's algorithm: compiled for another number of threads another may be chosen."""
+        return re.findall(r"strassen=\d", pinned.routines[self.nodes[-1]])
 
 
 @by_tier
