@@ -1,7 +1,5 @@
 """Chains of convolutions that one routine runs: depthwise with pointwise or a first layer before it, or pointwise behind it."""
 
-import re
-
 import numpy as np
 import pytest
 from neo import _native
@@ -100,14 +98,11 @@ class Chain:
         for threads in (2, 3):
             np.testing.assert_array_equal(pinned(*self.inputs, threads=threads), found)
             other = self.compile(tier, routine, threads)
-            if self.strassen(other) == self.strassen(pinned):
-                np.testing.assert_array_equal(other(*self.inputs), found)
-            else:
+            # Which pixels Strassen's algorithm sums depends on how the image is cut.
+            if "strassen" in str([*pinned.routines.values(), *other.routines.values()]):
                 assert_close(other(*self.inputs), found, self.depth, str(self.graph))
-
-    def strassen(self, pinned):
-        """The levels of Strassen's algorithm: compiled for another number of threads another may be chosen."""
-        return re.findall(r"strassen=\d", pinned.routines[self.nodes[-1]])
+            else:
+                np.testing.assert_array_equal(other(*self.inputs), found)
 
 
 @by_tier
