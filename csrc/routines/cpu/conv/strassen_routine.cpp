@@ -184,7 +184,7 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   // Images that no cache keeps are read and written in pieces of a run, which computing does not hide; and what a layer
   // of its own takes at its start, before its data are near.
   constexpr double kCacheBytes = 12e6, kStartUs = 8, kInNetwork = 1.06;
-  // Of weights from memory, which tiles fetch for those that follow, what others wait for.
+  // Of the time that estimates count for weights from memory: tiles fetch those of the tiles behind them.
   constexpr double kWaited = 0.75;
   // Cycles of a vector of pixels that is collected.
   constexpr double kCollectCycles = 8;

@@ -87,7 +87,7 @@ struct StrassenPixels {
 struct StrassenKernels {
   int panel_vectors;   // of half the columns of a panel, where they divide
   int fewest_vectors;  // else
-  int steps;           // of each block of a product
+  int steps;           // of each block of a product, at each of which a tile makes sums
   bool has_few_registers;
   int max_rows[kTileVectors + 1];
   void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);

@@ -109,7 +109,7 @@ struct QuarterAhead {
   }
 };
 
-// Of each block of a product. With few registers the loops of products have none left for sums.
+// Of each block of a product, see StrassenKernels. With few registers the loops of products have none left for sums.
 constexpr int kSteps = kVectorRegisters == 32 ? kLanes / kTogether : 1;
 
 NEO_INLINE void make_sums(StrassenSums& t) {
