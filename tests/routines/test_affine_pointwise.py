@@ -115,7 +115,7 @@ def test_runs_of_pixels_of_larger_images(tier, channels, out, size):
 @by_tier
 @pytest.mark.parametrize("levels", [1, 2])
 @pytest.mark.parametrize("size", [(1, 1), (5, 7), (14, 14), (29, 33)])
-@pytest.mark.parametrize(("channels", "out"), [(64, 128), (192, 384), (1024, 256)])
+@pytest.mark.parametrize(("channels", "out"), [(64, 128), (192, 384), (240, 128), (1024, 256)])
 def test_the_product_by_strassen(tier, levels, size, channels, out):
     prologue = Prologue(size[0]).build([2, channels, *size], out, "constant", True, "Relu", "add")
     routine = f"{ROUTINE}{{strassen={levels} tasks=2}}"

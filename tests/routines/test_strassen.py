@@ -54,6 +54,21 @@ def test_agrees_with_the_reference(tier, levels, seed):
 
 @by_tier
 @by_levels
+@pytest.mark.parametrize("blocks", [2, 3, 5, 7, 9, 14, 15])
+@pytest.mark.parametrize("size", [(7, 7), (3, 67), (29, 31)])
+def test_input_channels_that_parts_do_not_divide(tier, levels, blocks, size):
+    """What is over is multiplied directly, also where the pixel in the middle is computed twice and where runs end."""
+    width = lanes(tier)
+    blocks = max(blocks, 1 << levels)
+    oc = (width << levels) * pick(np.random.default_rng(blocks), [narrowest(tier), 3, 5, 9])
+    case = Case(blocks).build([2, blocks * width, *size], [oc, blocks * width, 1, 1], {}, "add")
+    check(case, tier, levels, threads=(2, 5))
+    case = Case(blocks).build([1, blocks * width, *size], [oc, blocks * width, 1, 1], {"strides": (2, 1)}, "add")
+    check(case, tier, levels)
+
+
+@by_tier
+@by_levels
 @pytest.mark.parametrize("pixels", [1, 2, 3, 5, 6, 7, 23, 24, 25, 35, 36, 37, 49, 97, 98, 99, 196, 337, 505, 506, 1011])
 def test_numbers_of_pixels_that_runs_do_not_divide(tier, levels, pixels):
     pair = lanes(tier) << levels
@@ -130,21 +145,23 @@ def test_what_is_not_taken(tier):
         return rejections(Case(0).build(x_dims, w_dims, attrs).graph, tier, "conv")[STRASSEN]
 
     far = "not a 1x1 convolution of one group without padding"
-    odd = "the channels are not an even number of vectors"
+    odd = "the output channels are not an even number of vectors"
+    few = "the input channels are no vectors, or fewer than there are parts"
     wide = [1, pair, 6, 6]
     assert why(wide, [2 * pair, pair, 3, 3], {}) == far
     assert why(wide, [2 * pair, pair, 1, 1], {"pads": [0, 1, 0, 0]}) == far
     assert why(wide, [2 * pair, pair // 2, 1, 1], {"group": 2}) == far
-    assert why([1, pair // 2, 6, 6], [2 * pair, pair // 2, 1, 1], {}) == odd
+    assert why([1, pair // 2, 6, 6], [2 * pair, pair // 2, 1, 1], {}) == few
+    assert why([1, pair + 1, 6, 6], [2 * pair, pair + 1, 1, 1], {}) == few
     assert why(wide, [3 * pair + 1, pair, 1, 1], {}) == odd
     for vectors in (1,) if narrowest(tier) == 2 else (1, 2, 5):
         assert why(wide, [vectors * pair, pair, 1, 1], {}) == "half the output channels make narrow tiles"
 
 
 @by_tier
-@pytest.mark.parametrize(("ic", "oc", "levels"), [(4, 8, 2), (4, 12, 2), (6, 8, 1), (4, 10, 1), (4, 4, 1), (2, 24, 1)])
+@pytest.mark.parametrize(("ic", "oc", "levels"), [(4, 8, 2), (4, 12, 2), (6, 8, 2), (3, 8, 1), (4, 10, 1), (4, 4, 1), (2, 24, 1)])
 def test_two_levels_where_channels_are_many(tier, ic, oc, levels):
-    """Four times a number of vectors, of which a quarter of the output channels has enough."""
+    """Four vectors of input channels or more, and of output channels four times a number, each with enough."""
     width = lanes(tier)
     if narrowest(tier) == 3 and oc == 8:
         levels = 1

@@ -108,15 +108,33 @@ int64_t most_pixels(int64_t half_run) {
   return 3 * half_run;
 }
 
-int64_t inner_weight_size(const StrassenPlan& plan) {
-  return kStrassenProducts * plan.blocks * plan.lanes * plan.vectors * plan.lanes;
+// Blocks of weights of the inner level, with those of the rest or without.
+int64_t weight_blocks(const StrassenPlan& plan, int64_t rest) {
+  return kStrassenProducts * plan.blocks + kStrassenQuarters * rest;
 }
+
+// Of the inner level of a product of the outer one.
+int64_t inner_weight_size(const StrassenPlan& plan, int product) {
+  const int64_t rest = ends_quarter(product) ? plan.rest : 0;
+  return weight_blocks(plan, rest) * plan.lanes * plan.vectors * plan.lanes;
+}
+
+// The left pixels of the channels that are in no part.
+struct StrassenRest {
+  const float* src = nullptr;
+  int64_t channel = 0, blocks = 0;
+
+  static StrassenRest of(const StrassenPlan& plan, const ConvOperands& args, int64_t first) {
+    const int64_t halves = plan.parts() * plan.blocks;
+    return {args.src + halves * args.src_channel + first * plan.lanes, args.src_channel, plan.rest};
+  }
+};
 
 // The tiles of one run.
 class RunTiles {
  public:
   RunTiles(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, const OuterSums& outer,
-           const StrassenRun& run, float* sums)
+           const StrassenRest& rest, const StrassenRun& run, float* sums)
       : plan_(plan),
         kernels_(kernels),
         args_(args),
@@ -128,6 +146,12 @@ class RunTiles {
     std::copy_n(sources.at, kStrassenProducts, tile_.source);
     std::copy_n(sources.stride, kStrassenProducts, tile_.stride);
     tile_.blocks = plan.blocks;
+    if (rest.blocks > 0) {
+      tile_.rest[0] = rest.src + first;
+      tile_.rest[1] = tile_.rest[0] + run.apart * plan.lanes;
+      tile_.rest_stride = rest.channel;
+      tile_.rest_blocks = rest.blocks;
+    }
     tile_.weight = args.weight;
     tile_.dst = args.dst + first;
     tile_.dst_vector = args.dst_channel;
@@ -151,7 +175,7 @@ class RunTiles {
     for (int64_t p = 0; p < plan_.panels; ++p) {
       const IndexRange vectors = panel_vectors(plan_, p);
       const bool is_last = p + 1 == plan_.panels;
-      const int64_t k = kStrassenProducts * plan_.blocks * plan_.lanes, width = vectors.size() * plan_.lanes;
+      const int64_t k = weight_blocks(plan_, tile_.rest_blocks) * plan_.lanes, width = vectors.size() * plan_.lanes;
       const int64_t tiles = tile_count(kernels_, vectors.size(), run_.half);
       FetchAhead weights;
       if (!is_last || (is_last_run && !args_.ahead))
@@ -177,6 +201,7 @@ class RunTiles {
   void advance(IndexRange vectors, IndexRange rows, StrassenTile& t) const {
     const int64_t pixel = rows.begin * plan_.lanes;
     for (const float*& source : t.source) source += pixel;
+    for (const float*& rest : t.rest) rest = rest ? rest + pixel : nullptr;
     t.dst += pixel + vectors.begin * t.dst_vector;
     if (t.residual) t.residual += pixel + vectors.begin * t.residual_vector;
     if (t.partial) t.partial += pixel + vectors.begin * t.partial_vector;
@@ -203,17 +228,17 @@ class RunTiles {
   void fetch_weights(FetchAhead& weights, StrassenTile& t) const {
     t.ahead = weights.next;
     t.ahead_step = weights.step;
-    t.ahead_blocks = kStrassenProducts * plan_.blocks;
+    t.ahead_blocks = weight_blocks(plan_, t.rest_blocks);
     weights.next += weights.tile;
   }
 
-  // Beside the first two products, which have as many blocks as the pixels.
+  // Beside the first two products and the rest behind them, which have as many blocks as the pixels.
   void fetch_pixels(int64_t first, IndexRange pixels, StrassenTile& t) const {
     if (!args_.ahead || pixels.size() == 0) return;
     t.ahead = args_.ahead + (first + pixels.begin) * plan_.lanes;
     t.ahead_step = pixels.size();
     t.ahead_block = args_.ahead_channel - pixels.size() * plan_.lanes;
-    t.ahead_blocks = 2 * plan_.blocks;
+    t.ahead_blocks = 2 * plan_.blocks + t.rest_blocks;
   }
 
   const StrassenPlan& plan_;
@@ -227,11 +252,11 @@ class RunTiles {
 
 // All runs of the inner level. With kStrassenSums sums of blocks in the workspace.
 void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
-               const OuterSums& outer, int64_t pixels, float* workspace) {
+               const OuterSums& outer, const StrassenRest& rest, int64_t pixels, float* workspace) {
   const int64_t runs = runs_of(plan.run, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
-    RunTiles(plan, kernels, args, outer, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
+    RunTiles(plan, kernels, args, outer, rest, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
   }
 }
 
@@ -278,12 +303,15 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   sums.step = outer_sums_step(plan, kernels, run.half);
   const Sources sources = Sources::of(args, plan.lanes, blocks, run, workspace, stride);
   const auto place = [&](int i) { return places + i * vectors * stride; };
+  const float* weight = args.weight;
   for (int product = 0; product < kStrassenProducts; ++product) {
     const OuterStep& step = kOuterSteps[product];
     ConvOperands a;
     a.src = sources.at[product];
     a.src_channel = sources.stride[product];
-    a.weight = args.weight + product * inner_weight_size(plan);
+    a.weight = weight;
+    weight += inner_weight_size(plan, product);
+    StrassenRest rest;
     OuterSums outer;
     outer.stride = stride;
     if (product < kStrassenPlain) outer.next = &sums;
@@ -303,6 +331,7 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
       if (args.bias) a.bias = args.bias + vector * plan.lanes;
       a.lo = args.lo;
       a.hi = args.hi;
+      if (plan.rest > 0) rest = StrassenRest::of(plan, args, run.first + step.right * run.apart);
       outer.skipped = step.right ? run.half - run.apart : 0;
     }
     // The pixels of half the channels beside each of two products.
@@ -311,7 +340,7 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
       a.ahead_channel = args.ahead_channel;
       a.ahead_pixels = next.size();
     }
-    run_inner(plan, kernels, a, outer, run.half, inner);
+    run_inner(plan, kernels, a, outer, rest, run.half, inner);
   }
 }
 
@@ -327,23 +356,39 @@ void combine_quarters(T a, T b, T c, T d, double (&sums)[kStrassenProducts]) {
   sums[kStrassenP3] = double{a} + b - c - d;
 }
 
-// The inner level of a matrix [oc][ic].
+// Of so many channels, from row to row of which are `stride`.
+struct RestWeights {
+  const float* at = nullptr;
+  int64_t stride = 0, channels = 0;
+};
+
+// The inner level of a matrix [oc][ic], and of what its columns have of the rest.
 template <class T>
-void pack_inner(const StrassenPlan& plan, const T* weight, float* packed) {
-  const int64_t half = plan.blocks * plan.lanes, ic = 2 * half, lower = plan.vectors * plan.lanes * ic;
+void pack_inner(const StrassenPlan& plan, const T* weight, int64_t stride, const RestWeights& rest,
+                float* packed) {
+  const int64_t half = plan.blocks * plan.lanes, lower = plan.vectors * plan.lanes;
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
     const int64_t width = vectors.size() * plan.lanes, product = half * width;
     for (int64_t o = 0; o < width; ++o) {
-      const T* row = weight + (vectors.begin * plan.lanes + o) * ic;
+      const int64_t column = vectors.begin * plan.lanes + o;
+      float* to[kStrassenProducts];
+      float* next = packed + o;
+      for (int q = 0; q < kStrassenProducts; ++q) {
+        to[q] = next;
+        next += product;
+        if (!ends_quarter(q)) continue;
+        const float* row = rest.at + (column + kOuterSteps[q].lower * lower) * rest.stride;
+        for (int64_t i = 0; i < rest.channels; ++i, next += width) *next = row[i];
+      }
+      const T *upper = weight + column * stride, *under = upper + lower * stride;
       for (int64_t i = 0; i < half; ++i) {
         double sums[kStrassenProducts];
-        combine_quarters(row[i], row[half + i], row[lower + i], row[lower + half + i], sums);
-        float* to = packed + i * width + o;
-        for (int64_t q = 0; q < kStrassenProducts; ++q) to[q * product] = static_cast<float>(sums[q]);
+        combine_quarters(upper[i], upper[half + i], under[i], under[half + i], sums);
+        for (int q = 0; q < kStrassenProducts; ++q) to[q][i * width] = static_cast<float>(sums[q]);
       }
     }
-    packed += kStrassenProducts * product;
+    packed += weight_blocks(plan, rest.channels / plan.lanes) * plan.lanes * width;
   }
 }
 
@@ -351,9 +396,10 @@ void pack_inner(const StrassenPlan& plan, const T* weight, float* packed) {
 
 const char* reject_strassen(int64_t ic, int64_t oc, int64_t lanes, const StrassenKernels& kernels, int64_t levels) {
   const int64_t part = lanes << levels;
-  if (ic % part != 0 || oc % part != 0) {
-    return levels > 1 ? "the channels are not four times a number of vectors"
-                      : "the channels are not an even number of vectors";
+  if (ic % lanes != 0 || ic < part) return "the input channels are no vectors, or fewer than there are parts";
+  if (oc % part != 0) {
+    return levels > 1 ? "the output channels are not four times a number of vectors"
+                      : "the output channels are not an even number of vectors";
   }
   const int64_t vectors = oc / part, panels = panel_count(vectors, kernels);
   if (panels == 0 || ceil_div(vectors, panels) > kTileVectors || !kernels.tile[ceil_div(vectors, panels)][1]) {
@@ -369,6 +415,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
   plan.lanes = lanes;
   plan.levels = levels;
   plan.blocks = ic / (plan.parts() * plan.lanes);
+  plan.rest = ic / plan.lanes - plan.parts() * plan.blocks;
   plan.vectors = oc / (plan.parts() * plan.lanes);
   plan.panels = panel_count(plan.vectors, kernels);
   plan.is_short = kernels.has_few_registers;
@@ -409,12 +456,17 @@ int64_t strassen_run_pixels(const StrassenPlan& plan) {
 }
 
 int64_t strassen_weight_size(const StrassenPlan& plan) {
-  return (plan.levels > 1 ? kStrassenProducts : 1) * inner_weight_size(plan);
+  if (plan.levels == 1) return inner_weight_size(plan, kStrassenP2);
+  int64_t size = 0;
+  for (int product = 0; product < kStrassenProducts; ++product) size += inner_weight_size(plan, product);
+  return size;
 }
 
 void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed) {
-  if (plan.levels == 1) return pack_inner(plan, weight, packed);
-  const int64_t half = 2 * plan.blocks * plan.lanes, ic = 2 * half, rows = 2 * plan.vectors * plan.lanes;
+  const int64_t ic = plan.input_blocks() * plan.lanes, rest = plan.rest * plan.lanes;
+  const RestWeights direct = {weight + ic - rest, ic, rest};
+  if (plan.levels == 1) return pack_inner(plan, weight, ic, direct, packed);
+  const int64_t half = 2 * plan.blocks * plan.lanes, rows = 2 * plan.vectors * plan.lanes;
   const auto matrix = static_cast<size_t>(rows * half);
   std::vector<double> products(kStrassenProducts * matrix);
   for (int64_t o = 0; o < rows; ++o) {
@@ -426,9 +478,11 @@ void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* 
       for (size_t q = 0; q < kStrassenProducts; ++q) to[q * matrix + static_cast<size_t>(i)] = sums[q];
     }
   }
-  for (size_t q = 0; q < kStrassenProducts; ++q) {
-    pack_inner(plan, &products[q * matrix], packed);
-    packed += inner_weight_size(plan);
+  for (int q = 0; q < kStrassenProducts; ++q) {
+    RestWeights of_quarter;
+    if (ends_quarter(q)) of_quarter = {direct.at + kOuterSteps[q].lower * rows * ic, ic, rest};
+    pack_inner(plan, &products[static_cast<size_t>(q) * matrix], half, of_quarter, packed);
+    packed += inner_weight_size(plan, q);
   }
 }
 
@@ -446,7 +500,7 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
       run_outer(plan, kernels, args, part, next, workspace);
     } else {
       const StrassenRun run = StrassenRun::of(part);
-      RunTiles(plan, kernels, args, {}, run, workspace).run(next, i + 1 == runs);
+      RunTiles(plan, kernels, args, {}, StrassenRest::of(plan, args, 0), run, workspace).run(next, i + 1 == runs);
     }
     for (int64_t v = 0; v < vectors && args.activation; ++v) {
       args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);
@@ -476,10 +530,12 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.13 : 1.08;
   const double products =
       kStrassenProducts * (ic * all_vectors / efficiency + product_cycles * static_cast<double>(plan.panels) / rows);
+  const double rest = kStrassenQuarters * static_cast<double>(plan.rest) * lanes * all_vectors / efficiency;
   // Of as many pixels as the inner level's halves have.
   double cycles = products + sum_cycles * blocks + kQuarterCycles * all_vectors;
   if (plan.levels > 1)
     cycles = kStrassenProducts * cycles + 4 * (sum_cycles * blocks + outer_quarter_cycles * all_vectors);
+  cycles += (plan.levels > 1 ? kStrassenQuarters : 1) * rest;
   double work = cycles * pixels / parts * 2 * lanes;
   // What runs of short vectors wait for weights from beyond the private cache, which all of them read.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));

@@ -3,7 +3,8 @@
 // 1x1 convolutions on NCHW[x]c, x the vector width, by one or two levels of Strassen's algorithm
 // (gemm/strassen_tile.h): 7/8 or 49/64 of the multiplications, for sums of pixels that are made a few at a time beside
 // the products. Of two levels the tiles are those of the inner one, and the outer one's sums of products are made as
-// they leave the registers. An infinity or not-a-number reaches other pixels of its run.
+// they leave the registers. Blocks of input channels that do not divide into parts are multiplied directly, into the
+// same registers. An infinity or not-a-number reaches other pixels of its run.
 
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct StrassenPlan {
   int64_t levels = 0;  // 0: there is no plan
   // Of the inner level: of all channels and pixels halves of 1 level, quarters of 2.
   int64_t blocks = 0;       // of input channels
+  int64_t rest = 0;         // blocks of input channels that are in no part: fewer than there are parts
   int64_t vectors = 0;      // of output channels
   int64_t panels = 0;       // of these, as even as can be
   int64_t max_rows = 0;     // of a tile of the widest panel
@@ -34,7 +36,7 @@ struct StrassenPlan {
   int64_t workspace_size = 0;  // floats
 
   int64_t parts() const { return int64_t{1} << levels; }  // of channels and pixels
-  int64_t input_blocks() const { return parts() * blocks; }
+  int64_t input_blocks() const { return parts() * blocks + rest; }
   int64_t half_run() const { return levels > 1 ? outer_run : run; }  // pixels of half a run
 };
 
@@ -49,7 +51,8 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
 double strassen_error(int64_t levels);
 
 // Packed weights: [product of the outer level][panel][product of the inner level][ic][oc of the panel],
-// summed in double and rounded once. `weight` is OI.
+// summed in double and rounded once; behind the products that end a quarter those of the rest, of its columns. `weight`
+// is OI.
 int64_t strassen_weight_size(const StrassenPlan& plan);
 void pack_strassen_weight(const StrassenPlan& plan, const float* weight, float* packed);
 

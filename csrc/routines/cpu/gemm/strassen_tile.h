@@ -14,7 +14,9 @@
 //   p7 = (u - r) (a - c)        p3 = u (a + b - c - d)      upper right   p1 + p6 + p5 + p3
 //
 // Sums of weights are made when they are packed, those of rows beside the products before those that read them, which
-// leave ports for loads and stores idle, and those of products in the registers.
+// leave ports for loads and stores idle, and those of products in the registers. What is summed over in neither half is
+// the rest: before a quarter leaves the registers it is summed there, of the left or right rows and of the upper or
+// lower columns.
 
 #include <stdint.h>
 
@@ -27,6 +29,11 @@ enum StrassenProduct { kStrassenP1, kStrassenP2, kStrassenP6, kStrassenP7, kStra
 constexpr int kStrassenProducts = 7;
 constexpr int kStrassenSums = 4;   // of rows: the sources of P6, P7, P4 and P5
 constexpr int kStrassenPlain = 2;  // products before those that read sums
+constexpr int kStrassenQuarters = 4;
+// Whether a quarter ends with a product.
+constexpr bool ends_quarter(int product) {
+  return product == kStrassenP2 || product >= kStrassenP4;
+}
 
 // Sums of rows, made in the order of blocks: some rows of one at each step of a product.
 struct StrassenSums {
@@ -45,7 +52,9 @@ struct StrassenTile {
   const float* source[kStrassenProducts];
   int64_t stride[kStrassenProducts];
   int64_t blocks = 0;             // of `lanes` k, of each product
-  const float* weight = nullptr;  // [product][k][vector]
+  const float* rest[2] = {nullptr, nullptr};  // left and right rows, like a source
+  int64_t rest_stride = 0, rest_blocks = 0;
+  const float* weight = nullptr;  // [product, or rest behind the product that ends a quarter][k][vector]
 
   // What a later tile reads, fetched into the second-level cache beside the first ahead_blocks blocks: see Tile.
   const float* ahead = nullptr;  // or null

@@ -40,21 +40,26 @@ NEO_INLINE void add(F32 (&acc)[R][V], const float* from, int64_t row, int64_t ve
   }
 }
 
+// To what the level around this one makes of a quarter too.
+template <int V, int R>
+NEO_INLINE void add_to_also(const StrassenTile& t, const F32 (&acc)[R][V], int right, int lower) {
+  const int64_t first = t.skipped[right];
+  float* const also = t.also + right * t.right + lower * t.partial_lower;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    if (r < first) continue;
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) {
+      float* const at = also + r * kLanes + v * t.partial_vector;
+      store(at, load(at) + acc[r][v]);
+    }
+  }
+}
+
 template <int V, int R>
 NEO_INLINE void store_quarter(const StrassenTile& t, F32 (&acc)[R][V], int right, int lower) {
   const int64_t first = t.skipped[right];
   const int64_t partial = right * t.right + lower * t.partial_lower;
-  if (t.also) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      if (r < first) continue;
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
-        float* const at = t.also + partial + r * kLanes + v * t.partial_vector;
-        store(at, load(at) + acc[r][v]);
-      }
-    }
-  }
   if (t.partial) add(acc, t.partial + partial, kLanes, t.partial_vector, first);
   if (t.residual) {
     add(acc, t.residual + right * t.right + lower * t.residual_lower, kLanes, t.residual_vector, first);
@@ -92,8 +97,9 @@ struct QuarterAhead {
     dst_vector = t.dst_vector;
     residual_vector = t.residual_vector;
     constexpr int64_t kLast = R + 4;
-    wait = t.blocks > kLast ? t.blocks - kLast : 0;
-    step = t.blocks >= R ? 1 : (R + t.blocks - 1) / t.blocks;
+    const int64_t blocks = t.blocks + t.rest_blocks;
+    wait = blocks > kLast ? blocks - kLast : 0;
+    step = blocks >= R ? 1 : (R + blocks - 1) / blocks;
     row = 0;
   }
 
@@ -157,31 +163,41 @@ void run_tile(const StrassenTile& t) {
     QuarterAhead<V, R> quarter;
     if (after.right >= 0) quarter.begin(t, after.right, after.lower);
     const float* source = t.source[product];
+    int64_t blocks = t.blocks, stride = t.stride[product];
     StrassenSums* const sums = product < kStrassenPlain ? &own : t.others;
-    for (int64_t b = 0; b < t.blocks; ++b) {
-      quarter.fetch();
-      if (ahead_blocks-- == 0) ahead.step = 0;
-      const bool makes = sums && sums->blocks > 0;
-      if (makes && kSteps > 1) {
-        // A loop of its own: those without sums to make are not to pay for it.
-        sum_lanes<V, R>(
-            acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
-      } else {
-        if (makes) make_sums(*sums);
-        sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
+    for (bool is_rest = false;; is_rest = true) {
+      for (int64_t b = 0; b < blocks; ++b) {
+        quarter.fetch();
+        if (ahead_blocks-- == 0) ahead.step = 0;
+        const bool makes = sums && sums->blocks > 0;
+        if (makes && kSteps > 1) {
+          // A loop of its own: those without sums to make are not to pay for it.
+          sum_lanes<V, R>(
+              acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
+        } else {
+          if (makes) make_sums(*sums);
+          sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
+        }
+        source += stride;
+        weight += kLanes * kRow;
+        ahead.at += t.ahead_block * (int64_t)sizeof(float);
       }
-      source += t.stride[product];
-      weight += kLanes * kRow;
-      ahead.at += t.ahead_block * (int64_t)sizeof(float);
-    }
-    if (after.keep >= 0) {
+      if (is_rest) break;
+      if (after.keep >= 0) {
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
+        for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) store(places[after.keep] + r * kRow + v * kLanes, acc[r][v]);
+          for (int v = 0; v < V; ++v) store(places[after.keep] + r * kRow + v * kLanes, acc[r][v]);
+        }
       }
+      if (after.right < 0) break;
+      if (after.also >= 0) add(acc, places[after.also], kRow, kLanes, 0);
+      if (t.also) add_to_also(t, acc, after.right, after.lower);
+      if (t.rest_blocks == 0) break;
+      source = t.rest[after.right];
+      blocks = t.rest_blocks;
+      stride = t.rest_stride;
     }
-    if (after.also >= 0) add(acc, places[after.also], kRow, kLanes, 0);
     if (after.right >= 0) store_quarter(t, acc, after.right, after.lower);
     if (!after.is_done) continue;
 #pragma GCC unroll 16
