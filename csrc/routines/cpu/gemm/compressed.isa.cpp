@@ -81,7 +81,7 @@ constexpr int64_t kScaledRows = 256;
 
 // Adds the product of groups to `sums`, those of even rows and then those of odd ones. `scaled` is x times the scale
 // and finite: tiny floats are multiplied as they are.
-template <int vectors>
+template <int vectors, bool kFetches>
 NEO_INLINE void add_scaled(const float* scaled, int64_t groups, const float* panel, int64_t ahead, float* sums) {
   F32 sum[2 * vectors];
 #pragma GCC unroll 8
@@ -89,8 +89,10 @@ NEO_INLINE void add_scaled(const float* scaled, int64_t groups, const float* pan
   for (; groups > 0; --groups, scaled += kCompressedRows) {
 #pragma GCC unroll 4
     for (int part = 0; part < vectors; ++part, panel += 7 * kLanes) {
+      if constexpr (kFetches) {
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < 7 * kLanes; i += 16) prefetch_read(panel + ahead + i);
+        for (int64_t i = 0; i < 7 * kLanes; i += 16) prefetch_read(panel + ahead + i);
+      }
       F32 weights[8];
       read_weights(panel, weights);
 #pragma GCC unroll 8
@@ -148,10 +150,12 @@ void multiply(const float* x, int64_t step, int64_t rows, float scale, const flo
   for (; rows > 0; rows -= kScaledRows, x += kScaledRows * step) {
     const int64_t count = rows < kScaledRows ? rows : kScaledRows;
     const int64_t groups = (count + kCompressedRows - 1) / kCompressedRows;
-    if (scale_rows(x, step, count, scale, scaled))
-      add_scaled<vectors>(scaled, groups, panel, ahead, sums);
-    else
+    if (!scale_rows(x, step, count, scale, scaled))
       add_any(x, step, count, vectors, scale, panel, sums);
+    else if (ahead > 0)
+      add_scaled<vectors, true>(scaled, groups, panel, ahead, sums);
+    else
+      add_scaled<vectors, false>(scaled, groups, panel, ahead, sums);
     panel += groups * compressed_group_floats(vectors, kLanes);
   }
   for (int v = 0; v < vectors; ++v) {

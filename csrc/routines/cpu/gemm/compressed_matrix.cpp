@@ -181,8 +181,9 @@ double compressed_cycles(const Target& target) {
   return target.lanes() > 8 ? 3 : 4.5;
 }
 
-int64_t compressed_memory_ahead(const Target& target) {
-  return far_byte_us(target) > 0 ? 128 : kCompressedAhead;
+int64_t compressed_ahead(const Target& target, bool in_memory) {
+  if (far_byte_us(target) == 0) return 0;
+  return in_memory ? 128 : 1024;
 }
 
 }  // namespace neo

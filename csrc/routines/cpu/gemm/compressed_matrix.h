@@ -45,9 +45,8 @@ void multiply_compressed(const CompressedShape& shape, const CompressedKernels& 
 // Of cycles_us(), for a vector of weights that is near.
 double compressed_cycles(const Target& target);
 
-// CompressedShape::ahead of weights in caches, and of those in memory: behind a mesh the prefetchers alone keep as many
-// lines on their way as a core may.
-constexpr int64_t kCompressedAhead = 1024;
-int64_t compressed_memory_ahead(const Target& target);
+// CompressedShape::ahead of weights in caches and of those in memory. The prefetchers alone keep as many lines on their
+// way as a core may, and are best left alone but behind a mesh.
+int64_t compressed_ahead(const Target& target, bool in_memory);
 
 }  // namespace neo

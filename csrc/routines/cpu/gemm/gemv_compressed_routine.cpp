@@ -34,7 +34,7 @@ CompressedShape shape_of(const GemmProblem& problem, const Target& target) {
   shape.lanes = target.lanes();
   shape.panels = ceil_div(b.n, shape.width());
   shape.weights = b.k * b.n;
-  shape.ahead = compressed_memory_ahead(target);
+  shape.ahead = compressed_ahead(target, true);
   return shape;
 }
 

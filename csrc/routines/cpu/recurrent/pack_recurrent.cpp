@@ -174,7 +174,6 @@ CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64
   shape.vectors = gates;
   shape.lanes = lanes;
   shape.weights = form.directions * form.gates * form.hidden * form.hidden;  // all of R, in which the largest is sought
-  shape.ahead = kCompressedAhead;
   return shape;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "routines/cpu/gemm/compressed_matrix.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -26,7 +27,8 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
           NEO_PICK_TIER(target.isa, recurrent_takes_input),
           NEO_PICK_TIER(target.isa, recurrent_pack_input),
           NEO_PICK_TIER(target.isa, recurrent_input),
-          NEO_PICK_TIER(target.isa, recurrent_cells_beside)};
+          NEO_PICK_TIER(target.isa, recurrent_cells_beside),
+          compressed_ahead(target, false)};
 }
 
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {

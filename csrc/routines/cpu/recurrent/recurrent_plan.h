@@ -45,6 +45,7 @@ struct RecurrentKernels {
   decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
+  int64_t ahead;  // CompressedShape::ahead of R
 
   static RecurrentKernels of(const Target& target);
 };

@@ -41,6 +41,7 @@ class RecurrentStep final : public KernelStep {
         panel_vectors_(input_panel_vectors(form, way, kernels)),
         packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack,
                                way == RecurrentWay::Compressed ? &kernels.compressed : nullptr, packed)) {
+    packed_.recurrent.compressed.ahead = packed_.candidate.compressed.ahead = kernels.ahead;
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
