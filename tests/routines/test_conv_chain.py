@@ -221,6 +221,30 @@ def test_a_projection_by_strassen(tier, oc, levels, shared):
 
 
 @by_tier
+def test_a_projection_by_strassen_of_channels_that_parts_do_not_divide(tier):
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    for levels, inner in [(1, 272), (2, 240), (2, 272)]:
+        chain = Chain(inner).build("pdp", [1, 40, 9, 9], [inner, 256], attrs, "relu")
+        found = chain.compile(tier, f"{BOTH}{{strassen={levels} tasks=1}}")(*chain.inputs)
+        assert_close(found, chain.graph.evaluate(chain.inputs)[0], 16 * levels * chain.depth, inner)
+
+
+def test_rows_that_make_narrow_tiles_are_estimated():
+    """Of 7 rows of 7 pixels one of two tasks has three, a quarter of which fills no tile of many rows."""
+    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    times = {}
+    for size in (7, 14):
+        chain = Chain(size).build("dp", [1, 1024, size, size], [1024], attrs, "relu")
+        for c in candidates(chain.graph, TIERS[-1], "relu", 2):
+            for levels in (1, 2):
+                if c["routine"] == f"{BEHIND}{{strassen={levels} tasks=2}}":
+                    times[size, levels] = c["time_us"]
+    if TIERS[-1] == "avx512":
+        assert times[7, 2] > 1.5 * times[7, 1]
+    assert times[14, 2] < 1.1 * times[14, 1]
+
+
+@by_tier
 def test_images_that_are_not_alone_share_nothing(tier):
     attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     chain = Chain(12).build(

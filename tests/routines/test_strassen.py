@@ -159,7 +159,9 @@ def test_what_is_not_taken(tier):
 
 
 @by_tier
-@pytest.mark.parametrize(("ic", "oc", "levels"), [(4, 8, 2), (4, 12, 2), (6, 8, 2), (3, 8, 1), (4, 10, 1), (4, 4, 1), (2, 24, 1)])
+@pytest.mark.parametrize(
+    ("ic", "oc", "levels"), [(4, 8, 2), (4, 12, 2), (6, 8, 2), (3, 8, 1), (4, 10, 1), (4, 4, 1), (2, 24, 1)]
+)
 def test_two_levels_where_channels_are_many(tier, ic, oc, levels):
     """Four vectors of input channels or more, and of output channels four times a number, each with enough."""
     width = lanes(tier)

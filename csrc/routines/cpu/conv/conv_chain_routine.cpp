@@ -119,6 +119,25 @@ double sharing_us(const ChainPlan& plan) {
   return kMeetUs + 4 * static_cast<double>(plan.shared_size) * (1 - 1 / tasks) / tasks / (kGbps * 1e3);
 }
 
+// Of a projection by Strassen's algorithm: as much for each part as for the one that takes longest. Short strips make
+// narrow tiles.
+double strassen_parts_work(const ChainPlan& plan, const Target& target) {
+  const ConvShape& s = plan.shape.depthwise;
+  const auto of = [&](int64_t pixels) {
+    const auto all = static_cast<double>(pixels);
+    return pixels > 0 ? strassen_work(plan.strassen, all, all, target) : 0.0;
+  };
+  if (plan.shape.shares_rows()) {
+    const int64_t pixels = s.oh * s.ow, least = pixels / std::max<int64_t>(1, plan.tasks);
+    return least > 0 ? of(least) / static_cast<double>(least) * static_cast<double>(pixels) : of(pixels);
+  }
+  const auto of_rows = [&](int64_t rows) {
+    return static_cast<double>(rows / plan.strip) * of(plan.strip * s.ow) + of(rows % plan.strip * s.ow);
+  };
+  const double longest = std::max(of_rows(plan.rows), of_rows(s.oh - (plan.chunks - 1) * plan.rows));
+  return static_cast<double>(s.n * plan.chunks) * longest / unevenness(plan);
+}
+
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
                    const Target& target) {
   // What separate steps keep of the speed of a depthwise convolution if its rows are not yet in the private cache; and
@@ -157,9 +176,8 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     bytes += 4 * static_cast<double>(expansion_weight_size(plan));
   }
   if (plan.shape.project) {
-    const double strip_pixels = plan.shape.shares_rows() ? out_pixels / static_cast<double>(plan.tasks) : run;
     const double product = plan.shape.strassen > 0
-                               ? strassen_work(plan.strassen, out_pixels, strip_pixels, target) / strassen_from_strip
+                               ? strassen_parts_work(plan, target) / strassen_from_strip
                                : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));

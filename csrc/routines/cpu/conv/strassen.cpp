@@ -256,7 +256,8 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   const int64_t runs = runs_of(plan.run, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
-    RunTiles(plan, kernels, args, outer, rest, run, workspace).run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
+    RunTiles(plan, kernels, args, outer, rest, run, workspace)
+        .run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
   }
 }
 
@@ -364,8 +365,7 @@ struct RestWeights {
 
 // The inner level of a matrix [oc][ic], and of what its columns have of the rest.
 template <class T>
-void pack_inner(const StrassenPlan& plan, const T* weight, int64_t stride, const RestWeights& rest,
-                float* packed) {
+void pack_inner(const StrassenPlan& plan, const T* weight, int64_t stride, const RestWeights& rest, float* packed) {
   const int64_t half = plan.blocks * plan.lanes, lower = plan.vectors * plan.lanes;
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);

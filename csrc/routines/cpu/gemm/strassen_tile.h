@@ -51,7 +51,7 @@ struct StrassenTile {
   // Element (row, k) of a block of a product's source is at source + block * stride + row * lanes + k.
   const float* source[kStrassenProducts];
   int64_t stride[kStrassenProducts];
-  int64_t blocks = 0;             // of `lanes` k, of each product
+  int64_t blocks = 0;                         // of `lanes` k, of each product
   const float* rest[2] = {nullptr, nullptr};  // left and right rows, like a source
   int64_t rest_stride = 0, rest_blocks = 0;
   const float* weight = nullptr;  // [product, or rest behind the product that ends a quarter][k][vector]
