@@ -11,7 +11,7 @@ MODELS = {
     "3x3": lambda: conv_model((1, 40, 13, 21), (72, 40, 3, 3), pads=[1] * 4, residual=True),
     "3x3 of two images": lambda: conv_model((2, 33, 9, 9), (20, 33, 3, 3), pads=[1] * 4),
     "1x1": lambda: conv_model((1, 100, 7, 7), (96, 100, 1, 1), residual=True),
-    "1x1 strided": lambda: conv_model((1, 40, 14, 14), (64, 40, 1, 1), strides=[2, 2]),
+    "1x1 strided": lambda: conv_model((1, 36, 14, 14), (64, 36, 1, 1), strides=[2, 2]),
     "first layer": lambda: conv_model((1, 3, 35, 47), (40, 3, 7, 7), pads=[3] * 4, strides=[2, 2]),
     "grouped": lambda: conv_model((1, 64, 12, 12), (64, 16, 3, 3), pads=[1] * 4, group=4),
     "depthwise": lambda: conv_model((1, 40, 23, 19), (40, 1, 3, 3), pads=[1] * 4, group=40),

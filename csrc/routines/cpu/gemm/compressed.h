@@ -29,7 +29,7 @@ struct CompressedKernels {
   // Whole groups of a plain panel; `base`: the exponent, as a float's bits have it, that becomes 0.
   void (*compress)(const float* panel, int64_t groups, int64_t vectors, int32_t base, float least, float* to);
   // sums[column] += the sum over rows of x[row * step] * scale * panel[row, column]; by vectors of a panel, less one.
-  // What lies `ahead` floats behind what is read is fetched; of 0 nothing is.
+  // What lies `ahead` floats behind what is read may be fetched; of 0 nothing is.
   void (*multiply[kMostCompressedVectors])(const float* x, int64_t step, int64_t rows, float scale, const float* panel,
                                            int64_t ahead, float* sums);
   // y = clamp(sums + bias) of one panel's first columns; bias padded to whole vectors, or null

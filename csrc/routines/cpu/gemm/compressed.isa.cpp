@@ -76,6 +76,9 @@ void compress(const float* panel, int64_t groups, int64_t vectors, int32_t base,
   }
 }
 
+// Processors behind a mesh, whose software fetches, have this instruction set.
+constexpr bool kMayFetch = kLanes == 16;
+
 // Rows whose part of x is scaled in one go.
 constexpr int64_t kScaledRows = 256;
 
@@ -152,8 +155,8 @@ void multiply(const float* x, int64_t step, int64_t rows, float scale, const flo
     const int64_t groups = (count + kCompressedRows - 1) / kCompressedRows;
     if (!scale_rows(x, step, count, scale, scaled))
       add_any(x, step, count, vectors, scale, panel, sums);
-    else if (ahead > 0)
-      add_scaled<vectors, true>(scaled, groups, panel, ahead, sums);
+    else if (kMayFetch && ahead > 0)
+      add_scaled<vectors, kMayFetch>(scaled, groups, panel, ahead, sums);
     else
       add_scaled<vectors, false>(scaled, groups, panel, ahead, sums);
     panel += groups * compressed_group_floats(vectors, kLanes);
