@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <set>
 
 #include "base/budget.h"
@@ -112,17 +113,14 @@ class BlockBuilder {
     for (const Value* v : graph_.outputs) reads_[v] += 2;
   }
 
-  // What the steps pack, but for blobs so large that they have memory of their own.
-  static int64_t slab_bytes(const std::vector<const Candidate*>& chosen) {
+  // What a step packs in the slab: nothing where that is so large that it has memory of its own.
+  static int64_t slab_bytes(const Candidate& c) {
     constexpr int64_t kLargest = int64_t{4} << 20, kRounding = 256;
-    int64_t bytes = 0;
-    for (const Candidate* c : chosen) {
-      if (c->cost.packed_bytes < kLargest) bytes += c->cost.packed_bytes + kRounding;
-    }
-    return bytes;
+    return c.cost.packed_bytes < kLargest ? c.cost.packed_bytes + kRounding : 0;
   }
 
-  // The steps of the block, which pack their constants: those with the most first, on all threads.
+  // The steps of the block, which pack their constants: those with the most first, on all threads. In memory these lie
+  // in the order of the steps, many of which fetch what lies behind their own.
   void make_steps() {
     std::vector<const Candidate*> chosen;
     for (const Node* node : live_) {
@@ -131,10 +129,16 @@ class BlockBuilder {
         chosen.push_back(&*candidate);
       }
     }
+    int64_t bytes = 0;
+    std::map<const Candidate*, int64_t> first;  // byte of the slab
+    for (const Candidate* c : chosen) {
+      first[c] = bytes;
+      bytes += slab_bytes(*c);
+    }
     std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
       return a->cost.packed_bytes > b->cost.packed_bytes;
     });
-    PackedSlab slab(slab_bytes(chosen));
+    const PackedSlab slab(bytes);
     std::vector<StepItem> made(chosen.size());
     std::vector<std::exception_ptr> errors(chosen.size());
     std::atomic<size_t> next{0};
@@ -142,7 +146,8 @@ class BlockBuilder {
       if (begin == end) return;
       for (size_t i = next++; i < chosen.size(); i = next++) {
         try {
-          PackedStore packed(slab);
+          const int64_t at = first.at(chosen[i]);
+          PackedStore packed(slab, at, at + slab_bytes(*chosen[i]));
           made[i].step = chosen[i]->routine->make(*chosen[i], target_, ops_, packed);
           made[i].recipe = std::make_shared<Recipe>(recipe_of(*chosen[i], packed));
         } catch (...) {

@@ -6,7 +6,11 @@ namespace neo {
 namespace {
 
 constexpr int64_t kPageFloats = (int64_t{2} << 20) / static_cast<int64_t>(sizeof(float));
-constexpr int64_t kAlignedFloats = 16;
+
+int64_t aligned(int64_t floats) {
+  constexpr int64_t kLine = 16;
+  return (floats + kLine - 1) / kLine * kLine;
+}
 
 }  // namespace
 
@@ -16,13 +20,23 @@ PackedSlab::PackedSlab(int64_t bytes) {
   if (2 * floats >= kPageFloats) memory_ = Tensor(DType::Float32, {pages * kPageFloats});
 }
 
-Tensor PackedSlab::floats(int64_t count) {
-  const int64_t size = memory_.defined() ? memory_.size() : 0;
-  if (count <= 0 || count > size) return Tensor(DType::Float32, {count});
-  const int64_t taken = (count + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
-  const int64_t at = used_.fetch_add(taken);
-  if (at > size - count) return Tensor(DType::Float32, {count});
+Tensor PackedSlab::floats(int64_t at, int64_t count) const {
+  if (!memory_.defined() || count > memory_.size() - at) return Tensor();
   return Tensor(DType::Float32, {count}, memory_.as<float>() + at, memory_.owner());
+}
+
+PackedStore::PackedStore(const PackedSlab& slab, int64_t begin, int64_t end)
+    : slab_(&slab),
+      slab_begin_(aligned(begin / static_cast<int64_t>(sizeof(float)))),
+      slab_end_(end / static_cast<int64_t>(sizeof(float))) {}
+
+Tensor PackedStore::allocate(int64_t count) {
+  if (slab_ && count > 0 && count <= slab_end_ - slab_begin_) {
+    const Tensor blob = slab_->floats(slab_begin_, count);
+    slab_begin_ += aligned(count);
+    if (blob.defined()) return blob;
+  }
+  return Tensor(DType::Float32, {count});
 }
 
 PackedStore PackedStore::made_up(Tensor values) {
@@ -51,7 +65,7 @@ Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of
   if (made_up_.defined() && made_up_.size() >= count) {
     blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
   } else {
-    blob = slab_ ? slab_->floats(count) : Tensor(DType::Float32, {count});
+    blob = allocate(count);
     fill(blob.as<float>());
   }
   blobs_.push_back(blob);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <initializer_list>
 #include <set>
@@ -14,15 +13,14 @@ namespace neo {
 // miss the address cache page by page, whatever their size.
 class PackedSlab {
  public:
-  // For so many bytes; of few, or beyond those, every blob has memory of its own.
+  // For so many bytes; of few there is none.
   explicit PackedSlab(int64_t bytes);
 
-  // Uninitialised. From any thread.
-  Tensor floats(int64_t count);
+  // Uninitialised, `at` floats behind the beginning; undefined beyond the end.
+  Tensor floats(int64_t at, int64_t count) const;
 
  private:
   Tensor memory_;
-  std::atomic<int64_t> used_{0};
 };
 
 // The packed constants of one step, in the order in which Routine::make asks for them. While compiling it allocates
@@ -30,8 +28,9 @@ class PackedSlab {
 class PackedStore {
  public:
   PackedStore() = default;
-  // Blobs lie in the slab, which must outlive the store but not the blobs.
-  explicit PackedStore(PackedSlab& slab) : slab_(&slab) {}
+  // Blobs lie one behind the other in so many bytes of the slab, those for which there is no room in memory of their
+  // own. The slab must outlive the store but not the blobs.
+  PackedStore(const PackedSlab& slab, int64_t begin, int64_t end);
   explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
   // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
   // many.
@@ -50,10 +49,12 @@ class PackedStore {
 
  private:
   const Tensor& take(DType dtype, int64_t count);
+  Tensor allocate(int64_t count);
 
   std::vector<Tensor> blobs_;
   Tensor made_up_;
-  PackedSlab* slab_ = nullptr;
+  const PackedSlab* slab_ = nullptr;
+  int64_t slab_begin_ = 0, slab_end_ = 0;  // of what is left, in floats
   std::set<const Value*> held_;
   size_t next_ = 0;
   bool is_saved_ = false;

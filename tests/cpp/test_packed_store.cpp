@@ -13,42 +13,49 @@ bool shares_memory(const Tensor& a, const Tensor& b) {
   return a.owner() == b.owner();
 }
 
-TEST(PackedSlab, blobs_lie_together_aligned_and_apart) {
-  PackedSlab slab(4 * kMegabyte);
-  const Tensor first = slab.floats(100), second = slab.floats(kMegabyte / 4), third = slab.floats(1);
-  EXPECT_EQ(first.size(), 100);
-  EXPECT_TRUE(shares_memory(first, second));
-  EXPECT_TRUE(shares_memory(first, third));
-  for (const Tensor& t : {first, second, third}) EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data()) % 64, 0u);
-  EXPECT_GE(second.as<float>(), first.as<float>() + first.size());
-  EXPECT_GE(third.as<float>(), second.as<float>() + second.size());
+Tensor take(PackedStore& store, int64_t count) {
+  return store.floats(count, {}, [](float*) {});
 }
 
-TEST(PackedSlab, begins_at_a_large_page) {
-  PackedSlab slab(3 * kMegabyte);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(slab.floats(16).data()) % (2 * kMegabyte), 0u);
+TEST(PackedSlab, blobs_lie_one_behind_the_other_where_their_step_has_its_part) {
+  const PackedSlab slab(4 * kMegabyte);
+  PackedStore later(slab, kMegabyte + 100, 3 * kMegabyte), earlier(slab, 0, kMegabyte + 100);
+  const Tensor third = take(later, 1000), fourth = take(later, 1);
+  const Tensor first = take(earlier, 100), second = take(earlier, kMegabyte / 8);
+  const auto* begin = reinterpret_cast<const std::byte*>(first.data());
+  for (const Tensor& t : {first, second, third, fourth}) {
+    EXPECT_TRUE(shares_memory(first, t));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data()) % 64, 0u);
+  }
+  EXPECT_EQ(first.size(), 100);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(begin) % (2 * kMegabyte), 0u);
+  EXPECT_EQ(second.as<float>(), first.as<float>() + 112);
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(third.data()), begin + kMegabyte + 128);
+  EXPECT_EQ(fourth.as<float>(), third.as<float>() + 1008);
 }
 
 TEST(PackedSlab, what_it_does_not_hold_has_memory_of_its_own) {
-  PackedSlab slab(2 * kMegabyte);
-  const Tensor whole = slab.floats(kMegabyte / 2);
-  const Tensor beyond = slab.floats(8), larger = slab.floats(kMegabyte);
-  EXPECT_FALSE(shares_memory(whole, beyond));
-  EXPECT_FALSE(shares_memory(whole, larger));
+  const PackedSlab slab(2 * kMegabyte);
+  PackedStore store(slab, 0, kMegabyte), end(slab, 2 * kMegabyte - 64, 3 * kMegabyte);
+  const Tensor whole = take(store, kMegabyte / 4), last = take(end, 16);
+  const Tensor beyond = take(store, 8), larger = take(store, kMegabyte), outside = take(end, 16);
+  EXPECT_TRUE(shares_memory(whole, last));
+  for (const Tensor& t : {beyond, larger, outside}) EXPECT_FALSE(shares_memory(whole, t));
   EXPECT_EQ(larger.size(), kMegabyte);
-  EXPECT_EQ(slab.floats(0).size(), 0);
+  EXPECT_EQ(take(store, 0).size(), 0);
 }
 
 TEST(PackedSlab, few_bytes_make_none) {
-  PackedSlab slab(1000);
-  EXPECT_FALSE(shares_memory(slab.floats(10), slab.floats(10)));
+  const PackedSlab slab(1000);
+  PackedStore store(slab, 0, 1000);
+  EXPECT_FALSE(shares_memory(take(store, 10), take(store, 10)));
 }
 
 TEST(PackedSlab, blobs_outlive_it) {
   Tensor blob;
   {
-    PackedSlab slab(2 * kMegabyte);
-    PackedStore store(slab);
+    const PackedSlab slab(2 * kMegabyte);
+    PackedStore store(slab, 0, 2 * kMegabyte);
     blob = store.floats(1000, {}, [](float* to) {
       for (int i = 0; i < 1000; ++i) to[i] = static_cast<float>(i);
     });
