@@ -87,11 +87,12 @@ class ChainTask {
   void run(IndexRange rows) {
     const ConvShape& s = plan_.shape.depthwise;
     int64_t done = 0;
+    FetchAhead behind = plan_.shape.expands() ? behind_weights(rows) : FetchAhead();
     for (int64_t first = rows.begin; first < rows.end; first += plan_.strip) {
       const IndexRange out{first, std::min(first + plan_.strip, rows.end)};
       const IndexRange in = source_rows(s, out.begin, out.end);
       for (int64_t p = panels_.begin; p < panels_.end; ++p) {
-        if (plan_.shape.expands()) expand(p, {std::max(done, in.begin), in.end});
+        if (plan_.shape.expands()) expand(p, {std::max(done, in.begin), in.end}, behind);
         depthwise(p, out);
       }
       done = std::max(done, in.end);
@@ -135,19 +136,38 @@ class ChainTask {
     return t;
   }
 
-  // While a panel's tiles run, the next panel's weights, behind its own, are fetched.
+  // While a panel's tiles run, the next panel's weights, behind its own, are fetched; beside every other tile of
+  // `behind`, what that says.
   template <class F>
-  void each_tile(int64_t pixels, int64_t vectors, int64_t ic, Tile& t, F&& f) const {
-    const int64_t count = ceil_div(pixels, kernels_.tiles->max_rows[vectors]);
-    auto ahead = FetchAhead::over(t.weight + ic * t.weight_step, t.weight_step, ic, count);
+  void each_tile(int64_t pixels, int64_t vectors, int64_t ic, Tile& t, FetchAhead& behind, F&& f) const {
+    const int64_t count = ceil_div(pixels, kernels_.tiles->max_rows[vectors]), others = behind.next ? count / 2 : 0;
+    auto ahead = FetchAhead::over(t.weight + ic * t.weight_step, t.weight_step, ic, count - others);
     for (int64_t i = 0; i < count; ++i) {
-      ahead.give(t);
+      (others > 0 && i % 2 != 0 ? behind : ahead).give(t);
       f(even_part(pixels, count, i));
     }
   }
 
+  // What the steps behind a chain without a projection read is fetched beside its expansion, for they may have little
+  // to do but to wait for it: the dense layers of a squeeze-and-excitation block. Their constants lie behind the
+  // chain's. Each panel of each part of the image fetches as much, in all no more than memory gives meanwhile.
+  FetchAhead behind_weights(IndexRange rows) const {
+    constexpr int64_t kMost = (2 << 20) / sizeof(float), kProductsPerFloat = 16;
+    if (plan_.shape.project || lines_) return {};
+    const ConvShape& s = plan_.shape.depthwise;
+    const int64_t vectors = ceil_div(plan_.inner.vectors, plan_.inner.panels), ic = plan_.shape.ic;
+    const int64_t floats = std::min(kMost, s.ih * s.iw * ic * s.ic / kProductsPerFloat);
+    const int64_t share = floats / (plan_.inner.panels * plan_.chunks);
+    const int64_t part = rows.begin / plan_.rows * plan_.inner.panels + panels_.begin;
+    const int64_t pixels = source_rows(s, rows.begin, std::min(rows.begin + plan_.strip, rows.end)).size() * s.iw;
+    const int64_t tiles = ceil_div(pixels, kernels_.tiles->max_rows[vectors]) / 2 * ceil_div(rows.size(), plan_.strip);
+    if (tiles == 0) return {};
+    const float* weights = args_.expand.weight + plan_.inner.vectors * plan_.lanes * ic;
+    return FetchAhead::over(weights + share * part, ceil_div(share, ic), ic, tiles);
+  }
+
   // Rows of the expanded image into the ring, for one panel.
-  void expand(int64_t panel, IndexRange rows) {
+  void expand(int64_t panel, IndexRange rows, FetchAhead& behind) {
     const IndexRange vectors = panel_vectors(plan_.inner, panel);
     TileTap tap = {};
     Tile t = make_tile(args_.expand, vectors, plan_.shape.ic * plan_.shape.taps(), tap);
@@ -158,7 +178,7 @@ class ChainTask {
       t.dst_vector[v] = (vectors.begin - first_vector_ + v) * plan_.ring_vector;
     }
     t.fetches_rows = !lines_ && vectors.begin == first_vector_;
-    lines_ ? run_first_layer(vectors.size(), rows, t) : expand_pixels(vectors.size(), rows, t);
+    lines_ ? run_first_layer(vectors.size(), rows, t) : expand_pixels(vectors.size(), rows, t, behind);
   }
 
   float* ring_row(int64_t row) const { return ring_ + row % plan_.ring_rows * plan_.shape.depthwise.iw * plan_.lanes; }
@@ -167,14 +187,14 @@ class ChainTask {
     for (int64_t v = 0; v < vectors; ++v) activate(args_.expand, pixels + t.dst_vector[v], count, plan_.lanes);
   }
 
-  void expand_pixels(int64_t vectors, IndexRange rows, Tile& t) {
+  void expand_pixels(int64_t vectors, IndexRange rows, Tile& t, FetchAhead& behind) {
     const ConvShape& s = plan_.shape.depthwise;
     t.block_stride = args_.src_block;
     while (rows.begin < rows.end) {
       const int64_t count = std::min(rows.end - rows.begin, plan_.ring_rows - rows.begin % plan_.ring_rows);
       const float* src = src_ + rows.begin * s.iw * plan_.lanes;
       float* dst = ring_row(rows.begin);
-      each_tile(count * s.iw, vectors, plan_.shape.ic, t, [&](IndexRange part) {
+      each_tile(count * s.iw, vectors, plan_.shape.ic, t, behind, [&](IndexRange part) {
         t.src = src + part.begin * plan_.lanes;
         t.dst = dst + part.begin * plan_.lanes;
         kernels_.tiles->rows[vectors][part.size()](t);
@@ -266,7 +286,8 @@ class ChainTask {
       t.block_stride = plan_.strip_vector;
       t.fetches_rows = plan_.shape.shares_rows() && p == 0;
       const bool fetches = p + 1 == plan_.outer.panels && !plan_.shape.expands();
-      each_tile(out.size(), vectors.size(), s.ic, t, [&](IndexRange part) {
+      FetchAhead behind;
+      each_tile(out.size(), vectors.size(), s.ic, t, behind, [&](IndexRange part) {
         t.src = strip + part.begin * lanes;
         if (fetches) fetch_source(next, part, out.size(), t);
         run_output_tile(kernels_.tiles->rows[vectors.size()][part.size()], *kernels_.tiles, t, panel,
