@@ -280,7 +280,7 @@ and recurrent layers done directly at the measured peak of this machine, or at t
 these exceed 12 MiB; every step of a recurrent layer waits for the one before and reads its weights again, from the
 caches that hold them, at their measured speed. It leaves out everything else, and fast algorithms such as Winograd's
 may pass it. The first answer counts from the file (for ncnn, MNN and LiteRT the converted one), read once before and
-memory of four times its size written, for which a virtual machine's host would make the first to start wait. Nothing is
+memory of twice its size written, for which a virtual machine's host would make the first to start wait. Nothing is
 cached, and the process has imported numpy and not yet the engine, for engines differ in what they import at once and
 what with the first model; it is the median of three starts unless the command says how many, in which the engines take
 turns. Memory is the peak of the process after loading and all runs, less what it held before the engine

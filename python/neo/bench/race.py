@@ -226,8 +226,10 @@ class Race:
         answers: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         self.measured = {name: Measured() for name in names}
         # Or the first to start would be the one that waits for the disk, and where the machine is a virtual one, for
-        # memory that its host has not given it yet.
-        _ = b"\1" * (4 * len(job.path.read_bytes()))
+        # memory that its host has not given it yet. No more than an engine takes, and free again before the first.
+        size = len(job.path.read_bytes())
+        written = b"\1" * (2 * size)
+        del written
         for start in range(job.starts):
             # Whoever comes first in a start comes last in the next, and only the processes of the last start stay.
             for name in names[start % len(names) :] + names[: start % len(names)]:
