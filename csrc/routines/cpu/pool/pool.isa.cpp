@@ -64,6 +64,7 @@ struct RowWindow {
 
 struct RowTask {
   int64_t image, plane, z, y;
+  int64_t rows;  // of the plane, one task behind the other
 };
 
 NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
@@ -74,6 +75,7 @@ NEO_INLINE RowTask row_task(const PoolShape& s, int64_t task) {
   task /= s.axis[0].output;
   t.plane = task % s.planes;
   t.image = task / s.planes;
+  t.rows = s.axis[1].output - t.y;
   return t;
 }
 
@@ -89,6 +91,7 @@ NEO_INLINE RowTask banded_task(const PoolShape& s, int64_t task) {
   const int64_t height = smaller(band, rows - first);
   task %= band * planes;
   t.y = first + task % height;
+  t.rows = first + height - t.y;
   task /= height;
   t.z = task % s.axis[0].output;
   t.plane = task / s.axis[0].output;
@@ -130,14 +133,10 @@ NEO_INLINE F32 fill_channels(float x, int64_t channels) {
 }
 
 template <bool average>
-void pool_row(const PoolArgs& args, int64_t task) {
-  const PoolShape& s = args.shape;
+NEO_INLINE void any_row(const RowWindow& w, const Interior& interior, int64_t channels, float* dst) {
+  const PoolShape& s = w.shape;
   const PoolAxis& a = s.axis[2];
-  const RowTask t = banded_task(s, task);
-  const RowWindow w = row_window(args, t);
-  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * s.axis[1].dst;
   const bool empty = w.depth.begin >= w.depth.end || w.height.begin >= w.height.end;
-  const Interior interior = interior_of(a);
   int64_t o = 0;
   while (o < a.output) {
     if (!empty && o >= interior.begin && o < interior.end) {
@@ -150,11 +149,102 @@ void pool_row(const PoolArgs& args, int64_t task) {
     }
     const Taps taps = taps_at(a, o, s.include_pad);
     if (empty || taps.begin >= taps.end) {
-      store(dst + o * a.dst, fill_channels(average ? 0.0f : -INFINITY, s.channels - t.plane * kLanes));
+      store(dst + o * a.dst, fill_channels(average ? 0.0f : -INFINITY, channels));
     } else {
       points<average, 1>(w, o, taps, dst + o * a.dst);
     }
     ++o;
+  }
+}
+
+[[gnu::noinline]] int64_t count_at(const PoolAxis& a, int64_t o, bool include_pad) {
+  return taps_at(a, o, include_pad).count;
+}
+
+// A row of windows of k neighbours, `stride` apart, with `rows` rows below: every column of a window's elements is
+// combined once, and what the next window has of them too is kept.
+template <bool average, int k, int stride, int rows>
+[[gnu::noinline]] void square_row(const RowWindow& w, const Interior& interior, int64_t channels, float* dst) {
+  const PoolAxis& a = w.shape.axis[2];
+  const F32 nothing = broadcast(average ? 0.0f : -INFINITY);
+  const float *top = w.row(w.depth.begin, w.height.begin), *middle = top + w.shape.axis[1].src;
+  const float* bottom = middle + w.shape.axis[1].src;
+  const int64_t input = a.input, output = a.output;
+  int64_t x = -a.pad;
+  const auto column = [&]() NEO_LAMBDA {
+    F32 acc = nothing;
+    if (x >= 0 && x < input) {
+      acc = combine<average>(load(top + x * kLanes), load(middle + x * kLanes));
+      if (rows == 3) acc = combine<average>(acc, load(bottom + x * kLanes));
+    }
+    ++x;
+    return acc;
+  };
+  F32 first = k - stride == 2 ? column() : nothing, second = k - stride >= 1 ? column() : nothing;
+  const int64_t counted = w.depth.count * w.height.count;
+  const F32 usual = broadcast(1.0f / (float)(counted * k));
+  for (int64_t o = 0; o < output; ++o, dst += kLanes) {
+    F32 acc = k - stride == 2 ? combine<average>(first, second) : k - stride == 1 ? second : column();
+    if (stride == 2 && k == 3) acc = combine<average>(acc, column());
+    const F32 last = column();
+    acc = combine<average>(acc, last);
+    first = second;
+    second = last;
+    if (o >= interior.begin && o < interior.end) {
+      store(dst, average ? acc * usual : acc);
+      continue;
+    }
+    const int64_t at = o * stride - a.pad;
+    if (at + k <= 0 || at >= input)
+      acc = fill_channels(average ? 0.0f : -INFINITY, channels);
+    else if (average)
+      acc = acc * broadcast(1.0f / (float)(counted * count_at(a, o, w.shape.include_pad)));
+    store(dst, acc);
+  }
+}
+
+template <bool average, int k, int stride>
+NEO_INLINE void square_rows(const RowWindow& w, const Interior& interior, int64_t channels, float* dst) {
+  if (k == 3 && w.height.end - w.height.begin == 2)
+    square_row<average, k, stride, 2>(w, interior, channels, dst);
+  else
+    square_row<average, k, stride, k>(w, interior, channels, dst);
+}
+
+// The kernel of a square window without dilation; else 0.
+NEO_INLINE int64_t square_kernel(const PoolShape& s) {
+  const PoolAxis *y = &s.axis[1], *x = &s.axis[2];
+  return x->kernel == y->kernel && x->dilation == 1 && y->dilation == 1 ? x->kernel : 0;
+}
+
+template <bool average>
+NEO_INLINE void pool_rows(const PoolArgs& args, RowTask t, int64_t count) {
+  const PoolShape& s = args.shape;
+  const int64_t channels = s.channels - t.plane * kLanes, square = square_kernel(s), stride = s.axis[2].stride;
+  const Interior interior = interior_of(s.axis[2]);
+  float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst;
+  for (int64_t last = t.y + count; t.y < last; ++t.y) {
+    const RowWindow w = row_window(args, t);
+    float* to = dst + t.y * s.axis[1].dst;
+    const bool is_flat = w.depth.end - w.depth.begin == 1 && w.height.end - w.height.begin >= 2;
+    if (is_flat && square == 3 && stride == 1)
+      square_rows<average, 3, 1>(w, interior, channels, to);
+    else if (is_flat && square == 3 && stride == 2)
+      square_rows<average, 3, 2>(w, interior, channels, to);
+    else if (is_flat && square == 2 && stride == 2)
+      square_rows<average, 2, 2>(w, interior, channels, to);
+    else
+      any_row<average>(w, interior, channels, to);
+  }
+}
+
+template <bool average>
+void pool_blocked(const PoolArgs& args, int64_t begin, int64_t end) {
+  while (begin < end) {
+    const RowTask t = banded_task(args.shape, begin);
+    const int64_t count = smaller(end - begin, t.rows);
+    pool_rows<average>(args, t, count);
+    begin += count;
   }
 }
 
@@ -201,7 +291,7 @@ struct PlainRows {
 
   // `src`: of the first tap of the first row.
   template <int k>
-  NEO_INLINE void combine_rows(const float* src, int64_t depth, int64_t height, float* to) const {
+  [[gnu::noinline]] void combine_rows(const float* src, int64_t depth, int64_t height, float* to) const {
     const int64_t input = s.axis[2].input;
     const int64_t next_y = s.axis[1].dilation * s.axis[1].src, next_z = s.axis[0].dilation * s.axis[0].src;
     for (int64_t i = 0; i < input; i += kLanes) {
@@ -235,7 +325,7 @@ struct PlainRows {
 
   // `at(p)`: the elements of kLanes neighbouring outputs below one tap, the first of which is at p.
   template <int k, class At>
-  NEO_INLINE void finish_row(const float* row, float* dst, At at) const {
+  [[gnu::noinline]] void finish_row(const float* row, float* dst, At at) const {
     const int64_t output = s.axis[2].output, taps = k > 0 ? k : s.axis[2].kernel;
     const int64_t stride = s.axis[2].stride, dilation = s.axis[2].dilation;
     for (int64_t o = 0; o < output; o += kLanes) {
@@ -289,7 +379,7 @@ struct PlainRows {
     const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
     while (begin < end) {
       const RowTask t = row_task(s, begin);
-      const int64_t count = smaller(end - begin, s.axis[1].output - t.y);
+      const int64_t count = smaller(end - begin, t.rows);
       with_small(kernel, [&](auto k) NEO_LAMBDA {
         if (stride == 1)
           run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return load(p); });
@@ -338,12 +428,10 @@ F32 max_of_positions(const float* src, int64_t positions) {
 }  // namespace
 
 void pool_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
-  for (int64_t task = begin; task < end; ++task) {
-    if (args.shape.average)
-      pool_row<true>(args, task);
-    else
-      pool_row<false>(args, task);
-  }
+  if (args.shape.average)
+    pool_blocked<true>(args, begin, end);
+  else
+    pool_blocked<false>(args, begin, end);
 }
 
 void pool_plain_tasks(const PoolArgs& args, int64_t begin, int64_t end) {
