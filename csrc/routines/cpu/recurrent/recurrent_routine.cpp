@@ -11,7 +11,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kFewestCompressed = 1 << 18;
-// Weights of both products, per thread, up to which those of the input are read again for every few steps.
+// Weights of both products, per thread or in all, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
 
 // Microseconds of a thread that reads `bytes` of weights, and again in every step, there and back: its private cache
@@ -29,6 +29,7 @@ double reading_us(double bytes, double lap, const Target& target) {
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
 double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& target) {
   constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
+  constexpr double kBesideEfficiency = 0.88;
   // Nor is it faster, however fast the core: it reads a value for every two products, or for every one.
   const double beside_peak = (form.kind == CellKind::Lstm ? 215 : 160) * 1e3;
   constexpr double kCellUs = 0.03;  // the gates of one vector of units
@@ -51,8 +52,10 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   // Threads that have directions of their own do all steps of one before the next.
   const bool alone = batch == 1 && target.threads <= form.directions;
   const double lap = bytes / (alone ? static_cast<double>(form.directions) : split.by_step ? speedup : 1);
-  double pass_us = reading_us(bytes / speedup, lap, target);
-  if (bytes > kLastCacheBytes) pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
+  // A last cache that is near gives what both products read at one rate, while a core of one FMA per cycle does both.
+  const bool is_near = tiles.small > 0 && far_byte_us(target) == 0;
+  double pass_us = is_near ? stream_us(bytes / speedup) : reading_us(bytes / speedup, lap, target);
+  if ((is_near ? bytes + input_bytes : bytes) > kLastCacheBytes) pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
   const double reads_us = static_cast<double>(ceil_div(batch, kRowsTogether)) * pass_us;
   const double efficiency = batch > 3 ? 0.95 : 0.8;
   const auto vectors = static_cast<double>(width * form.hidden / target.lanes());
@@ -66,8 +69,10 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   double input_us = 0;
   if (tiles.small > 0) {
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
-    const double rest_us = std::max(kInputBesideShare / peak, 1 / beside_peak);
-    input_us = input_flops / speedup * (first / peak + (1 - first) * rest_us);
+    const double most = std::max(kInputBesideShare / peak, 1 / beside_peak) * input_flops / speedup;
+    const double both_us = count * sums_us * efficiency + input_flops / (peak * speedup);
+    const double rest_us = is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
+    input_us = input_flops / speedup * first / peak + (1 - first) * rest_us;
   } else if (takes_input(form, way, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
   } else {
@@ -116,7 +121,7 @@ class RecurrentRoutine final : public Routine {
     const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
     std::vector<Candidate> found = {candidate_of(workload, RecurrentWay::InputFirst, target)};
     const int64_t bytes = gates_width(form, target.lanes()) * (form.input + form.hidden) * 4;
-    if (has_beside(form, target) && bytes <= kBytesBeside * target.threads) {
+    if (has_beside(form, target) && bytes <= std::max(kBytesBeside * target.threads, kLastCacheBytes)) {
       found.push_back(candidate_of(workload, RecurrentWay::InputBeside, target));
     }
     return found;
