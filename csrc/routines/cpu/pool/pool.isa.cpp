@@ -323,15 +323,22 @@ struct PlainRows {
     }
   }
 
-  // `at(p)`: the elements of kLanes neighbouring outputs below one tap, the first of which is at p.
-  template <int k, class At>
-  [[gnu::noinline]] void finish_row(const float* row, float* dst, At at) const {
+  // The elements of kLanes neighbouring outputs below one tap, the first of which is at p; `step`: the stride, 0 any.
+  template <int step>
+  NEO_INLINE F32 elements(const float* p, I32 apart) const {
+    if (step == 1) return load(p);
+    return step == 2 ? even(load(p), load(p + kLanes)) : gather(p, apart);
+  }
+
+  template <int k, int step>
+  [[gnu::noinline]] void finish_row(const float* row, float* dst) const {
     const int64_t output = s.axis[2].output, taps = k > 0 ? k : s.axis[2].kernel;
     const int64_t stride = s.axis[2].stride, dilation = s.axis[2].dilation;
+    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
     for (int64_t o = 0; o < output; o += kLanes) {
       const float* p = row + o * stride;
-      F32 acc = at(p);
-      for (int64_t x = 1; x < taps; ++x) acc = combine<average>(acc, at(p + x * dilation));
+      F32 acc = elements<step>(p, apart);
+      for (int64_t x = 1; x < taps; ++x) acc = combine<average>(acc, elements<step>(p + x * dilation, apart));
       if (average) acc = acc * load(factors + o);
       if (o + kLanes <= output)
         store(dst + o, acc);
@@ -340,9 +347,13 @@ struct PlainRows {
     }
   }
 
+  using CombineRows = void (PlainRows::*)(const float*, int64_t, int64_t, float*) const;
+  using FinishRow = void (PlainRows::*)(const float*, float*) const;
+
   // Neighbouring rows of one plane. A few of them are combined before the first is read again: stores take their time.
-  template <int k, class At>
-  NEO_INLINE void run_rows(const PoolArgs& args, const RowTask& t, int64_t count, At at) {
+  // `whole`: for windows whose `whole_rows` rows all lie on elements; 0: for none.
+  NEO_INLINE void run_rows(const PoolArgs& args, const RowTask& t, int64_t count, CombineRows whole, int64_t whole_rows,
+                           FinishRow finish) {
     const PoolAxis& height = s.axis[1];
     const Taps depth = taps_at(s.axis[0], t.z, s.include_pad);
     const float* src = args.src + t.image * s.src_image + t.plane * s.src_plane +
@@ -359,8 +370,8 @@ struct PlainRows {
         counted[i] = (float)(depth.count * below.count);
         const float* from = src + (y * height.stride - height.pad + below.begin * height.dilation) * height.src;
         float* to = first + i * padded_row + pad;
-        if (k > 0 && deep == 1 && high == k)
-          combine_rows<k>(from, deep, high, to);
+        if (whole_rows > 0 && deep == 1 && high == whole_rows)
+          (this->*whole)(from, deep, high, to);
         else if (deep > 0 && high > 0)
           combine_rows<0>(from, deep, high, to);
         else
@@ -368,7 +379,7 @@ struct PlainRows {
       }
       for (int64_t i = 0; i < together; ++i) {
         set_rows(counted[i]);
-        finish_row<k>(first + i * padded_row, dst + (done + i) * height.dst, at);
+        (this->*finish)(first + i * padded_row, dst + (done + i) * height.dst);
       }
     }
   }
@@ -376,18 +387,20 @@ struct PlainRows {
   NEO_INLINE void run(const PoolArgs& args, int64_t begin, int64_t end) {
     const int64_t stride = s.axis[2].stride;
     const int64_t kernel = s.axis[1].kernel == s.axis[2].kernel ? s.axis[2].kernel : 0;
-    const I32 apart = mul(iota_i32(), broadcast_i32((int32_t)stride));
+    CombineRows whole = nullptr;
+    int64_t whole_rows = 0;
+    FinishRow finish = nullptr;
+    with_small(kernel, [&](auto k) NEO_LAMBDA {
+      whole = &PlainRows::combine_rows<k.value>;
+      whole_rows = k.value;
+      finish = stride == 1   ? &PlainRows::finish_row<k.value, 1>
+               : stride == 2 ? &PlainRows::finish_row<k.value, 2>
+                             : &PlainRows::finish_row<k.value, 0>;
+    });
     while (begin < end) {
       const RowTask t = row_task(s, begin);
       const int64_t count = smaller(end - begin, t.rows);
-      with_small(kernel, [&](auto k) NEO_LAMBDA {
-        if (stride == 1)
-          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return load(p); });
-        else if (stride == 2)
-          run_rows<k.value>(args, t, count, [](const float* p) NEO_LAMBDA { return even(load(p), load(p + kLanes)); });
-        else
-          run_rows<k.value>(args, t, count, [=](const float* p) NEO_LAMBDA { return gather(p, apart); });
-      });
+      run_rows(args, t, count, whole, whole_rows, finish);
       begin += count;
     }
   }

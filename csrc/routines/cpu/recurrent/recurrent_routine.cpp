@@ -55,7 +55,8 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   // A last cache that is near gives what both products read at one rate, while a core of one FMA per cycle does both.
   const bool is_near = tiles.small > 0 && far_byte_us(target) == 0;
   double pass_us = is_near ? stream_us(bytes / speedup) : reading_us(bytes / speedup, lap, target);
-  if ((is_near ? bytes + input_bytes : bytes) > kLastCacheBytes) pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
+  if ((is_near ? bytes + input_bytes : bytes) > kLastCacheBytes)
+    pass_us = std::max(pass_us, bytes / (target.memory_gbps * 1e3));
   const double reads_us = static_cast<double>(ceil_div(batch, kRowsTogether)) * pass_us;
   const double efficiency = batch > 3 ? 0.95 : 0.8;
   const auto vectors = static_cast<double>(width * form.hidden / target.lanes());
@@ -71,7 +72,8 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
     const double first = std::min(1.0, tiles.small / std::max(count, 1.0));
     const double most = std::max(kInputBesideShare / peak, 1 / beside_peak) * input_flops / speedup;
     const double both_us = count * sums_us * efficiency + input_flops / (peak * speedup);
-    const double rest_us = is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
+    const double rest_us =
+        is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
     input_us = input_flops / speedup * first / peak + (1 - first) * rest_us;
   } else if (takes_input(form, way, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
