@@ -97,9 +97,30 @@ std::optional<std::string> read(const Node& node, RecurrentForm& form) {
   return std::nullopt;
 }
 
-// Gates [first, first + count) of R.
+// Gates [first, first + count) of R for Strassen's algorithm, of hidden units that are whole vectors.
+Tensor pack_strassen_cells(const RecurrentForm& form, const Value& r, const StrassenPlan& plan, int64_t groups,
+                           int64_t first, int64_t count, PackedStore& store) {
+  const int64_t hidden = form.hidden, units = hidden / groups, parts = form.directions * groups;
+  return store.floats(parts * strassen_weight_size(plan), {&r}, [&](float* to) {
+    Tensor matrix(DType::Float32, {units * count, hidden});
+    for (int64_t part = 0; part < parts; ++part) {
+      const float* from = r.constant->as<float>() + part / groups * form.gates * hidden * hidden;
+      float* row = matrix.as<float>();
+      for (int64_t unit = part % groups * units, end = unit + units; unit < end; unit += plan.lanes) {
+        for (int64_t gate = first; gate < first + count; ++gate, row += plan.lanes * hidden) {
+          std::copy_n(from + (gate * hidden + unit) * hidden, plan.lanes * hidden, row);
+        }
+      }
+      pack_strassen_weight(plan, matrix.as<float>(), to + part * strassen_weight_size(plan));
+    }
+  });
+}
+
+// Gates [first, first + count) of R. `plan`: Strassen's, of a group of them.
 PackedCells pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes, int64_t first, int64_t count,
-                       const CompressedKernels* compressed, PackedStore& store) {
+                       const RecurrentPacking& packing, const StrassenPlan& plan, PackedStore& store) {
+  if (plan.levels > 0) return {{}, pack_strassen_cells(form, r, plan, packing.groups, first, count, store)};
+  const CompressedKernels* compressed = packing.compressed;
   const int64_t hidden = form.hidden, blocks = ceil_div(hidden, lanes);
   // Rows [row, row + rows) of one direction's block.
   const auto copy_rows = [&](int64_t panel, int64_t row, int64_t rows, float* to) {
@@ -177,9 +198,8 @@ CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64
   return shape;
 }
 
-PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int64_t panel_vectors,
-                               const TileKernels& tiles, const PackKernels& pack, const CompressedKernels* compressed,
-                               PackedStore& store) {
+PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const RecurrentPacking& packing,
+                               const TileKernels& tiles, const PackKernels& pack, PackedStore& store) {
   PackedRecurrent packed;
   const int64_t lanes = tiles.lanes, rows = form.gates * form.hidden;
   packed.lanes = lanes;
@@ -187,8 +207,10 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int6
   packed.width = packed.blocks * form.gates * lanes;
   const Value &w = *node.input(1), &r = *node.input(2), *b = node.input(3);
 
-  const GemmPlan plan = projection_plan(form, 1, panel_vectors, tiles);
-  packed.projection = store.floats(gemm_packed_size(plan), {&w}, [&](float* to) {
+  const GemmPlan plan = projection_plan(form, 1, packing.panel_vectors, tiles);
+  const bool by_strassen = packing.projection.levels > 0;
+  const int64_t size = by_strassen ? strassen_weight_size(packing.projection) : gemm_packed_size(plan);
+  packed.projection = store.floats(size, {&w}, [&](float* to) {
     Tensor columns(DType::Float32, {form.directions * packed.width, form.input});
     float* column = columns.as<float>();
     for_each_column(form, lanes, [&](int64_t d, int64_t, int64_t row) {
@@ -198,7 +220,10 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int6
         std::fill_n(column, form.input, 0.0f);
       column += form.input;
     });
-    pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, to);
+    if (by_strassen)
+      pack_strassen_weight(packing.projection, columns.as<float>(), to);
+    else
+      pack_gemm_b(plan, pack, columns.as<float>(), 1, form.input, 1.0f, to);
   });
   // Of direction d, B holds the biases of W, then those of R.
   const auto bias_of = [&](int64_t d, int64_t half, int64_t row) {
@@ -216,10 +241,10 @@ PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, int6
     });
   });
   if (form.kind == CellKind::GruGates) {
-    packed.recurrent = pack_cells(form, r, lanes, 0, 2, compressed, store);
-    packed.candidate = pack_cells(form, r, lanes, 2, 1, compressed, store);
+    packed.recurrent = pack_cells(form, r, lanes, 0, 2, packing, packing.recurrent, store);
+    packed.candidate = pack_cells(form, r, lanes, 2, 1, packing, packing.candidate, store);
   } else {
-    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates, compressed, store);
+    packed.recurrent = pack_cells(form, r, lanes, 0, form.gates, packing, packing.recurrent, store);
   }
   return packed;
 }

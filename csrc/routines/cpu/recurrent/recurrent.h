@@ -19,7 +19,7 @@ enum class CellKind : uint8_t {
 // Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
 constexpr int64_t kCellBlocksTogether = 8;
 
-// Rows are elements of the batch. Sizes are floats; a state row has `blocks` whole vectors.
+// Rows are elements of the batch. Sizes are floats; states are whole vectors.
 struct CellArgs {
   CellKind kind = CellKind::Lstm;
   int64_t hidden = 0;
@@ -27,6 +27,7 @@ struct CellArgs {
   const float* gates_x = nullptr;  // products of the input and all biases but candidate_bias; null where x is given
   int64_t gates_x_row = 0;
   int64_t gates_x_block = 0;  // from one block's gates to the next
+  int64_t gates_x_gate = 0;   // from one gate of a block to the next
   // The step's input, where the kernel multiplies it itself: kinds of which recurrent_takes_input().
   const float* x = nullptr;  // or null
   int64_t x_row = 0;
@@ -39,7 +40,8 @@ struct CellArgs {
   float* h_out = nullptr;                 // GruGates: r * h
   float* cell = nullptr;                  // Lstm: c. GruGates, GruCandidate: z
   int64_t state_row = 0;
-  float* y = nullptr;  // or null
+  int64_t state_block = 0;  // one vector, but where the recurrent product is made elsewhere
+  float* y = nullptr;       // or null
   int64_t y_row = 0;
   bool backwards = false;  // the last block first: what the step before read last is still in the cache
 };

@@ -43,7 +43,7 @@ NEO_INLINE F32 start_of(const CellArgs& args, const float* gates_x, int gate, in
   if (takes_input(kind) && args.x) return load(args.bias + (block * gates_of(kind) + gate) * kLanes);
   if (kind == CellKind::GruLinear && gate == 2) return load(args.candidate_bias + block * kLanes);
   const int at = kind == CellKind::GruCandidate ? 2 : gate;
-  return load(gates_x + at * kLanes);
+  return load(gates_x + at * args.gates_x_gate);
 }
 
 // Of one row: begins the sums of a block and fetches what begins those of the `next` one.
@@ -53,7 +53,7 @@ NEO_INLINE void start_block(const CellArgs& args, int64_t row, int64_t block, in
   const float* gates_x = args.gates_x ? args.gates_x + row * args.gates_x_row : nullptr;
   for (int g = 0; g < gates_of(kind); ++g) {
     sum[g] = start_of<kind>(args, gates_x + block * args.gates_x_block, g, block);
-    if (gates_x) prefetch_read(gates_x + next * args.gates_x_block + g * kLanes);
+    if (gates_x) prefetch_read(gates_x + next * args.gates_x_block + g * args.gates_x_gate);
   }
 }
 
@@ -96,7 +96,7 @@ struct Sigmoids {
 // The gates of one row and block: `sum` holds their arguments.
 template <CellKind kind>
 NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* gates_x, int64_t row, int64_t block) {
-  const int64_t at = row * args.state_row + block * kLanes;
+  const int64_t at = row * args.state_row + block * args.state_block;
   if constexpr (kind == CellKind::GruGates) {
     const Sigmoids gates(sum[0], sum[1]);
     store(args.cell + at, gates.first);
@@ -111,7 +111,7 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
     h = sigmoid_times_tanh(sum[1], c);
   } else if constexpr (kind == CellKind::GruLinear) {
     const Sigmoids gates(sum[0], sum[1]);
-    const F32 candidate = tanh_gate(fma(gates.second, sum[2], load(gates_x + 2 * kLanes)));
+    const F32 candidate = tanh_gate(fma(gates.second, sum[2], load(gates_x + 2 * args.gates_x_gate)));
     h = fma(gates.first, load(args.h_in + at) - candidate, candidate);
   } else if constexpr (kind == CellKind::GruCandidate) {
     const F32 candidate = tanh_gate(sum[0]);
@@ -244,6 +244,24 @@ __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, 
     F32 sum[gates];
     for (int g = 0; g < gates; ++g) sum[g] = load(sums + g * kLanes);
     finish_cell<kind>(args, sum, args.gates_x + row * args.gates_x_row + block * args.gates_x_block, row, block);
+  }
+}
+
+// Of all rows, whose products with the recurrent weights are [block][gate][row][lanes], `gate` floats from one gate to
+// the next.
+template <CellKind kind>
+void finish_products(const CellArgs& args, int64_t rows, int64_t block_begin, int64_t block_end, const float* products,
+                     int64_t gate) {
+  constexpr int gates = gates_of(kind);
+  for (int64_t block = block_begin; block < block_end; ++block, products += gates * gate) {
+    const float* gates_x = args.gates_x + block * args.gates_x_block;
+    for (int64_t row = 0; row < rows; ++row, gates_x += args.gates_x_row) {
+      F32 sum[gates];
+      for (int g = 0; g < gates; ++g) {
+        sum[g] = start_of<kind>(args, gates_x, g, block) + load(products + g * gate + row * kLanes);
+      }
+      finish_cell<kind>(args, sum, gates_x, row, block);
+    }
   }
 }
 
@@ -493,6 +511,12 @@ void recurrent_start(const CellArgs& args, int64_t row, int64_t block, int64_t n
 void recurrent_finish(const CellArgs& args, int64_t row, int64_t block, int64_t step, int64_t count,
                       const float* sums) {
   with_kind(args.kind, [&]<CellKind kind>() { finish_blocks<kind>(args, row, block, step, count, sums); });
+}
+
+void recurrent_finish_products(const CellArgs& args, int64_t rows, int64_t block_begin, int64_t block_end,
+                               const float* products, int64_t gate) {
+  with_kind(args.kind,
+            [&]<CellKind kind>() { finish_products<kind>(args, rows, block_begin, block_end, products, gate); });
 }
 
 }  // namespace neo::NEO_ISA

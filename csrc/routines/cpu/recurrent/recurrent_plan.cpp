@@ -16,11 +16,13 @@ constexpr int64_t kMostRowTasks = 16;
 
 RecurrentKernels RecurrentKernels::of(const Target& target) {
   return {tile_kernels_of(target.isa),
+          strassen_kernels_of(target.isa),
           NEO_PICK_TIER(target.isa, pack_kernels)(),
           NEO_PICK_TIER(target.isa, compressed_kernels)(),
           NEO_PICK_TIER(target.isa, recurrent_cells),
           NEO_PICK_TIER(target.isa, recurrent_start),
           NEO_PICK_TIER(target.isa, recurrent_finish),
+          NEO_PICK_TIER(target.isa, recurrent_finish_products),
           NEO_PICK_TIER(target.isa, recurrent_tiles),
           NEO_PICK_TIER(target.isa, recurrent_tile_groups),
           NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
@@ -53,22 +55,71 @@ int64_t gates_width(const RecurrentForm& form, int64_t lanes) {
   return form.directions * ceil_div(form.hidden, lanes) * lanes * form.gates;
 }
 
-InputTiles input_tiles(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t steps,
-                       int64_t batch) {
-  if (way != RecurrentWay::InputBeside || batch != 1) return {};
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                       int64_t steps, int64_t batch) {
+  if (method.way != RecurrentWay::InputBeside || batch != 1) return {};
   const InputTiles tiles = kernels.tiles_of(form.kind);
   return steps < tiles.small ? InputTiles{} : tiles;
 }
 
-bool takes_input(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t batch) {
-  return way != RecurrentWay::Compressed && batch >= kLeastRows && kernels.takes_input(form.kind) &&
+bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                 int64_t batch) {
+  return method.way != RecurrentWay::Compressed && method.input_levels == 0 && method.levels == 0 &&
+         batch >= kLeastRows && kernels.takes_input(form.kind) &&
          gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
 
-int64_t input_panel_vectors(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels) {
+namespace {
+
+StrassenPlan strassen_plan(const RecurrentKernels& kernels, int64_t ic, int64_t oc, int64_t levels) {
+  return levels > 0 ? plan_strassen(ic, oc, kernels.tiles.lanes, kernels.strassen, levels) : StrassenPlan();
+}
+
+// Whether hidden units fall into so many groups, each with products by Strassen's algorithm of its own.
+bool takes_groups(const RecurrentForm& form, int64_t groups, int64_t levels, const RecurrentKernels& kernels) {
+  const int64_t lanes = kernels.tiles.lanes, units = form.hidden / groups;
+  const auto takes = [&](int64_t gates) {
+    return !reject_strassen(form.hidden, gates * units, lanes, kernels.strassen, levels);
+  };
+  return form.hidden % (groups * lanes) == 0 &&
+         (form.kind == CellKind::GruGates ? takes(2) && takes(1) : takes(form.gates));
+}
+
+}  // namespace
+
+bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
+  if (method.way == RecurrentWay::InputBeside) return method.input_levels == 0 && method.levels == 0;
+  if (method.way == RecurrentWay::Compressed && method.levels > 0) return false;
+  const int64_t lanes = kernels.tiles.lanes;
+  return (method.input_levels == 0 ||
+          !reject_strassen(form.input, gates_width(form, lanes), lanes, kernels.strassen, method.input_levels)) &&
+         (method.levels == 0 || takes_groups(form, 1, method.levels, kernels));
+}
+
+RecurrentPacking packing_of(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                            int threads) {
+  RecurrentPacking packing;
+  packing.panel_vectors = input_panel_vectors(form, method, kernels);
+  if (method.way == RecurrentWay::Compressed) packing.compressed = &kernels.compressed;
+  packing.projection = strassen_plan(kernels, form.input, gates_width(form, kernels.tiles.lanes), method.input_levels);
+  if (method.levels == 0) return packing;
+  packing.groups = std::max<int64_t>(1, ceil_div(threads, form.directions));
+  while (!takes_groups(form, packing.groups, method.levels, kernels)) --packing.groups;
+  const int64_t units = form.hidden / packing.groups;
+  const bool has_candidate = form.kind == CellKind::GruGates;
+  packing.recurrent = strassen_plan(kernels, form.hidden, (has_candidate ? 2 : form.gates) * units, method.levels);
+  if (has_candidate) packing.candidate = strassen_plan(kernels, form.hidden, units, method.levels);
+  return packing;
+}
+
+int64_t strassen_tasks(const StrassenPlan& plan, int64_t rows, int threads) {
+  return std::min<int64_t>(rows, std::clamp<int64_t>(rows / fewest_strassen_pixels(plan), 1, threads));
+}
+
+int64_t input_panel_vectors(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
   const Dim& batch = batch_of(form);
-  const bool may_take = takes_input(form, way, kernels, batch.is_constant() ? batch.value() : kLeastRows);
-  return way == RecurrentWay::InputBeside || may_take ? kernels.panel_vectors(form.kind) : 0;
+  const bool may_take = takes_input(form, method, kernels, batch.is_constant() ? batch.value() : kLeastRows);
+  return method.way == RecurrentWay::InputBeside || may_take ? kernels.panel_vectors(form.kind) : 0;
 }
 
 }  // namespace neo

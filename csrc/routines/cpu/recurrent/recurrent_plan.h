@@ -11,6 +11,7 @@
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
 NEO_DECLARE_TIERS(void recurrent_start(const CellArgs&, int64_t, int64_t, int64_t, float*))
 NEO_DECLARE_TIERS(void recurrent_finish(const CellArgs&, int64_t, int64_t, int64_t, int64_t, const float*))
+NEO_DECLARE_TIERS(void recurrent_finish_products(const CellArgs&, int64_t, int64_t, int64_t, const float*, int64_t))
 NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
 NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
 NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
@@ -31,13 +32,22 @@ enum class RecurrentWay : uint8_t {
   Compressed,   // as InputFirst, R held in 28 bits per weight (compressed.h)
 };
 
+struct RecurrentMethod {
+  RecurrentWay way = RecurrentWay::InputFirst;
+  // Levels of Strassen's algorithm (conv/strassen.h, the rows are its pixels): of the input's product where that is
+  // done first, and of the recurrent one of a batch, which is not compressed. 0: not by it.
+  int64_t input_levels = 0, levels = 0;
+};
+
 struct RecurrentKernels {
   const TileKernels& tiles;
+  const StrassenKernels& strassen;
   const PackKernels& pack;
   const CompressedKernels& compressed;
   decltype(&scalar::recurrent_cells) cells;
   decltype(&scalar::recurrent_start) start;
   decltype(&scalar::recurrent_finish) finish;
+  decltype(&scalar::recurrent_finish_products) finish_products;
   decltype(&scalar::recurrent_tiles) tiles_of;
   decltype(&scalar::recurrent_tile_groups) tile_groups;
   decltype(&scalar::recurrent_panel_vectors) panel_vectors;
@@ -114,15 +124,26 @@ inline const Dim& batch_of(const RecurrentForm& form) {
 int64_t gates_width(const RecurrentForm& form, int64_t lanes);
 
 // The tiles in which inputs are multiplied beside the steps; 0 where all are multiplied first.
-InputTiles input_tiles(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t steps,
-                       int64_t batch);
+InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                       int64_t steps, int64_t batch);
 
 // Whether every step multiplies its inputs itself: rows enough that the weights of both products arrive in time, and
 // weights that the caches hold.
-bool takes_input(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels, int64_t batch);
+bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                 int64_t batch);
+
+// Whether Strassen's algorithm takes the products that the method has for it.
+bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels);
+
+// How weights are packed for a method and a team of `threads`.
+RecurrentPacking packing_of(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
+                            int threads);
+
+// Tasks of the input's product by Strassen's algorithm, each of some rows.
+int64_t strassen_tasks(const StrassenPlan& plan, int64_t rows, int threads);
 
 // Vectors of a panel of W where these kernels may multiply inputs; 0 where that is left to the matrix product, which is
 // faster with panels of its own.
-int64_t input_panel_vectors(const RecurrentForm& form, RecurrentWay way, const RecurrentKernels& kernels);
+int64_t input_panel_vectors(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels);
 
 }  // namespace neo

@@ -26,14 +26,20 @@ double reading_us(double bytes, double lap, const Target& target) {
   return bytes / (target.l2_gbps * share * 1e3) + kStream * far_byte_us(target) * bytes * far;
 }
 
+// Microseconds of a thread for `rows` rows, in parts of so many, times a matrix packed for Strassen's algorithm.
+double strassen_us(const StrassenPlan& plan, double rows, double part, const Target& target) {
+  return strassen_work(plan, rows, part, target) / (target.gflops_per_thread * 1e3);
+}
+
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
-double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& target) {
+double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, const Target& target) {
   constexpr double kInputBesideShare = 0.5;  // of its time that the recurrent product does not hide
   constexpr double kBesideEfficiency = 0.88;
   // Nor is it faster, however fast the core: it reads a value for every two products, or for every one.
   const double beside_peak = (form.kind == CellKind::Lstm ? 215 : 160) * 1e3;
   constexpr double kCellUs = 0.03;  // the gates of one vector of units
   constexpr double kMeetUs = 0.3;   // the end of a phase
+  constexpr double kStartUs = 0.5;  // of a product by Strassen's algorithm
   constexpr int64_t kRowsTogether = 6;
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   const int64_t steps = steps_of(form).hint(), batch = batch_of(form).hint();
@@ -43,8 +49,9 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   const double speedup = split.serial || tasks < 1 ? 1 : tasks / std::ceil(tasks / target.threads);
   const double peak = target.gflops_per_thread * 1e3;
   const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
-  const InputTiles tiles = input_tiles(form, way, kernels, steps, batch);
-  const bool is_compressed = way == RecurrentWay::Compressed;
+  const InputTiles tiles = input_tiles(form, method, kernels, steps, batch);
+  const bool is_compressed = method.way == RecurrentWay::Compressed;
+  const RecurrentPacking packing = packing_of(form, method, kernels, target.threads);
 
   const double input_bytes = static_cast<double>(width * form.input * 4);
   double bytes = static_cast<double>(width * form.hidden * 4) * (is_compressed ? 0.875 : 1);
@@ -63,6 +70,12 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   const double sums_us = is_compressed ? cycles_us(compressed_cycles(target) * vectors * rows, target) / speedup
                                        : cycles_us(vectors * rows, target) / (efficiency * speedup);
   double step_us = std::max(reads_us, sums_us);
+  if (packing.recurrent.levels > 0) {
+    const double group_us = strassen_us(packing.recurrent, rows, rows, target) +
+                            (packing.candidate.levels > 0 ? strassen_us(packing.candidate, rows, rows, target) : 0);
+    const auto groups = static_cast<double>(form.directions * packing.groups);
+    step_us = (kStartUs + group_us) * (split.serial ? groups : std::ceil(groups / target.threads));
+  }
   step_us += kCellUs * rows * static_cast<double>(form.directions * blocks) / speedup;
   if (split.by_step && speedup > 1) step_us += kMeetUs * (form.kind == CellKind::GruGates ? 2 : 1);
 
@@ -75,7 +88,12 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
     const double rest_us =
         is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
     input_us = input_flops / speedup * first / peak + (1 - first) * rest_us;
-  } else if (takes_input(form, way, kernels, batch)) {
+  } else if (packing.projection.levels > 0) {
+    const auto all = count * rows;
+    const auto tasks_of_input = static_cast<double>(strassen_tasks(packing.projection, steps * batch, target.threads));
+    input_us = strassen_us(packing.projection, all, all / std::max(tasks_of_input, 1.0), target) /
+               std::max(tasks_of_input, 1.0);
+  } else if (takes_input(form, method, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
   } else {
     const auto moved = static_cast<double>(steps * batch * (form.input + width) * 4);
@@ -84,7 +102,7 @@ double estimate_us(const RecurrentForm& form, RecurrentWay way, const Target& ta
   return 1.0 + input_us + count * step_us;
 }
 
-Candidate candidate_of(const Workload& workload, RecurrentWay way, const Target& target) {
+Candidate candidate_of(const Workload& workload, const RecurrentMethod& method, const Target& target) {
   const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   Candidate c;
@@ -94,20 +112,51 @@ Candidate candidate_of(const Workload& workload, RecurrentWay way, const Target&
   }
   for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
   const int64_t steps = steps_of(form).hint(), batch = batch_of(form).hint(), width = gates_width(form, target.lanes());
-  c.cost.time_us = estimate_us(form, way, target);
+  c.cost.time_us = estimate_us(form, method, target);
+  c.cost.error = std::max(method.input_levels > 0 ? strassen_error(method.input_levels) : 0,
+                          method.levels > 0 ? strassen_error(method.levels) : 0);
+  const RecurrentPacking packing = packing_of(form, method, kernels, target.threads);
+  const int64_t groups = form.directions * packing.groups;
   const int64_t recurrent =
-      way == RecurrentWay::Compressed ? compressed_cells(form, form.gates, target.lanes()).size() : width * form.hidden;
-  c.cost.packed_bytes = (width * (form.input + 2) + recurrent) * 4;
-  const InputTiles tiles = input_tiles(form, way, kernels, steps, batch);
-  const bool fused = takes_input(form, way, kernels, batch);
+      method.way == RecurrentWay::Compressed ? compressed_cells(form, form.gates, target.lanes()).size()
+      : method.levels == 0                   ? width * form.hidden
+                                             : groups * (strassen_weight_size(packing.recurrent) +
+                                       (packing.candidate.levels > 0 ? strassen_weight_size(packing.candidate) : 0));
+  const int64_t projection = method.input_levels > 0 ? strassen_weight_size(packing.projection) : width * form.input;
+  c.cost.packed_bytes = (2 * width + projection + recurrent) * 4;
+  const InputTiles tiles = input_tiles(form, method, kernels, steps, batch);
+  const bool fused = takes_input(form, method, kernels, batch);
   c.cost.workspace_bytes = (fused ? 0 : tiles.small > 0 ? 2 * tiles.large : steps * batch) * width * 4;
-  if (way == RecurrentWay::InputBeside) c.schedule["beside"] = 1;
+  if (method.way == RecurrentWay::InputBeside) c.schedule["beside"] = 1;
+  if (method.input_levels > 0) c.schedule["input_levels"] = method.input_levels;
+  if (method.levels > 0) c.schedule["levels"] = method.levels;
   return c;
 }
 
-// LSTM, GRU and RNN, the product with R and the gates in one pass. Its parameter:
-//   beside  1: a batch of one multiplies the inputs of some steps beside the product with R of the steps before; else
-//           those of all steps first, as one matrix product
+RecurrentMethod method_of(const Schedule& schedule, RecurrentWay way) {
+  return {value_of(schedule, "beside") > 0 ? RecurrentWay::InputBeside : way, value_of(schedule, "input_levels"),
+          value_of(schedule, "levels")};
+}
+
+// All inputs first, with each number of Strassen's levels for each product.
+std::vector<Candidate> with_levels(const Workload& workload, RecurrentWay way, const Target& target) {
+  const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+  const RecurrentKernels kernels = RecurrentKernels::of(target);
+  std::vector<Candidate> found;
+  for (int64_t levels = 0; levels <= (batch_of(form).is(1) ? 0 : kStrassenLevels); ++levels) {
+    for (int64_t input_levels = 0; input_levels <= kStrassenLevels; ++input_levels) {
+      const RecurrentMethod method{way, input_levels, levels};
+      if (takes_strassen(form, method, kernels)) found.push_back(candidate_of(workload, method, target));
+    }
+  }
+  return found;
+}
+
+// LSTM, GRU and RNN, the product with R and the gates in one pass. Its parameters:
+//   beside        1: a batch of one multiplies the inputs of some steps beside the product with R of the steps before;
+//                 else those of all steps first, as one matrix product
+//   input_levels  of Strassen's algorithm, by which that is done
+//   levels        by which the product with R is done, of all rows of a batch
 class RecurrentRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/recurrent"; }
@@ -121,22 +170,27 @@ class RecurrentRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
-    std::vector<Candidate> found = {candidate_of(workload, RecurrentWay::InputFirst, target)};
+    std::vector<Candidate> found = with_levels(workload, RecurrentWay::InputFirst, target);
     const int64_t bytes = gates_width(form, target.lanes()) * (form.input + form.hidden) * 4;
     if (has_beside(form, target) && bytes <= std::max(kBytesBeside * target.threads, kLastCacheBytes)) {
-      found.push_back(candidate_of(workload, RecurrentWay::InputBeside, target));
+      found.push_back(candidate_of(workload, {RecurrentWay::InputBeside}, target));
     }
     return found;
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    if (!has_beside(*read_recurrent(workload.root(), nullptr), target)) return {};
-    return Space({{"beside", {0, 1}}});
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    return Space({{"beside", {0, 1}}, {"input_levels", {0, 1, 2}}, {"levels", {0, 1, 2}}},
+                 [&](std::span<const int64_t> v) {
+                   const RecurrentWay way = v[0] > 0 ? RecurrentWay::InputBeside : RecurrentWay::InputFirst;
+                   return (v[0] == 0 || has_beside(form, target)) && (v[2] == 0 || !batch_of(form).is(1)) &&
+                          takes_strassen(form, {way, v[1], v[2]}, RecurrentKernels::of(target));
+                 });
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
-    return candidate_of(workload, way_of(schedule), target);
+    return candidate_of(workload, method_of(schedule, RecurrentWay::InputFirst), target);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -146,16 +200,12 @@ class RecurrentRoutine final : public Routine {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
-    return make_recurrent_step(candidate, way_of(candidate.schedule), target, packed);
+    return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::InputFirst), target, packed);
   }
 
  private:
-  static RecurrentWay way_of(const Schedule& schedule) {
-    return value_of(schedule, "beside") > 0 ? RecurrentWay::InputBeside : RecurrentWay::InputFirst;
-  }
-
   static bool has_beside(const RecurrentForm& form, const Target& target) {
-    return input_tiles(form, RecurrentWay::InputBeside, RecurrentKernels::of(target), steps_of(form).hint(),
+    return input_tiles(form, {RecurrentWay::InputBeside}, RecurrentKernels::of(target), steps_of(form).hint(),
                        batch_of(form).hint())
                .small > 0;
   }
@@ -180,7 +230,19 @@ class CompressedRecurrentRoutine final : public Routine {
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    return {candidate_of(workload, RecurrentWay::Compressed, target)};
+    return with_levels(workload, RecurrentWay::Compressed, target);
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    return Space({{"input_levels", {0, 1, 2}}}, [&](std::span<const int64_t> v) {
+      return takes_strassen(form, {RecurrentWay::Compressed, v[0]}, RecurrentKernels::of(target));
+    });
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    return candidate_of(workload, method_of(schedule, RecurrentWay::Compressed), target);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -190,7 +252,7 @@ class CompressedRecurrentRoutine final : public Routine {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
-    return make_recurrent_step(candidate, RecurrentWay::Compressed, target, packed);
+    return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::Compressed), target, packed);
   }
 };
 

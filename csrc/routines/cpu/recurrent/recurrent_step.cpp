@@ -19,10 +19,17 @@ struct RecurrentCall {
   GemmPlan projection;
   TaskSplit projection_split;
   CellSplit cells;
-  int64_t state_row = 0;  // floats
-  int64_t state = 0;      // floats of one state of one direction
+  // By Strassen's algorithm; no levels where it is not.
+  StrassenPlan strassen_projection, recurrent, candidate;
+  int64_t strassen_rows = 0;    // floats from a block of x to the next, where a task collects its rows
+  int64_t products = 0;         // floats of a group's products of h, beside which lies the workspace
+  int64_t group_workspace = 0;  // floats of both
+  // Strides of gates and states, floats.
+  int64_t gates_row = 0, gates_block = 0, gates_gate = 0, gates_direction = 0;
+  int64_t state_row = 0, state_block = 0;
+  int64_t state = 0;  // floats of one state of one direction
   // Offsets in scratch, floats.
-  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0;
+  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0, groups = 0;
   int64_t x_size = 0;        // floats of one direction, where it is packed
   bool takes_input = false;  // every step multiplies its inputs itself
   bool two_h = true;         // h of the step before and of this one are held apart
@@ -32,15 +39,15 @@ struct RecurrentCall {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, RecurrentWay way,
-                const RecurrentKernels& kernels, PackedStore& packed)
+  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentMethod& method,
+                const RecurrentKernels& kernels, int threads, PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(form),
-        way_(way),
+        method_(method),
         kernels_(kernels),
-        panel_vectors_(input_panel_vectors(form, way, kernels)),
-        packed_(pack_recurrent(candidate.workload->root(), form, panel_vectors_, kernels.tiles, kernels.pack,
-                               way == RecurrentWay::Compressed ? &kernels.compressed : nullptr, packed)) {
+        threads_(threads),
+        packing_(packing_of(form, method, kernels, threads)),
+        packed_(pack_recurrent(candidate.workload->root(), form, packing_, kernels.tiles, kernels.pack, packed)) {
     packed_.recurrent.compressed.ahead = packed_.candidate.compressed.ahead = kernels.ahead;
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
@@ -65,16 +72,11 @@ class RecurrentStep final : public KernelStep {
       NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
                 to_string(given));
     }
-    call.projection = projection_plan(form_, call.steps * call.batch, panel_vectors_, kernels_.tiles);
-    call.projection_split = TaskSplit::of(call.projection.tasks,
-                                          2 * call.steps * call.batch * form_.directions * packed_.width * form_.input,
-                                          call.projection.workspace_size * 4);
     call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, way_, kernels_, call.steps, call.batch);
-    call.takes_input = takes_input(form_, way_, kernels_, call.batch);
-    if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
-    call.state_row = packed_.blocks * packed_.lanes;
-    call.state = call.batch * call.state_row;
+    call.tiles = input_tiles(form_, method_, kernels_, call.steps, call.batch);
+    call.takes_input = takes_input(form_, method_, kernels_, call.batch);
+    plan_projection(call);
+    plan_cells(call);
     call.two_h = form_.kind != CellKind::GruGates;
     int64_t size = 0;
     const auto take = [&](int64_t floats) {
@@ -82,12 +84,13 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    const int64_t rows = call.takes_input ? 0 : call.is_beside() ? 2 * call.tiles.large : call.steps * call.batch;
+    const int64_t rows = call.takes_input ? 0 : call.is_beside() ? 2 * call.tiles.large : rows_stride(call);
     call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
     if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
     call.workspace = take(call.projection_split.scratch_bytes() / 4);
+    if (by_strassen()) call.groups = take(form_.directions * packing_.groups * call.group_workspace);
     if (call.is_beside()) {
       call.x_size = (call.steps + call.tiles.large) * form_.input;
       call.x = take(form_.directions * call.x_size);
@@ -104,6 +107,68 @@ class RecurrentStep final : public KernelStep {
       project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
+    by_strassen() ? run_products(call, args, memory, team) : run_steps(call, args, memory, team);
+    const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
+    store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
+    store_state(call, args, outputs_[2], memory + call.cell, 1);
+  }
+
+ private:
+  int phases() const { return form_.kind == CellKind::GruGates ? 2 : 1; }
+  bool by_strassen() const { return packing_.recurrent.levels > 0; }
+
+  // Of the gates that come from Strassen's algorithm: an odd number of vectors.
+  int64_t rows_stride(const RecurrentCall& call) const {
+    const int64_t rows = call.steps * call.batch;
+    return packing_.projection.levels > 0 ? rows | 1 : rows;
+  }
+
+  void plan_projection(RecurrentCall& call) const {
+    const int64_t rows = call.steps * call.batch, lanes = packed_.lanes;
+    const int64_t operations = 2 * rows * form_.directions * packed_.width * form_.input;
+    if (packing_.projection.levels > 0) {
+      const StrassenPlan& plan = call.strassen_projection = packing_.projection;
+      call.strassen_rows = (std::min(strassen_run_pixels(plan), rows) | 1) * lanes;
+      const int64_t workspace = plan.workspace_size + plan.input_blocks() * call.strassen_rows;
+      call.projection_split = TaskSplit::of(strassen_tasks(plan, rows, threads_), operations, workspace * 4, threads_);
+      call.gates_row = lanes;
+      call.gates_gate = rows_stride(call) * lanes;
+      call.gates_block = form_.gates * call.gates_gate;
+      call.gates_direction = packed_.blocks * call.gates_block;
+      return;
+    }
+    call.projection = projection_plan(form_, rows, packing_.panel_vectors, kernels_.tiles);
+    call.projection_split = TaskSplit::of(call.projection.tasks, operations, call.projection.workspace_size * 4);
+    if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
+    call.gates_row = form_.directions * packed_.width;
+    call.gates_gate = lanes;
+    call.gates_block = form_.gates * lanes;
+    call.gates_direction = packed_.width;
+  }
+
+  void plan_cells(RecurrentCall& call) const {
+    const int64_t lanes = packed_.lanes;
+    call.state = call.batch * packed_.blocks * lanes;
+    call.state_row = packed_.blocks * lanes;
+    call.state_block = lanes;
+    if (!by_strassen()) return;
+    call.state_row = lanes;
+    call.state_block = call.batch * lanes;
+    const auto plan_of = [&](const StrassenPlan& packed, int64_t gates) {
+      const int64_t units = form_.hidden / packing_.groups;
+      return packed.levels == 0
+                 ? StrassenPlan()
+                 : plan_strassen(form_.hidden, gates * units, lanes, kernels_.strassen, packed.levels, call.batch);
+    };
+    const bool has_candidate = form_.kind == CellKind::GruGates;
+    call.recurrent = plan_of(packing_.recurrent, has_candidate ? 2 : form_.gates);
+    call.candidate = plan_of(packing_.candidate, 1);
+    call.products = form_.gates * packed_.blocks / packing_.groups * call.state_block;
+    call.group_workspace =
+        ceil_div(call.products + std::max(call.recurrent.workspace_size, call.candidate.workspace_size), 16) * 16;
+  }
+
+  void run_steps(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
     // A batch of one needs no meeting where each member has directions of its own.
     const bool by_step = call.cells.by_step && (call.batch != 1 || team.size() > form_.directions);
     const CellSplit split = by_step ? call.cells.for_members(team.size(), form_.directions, packed_.blocks)
@@ -139,13 +204,36 @@ class RecurrentStep final : public KernelStep {
       SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
     else
       team.parallel_phases(call.steps * phases(), tasks, run_step);
-    const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
-    store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
-    store_state(call, args, outputs_[2], memory + call.cell, 1);
   }
 
- private:
-  int phases() const { return form_.kind == CellKind::GruGates ? 2 : 1; }
+  // Every step's product of all rows by Strassen's algorithm. A task is a group of blocks.
+  void run_products(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
+    const int64_t tasks = form_.directions * packing_.groups, units = packed_.blocks / packing_.groups;
+    const auto run_phase = [&](int64_t phase, int64_t begin, int64_t end, int) {
+      const bool is_candidate = phase % phases() == 1;
+      const StrassenPlan& plan = is_candidate ? call.candidate : call.recurrent;
+      const Tensor& weights = (is_candidate ? packed_.candidate : packed_.recurrent).values;
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % packing_.groups * units;
+        const CellArgs cells = cell_args(call, args, memory, task / packing_.groups, phase);
+        float* const products = memory + call.groups + task * call.group_workspace;
+        ConvOperands a;
+        a.src = cells.h_in;
+        a.src_channel = cells.state_block;
+        a.weight = weights.as<float>() + task * strassen_weight_size(plan);
+        a.dst = products;
+        a.dst_channel = call.state_block;
+        a.lo = -std::numeric_limits<float>::infinity();
+        a.hi = std::numeric_limits<float>::infinity();
+        run_strassen(plan, kernels_.strassen, a, call.batch, products + call.products);
+        kernels_.finish_products(cells, call.batch, first, first + units, products, call.state_block);
+      }
+    };
+    if (call.cells.serial)
+      SerialTeam().parallel_phases(call.steps * phases(), tasks, run_phase);
+    else
+      team.parallel_phases(call.steps * phases(), tasks, run_phase);
+  }
 
   void project(const RecurrentCall& call, const float* x, float* memory, Team& team) const {
     GemmArgs g;
@@ -158,9 +246,45 @@ class RecurrentStep final : public KernelStep {
     g.lo = -std::numeric_limits<float>::infinity();
     g.hi = std::numeric_limits<float>::infinity();
     auto* scratch = reinterpret_cast<std::byte*>(memory + call.workspace);
+    if (packing_.projection.levels > 0) {
+      run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+        const int64_t rows = call.steps * call.batch;
+        for (int64_t i = begin; i < end; ++i)
+          project_rows(call, x, even_part(rows, call.projection_split.tasks, i), memory, workspace);
+      });
+      return;
+    }
     run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
       run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
     });
+  }
+
+  // By Strassen's algorithm; rows are collected as blocks, as many as a run has.
+  void project_rows(const RecurrentCall& call, const float* x, IndexRange rows, float* memory, float* workspace) const {
+    const StrassenPlan& plan = call.strassen_projection;
+    StrassenPixels line;
+    line.src_block = packed_.lanes;
+    line.step = form_.input;
+    line.dst = workspace + plan.workspace_size;
+    line.dst_block = call.strassen_rows;
+    line.blocks = plan.input_blocks();
+    ConvOperands a;
+    a.src = line.dst;
+    a.src_channel = line.dst_block;
+    a.weight = packed_.projection.as<float>();
+    a.bias = packed_.bias.as<float>();
+    a.dst_channel = call.gates_gate;
+    a.lo = -std::numeric_limits<float>::infinity();
+    a.hi = std::numeric_limits<float>::infinity();
+    const int64_t runs = strassen_runs(plan, rows.size());
+    for (int64_t i = 0; i < runs; ++i) {
+      const IndexRange run = strassen_run(plan, rows.size(), runs, i);
+      line.src = x + (rows.begin + run.begin) * form_.input;
+      line.count = run.size();
+      kernels_.strassen.collect(line);
+      a.dst = memory + call.gates + (rows.begin + run.begin) * packed_.lanes;
+      run_strassen(plan, kernels_.strassen, a, run.size(), workspace);
+    }
   }
 
   // One phase of a direction's blocks [begin, end).
@@ -185,7 +309,8 @@ class RecurrentStep final : public KernelStep {
 
   void run_cells(const CellArgs& cells, int64_t direction, int64_t row_begin, int64_t row_end, int64_t block_begin,
                  int64_t block_end) const {
-    if (way_ != RecurrentWay::Compressed) return kernels_.cells(cells, row_begin, row_end, block_begin, block_end);
+    if (method_.way != RecurrentWay::Compressed)
+      return kernels_.cells(cells, row_begin, row_end, block_begin, block_end);
     const PackedCells& weights = cells.kind == CellKind::GruCandidate ? packed_.candidate : packed_.recurrent;
     const int64_t width = weights.compressed.width(), order = cells.backwards ? -1 : 1;
     alignas(64) float sums[kCellBlocksTogether * kMostCompressedWidth];
@@ -246,7 +371,6 @@ class RecurrentStep final : public KernelStep {
     const bool is_candidate = phase % phases() == 1;
     const bool reverse = form_.reverse || direction == 1;
     const int64_t at = reverse ? call.steps - 1 - step : step;
-    const int64_t gates_row = form_.directions * packed_.width;
     const int64_t row_step = form_.batch_first ? call.steps : 1;
     CellArgs c;
     c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
@@ -254,6 +378,8 @@ class RecurrentStep final : public KernelStep {
     c.hidden = form_.hidden;
     const Tensor& weights = (is_candidate ? packed_.candidate : packed_.recurrent).values;
     c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
+    c.gates_x_gate = call.gates_gate;
+    c.gates_x_block = call.gates_block;
     if (call.is_beside()) {
       const InputChunk chunk = InputChunk::of_step(step, call.tiles, call.steps);
       c.gates_x_block = chunk.tile * form_.gates * packed_.lanes;
@@ -265,13 +391,13 @@ class RecurrentStep final : public KernelStep {
       c.input_weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
       c.bias = packed_.bias.as<float>() + direction * packed_.width;
     } else {
-      c.gates_x =
-          memory + call.gates + (form_.batch_first ? at : at * call.batch) * gates_row + direction * packed_.width;
-      c.gates_x_row = row_step * gates_row;
-      c.gates_x_block = form_.gates * packed_.lanes;
+      c.gates_x = memory + call.gates + (form_.batch_first ? at : at * call.batch) * call.gates_row +
+                  direction * call.gates_direction;
+      c.gates_x_row = row_step * call.gates_row;
     }
-    c.candidate_bias = packed_.candidate_bias.as<float>() + direction * call.state_row;
+    c.candidate_bias = packed_.candidate_bias.as<float>() + direction * packed_.blocks * packed_.lanes;
     c.state_row = call.state_row;
+    c.state_block = call.state_block;
     c.cell = memory + call.cell + direction * call.state;
     float* h = memory + call.h + direction * call.state * (call.two_h ? 2 : 1);
     c.h_in = h + (call.two_h ? step % 2 * call.state : 0);
@@ -298,33 +424,42 @@ class RecurrentStep final : public KernelStep {
     return (form_.batch_first ? b * form_.directions + direction : direction * call.batch + b) * form_.hidden;
   }
 
-  void load_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies) const {
+  // f(vector of the states' argument, its place, floats that exist)
+  template <class F>
+  void for_each_vector(const RecurrentCall& call, float* state, int64_t copies, F f) const {
     for (int64_t d = 0; d < form_.directions; ++d) {
       for (int64_t b = 0; b < call.batch; ++b) {
-        float* to = state + d * copies * call.state + b * call.state_row;
-        std::fill_n(to, call.state_row, 0.0f);
-        if (argument < 0) continue;
-        std::copy_n(reinterpret_cast<const float*>(args[argument]) + state_row_of(call, d, b), form_.hidden, to);
+        for (int64_t unit = 0, block = 0; unit < form_.hidden; unit += packed_.lanes, ++block) {
+          f(state_row_of(call, d, b) + unit,
+            state + d * copies * call.state + b * call.state_row + block * call.state_block,
+            std::min(packed_.lanes, form_.hidden - unit));
+        }
       }
     }
   }
 
-  void store_state(const RecurrentCall& call, std::byte* const* args, int argument, const float* state,
+  void load_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies) const {
+    for (int64_t d = 0; d < form_.directions; ++d) std::fill_n(state + d * copies * call.state, call.state, 0.0f);
+    if (argument < 0) return;
+    const auto* from = reinterpret_cast<const float*>(args[argument]);
+    for_each_vector(call, state, copies,
+                    [&](int64_t at, float* to, int64_t count) { std::copy_n(from + at, count, to); });
+  }
+
+  void store_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state,
                    int64_t copies) const {
     if (argument < 0) return;
-    for (int64_t d = 0; d < form_.directions; ++d) {
-      for (int64_t b = 0; b < call.batch; ++b) {
-        std::copy_n(state + d * copies * call.state + b * call.state_row, form_.hidden,
-                    reinterpret_cast<float*>(args[argument]) + state_row_of(call, d, b));
-      }
-    }
+    auto* to = reinterpret_cast<float*>(args[argument]);
+    for_each_vector(call, state, copies,
+                    [&](int64_t at, const float* from, int64_t count) { std::copy_n(from, count, to + at); });
   }
 
   std::string op_;
   RecurrentForm form_;
-  RecurrentWay way_;
+  RecurrentMethod method_;
   RecurrentKernels kernels_;
-  int64_t panel_vectors_ = 0;
+  int threads_;
+  RecurrentPacking packing_;
   PackedRecurrent packed_;
   int x_ = 0, initial_h_ = -1, initial_c_ = -1;
   int outputs_[3] = {-1, -1, -1};
@@ -332,10 +467,10 @@ class RecurrentStep final : public KernelStep {
 
 }  // namespace
 
-std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, RecurrentWay way, const Target& target,
-                                          PackedStore& packed) {
-  return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr), way,
-                                         RecurrentKernels::of(target), packed);
+std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const RecurrentMethod& method,
+                                          const Target& target, PackedStore& packed) {
+  return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr), method,
+                                         RecurrentKernels::of(target), target.threads, packed);
 }
 
 }  // namespace neo

@@ -6,7 +6,7 @@
 
 namespace neo {
 
-std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, RecurrentWay way, const Target& target,
-                                          PackedStore& packed);
+std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const RecurrentMethod& method,
+                                          const Target& target, PackedStore& packed);
 
 }  // namespace neo
