@@ -12,9 +12,6 @@
 namespace neo {
 namespace {
 
-// Blocks of at least this size are laid out for huge pages, which saves most of their page faults.
-constexpr int64_t kHugePageBytes = int64_t{2} << 20;
-
 // The system grants more than it has and kills whoever touches it, so what cannot fit is refused here.
 int64_t machine_bytes() {
   static const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
@@ -22,6 +19,14 @@ int64_t machine_bytes() {
 }
 
 }  // namespace
+
+void advise_large_pages(void* memory, int64_t bytes, bool renew) noexcept {
+  // Without them the memory is as good, only slower.
+  if (renew) (void)madvise(memory, static_cast<size_t>(bytes), MADV_DONTNEED);
+#ifdef MADV_HUGEPAGE
+  (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+#endif
+}
 
 Arena::Arena(int64_t limit_bytes) : limit_bytes_(limit_bytes) {
   NEO_ASSERT(limit_bytes >= 0, "for an arena's limit. Got ", limit_bytes);
@@ -49,7 +54,7 @@ void Arena::reserve(int64_t bytes) {
   if (bytes <= capacity_bytes_) return;
   if (const auto& budget = Budget::current()) budget->give(capacity_bytes_);
   release();  // before allocating: the peak is one block, not two
-  const int64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
+  const int64_t alignment = bytes >= kLargePageBytes ? kLargePageBytes : kAlignment;
   const int64_t rounded = align_bytes(bytes, alignment);
   take_memory(rounded);
   NEO_CHECK(rounded <= machine_bytes(), Memory, "memory", "intermediate values must fit this machine. Got ", rounded,
@@ -57,7 +62,7 @@ void Arena::reserve(int64_t bytes) {
   void* block = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded));
   NEO_CHECK(block != nullptr, Memory, "memory", "the system must have memory for intermediate values. Got none for ",
             rounded, " bytes, expected a block");
-  if (alignment == kHugePageBytes) madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+  if (alignment == kLargePageBytes) advise_large_pages(block, rounded, true);
   data_ = static_cast<std::byte*>(block);
   capacity_bytes_ = rounded;
   if (fill_new_memory) fill_new_memory(data_, rounded);

@@ -1,7 +1,5 @@
 #include "ir/tensor.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,19 +15,16 @@ namespace neo {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kHugePage = size_t{1} << 21;
 
 // Weights that stream through the cache miss the address cache page by page; large pages make that rare. They are
-// taken where their rest is small beside what they hold.
-void* aligned_memory(size_t bytes) {
-  const size_t rest = (kHugePage - bytes % kHugePage) % kHugePage;
-  const size_t alignment = bytes >= kHugePage && rest <= bytes / 4 ? kHugePage : kAlignment;
+// taken where their rest is small beside what they hold: smaller of what comes and goes.
+void* aligned_memory(size_t bytes, bool in_new_pages) {
+  constexpr auto kLargePage = static_cast<size_t>(kLargePageBytes);
+  const size_t rest = (kLargePage - bytes % kLargePage) % kLargePage;
+  const size_t alignment = bytes >= kLargePage && rest <= bytes / (in_new_pages ? 2 : 4) ? kLargePage : kAlignment;
   const size_t size = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size);
-#ifdef MADV_HUGEPAGE
-  // Advice: without it the memory is as good, only slower.
-  if (memory && alignment == kHugePage) (void)madvise(memory, size, MADV_HUGEPAGE);
-#endif
+  if (memory && alignment == kLargePage) advise_large_pages(memory, static_cast<int64_t>(size), in_new_pages);
   return memory;
 }
 
@@ -52,14 +47,14 @@ class Charge {
   std::shared_ptr<Budget> budget_;
 };
 
-std::shared_ptr<void> allocate(DType dtype, int64_t count) {
+std::shared_ptr<void> allocate(DType dtype, int64_t count, bool in_new_pages = false) {
   int64_t bytes = 0;
   NEO_CHECK(!__builtin_mul_overflow(count, item_bytes(dtype), &bytes), Shape, "tensor",
             "the bytes of a tensor must fit in 64 bits. Got ", count, " elements of ", name(dtype));
   NEO_CHECK(bytes <= INT64_MAX - kOverheadBytes, Memory, "tensor", "the bytes of a tensor must fit in 64 bits. Got ",
             bytes);
   Charge charge(bytes + kOverheadBytes);
-  void* memory = aligned_memory(static_cast<size_t>(bytes));
+  void* memory = aligned_memory(static_cast<size_t>(bytes), in_new_pages);
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
   if (dtype != DType::String) {
     std::shared_ptr<void> owner(memory, [charge = std::move(charge)](void* p) { std::free(p); });
@@ -94,6 +89,13 @@ Tensor::Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner)
     : dtype_(dtype), dims_(std::move(dims)), size_(element_count(dims_)), data_(data), owner_(std::move(owner)) {
   NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   NEO_ASSERT(data != nullptr || size_ == 0, "a tensor needs memory");
+}
+
+Tensor Tensor::in_new_pages(DType dtype, Dims dims) {
+  const int64_t count = element_count(dims);
+  std::shared_ptr<void> memory = allocate(dtype, count, true);
+  void* const data = memory.get();
+  return Tensor(dtype, std::move(dims), data, std::move(memory));
 }
 
 Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {

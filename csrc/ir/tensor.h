@@ -22,6 +22,9 @@ class Tensor {
   Tensor(DType dtype, Dims dims);
   // Memory of someone else, kept alive by `owner`.
   Tensor(DType dtype, Dims dims, void* data, std::shared_ptr<void> owner);
+  // Uninitialised, in memory that the system gives anew where large pages can hold it (advise_large_pages): for what is
+  // kept and read often.
+  static Tensor in_new_pages(DType dtype, Dims dims);
   static Tensor splat(DType dtype, Dims dims, const void* element);
   // A constant of which only dtype and dims are at hand: reading it is a Model error.
   static Tensor absent(DType dtype, Dims dims);

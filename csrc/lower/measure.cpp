@@ -149,7 +149,7 @@ class Measurer::Caches {
   // Constants for all contenders of a race, none of which finds there what another left.
   Tensor made_up(int64_t bytes) {
     if (!constants_.defined() || constants_.bytes() < bytes) {
-      constants_ = Tensor(DType::Float32, {(bytes + 3) / 4});
+      constants_ = Tensor::in_new_pages(DType::Float32, {(bytes + 3) / 4});
       std::fill_n(constants_.as<float>(), constants_.size(), 0x1.8p-6f);
     }
     return constants_;

@@ -1,11 +1,12 @@
 #include "routines/packed_store.h"
 
+#include "base/arena.h"
 #include "base/check.h"
 
 namespace neo {
 namespace {
 
-constexpr int64_t kPageFloats = (int64_t{2} << 20) / static_cast<int64_t>(sizeof(float));
+constexpr int64_t kPageFloats = kLargePageBytes / static_cast<int64_t>(sizeof(float));
 
 int64_t aligned(int64_t floats) {
   constexpr int64_t kLine = 16;
@@ -17,7 +18,7 @@ int64_t aligned(int64_t floats) {
 PackedSlab::PackedSlab(int64_t bytes) {
   const int64_t floats = bytes / static_cast<int64_t>(sizeof(float));
   const int64_t pages = (floats + kPageFloats - 1) / kPageFloats;
-  if (2 * floats >= kPageFloats) memory_ = Tensor(DType::Float32, {pages * kPageFloats});
+  if (2 * floats >= kPageFloats) memory_ = Tensor::in_new_pages(DType::Float32, {pages * kPageFloats});
 }
 
 Tensor PackedSlab::floats(int64_t at, int64_t count) const {
@@ -36,7 +37,7 @@ Tensor PackedStore::allocate(int64_t count) {
     slab_begin_ += aligned(count);
     if (blob.defined()) return blob;
   }
-  return Tensor(DType::Float32, {count});
+  return Tensor::in_new_pages(DType::Float32, {count});
 }
 
 PackedStore PackedStore::made_up(Tensor values) {
