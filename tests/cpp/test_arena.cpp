@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -28,6 +29,16 @@ TEST(Arena, block_is_aligned_and_writable_at_any_size) {
     arena.reserve(bytes);
     EXPECT_GE(arena.capacity_bytes(), bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.data()) % Arena::kAlignment, 0u);
+    std::memset(arena.data(), 0x5a, static_cast<size_t>(arena.capacity_bytes()));
+  }
+}
+
+TEST(Arena, large_blocks_lie_in_pages_that_are_new) {
+  for (int again = 0; again < 4; ++again) {
+    Arena arena;
+    arena.reserve(9 << 20);
+    const std::byte* bytes = arena.data();
+    EXPECT_EQ(std::count(bytes, bytes + arena.capacity_bytes(), std::byte{0}), arena.capacity_bytes()) << again;
     std::memset(arena.data(), 0x5a, static_cast<size_t>(arena.capacity_bytes()));
   }
 }

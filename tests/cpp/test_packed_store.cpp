@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "routines/packed_store.h"
@@ -43,6 +44,19 @@ TEST(PackedSlab, what_it_does_not_hold_has_memory_of_its_own) {
   for (const Tensor& t : {beyond, larger, outside}) EXPECT_FALSE(shares_memory(whole, t));
   EXPECT_EQ(larger.size(), kMegabyte);
   EXPECT_EQ(take(store, 0).size(), 0);
+}
+
+// What the allocator kept of a block that was freed has small pages, and what they held.
+TEST(PackedStore, large_constants_lie_in_pages_that_are_new) {
+  for (int64_t megabytes : {2, 5, 13}) {
+    for (int again = 0; again < 4; ++again) {
+      PackedStore store;
+      const Tensor t = take(store, megabytes * kMegabyte / 4);
+      const float* values = t.as<float>();
+      EXPECT_EQ(std::count(values, values + t.size(), 0.0f), t.size()) << megabytes << " MB, " << again;
+      std::fill_n(t.as<float>(), t.size(), 1.0f);
+    }
+  }
 }
 
 TEST(PackedSlab, few_bytes_make_none) {

@@ -85,6 +85,24 @@ def test_gives_what_the_reference_gives(op, routine, tier):
 @by_tier
 @by_routine
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (2, 2), (2, 1)])
+def test_small_square_windows(kernel, stride, op, routine, tier):
+    """Whole ones, those that the borders cut at either side, and those that lie beside the input."""
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        begin, end = ([int(random.integers(0, kernel + seed % 2 * 2)) for _ in range(2)] for _ in range(2))
+        sizes = [max(kernel - b - e, 1) + int(random.integers(0, 9)) for b, e in zip(begin, end, strict=True)]
+        attrs = {"kernel_shape": [kernel] * 2, "strides": [int(random.integers(1, 3)), stride], "pads": begin + end}
+        attrs["ceil_mode"] = int(random.integers(2))
+        if op == "AveragePool":
+            attrs["count_include_pad"] = int(random.integers(2))
+        dims = [int(random.integers(1, 3)), pick(random, CHANNELS), *sizes]
+        check(pool_graph(op, dims, attrs), tier, routine, floats(random, dims), kernel**2, op == "MaxPool")
+
+
+@by_tier
+@by_routine
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 def test_large_enough_for_a_team(op, routine, tier):
     random = np.random.default_rng(1)
     graph = pool_graph(op, [2, 40, 57, 61], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]})

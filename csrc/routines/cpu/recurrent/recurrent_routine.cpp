@@ -89,10 +89,9 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
         is_near ? std::max(0.0, both_us / kBesideEfficiency - count * std::max(reads_us, sums_us)) : most;
     input_us = input_flops / speedup * first / peak + (1 - first) * rest_us;
   } else if (packing.projection.levels > 0) {
-    const auto all = count * rows;
-    const auto tasks_of_input = static_cast<double>(strassen_tasks(packing.projection, steps * batch, target.threads));
-    input_us = strassen_us(packing.projection, all, all / std::max(tasks_of_input, 1.0), target) /
-               std::max(tasks_of_input, 1.0);
+    const auto parts =
+        static_cast<double>(std::max<int64_t>(1, strassen_tasks(packing.projection, steps * batch, target.threads)));
+    input_us = strassen_us(packing.projection, count * rows, count * rows / parts, target) / parts;
   } else if (takes_input(form, method, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
   } else {

@@ -20,12 +20,12 @@ struct RecurrentCall {
   TaskSplit projection_split;
   CellSplit cells;
   // By Strassen's algorithm; no levels where it is not.
-  StrassenPlan strassen_projection, recurrent, candidate;
+  StrassenPlan recurrent, candidate;
   int64_t strassen_rows = 0;    // floats from a block of x to the next, where a task collects its rows
   int64_t products = 0;         // floats of a group's products of h, beside which lies the workspace
   int64_t group_workspace = 0;  // floats of both
   // Strides of gates and states, floats.
-  int64_t gates_row = 0, gates_block = 0, gates_gate = 0, gates_direction = 0;
+  int64_t gates_row = 0, gates_block = 0, gates_gate = 0;
   int64_t state_row = 0, state_block = 0;
   int64_t state = 0;  // floats of one state of one direction
   // Offsets in scratch, floats.
@@ -36,6 +36,13 @@ struct RecurrentCall {
 
   bool is_beside() const { return tiles.small > 0; }
 };
+
+ConvOperands unclamped() {
+  ConvOperands a;
+  a.lo = -std::numeric_limits<float>::infinity();
+  a.hi = std::numeric_limits<float>::infinity();
+  return a;
+}
 
 class RecurrentStep final : public KernelStep {
  public:
@@ -127,14 +134,13 @@ class RecurrentStep final : public KernelStep {
     const int64_t rows = call.steps * call.batch, lanes = packed_.lanes;
     const int64_t operations = 2 * rows * form_.directions * packed_.width * form_.input;
     if (packing_.projection.levels > 0) {
-      const StrassenPlan& plan = call.strassen_projection = packing_.projection;
+      const StrassenPlan& plan = packing_.projection;
       call.strassen_rows = (std::min(strassen_run_pixels(plan), rows) | 1) * lanes;
       const int64_t workspace = plan.workspace_size + plan.input_blocks() * call.strassen_rows;
       call.projection_split = TaskSplit::of(strassen_tasks(plan, rows, threads_), operations, workspace * 4, threads_);
       call.gates_row = lanes;
       call.gates_gate = rows_stride(call) * lanes;
       call.gates_block = form_.gates * call.gates_gate;
-      call.gates_direction = packed_.blocks * call.gates_block;
       return;
     }
     call.projection = projection_plan(form_, rows, packing_.panel_vectors, kernels_.tiles);
@@ -143,7 +149,6 @@ class RecurrentStep final : public KernelStep {
     call.gates_row = form_.directions * packed_.width;
     call.gates_gate = lanes;
     call.gates_block = form_.gates * lanes;
-    call.gates_direction = packed_.width;
   }
 
   void plan_cells(RecurrentCall& call) const {
@@ -217,14 +222,12 @@ class RecurrentStep final : public KernelStep {
         const int64_t first = task % packing_.groups * units;
         const CellArgs cells = cell_args(call, args, memory, task / packing_.groups, phase);
         float* const products = memory + call.groups + task * call.group_workspace;
-        ConvOperands a;
+        ConvOperands a = unclamped();
         a.src = cells.h_in;
         a.src_channel = cells.state_block;
         a.weight = weights.as<float>() + task * strassen_weight_size(plan);
         a.dst = products;
         a.dst_channel = call.state_block;
-        a.lo = -std::numeric_limits<float>::infinity();
-        a.hi = std::numeric_limits<float>::infinity();
         run_strassen(plan, kernels_.strassen, a, call.batch, products + call.products);
         kernels_.finish_products(cells, call.batch, first, first + units, products, call.state_block);
       }
@@ -261,21 +264,19 @@ class RecurrentStep final : public KernelStep {
 
   // By Strassen's algorithm; rows are collected as blocks, as many as a run has.
   void project_rows(const RecurrentCall& call, const float* x, IndexRange rows, float* memory, float* workspace) const {
-    const StrassenPlan& plan = call.strassen_projection;
+    const StrassenPlan& plan = packing_.projection;
     StrassenPixels line;
     line.src_block = packed_.lanes;
     line.step = form_.input;
     line.dst = workspace + plan.workspace_size;
     line.dst_block = call.strassen_rows;
     line.blocks = plan.input_blocks();
-    ConvOperands a;
+    ConvOperands a = unclamped();
     a.src = line.dst;
     a.src_channel = line.dst_block;
     a.weight = packed_.projection.as<float>();
     a.bias = packed_.bias.as<float>();
     a.dst_channel = call.gates_gate;
-    a.lo = -std::numeric_limits<float>::infinity();
-    a.hi = std::numeric_limits<float>::infinity();
     const int64_t runs = strassen_runs(plan, rows.size());
     for (int64_t i = 0; i < runs; ++i) {
       const IndexRange run = strassen_run(plan, rows.size(), runs, i);
@@ -392,7 +393,7 @@ class RecurrentStep final : public KernelStep {
       c.bias = packed_.bias.as<float>() + direction * packed_.width;
     } else {
       c.gates_x = memory + call.gates + (form_.batch_first ? at : at * call.batch) * call.gates_row +
-                  direction * call.gates_direction;
+                  direction * packed_.blocks * call.gates_block;
       c.gates_x_row = row_step * call.gates_row;
     }
     c.candidate_bias = packed_.candidate_bias.as<float>() + direction * packed_.blocks * packed_.lanes;
