@@ -210,7 +210,7 @@ def test_products_by_strassens_algorithm(op, direction, tier):
         hidden = width * pick(random, [4, 6, 8, 12, 24])
         inputs = width * pick(random, [2, 3, 5, 9]) if seed % 4 else 7
         layer = Layer(random, op, pick(random, [1, 2, 5]), batch, inputs, hidden, direction=direction,
-                      attrs=attrs_of(random, op), states=seed % 3 > 0, symbols=seed % 2 > 0)  # fmt: skip
+                      attrs=attrs_of(random, op), states=seed % 3 > 0)  # fmt: skip
         ways.update(layer.check(tier))
         for routine in [c["routine"] for c in candidates(layer.graph, tier, "layer", 3) if "levels" in c["routine"]]:
             pinned = compile_pinned(layer.graph, tier, {"layer": routine}, 3)
@@ -222,6 +222,20 @@ def test_products_by_strassens_algorithm(op, direction, tier):
     levels = ["levels=1", "levels=2", "input_levels=1", "input_levels=2"]
     pairs = [f"input_levels={i} levels={r}" for i in (1, 2) for r in (1, 2)]
     assert {f"{ROUTINE}{{{p}}}" for p in levels + pairs} <= ways
+
+
+@by_tier
+@by_op
+def test_strassens_algorithm_only_for_known_rows(op, tier):
+    """Rows that are known only at run time may be one, which it makes several times as slow."""
+    sizes = [1, 1, 8 * lanes(tier), 8 * lanes(tier)]
+    for symbols, expected in (True, False), (False, True):
+        graph = Layer(np.random.default_rng(0), op, *sizes, symbols=symbols).graph
+        ways = [c["routine"] for c in candidates(graph, tier, "layer")]
+        assert any("input_levels" in way for way in ways) == expected
+        assert not any("{levels" in way or " levels" in way for way in ways)
+        best = min(candidates(graph, tier, "layer"), key=lambda c: c["time_us"])["routine"]
+        assert "levels" not in best
 
 
 @by_tier

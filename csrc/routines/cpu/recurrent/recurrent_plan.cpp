@@ -90,6 +90,9 @@ bool takes_groups(const RecurrentForm& form, int64_t groups, int64_t levels, con
 bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
   if (method.way == RecurrentWay::InputBeside) return method.input_levels == 0 && method.levels == 0;
   if (method.way == RecurrentWay::Compressed && method.levels > 0) return false;
+  const Dim &steps = steps_of(form), &batch = batch_of(form);
+  if (method.levels > 0 && (!batch.is_constant() || batch.value() == 1)) return false;
+  if (method.input_levels > 0 && !(steps.is_constant() && batch.is_constant())) return false;
   const int64_t lanes = kernels.tiles.lanes;
   return (method.input_levels == 0 ||
           !reject_strassen(form.input, gates_width(form, lanes), lanes, kernels.strassen, method.input_levels)) &&

@@ -132,7 +132,8 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method,
 bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
                  int64_t batch);
 
-// Whether Strassen's algorithm takes the products that the method has for it.
+// Whether Strassen's algorithm takes the products that the method has for it: of few rows it takes several times as
+// long as without, so their number must be known.
 bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels);
 
 // How weights are packed for a method and a team of `threads`.

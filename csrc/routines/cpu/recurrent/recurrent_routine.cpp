@@ -26,9 +26,14 @@ double reading_us(double bytes, double lap, const Target& target) {
   return bytes / (target.l2_gbps * share * 1e3) + kStream * far_byte_us(target) * bytes * far;
 }
 
-// Microseconds of a thread for `rows` rows, in parts of so many, times a matrix packed for Strassen's algorithm.
-double strassen_us(const StrassenPlan& plan, double rows, double part, const Target& target) {
-  return strassen_work(plan, rows, part, target) / (target.gflops_per_thread * 1e3);
+// Microseconds of a thread for one part of so many rows times a matrix packed for Strassen's algorithm, of which it
+// reads all, and which computes as many rows as it has parts at least.
+double strassen_us(const StrassenPlan& plan, double rows, const Target& target) {
+  const auto parts = static_cast<double>(plan.parts());
+  const double computed = std::ceil(rows / parts) * parts;
+  const double bytes = 4 * static_cast<double>(strassen_weight_size(plan));
+  return std::max(strassen_work(plan, computed, computed, target) / (target.gflops_per_thread * 1e3),
+                  bytes / (target.l2_gbps * 1e3));
 }
 
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
@@ -71,8 +76,8 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
                                        : cycles_us(vectors * rows, target) / (efficiency * speedup);
   double step_us = std::max(reads_us, sums_us);
   if (packing.recurrent.levels > 0) {
-    const double group_us = strassen_us(packing.recurrent, rows, rows, target) +
-                            (packing.candidate.levels > 0 ? strassen_us(packing.candidate, rows, rows, target) : 0);
+    const double group_us = strassen_us(packing.recurrent, rows, target) +
+                            (packing.candidate.levels > 0 ? strassen_us(packing.candidate, rows, target) : 0);
     const auto groups = static_cast<double>(form.directions * packing.groups);
     step_us = (kStartUs + group_us) * (split.serial ? groups : std::ceil(groups / target.threads));
   }
@@ -91,7 +96,7 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
   } else if (packing.projection.levels > 0) {
     const auto parts =
         static_cast<double>(std::max<int64_t>(1, strassen_tasks(packing.projection, steps * batch, target.threads)));
-    input_us = strassen_us(packing.projection, count * rows, count * rows / parts, target) / parts;
+    input_us = strassen_us(packing.projection, count * rows / parts, target);
   } else if (takes_input(form, method, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
   } else {
@@ -142,7 +147,7 @@ std::vector<Candidate> with_levels(const Workload& workload, RecurrentWay way, c
   const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   std::vector<Candidate> found;
-  for (int64_t levels = 0; levels <= (batch_of(form).is(1) ? 0 : kStrassenLevels); ++levels) {
+  for (int64_t levels = 0; levels <= kStrassenLevels; ++levels) {
     for (int64_t input_levels = 0; input_levels <= kStrassenLevels; ++input_levels) {
       const RecurrentMethod method{way, input_levels, levels};
       if (takes_strassen(form, method, kernels)) found.push_back(candidate_of(workload, method, target));
@@ -182,7 +187,7 @@ class RecurrentRoutine final : public Routine {
     return Space({{"beside", {0, 1}}, {"input_levels", {0, 1, 2}}, {"levels", {0, 1, 2}}},
                  [&](std::span<const int64_t> v) {
                    const RecurrentWay way = v[0] > 0 ? RecurrentWay::InputBeside : RecurrentWay::InputFirst;
-                   return (v[0] == 0 || has_beside(form, target)) && (v[2] == 0 || !batch_of(form).is(1)) &&
+                   return (v[0] == 0 || has_beside(form, target)) &&
                           takes_strassen(form, {way, v[1], v[2]}, RecurrentKernels::of(target));
                  });
   }
