@@ -44,14 +44,20 @@ struct ExpParts {
   V n, r;
 };
 
+// The rest r of x beside n.
+template <int kSign, class V>
+NEO_INLINE V exp_rest(V x, V n) {
+  // The high part of ln 2 has 9 bits, so n times it is exact also without a fused multiply-add.
+  const V high = fnma(n, constant<V>(kSign * 0x1.63p-1f), x);
+  return fnma(n, constant<V>(kSign * -0x1.bd0106p-13f), high);
+}
+
 template <int kSign = 1, class V>
 NEO_INLINE ExpParts<V> exp_parts(V x) {
   // Beside 1.5 * 2^23 there is no place for a fraction.
   const V whole = constant<V>(0x1.8p23f);
   const V n = fma(x, constant<V>(kSign * 0x1.715476p+0f), whole) - whole;
-  // The high part of ln 2 has 9 bits, so n times it is exact also without a fused multiply-add.
-  const V high = fnma(n, constant<V>(kSign * 0x1.63p-1f), x);
-  return {n, fnma(n, constant<V>(kSign * -0x1.bd0106p-13f), high)};
+  return {n, exp_rest<kSign>(x, n)};
 }
 
 // e^r - 1 = r + tail for |r| <= ln 2 / 2.
@@ -68,6 +74,20 @@ NEO_INLINE V exp_near_zero(V r) {
   return polynomial(r, kP);
 }
 
+// sign x = n ln 2 + sign r with n in steps of 1 / kExp2Steps and |r| <= ln 2 / 2 / kExp2Steps, and 2^n, for |n| <= 126.
+template <class V>
+struct ExpSteps {
+  V n, power;
+};
+
+template <int kSign, class V>
+NEO_INLINE ExpSteps<V> exp_steps(V x) {
+  // Beside it there is no place for a fraction of a step.
+  const V whole = constant<V>(0x1.8p23f / kExp2Steps);
+  const V steps = fma(x, constant<V>(kSign * 0x1.715476p+0f), whole);
+  return {steps - whole, exp2_of_steps(steps)};
+}
+
 }  // namespace detail
 
 template <class V>
@@ -81,8 +101,14 @@ NEO_INLINE V exp(V x) {
 // exp(sign x) for |x| <= 126 ln 2, where no step can overflow.
 template <int kSign = 1, class V>
 NEO_INLINE V exp_bounded(V x) {
-  const detail::ExpParts<V> e = detail::exp_parts<kSign>(x);
-  return scale_by_normal_exp2(detail::exp_near_zero<kSign>(e.r), e.n);
+  const detail::ExpSteps<V> e = detail::exp_steps<kSign>(x);
+  const V r = detail::exp_rest<kSign>(x, e.n);
+  if constexpr (kExp2Steps == 1) {
+    return e.power * detail::exp_near_zero<kSign>(r);
+  } else {
+    constexpr float kP[] = {kSign * 1.0f, 0x1.0000a4p-1f, kSign * 0x1.5555d8p-3f};
+    return fma(e.power, r * polynomial(r, kP), e.power);
+  }
 }
 
 // exp(-|x|), or with a NaN.
@@ -171,13 +197,20 @@ NEO_INLINE F32 softplus(F32 x) {
 // exp. Below -80 the result is a zero.
 template <class V>
 NEO_INLINE V silu(V x) {
-  constexpr float kP[] = {0x1.000002p+0f,  -0x1.fffff6p-1f, 0x1.fffd18p-2f,
-                          -0x1.555a1cp-3f, 0x1.575ff6p-5f,  -0x1.0fe52ep-7f};
-  const V one = constant<V>(1.0f), far = constant<V>(80.0f), whole = constant<V>(0x1.8p23f);
+  const V one = constant<V>(1.0f), far = constant<V>(80.0f);
   const V t = limit(x, far);
-  const V n = fma(t, constant<V>(-0x1.715476p+0f), whole) - whole;
-  const V e = scale_by_normal_exp2(polynomial(fma(n, constant<V>(0x1.62e43p-1f), t), kP), n);
-  return quotient(x, one + e, lt(neg(far), x));
+  const detail::ExpSteps<V> e = detail::exp_steps<-1>(t);
+  const V r = fma(e.n, constant<V>(0x1.62e43p-1f), t);
+  V power;
+  if constexpr (kExp2Steps == 1) {
+    constexpr float kP[] = {0x1.000002p+0f,  -0x1.fffff6p-1f, 0x1.fffd18p-2f,
+                            -0x1.555a1cp-3f, 0x1.575ff6p-5f,  -0x1.0fe52ep-7f};
+    power = polynomial(r, kP);
+  } else {
+    constexpr float kP[] = {1.0f, -0x1.0000f6p+0f, 0x1.00007ap-1f};
+    power = polynomial(r, kP);
+  }
+  return quotient(x, fma(e.power, power, one), lt(neg(far), x));
 }
 template <class V>
 NEO_INLINE V gelu(V x) {

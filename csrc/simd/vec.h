@@ -167,14 +167,13 @@ NEO_INLINE F32 scale_by_exp2(F32 y, F32 n) {
   return y * exp2_of(half) * exp2_of(whole - half);
 #endif
 }
-// The same for |n| <= 120.
-NEO_INLINE F32 scale_by_normal_exp2(F32 y, F32 n) {
-#ifdef NEO_ISA_AVX512
-  return scale_by_exp2(y, n);
-#else
-  return y * exp2_of(round_to_i32(n));
-#endif
+#ifndef NEO_ISA_AVX512
+// 2^n for x = 1.5 * 2^23 / kExp2Steps + n, where n is a multiple of 1 / kExp2Steps and -126 <= n <= 126.
+constexpr int kExp2Steps = 1;
+NEO_INLINE F32 exp2_of_steps(F32 x) {
+  return exp2_of(bits_as_i32(x));
 }
+#endif
 
 NEO_INLINE I32 load_u16_n(const uint16_t* p, int64_t n) {
   uint16_t lanes[kLanes] = {};

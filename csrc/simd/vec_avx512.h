@@ -71,6 +71,20 @@ NEO_INLINE F32 quotient(F32 a, F32 b, Mask m) {
   const __m512 rest = _mm512_fnmadd_ps(b.v, inverse, _mm512_set1_ps(1.0f));
   return {_mm512_mul_ps(a.v, _mm512_fmadd_ps(inverse, rest, inverse))};
 }
+// 2^n for x = 1.5 * 2^23 / kExp2Steps + n, where n is a multiple of 1 / kExp2Steps and -126 <= n <= 126: the last bits
+// of x choose a fraction of a power, which is held less what they add to it beside those of whole powers.
+constexpr int kExp2Steps = 32;
+alignas(64) constexpr uint32_t kExp2OfSteps[kExp2Steps] = {
+    0x3f800000, 0x3f7ecd87, 0x3f7daac3, 0x3f7c980f, 0x3f7b95c2, 0x3f7aa43a, 0x3f79c3d3, 0x3f78f4f0,
+    0x3f7837f0, 0x3f778d3a, 0x3f76f532, 0x3f767043, 0x3f75fed7, 0x3f75a15b, 0x3f75583f, 0x3f7523f6,
+    0x3f7504f3, 0x3f74fbaf, 0x3f7508a4, 0x3f752c4d, 0x3f75672a, 0x3f75b9be, 0x3f76248c, 0x3f76a81e,
+    0x3f7744fd, 0x3f77fbb8, 0x3f78ccdf, 0x3f79b907, 0x3f7ac0c7, 0x3f7be4ba, 0x3f7d257d, 0x3f7e83b3};
+NEO_INLINE F32 exp2_of_steps(F32 x) {
+  const __m512i bits = _mm512_castps_si512(x.v);
+  const __m512i part =
+      _mm512_permutex2var_epi32(_mm512_load_si512(kExp2OfSteps), bits, _mm512_load_si512(kExp2OfSteps + 16));
+  return {_mm512_castsi512_ps(_mm512_add_epi32(part, _mm512_slli_epi32(bits, 18)))};
+}
 NEO_INLINE F32 fma(F32 a, F32 b, F32 c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
