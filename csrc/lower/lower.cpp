@@ -123,7 +123,8 @@ class BlockBuilder {
   // in the order of the steps, many of which fetch what lies behind their own.
   void make_steps() {
     std::vector<const Candidate*> chosen;
-    for (const Node* node : live_) {
+    for (const auto& node : graph_.nodes()) {
+      if (!live_.count(node.get())) continue;
       const auto& candidate = choice_of(*node).candidate;
       if (candidate && candidate->kind != Candidate::Kind::View && candidate->kind != Candidate::Kind::Assemble) {
         chosen.push_back(&*candidate);
