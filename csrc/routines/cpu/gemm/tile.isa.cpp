@@ -48,9 +48,17 @@ struct ResultsAhead {
       : t(tile), wait(parts > last ? parts - last : 0), step(parts >= R || parts == 0 ? 1 : (R + parts - 1) / parts) {}
 
   NEO_INLINE void fetch() {
-    if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
     if (wait-- > 0) return;
-    const int64_t end = row + step < R ? row + step : R;
+    fetch_to(row + step < R ? row + step : R);
+  }
+
+  NEO_INLINE void fetch_all() {
+    fetch_to(R);
+  }
+
+ private:
+  NEO_INLINE void fetch_to(int64_t end) {
+    if constexpr (kLanes * sizeof(float) < 64) return;  // several vectors share a line
 #pragma GCC unroll 1
     for (; row < end; ++row) {
 #pragma GCC unroll 4
@@ -65,22 +73,19 @@ struct ResultsAhead {
 // Products at any places: the sums of a convolution with few input channels.
 template <int V, int R>
 NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
-  constexpr int kBases = (R + 2) / 3;
-  const int64_t step = t.step;
+  const int64_t step = t.step, jump = kShared * step;
   const float* const src = t.src + (kSplits ? t.first_row * step : 0);
   const float* const weight = t.weight;
-  ResultsAhead<V, R> results(t, t.tap_count, t.tap_count);
+  ResultsAhead<V, R>(t, 0, 0).fetch_all();
   for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
-    results.fetch();
-    const float* base[kBases];
-#pragma GCC unroll 16
-    for (int j = 0; j < kBases; ++j) {
-      base[j] = src + tap->offset + 3 * j * step;
-      asm("" : "+r"(base[j]));
-    }
+    const float* base = src + tap->offset;
     step_k<V, R>(
         acc, weight + tap->weight_offset, [&](int r) __attribute__((always_inline))->const float& {
-          return base[r / 3][(r % 3) * step];
+          if (r > 0 && r % kShared == 0) {
+            base += jump;
+            asm("" : "+r"(base));
+          }
+          return base[(r % kShared) * step];
         });
   }
 }
