@@ -243,7 +243,9 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
       std::vector<Arg> args;
       for (int slot : call->inputs) args.push_back(describe_slot(block, *binding, slot));
       for (int slot : call->outputs) args.push_back(describe_slot(block, *binding, slot));
-      prepared = static_cast<const KernelStep&>(*call->step).prepare(args);
+      const auto& step = static_cast<const KernelStep&>(*call->step);
+      prepared = step.prepare(args);
+      if (!item.later.empty()) step.fetch_later(prepared.bytes.data(), item.later);
       binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
     }
     if (kHasDevices && call && call->step->kind() == Step::Kind::Device) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -108,6 +109,7 @@ struct Item {
   double estimate_us = 0;
   Dim flops = 0;
   Dim bytes = 0;
+  std::span<const float> later;  // constants of a later item that this one fetches
 };
 
 // A run of items whose sizes are all known when it starts.
@@ -130,6 +132,10 @@ struct Block {
 
 // Fills in `planned` and `may_share` of every region of a block.
 void plan_memory(Block& block);
+
+// Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so
+// that they wait for the memory, which is idle beside the steps before them.
+void plan_fetches(Block& block);
 
 // What runs: immutable, shared by all calls.
 struct Plan {

@@ -240,6 +240,7 @@ class PlanReader {
     NEO_CHECK(!block->regions.empty(), Model, "load", "a block must have a region. Got none");
     flow.check_results();
     plan_memory(*block);
+    plan_fetches(*block);
     return block;
   }
 

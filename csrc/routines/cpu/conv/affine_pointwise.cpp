@@ -69,6 +69,7 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& 
         affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
       }
       ConvOperands product = args;
+      product.take_later(plan.tasks, task).take_later(runs, i);
       product.src = workspace;
       product.src_batch = 0;
       product.src_channel = plan.block_stride;

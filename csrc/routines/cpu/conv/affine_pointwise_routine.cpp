@@ -220,6 +220,13 @@ class AffinePointwiseStep final : public KernelStep {
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
+  bool fetches_later() const override { return schedule_.strassen > 0; }
+  void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
+    ConvOperands& a = reinterpret_cast<AffineCall*>(prepared)->args;
+    a.later = constants.data();
+    a.later_floats = std::ssize(constants);
+  }
+
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const AffineCall*>(prepared);
     const ConvOperands a = arguments_.at(call.args, args);

@@ -73,6 +73,7 @@ class ChainTask {
   ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
             float* workspace, float* shared = nullptr)
       : plan_(plan), kernels_(kernels), args_(args), panels_(panels) {
+    image_ = image;
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
@@ -318,6 +319,10 @@ class ChainTask {
     if (!plan_.shape.expands() && next.size() > 0) a.ahead = src_ + next.begin * s.iw * plan_.lanes;
     a.ahead_channel = args_.src_block;
     a.ahead_pixels = next.size() * s.iw;
+    const int64_t image = s.oh * s.ow, pixels = std::max<int64_t>(1, s.n * image), before = image_ * image;
+    const int64_t floats = std::ssize(args_.later);
+    a.later = args_.later.data() + floats * (before + out.begin) / pixels;
+    a.later_floats = floats * out.size() / pixels;
     run_strassen(plan_.strassen, *kernels_.strassen, a, out.size(), sums_);
   }
 
@@ -335,6 +340,7 @@ class ChainTask {
   const ChainKernels& kernels_;
   const ChainArgs& args_;
   IndexRange panels_;
+  int64_t image_;
   const float* src_;
   const float* residual_ = nullptr;
   float* dst_;

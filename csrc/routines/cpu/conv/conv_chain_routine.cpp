@@ -265,6 +265,11 @@ class ChainStep final : public KernelStep {
     return Prepared::of(call, call.workspaces + call.split.scratch_bytes());
   }
 
+  bool fetches_later() const override { return problem_.project && value_of(schedule_, "strassen") > 0; }
+  void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
+    reinterpret_cast<ChainCall*>(prepared)->args.later = constants;
+  }
+
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const ChainCall*>(prepared);
     ChainArgs a = call.args;

@@ -190,6 +190,7 @@ class RunTiles {
         } else {
           fetch_pixels(next.begin, even_part(next.size(), tiles, i), t);
         }
+        if (args_.later_floats > 0) fetch_later(even_part(args_.later_floats, plan_.panels * tiles, p * tiles + i), t);
         kernels_.tile[vectors.size()][part.size()](t);
       }
       tile_.weight += k * width;
@@ -241,6 +242,18 @@ class RunTiles {
     t.ahead_blocks = 2 * plan_.blocks + t.rest_blocks;
   }
 
+  // Beside what is left of the blocks, or half of them: then what comes first is fetched beside the other half.
+  void fetch_later(IndexRange floats, StrassenTile& t) const {
+    const int64_t blocks = weight_blocks(plan_, t.rest_blocks);
+    if (!t.ahead) t.ahead_blocks = 0;
+    if (2 * t.ahead_blocks > blocks) {
+      t.ahead_step *= 2;
+      t.ahead_blocks = ceil_div(t.ahead_blocks, 2);
+    }
+    t.later = args_.later + floats.begin;
+    t.later_step = ceil_div(floats.size(), std::max<int64_t>(1, (blocks - t.ahead_blocks) * plan_.lanes));
+  }
+
   const StrassenPlan& plan_;
   const StrassenKernels& kernels_;
   const ConvOperands& args_;
@@ -256,7 +269,7 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   const int64_t runs = runs_of(plan.run, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
-    RunTiles(plan, kernels, args, outer, rest, run, workspace)
+    RunTiles(plan, kernels, ConvOperands(args).take_later(runs, i), outer, rest, run, workspace)
         .run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
   }
 }
@@ -312,6 +325,9 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
     a.src_channel = sources.stride[product];
     a.weight = weight;
     weight += inner_weight_size(plan, product);
+    a.later = args.later;
+    a.later_floats = args.later_floats;
+    a.take_later(kStrassenProducts, product);
     StrassenRest rest;
     OuterSums outer;
     outer.stride = stride;
@@ -496,11 +512,12 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
   const int64_t runs = strassen_runs(plan, pixels), vectors = plan.parts() * plan.vectors;
   for (int64_t i = 0; i < runs; ++i) {
     const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
+    const ConvOperands a = ConvOperands(args).take_later(runs, i);
     if (plan.levels > 1) {
-      run_outer(plan, kernels, args, part, next, workspace);
+      run_outer(plan, kernels, a, part, next, workspace);
     } else {
       const StrassenRun run = StrassenRun::of(part);
-      RunTiles(plan, kernels, args, {}, StrassenRest::of(plan, args, 0), run, workspace).run(next, i + 1 == runs);
+      RunTiles(plan, kernels, a, {}, StrassenRest::of(plan, a, 0), run, workspace).run(next, i + 1 == runs);
     }
     for (int64_t v = 0; v < vectors && args.activation; ++v) {
       args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);

@@ -104,6 +104,13 @@ class StrassenStep final : public KernelStep {
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
+  bool fetches_later() const override { return true; }
+  void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
+    ConvOperands& a = reinterpret_cast<StrassenCall*>(prepared)->args;
+    a.later = constants.data();
+    a.later_floats = std::ssize(constants);
+  }
+
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const StrassenCall*>(prepared);
     const ConvOperands a = arguments_.at(call.args, args);
@@ -123,6 +130,7 @@ class StrassenStep final : public KernelStep {
     const int64_t vector = group * form_.vectors();
     const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
     ConvOperands a = args;
+    a.take_later(form_.groups * call.shape.n * call.parts, task);
     a.src += image * args.src_batch;
     a.weight += group * strassen_weight_size(plan_);
     if (a.bias) a.bias += vector * plan_.lanes;
@@ -148,7 +156,7 @@ class StrassenStep final : public KernelStep {
     for (int64_t i = 0; i < runs; ++i) {
       const IndexRange run = strassen_run(plan_, pixels.size(), runs, i);
       collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
-      run_strassen(plan_, kernels_, a, run.size(), workspace);
+      run_strassen(plan_, kernels_, ConvOperands(a).take_later(runs, i), run.size(), workspace);
       a.dst += run.size() * plan_.lanes;
       if (a.residual) a.residual += run.size() * plan_.lanes;
     }

@@ -61,6 +61,9 @@ struct StrassenTile {
   int64_t ahead_step = 0;
   int64_t ahead_block = 0;
   int64_t ahead_blocks = 0;
+  // The same beside the other blocks; or null.
+  const float* later = nullptr;
+  int64_t later_step = 0;
 
   // Those that its own products read, made beside the first two of them, which do not; and others, beside the rest.
   StrassenSums own;

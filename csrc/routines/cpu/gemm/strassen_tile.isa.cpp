@@ -155,7 +155,7 @@ void run_tile(const StrassenTile& t) {
   }
   const float* weight = t.weight;
   Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
-  int64_t ahead_blocks = t.ahead ? t.ahead_blocks : 0;
+  int64_t ahead_blocks = t.ahead ? t.ahead_blocks : 0, ahead_block = t.ahead_block * (int64_t)sizeof(float);
   StrassenSums own = t.own;
   for (int product = 0; product < kStrassenProducts; ++product) {
     asm("" : "+r"(product));
@@ -168,7 +168,10 @@ void run_tile(const StrassenTile& t) {
     for (bool is_rest = false;; is_rest = true) {
       for (int64_t b = 0; b < blocks; ++b) {
         quarter.fetch();
-        if (ahead_blocks-- == 0) ahead.step = 0;
+        if (ahead_blocks-- == 0) {
+          ahead = {(const char*)(t.later ? t.later : weight), t.later_step * (int64_t)sizeof(float)};
+          ahead_block = 0;
+        }
         const bool makes = sums && sums->blocks > 0;
         if (makes && kSteps > 1) {
           // A loop of its own: those without sums to make are not to pay for it.
@@ -180,7 +183,7 @@ void run_tile(const StrassenTile& t) {
         }
         source += stride;
         weight += kLanes * kRow;
-        ahead.at += t.ahead_block * (int64_t)sizeof(float);
+        ahead.at += ahead_block;
       }
       if (is_rest) break;
       if (after.keep >= 0) {

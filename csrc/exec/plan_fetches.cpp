@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <vector>
+
+#include "exec/plan.h"
+
+namespace neo {
+namespace {
+
+// Of an item whose step multiplies a row or two by packed weights: those. Else none.
+std::span<const float> weights_read_once(const Item& item) {
+  constexpr int64_t kLeast = 1 << 16, kFlopsPerWeight = 4;
+  const auto* call = std::get_if<StepItem>(&item.what);
+  if (!call || !call->recipe || call->step->kind() != Step::Kind::Kernel || !item.flops.is_constant()) return {};
+  std::span<const float> most;
+  for (const Tensor& blob : call->recipe->packed) {
+    if (blob.dtype() == DType::Float32 && blob.size() > std::ssize(most))
+      most = {blob.as<float>(), static_cast<size_t>(blob.size())};
+  }
+  const bool is_once = std::ssize(most) >= kLeast && item.flops.value() <= kFlopsPerWeight * std::ssize(most);
+  return is_once ? most : std::span<const float>();
+}
+
+bool fetches(const Item& item) {
+  const auto* call = std::get_if<StepItem>(&item.what);
+  return call && call->step->kind() == Step::Kind::Kernel &&
+         static_cast<const KernelStep&>(*call->step).fetches_later();
+}
+
+}  // namespace
+
+void plan_fetches(Block& block) {
+  // What memory gives beside a step, and how much the shared cache keeps until it is read.
+  constexpr double kFloatsPerUs = 8000;
+  constexpr int64_t kMost = 3 << 20;
+  for (Region& region : block.regions) {
+    std::vector<std::span<const float>> wanted;  // the soonest last
+    int64_t left = kMost;
+    for (size_t i = region.items.size(); i-- > 0;) {
+      Item& item = region.items[i];
+      if (const auto weights = weights_read_once(item); !weights.empty()) {
+        left = kMost;
+        wanted.push_back(weights);
+      } else if (!wanted.empty() && fetches(item)) {
+        std::span<const float>& soonest = wanted.back();
+        const auto most = static_cast<double>(std::min(left, std::ssize(soonest)));
+        const double given = item.estimate_us * kFloatsPerUs;
+        item.later = soonest.first(static_cast<size_t>(given < most ? std::max(given, 0.0) : most));
+        soonest = soonest.subspan(item.later.size());
+        left -= std::ssize(item.later);
+        if (soonest.empty()) wanted.pop_back();
+        if (left == 0) wanted.clear();
+      }
+    }
+  }
+}
+
+}  // namespace neo
