@@ -94,7 +94,7 @@ Epilogue read_epilogue(const Workload& workload) {
   Epilogue epilogue;
   epilogue.lo = static_cast<float>(first.float_attr("clamp_min", epilogue.lo));
   epilogue.hi = static_cast<float>(first.float_attr("clamp_max", epilogue.hi));
-  if (workload.nodes.size() == 1) return epilogue;
+  if (workload.nodes.size() == 1 || workload.root().op == "MaxPool") return epilogue;
   if (is_activation(workload.root())) epilogue.activation = &workload.root();
   const Node& add = *workload.nodes[1];
   if (&add == epilogue.activation) return epilogue;

@@ -35,6 +35,17 @@ bool all_are(const std::vector<int64_t>& list, int64_t wanted) {
   return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
 }
 
+bool is_pool_of_pairs(const Node& node) {
+  constexpr int kAxes = 2;
+  if (node.op != "MaxPool" || node.outputs.size() != 1 || node.has_attr("clamp_min") || node.has_attr("clamp_max"))
+    return false;
+  const Shape& x = node.inputs.front()->shape();
+  if (!x.has_rank() || x.rank() != kAxes + 2) return false;
+  const Window w = read_window(node, kAxes);
+  const bool pads = w.auto_pad == AutoPad::NotSet ? !all_are(w.pads, 0) : w.auto_pad != AutoPad::Valid;
+  return !pads && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
+}
+
 }  // namespace
 
 int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
@@ -125,6 +136,15 @@ Dims ConvProblem::y_hint() const {
   return y->shape().hint_dims();
 }
 
+Dims ConvProblem::results(Dims y_dims) const {
+  for (size_t i = 2; i < y_dims.size() && pools; ++i) y_dims[i] *= 2;
+  return y_dims;
+}
+
+ConvShape ConvProblem::shape(const Dims& x_dims, const Dims& y_dims) const {
+  return geometry.shape(x_dims, results(y_dims));
+}
+
 double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {
   const auto bytes = [](Dims dims, int64_t block) {
     dims[1] = ceil_div(dims[1], block) * block;
@@ -132,7 +152,15 @@ double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {
     for (int64_t d : dims) count *= static_cast<double>(d);
     return count;
   };
-  return bytes(x_hint(), x_block) + (epilogue.residual ? 2 : 1) * bytes(y_hint(), y_block);
+  return bytes(x_hint(), x_block) + (epilogue.residual ? 2 : 1) * bytes(results(y_hint()), y_block);
+}
+
+std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& users, const Graph& graph) {
+  if (!is_pool_of_pairs(root)) return {};
+  const Value* input = root.inputs.front();
+  const Node* conv = input->producer;
+  if (!conv || conv->op != "Conv" || !read_only_by_one(input, users, graph)) return {};
+  return {Workload::of({conv, &root})};
 }
 
 std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why) {
@@ -146,6 +174,7 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why)
   p.weight = node.inputs[1];
   p.bias = node.input(2);
   p.y = workload.outputs.front();
+  p.pools = workload.root().op == "MaxPool";
   p.epilogue = read_epilogue(workload);
   for (const Value* v : workload.inputs) {
     if (!is_float_tensor(v)) return reject("an input is not a float32 tensor of known rank");

@@ -43,15 +43,24 @@ struct ConvProblem {
   const Value* weight = nullptr;
   const Value* bias = nullptr;  // or null
   const Value* y = nullptr;
+  bool pools = false;  // y has the largest of every 2x2 results, those of an odd last row or column left out
   Epilogue epilogue;
 
   int rank() const { return geometry.axes + 2; }
   // Sizes that costs are taken at, at least 1.
   Dims x_hint() const;
   Dims y_hint() const;
-  // Bytes of input, output and residual at the hint, with channels padded to blocks where those are blocked.
+  // Of the convolution, those that are pooled.
+  Dims results(Dims y) const;
+  // Of the convolution that makes these, of one or two spatial axes.
+  ConvShape shape(const Dims& x, const Dims& y) const;
+  // Bytes of input, results and residual at the hint, with channels padded to blocks where those are blocked. What is
+  // pooled counts as if it were stored: figures for such a group were not learned.
   double traffic_bytes(int64_t x_block, int64_t y_block) const;
 };
+
+// A Conv and the MaxPool of every 2x2 of its results, where no other node reads these and `root` is that; else none.
+std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& users, const Graph& graph);
 
 // None, with the reason, where no float32 routine takes it.
 std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why);

@@ -11,10 +11,12 @@ namespace neo {
 std::vector<std::string_view> ConvRoutine::roots() const {
   std::vector<std::string_view> roots = ops();
   roots.insert(roots.end(), epilogue_ops().begin(), epilogue_ops().end());
+  if (pools()) roots.push_back("MaxPool");
   return roots;
 }
 
 std::vector<Workload> ConvRoutine::matches(const Node& root, const Graph::Users& users, const Graph& graph) const {
+  if (root.op == "MaxPool") return match_pooled_conv(root, users, graph);
   return match_epilogues(root, ops(), users, graph);
 }
 

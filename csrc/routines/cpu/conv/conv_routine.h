@@ -11,7 +11,7 @@ namespace neo {
 
 // The routines of convolution, one per file.
 
-// What they share: groups that begin with a convolution and end in a residual and a clamp.
+// What they share: groups that begin with a convolution and end in a residual and a clamp, or a pool.
 class ConvRoutine : public Routine {
  public:
   std::vector<std::string_view> roots() const final;
@@ -20,6 +20,8 @@ class ConvRoutine : public Routine {
 
  protected:
   virtual std::vector<std::string_view> ops() const { return {"Conv"}; }
+  // Whether it takes the MaxPool of every 2x2 of a convolution's results too.
+  virtual bool pools() const { return false; }
   // Why not the epilogue's activation. The default is what a blocked output permits.
   virtual const char* rejects_activation(const ConvProblem& problem, const Target& target) const;
   // rejects() once the problem is read and the target is a CPU.

@@ -382,7 +382,8 @@ void multiply_raw_panel(const WinogradPlan& plan, const WinogradKernels& kernels
 void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels, const ConvOperands& args,
                         const TileBlock& block, IndexRange vectors, const float* products, float* half) {
   const ConvShape& s = plan.shape;
-  const int64_t lanes = plan.lanes, row = s.ow * lanes;
+  const int64_t side = plan.pools ? 2 : 1;  // results along an axis to an element of the output
+  const int64_t lanes = plan.lanes, row = s.ow / side * lanes;
   const bool is_plane = plan.is_plane(), along_h = plan.w.kernel == 1;
   WinogradEpilogue e;
   e.residual_block = args.residual_channel;
@@ -413,7 +414,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   results.residual_block = args.residual_channel;
   for (int64_t i = 0; i < block.size(); ++i) {
     const TileRun at = TileRun::of(plan, block, i, i + 1);
-    const int64_t pixel = (at.top * s.ow + at.left) * lanes;
+    const int64_t pixel = at.top / side * row + at.left / side * lanes;
     const float* src = products + i * plan.product_row;
     const int64_t rows = std::min(plan.h.tile, s.oh - at.top), columns = std::min(plan.w.tile, s.ow - at.left);
     last.dst = args.dst + at.image * args.dst_batch + vectors.begin * args.dst_channel + pixel;
@@ -423,8 +424,8 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
     if (is_plane) {
       results.dst = last.dst;
       results.residual = e.residual;
-      results.rows = rows;
-      results.columns = columns;
+      results.rows = rows / side;
+      results.columns = columns / side;
       first.results = &results;
       for (const IndexRange lines : places_of(plan.w, at.last_w)) {
         if (lines.size() == 0) continue;
@@ -434,13 +435,15 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
         output_transform(kernels, plan.h, at.last_h)(first);
         first.results = nullptr;
       }
-      last.lines = rows;
+      last.lines = rows / side;
     } else {
       last.src = src;
     }
-    last.end = along_h ? rows : columns;
+    last.end = (along_h ? rows : columns) / side;
     if (along_h) {
       output_transform(kernels, plan.h, at.last_h)(last);
+    } else if (plan.pools) {
+      kernels.pooled_output[plan.w.pairs()][at.last_w ? plan.w.last_pairs() : plan.w.pairs()](last);
     } else {
       output_transform(kernels, plan.w, at.last_w)(last);
     }
@@ -513,6 +516,10 @@ WinogradPlan plan_winograd(const ConvShape& source, const WinogradSchedule& sche
   plan.first_half = plan.first_product + plan.points * plan.product_point;
   plan.workspace_size = plan.first_half + plan.half + plan.window;
   return plan;
+}
+
+bool takes_pool(const ConvShape& shape) {
+  return shape.kh == 3 && shape.kw == 3 && shape.stride_h == 1 && shape.stride_w == 1 && winograd_fold(shape) == 1;
 }
 
 bool takes_raw_weights(const ConvShape& shape, int64_t tile) {

@@ -75,6 +75,9 @@ struct WinogradKernels {
   // leaves out are skipped.
   void (*last_input[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   void (*last_output[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
+  // The last transforms of three taps that store the largest of every 2x2 results, by the pairs of others and its own:
+  // a line of the output is of two lines.
+  void (*pooled_output[kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs + 1])(const WinogradPass&);
   // Of weights that are packed as taps; null where registers are few.
   void (*raw_input)(const WinogradPass&);
   void (*multiply_raw)(const WinogradRaw&);
@@ -133,6 +136,7 @@ struct WinogradPlan {
   int64_t run_vectors = 0;                     // of input channels, transformed together
   int64_t half = 0;                            // floats that are transformed along one axis
   int64_t window = 0;                          // floats that are folded at once
+  bool pools = false;                          // stores the largest of every 2x2 results
   int64_t workspace_size = 0;                  // floats per member of the team
   int64_t tasks = 0;                           // fixed by shape and schedule
 
@@ -143,6 +147,9 @@ struct WinogradPlan {
 };
 
 WinogradPlan plan_winograd(const ConvShape& shape, const WinogradSchedule& schedule, int64_t lanes);
+
+// Whether the largest of every 2x2 results can be stored.
+bool takes_pool(const ConvShape& shape);
 
 // Whether the weights of a shape can be packed as taps, for these tiles.
 bool takes_raw_weights(const ConvShape& shape, int64_t tile);
