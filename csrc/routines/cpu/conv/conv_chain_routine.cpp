@@ -68,15 +68,17 @@ int64_t expansion_weight_size(const ChainPlan& plan) {
 
 // The operations at the peak that take as long as a pointwise convolution whose register blocks run over `run` pixels.
 // The figures are direct_nchwc's, since chains compete with it.
-double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double run, const Target& target,
+double pointwise_work(const PanelSplit& split, int64_t ic, double pixels, double run, double gain, const Target& target,
                       const TileKernels& kernels) {
+  constexpr double kMostEfficiency = 0.98;
   const double vectors = static_cast<double>(split.vectors) / static_cast<double>(split.panels);
   const auto most = static_cast<double>(kernels.max_rows[ceil_div(split.vectors, split.panels)]);
   const double rows = run / std::ceil(run / most);
   const double panel_bytes = static_cast<double>(ic) * vectors * target.lanes() * 4;
   const double efficiency =
-      blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(target.lanes(), ic), target);
-  return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels / efficiency;
+      gain * blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(target.lanes(), ic), target);
+  return 2.0 * static_cast<double>(split.vectors * target.lanes() * ic) * pixels /
+         std::min(efficiency, kMostEfficiency);
 }
 
 // The same of a first layer, one row after the other.
@@ -171,14 +173,14 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
     in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
     work += (plan.shape.has_first_layer()
                  ? first_layer_work(plan, in_pixels, target, kernels)
-                 : pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, target, kernels) / kIntoRing) +
+                 : pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, kIntoRing, target, kernels)) +
             activation_work(*problem.expand, plan.inner.vectors, in_pixels, target);
     bytes += 4 * static_cast<double>(expansion_weight_size(plan));
   }
   if (plan.shape.project) {
     const double product = plan.shape.strassen > 0
                                ? strassen_parts_work(plan, target) / strassen_from_strip
-                               : pointwise_work(plan.outer, s.ic, out_pixels, run, target, kernels) / kFromStrip;
+                               : pointwise_work(plan.outer, s.ic, out_pixels, run, kFromStrip, target, kernels);
     work += product / (saves ? 1 : kShared) + activation_work(*problem.project, plan.outer.vectors, out_pixels, target);
     bytes += 4 * static_cast<double>(projection_weight_size(plan));
   }
