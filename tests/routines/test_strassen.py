@@ -172,6 +172,34 @@ def test_two_levels_where_channels_are_many(tier, ic, oc, levels):
     assert (pin_of(2) in routines) == (levels == 2)
 
 
+@by_tier
+@by_levels
+@pytest.mark.parametrize("dims", [(1, 49), (2, 50), (1, 3), (3, 200)])
+@pytest.mark.parametrize("strides", [1, 2])
+def test_weights_of_a_dense_layer_behind_are_fetched_without_a_trace(tier, levels, dims, strides):
+    """The convolution has the same bits as before another reader."""
+    random, graph = np.random.default_rng(31), _native.Graph()
+    pair = lanes(tier) << levels
+    channels = pair * narrowest(tier)
+    x = floats(random, [dims[0], pair, 1, dims[1]])
+    value = graph.add_input("x", "float32", list(x.shape))
+    w = graph.add_constant("w", floats(random, [channels, pair, 1, 1]))
+    attrs = {"kernel_shape": [1, 1], "strides": [1, strides]}
+    y = graph.add_node("Conv", [value, w], ["y"], attrs, "conv").outputs[0]
+    graph.outputs = [y]
+    (alone,) = compile_pinned(graph, tier, {"conv": pin_of(levels)}).module.call([x])
+    mean = graph.add_node("GlobalAveragePool", [y], ["mean"], {}, "mean").outputs[0]
+    rows = graph.add_node("Flatten", [mean], ["rows"], {"axis": 1}, "rows").outputs[0]
+    dense = graph.add_constant("dense", floats(random, [channels, (1 << 17) // channels]))
+    graph.outputs = [y, graph.add_node("MatMul", [rows, dense], ["z"], {}, "dense").outputs[0]]
+    for threads in (1, 2):
+        pinned = compile_pinned(graph, tier, {"conv": pin_of(levels)}, 1)
+        module = pinned.module if threads == 1 else pinned.module.with_threads(threads)
+        found, z = module.call([x])
+        np.testing.assert_array_equal(found, alone)
+        np.testing.assert_allclose(z, graph.evaluate([x])[1], rtol=0, atol=1e-4 * float(np.abs(z).max()))
+
+
 def rms(x):
     return float(np.sqrt(np.mean(np.square(x))))
 
