@@ -30,6 +30,7 @@ std::span<const Pass> standard_pipeline() {
       {"eliminate_reshapes", eliminate_reshapes},
       {"eliminate_transposes", eliminate_transposes},
       {"recognize_pools", recognize_pools},
+      {"pool_first", pool_first},
       {"chain_concats", chain_concats},
       {"interleave_concats", interleave_concats},
       {"fold_pads", fold_pads},

@@ -68,8 +68,7 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& 
       for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
         affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
       }
-      ConvOperands product = args;
-      product.take_later(plan.tasks, task).take_later(runs, i);
+      ConvOperands product = with_later(with_later(args, plan.tasks, task), runs, i);
       product.src = workspace;
       product.src_batch = 0;
       product.src_channel = plan.block_stride;

@@ -3,7 +3,6 @@
 #include <stdint.h>
 
 #include "routines/cpu/activation.h"
-#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 
@@ -24,14 +23,6 @@ struct ConvOperands {
   int64_t ahead_channel = 0, ahead_pixels = 0;
   const float* later = nullptr;  // constants of a later step, fetched where nothing else is; or null
   int64_t later_floats = 0;
-
-  // With part i of `parts` of those.
-  ConvOperands& take_later(int64_t parts, int64_t i) {
-    const IndexRange part = even_part(later_floats, parts, i);
-    later += part.begin;
-    later_floats = part.size();
-    return *this;
-  }
 };
 
 }  // namespace neo

@@ -269,7 +269,7 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   const int64_t runs = runs_of(plan.run, pixels);
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
-    RunTiles(plan, kernels, ConvOperands(args).take_later(runs, i), outer, rest, run, workspace)
+    RunTiles(plan, kernels, with_later(args, runs, i), outer, rest, run, workspace)
         .run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
   }
 }
@@ -327,7 +327,7 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
     weight += inner_weight_size(plan, product);
     a.later = args.later;
     a.later_floats = args.later_floats;
-    a.take_later(kStrassenProducts, product);
+    a = with_later(a, kStrassenProducts, product);
     StrassenRest rest;
     OuterSums outer;
     outer.stride = stride;
@@ -512,7 +512,7 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
   const int64_t runs = strassen_runs(plan, pixels), vectors = plan.parts() * plan.vectors;
   for (int64_t i = 0; i < runs; ++i) {
     const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
-    const ConvOperands a = ConvOperands(args).take_later(runs, i);
+    const ConvOperands a = with_later(args, runs, i);
     if (plan.levels > 1) {
       run_outer(plan, kernels, a, part, next, workspace);
     } else {

@@ -65,6 +65,14 @@ IndexRange strassen_run(const StrassenPlan& plan, int64_t pixels, int64_t runs, 
 // Parts of fewer make narrow tiles.
 int64_t fewest_strassen_pixels(const StrassenPlan& plan);
 
+// With part i of `parts` of what is fetched for a later step.
+inline ConvOperands with_later(ConvOperands args, int64_t parts, int64_t i) {
+  const IndexRange part = even_part(args.later_floats, parts, i);
+  args.later += part.begin;
+  args.later_floats = part.size();
+  return args;
+}
+
 // A part of an image: `pixels` pixels from args.src on to those from args.dst on. With workspace_size floats of
 // workspace.
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,

@@ -129,8 +129,7 @@ class StrassenStep final : public KernelStep {
     const int64_t image = task / call.parts % call.shape.n, group = task / call.parts / call.shape.n;
     const int64_t vector = group * form_.vectors();
     const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
-    ConvOperands a = args;
-    a.take_later(form_.groups * call.shape.n * call.parts, task);
+    ConvOperands a = with_later(args, form_.groups * call.shape.n * call.parts, task);
     a.src += image * args.src_batch;
     a.weight += group * strassen_weight_size(plan_);
     if (a.bias) a.bias += vector * plan_.lanes;
@@ -156,7 +155,7 @@ class StrassenStep final : public KernelStep {
     for (int64_t i = 0; i < runs; ++i) {
       const IndexRange run = strassen_run(plan_, pixels.size(), runs, i);
       collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
-      run_strassen(plan_, kernels_, ConvOperands(a).take_later(runs, i), run.size(), workspace);
+      run_strassen(plan_, kernels_, with_later(a, runs, i), run.size(), workspace);
       a.dst += run.size() * plan_.lanes;
       if (a.residual) a.residual += run.size() * plan_.lanes;
     }
