@@ -443,7 +443,15 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
     if (along_h) {
       output_transform(kernels, plan.h, at.last_h)(last);
     } else if (plan.pools) {
-      kernels.pooled_output[plan.w.pairs()][at.last_w ? plan.w.last_pairs() : plan.w.pairs()](last);
+      // In place, then the largest of these.
+      WinogradPass lines = last;
+      lines.dst = half;
+      lines.dst_line = lines.src_line;
+      lines.dst_block = lines.src_block;
+      lines.lines = rows;
+      lines.epilogue = nullptr;
+      output_transform(kernels, plan.w, at.last_w)(lines);
+      kernels.pool(last);
     } else {
       output_transform(kernels, plan.w, at.last_w)(last);
     }

@@ -75,9 +75,8 @@ struct WinogradKernels {
   // leaves out are skipped.
   void (*last_input[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
   void (*last_output[kWinogradMaxStride + 1][kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs])(const WinogradPass&);
-  // The last transforms of three taps that store the largest of every 2x2 results, by the pairs of others and its own:
-  // a line of the output is of two lines.
-  void (*pooled_output[kWinogradMaxLastPairs + 1][kWinogradMaxLastPairs + 1])(const WinogradPass&);
+  // Lines of results to the largest of every 2x2, with the epilogue; a line of the output is of two.
+  void (*pool)(const WinogradPass&);
   // Of weights that are packed as taps; null where registers are few.
   void (*raw_input)(const WinogradPass&);
   void (*multiply_raw)(const WinogradRaw&);

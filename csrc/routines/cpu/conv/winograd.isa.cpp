@@ -165,33 +165,22 @@ void run_output(const WinogradPass& t) {
   }
 }
 
-template <int N, int K>
-void run_pooled(const WinogradPass& t) {
-  constexpr int kSize = kPoints<N, 1>, M = 2 * N;
+void run_pool(const WinogradPass& t) {
   const WinogradEpilogue& e = *t.epilogue;
   const F32 lo = broadcast(e.lo), hi = broadcast(e.hi);
   for (int64_t b = 0; b < t.blocks; ++b) {
     const F32 bias = e.bias ? load(e.bias + b * kLanes) : zero();
     const int64_t lanes = b + 1 == t.blocks ? e.last_lanes : kLanes;
     for (int64_t l = 0; l < t.lines; ++l) {
-      F32 most[N];
-#pragma GCC unroll 8
-      for (int i = 0; i < N; ++i) most[i] = broadcast(-__builtin_inff());
-#pragma GCC unroll 1
-      for (int half = 0; half < 2; ++half) {
-        const float* src = t.src + (b * t.src_block + (2 * l + half) * t.src_line);
-        F32 m[kSize], y[M];
-#pragma GCC unroll 16
-        for (int i = 0; i < kSize; ++i) m[i] = load(src + place<N, K>(i) * t.src_step);
-        transform_output<N, K, M, 1>(m, y);
-#pragma GCC unroll 8
-        for (int i = 0; i < N; ++i) most[i] = max(most[i], max(y[2 * i], y[2 * i + 1]));
-      }
-#pragma GCC unroll 8
-      for (int i = 0; i < N; ++i) {
-        if (i >= t.end) break;
-        store_result(t.dst + b * t.dst_block + l * t.dst_line + i * t.dst_step, min(hi, max(lo, most[i] + bias)),
-                     lanes);
+      const float* upper = t.src + (b * t.src_block + 2 * l * t.src_line);
+      const float* lower = upper + t.src_line;
+      float* dst = t.dst + b * t.dst_block + l * t.dst_line;
+      for (int64_t i = 0; i < t.end; ++i) {
+        const F32 most = max(max(load(upper), load(upper + t.src_step)), max(load(lower), load(lower + t.src_step)));
+        store_result(dst, min(hi, max(lo, most + bias)), lanes);
+        upper += 2 * t.src_step;
+        lower += 2 * t.src_step;
+        dst += t.dst_step;
       }
     }
   }
@@ -300,7 +289,6 @@ constexpr void fill_last(WinogradKernels& table) {
   if constexpr (N < K && is_winograd_tile(2 * K, 3, S)) {
     table.last_input[S][K][N] = run_input<N, K, S>;
     table.last_output[S][K][N] = run_output<N, K, 2 * N, S>;
-    if constexpr (S == 1) table.pooled_output[K][N] = run_pooled<N, K>;
     fill_last<N + 1, K, S>(table);
   }
 }
@@ -315,7 +303,6 @@ constexpr void fill(WinogradKernels& table) {
       table.output[2][N][2 * N] = run_output<N, N, 2 * N, 2>;
     }
     if constexpr (N <= kWinogradMaxLastPairs) {
-      table.pooled_output[N][N] = run_pooled<N, N>;
       fill_last<1, N, 1>(table);
       fill_last<1, N, 2>(table);
     }
@@ -326,6 +313,7 @@ constexpr void fill(WinogradKernels& table) {
 constexpr WinogradKernels make_table() {
   WinogradKernels table = {};
   table.lanes = kLanes;
+  table.pool = run_pool;
   table.weight_half = combine<double>;
   table.weight_whole = combine<float>;
   if constexpr (kVectorRegisters >= 32) {
