@@ -134,8 +134,8 @@ struct Block {
 void plan_memory(Block& block);
 
 // Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so
-// that they wait for the memory, which is idle beside the steps before them.
-void plan_fetches(Block& block);
+// that they wait for the memory, which is idle beside the steps before them and gives so many GB/s.
+void plan_fetches(Block& block, double memory_gbps);
 
 // What runs: immutable, shared by all calls.
 struct Plan {

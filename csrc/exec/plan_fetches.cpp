@@ -28,10 +28,9 @@ bool fetches(const Item& item) {
 
 }  // namespace
 
-void plan_fetches(Block& block) {
-  // What memory gives beside a step, and how much the shared cache keeps until it is read.
-  constexpr double kFloatsPerUs = 8000;
-  constexpr int64_t kMost = 3 << 20;
+void plan_fetches(Block& block, double memory_gbps) {
+  constexpr int64_t kMost = 3 << 20;  // floats that the shared cache keeps until they are read
+  const double floats_per_us = memory_gbps * 1e3 / sizeof(float);
   for (Region& region : block.regions) {
     std::vector<std::span<const float>> wanted;  // the soonest last
     int64_t left = kMost;
@@ -43,7 +42,7 @@ void plan_fetches(Block& block) {
       } else if (!wanted.empty() && fetches(item)) {
         std::span<const float>& soonest = wanted.back();
         const auto most = static_cast<double>(std::min(left, std::ssize(soonest)));
-        const double given = item.estimate_us * kFloatsPerUs;
+        const double given = item.estimate_us * floats_per_us;
         item.later = soonest.first(static_cast<size_t>(given < most ? std::max(given, 0.0) : most));
         soonest = soonest.subspan(item.later.size());
         left -= std::ssize(item.later);

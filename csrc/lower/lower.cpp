@@ -67,7 +67,7 @@ class BlockBuilder {
     }
     for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));
     plan_memory(*block_);
-    plan_fetches(*block_);
+    plan_fetches(*block_, target_.memory_gbps);
     return block_;
   }
 

@@ -95,7 +95,11 @@ class PlanReader {
  public:
   PlanReader(const Json& json, const Target& target, const SavedBlobs& blobs, const OpRegistry& ops,
              const RoutineTable& routines)
-      : json_(json), blobs_(blobs), device_(target.device), maker_(target, ops, routines, blobs) {}
+      : json_(json),
+        blobs_(blobs),
+        device_(target.device),
+        memory_gbps_(target.memory_gbps),
+        maker_(target, ops, routines, blobs) {}
 
   std::shared_ptr<const Plan> read() {
     read_symbols();
@@ -240,7 +244,7 @@ class PlanReader {
     NEO_CHECK(!block->regions.empty(), Model, "load", "a block must have a region. Got none");
     flow.check_results();
     plan_memory(*block);
-    plan_fetches(*block);
+    plan_fetches(*block, memory_gbps_);
     return block;
   }
 
@@ -352,6 +356,7 @@ class PlanReader {
   const Json& json_;
   const SavedBlobs& blobs_;
   DeviceKind device_;
+  const double memory_gbps_;
   StepMaker maker_;
   std::map<std::string, Symbol, std::less<>> symbols_;
   std::map<std::string, Range, std::less<>> ranges_;

@@ -36,7 +36,7 @@ std::span<const float> weights_of(const Item& item) {
 std::vector<Item> plan(std::vector<Item> items) {
   Block block;
   block.regions.emplace_back().items = std::move(items);
-  plan_fetches(block);
+  plan_fetches(block, 32);
   return std::move(block.regions.front().items);
 }
 
