@@ -52,9 +52,7 @@ struct ResultsAhead {
     fetch_to(row + step < R ? row + step : R);
   }
 
-  NEO_INLINE void fetch_all() {
-    fetch_to(R);
-  }
+  NEO_INLINE void fetch_all() { fetch_to(R); }
 
  private:
   NEO_INLINE void fetch_to(int64_t end) {
