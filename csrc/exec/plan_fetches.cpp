@@ -6,7 +6,8 @@
 namespace neo {
 namespace {
 
-// Of an item whose step multiplies a row or two by packed weights: those. Else none.
+// Of an item whose step multiplies a row or two by packed weights: those. Else none; what takes less arithmetic reads
+// but a part of them, as a table of embeddings.
 std::span<const float> weights_read_once(const Item& item) {
   constexpr int64_t kLeast = 1 << 16, kFlopsPerWeight = 4;
   const auto* call = std::get_if<StepItem>(&item.what);
@@ -16,7 +17,9 @@ std::span<const float> weights_read_once(const Item& item) {
     if (blob.dtype() == DType::Float32 && blob.size() > std::ssize(most))
       most = {blob.as<float>(), static_cast<size_t>(blob.size())};
   }
-  const bool is_once = std::ssize(most) >= kLeast && item.flops.value() <= kFlopsPerWeight * std::ssize(most);
+  const int64_t flops = item.flops.value();
+  const bool is_once =
+      std::ssize(most) >= kLeast && flops >= std::ssize(most) && flops <= kFlopsPerWeight * std::ssize(most);
   return is_once ? most : std::span<const float>();
 }
 

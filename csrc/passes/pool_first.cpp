@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/window.h"
 #include "passes/pattern.h"
 
 namespace neo {
@@ -16,23 +17,19 @@ bool is_pointwise(const Node& conv) {
   for (int axis = 2; axis < weight.rank(); ++axis) {
     if (!weight[axis].is(1)) return false;
   }
-  return all_are(conv.ints_attr("strides"), 1) && all_are(conv.ints_attr("pads"), 0);
+  const Window window = read_window(conv, weight.rank() - 2);
+  return all_are(window.strides, 1) && all_are(window.pads, 0);
 }
 
-// Whether the mean of a constant is that constant, in every window.
-bool keeps_constants(const Node& pool) {
-  if (pool.op == "GlobalAveragePool" || pool.int_attr("count_include_pad", 0) == 0) return true;
-  const std::string auto_pad = pool.string_attr("auto_pad", "NOTSET");
-  const bool pads =
-      auto_pad == "NOTSET" || auto_pad.empty() ? !all_are(pool.ints_attr("pads"), 0) : auto_pad != "VALID";
-  return !pads && pool.int_attr("ceil_mode", 0) == 0;
-}
-
-// Whether there are fewer windows than pixels.
-bool shrinks(const Node& pool) {
+// Whether there are fewer windows than pixels and, where the results have a bias, the mean of a constant is that
+// constant in every window.
+bool commutes(const Node& pool, bool has_bias) {
   if (pool.op == "GlobalAveragePool") return true;
-  const std::vector<int64_t> strides = pool.ints_attr("strides");
-  return std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s > 1; });
+  const Window window = read_window(pool, pool.inputs.front()->shape().rank() - 2);
+  if (all_are(window.strides, 1)) return false;
+  if (!has_bias || pool.int_attr("count_include_pad", 0) == 0) return true;
+  const bool may_pad = window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
+  return !may_pad && all_are(window.pads, 0) && !window.ceil_mode;
 }
 
 bool swap(Graph& graph, const PassContext& context) {
@@ -42,7 +39,7 @@ bool swap(Graph& graph, const PassContext& context) {
     Value* results = pool->inputs.front();
     Node* conv = made_by(results, "Conv");
     if (!conv || rewriter.only_reader(results) != pool || !is_float(results->dtype()) || !is_pointwise(*conv)) continue;
-    if (!shrinks(*pool) || (conv->input(2) && !keeps_constants(*pool))) continue;
+    if (!commutes(*pool, conv->input(2) != nullptr)) continue;
     Value* pooled = rewriter.insert(conv, pool->op, {conv->inputs[0]}, pool->attrs, results->name + ".pooled");
     std::vector<Value*> operands = conv->inputs;
     operands.front() = pooled;

@@ -201,16 +201,16 @@ NEO_INLINE V silu(V x) {
   const V t = limit(x, far);
   const detail::ExpSteps<V> e = detail::exp_steps<-1>(t);
   const V r = fma(e.n, constant<V>(0x1.62e43p-1f), t);
-  V power;
+  V near;
   if constexpr (kExp2Steps == 1) {
     constexpr float kP[] = {0x1.000002p+0f,  -0x1.fffff6p-1f, 0x1.fffd18p-2f,
                             -0x1.555a1cp-3f, 0x1.575ff6p-5f,  -0x1.0fe52ep-7f};
-    power = polynomial(r, kP);
+    near = polynomial(r, kP);
   } else {
     constexpr float kP[] = {1.0f, -0x1.0000f6p+0f, 0x1.00007ap-1f};
-    power = polynomial(r, kP);
+    near = polynomial(r, kP);
   }
-  return quotient(x, fma(e.power, power, one), lt(neg(far), x));
+  return quotient(x, fma(e.power, near, one), lt(neg(far), x));
 }
 template <class V>
 NEO_INLINE V gelu(V x) {

@@ -63,9 +63,10 @@ TEST(PlanFetches, OfSeveralLayersTheNextComesFirst) {
   EXPECT_EQ(items[0].later.size(), 200000U);
 }
 
-TEST(PlanFetches, WhatIsReadOftenOrIsSmallOrTooLargeForTheCacheIsNot) {
+TEST(PlanFetches, WhatIsReadOftenOrInPartsOrIsSmallOrTooLargeForTheCacheIsNot) {
   EXPECT_TRUE(plan({make_item(true, 100), make_item(false, 100, 1000000, 49)}).front().later.empty());
   EXPECT_TRUE(plan({make_item(true, 100), make_item(false, 100, 1000)}).front().later.empty());
+  EXPECT_TRUE(plan({make_item(true, 100), make_item(false, 100, 1000000, 0)}).front().later.empty());
   const auto items = plan({make_item(true, 1e9), make_item(true, 1e9), make_item(false, 100, 20000000)});
   EXPECT_LT(items[1].later.size(), 20000000U);
   EXPECT_TRUE(items[0].later.empty());

@@ -222,9 +222,7 @@ class AffinePointwiseStep final : public KernelStep {
 
   bool fetches_later() const override { return schedule_.strassen > 0; }
   void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
-    ConvOperands& a = reinterpret_cast<AffineCall*>(prepared)->args;
-    a.later = constants.data();
-    a.later_floats = std::ssize(constants);
+    reinterpret_cast<AffineCall*>(prepared)->args.later = {constants.data(), std::ssize(constants)};
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {

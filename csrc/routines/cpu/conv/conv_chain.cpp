@@ -72,8 +72,7 @@ class ChainTask {
  public:
   ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
             float* workspace, float* shared = nullptr)
-      : plan_(plan), kernels_(kernels), args_(args), panels_(panels) {
-    image_ = image;
+      : plan_(plan), kernels_(kernels), args_(args), panels_(panels), image_(image) {
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
@@ -320,9 +319,8 @@ class ChainTask {
     a.ahead_channel = args_.src_block;
     a.ahead_pixels = next.size() * s.iw;
     const int64_t image = s.oh * s.ow, pixels = std::max<int64_t>(1, s.n * image), before = image_ * image;
-    const int64_t floats = std::ssize(args_.later);
-    a.later = args_.later.data() + floats * (before + out.begin) / pixels;
-    a.later_floats = floats * out.size() / pixels;
+    const int64_t floats = args_.later.size;
+    a.later = {args_.later.data + floats * (before + out.begin) / pixels, floats * out.size() / pixels};
     run_strassen(plan_.strassen, *kernels_.strassen, a, out.size(), sums_);
   }
 

@@ -9,8 +9,6 @@
 
 #include <stdint.h>
 
-#include <span>
-
 #include "routines/cpu/conv/depthwise.h"
 #include "routines/cpu/conv/direct_nchw.h"
 #include "routines/cpu/conv/strassen.h"
@@ -86,7 +84,7 @@ struct ChainArgs {
   int64_t residual_batch = 0, residual_block = 0;
   float* dst = nullptr;
   int64_t dst_batch = 0, dst_block = 0;
-  std::span<const float> later;  // constants of a later step, fetched beside a projection by Strassen's algorithm
+  Span<const float> later;  // constants of a later step, fetched beside a projection by Strassen's algorithm
 };
 
 // `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.

@@ -269,7 +269,7 @@ class ChainStep final : public KernelStep {
 
   bool fetches_later() const override { return problem_.project && value_of(schedule_, "strassen") > 0; }
   void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
-    reinterpret_cast<ChainCall*>(prepared)->args.later = constants;
+    reinterpret_cast<ChainCall*>(prepared)->args.later = {constants.data(), std::ssize(constants)};
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {

@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "base/span.h"
 #include "routines/cpu/activation.h"
 
 namespace neo {
@@ -21,8 +22,7 @@ struct ConvOperands {
   Activation activation;
   const float* ahead = nullptr;  // ahead_pixels that the caller reads next, fetched meanwhile; or null
   int64_t ahead_channel = 0, ahead_pixels = 0;
-  const float* later = nullptr;  // constants of a later step, fetched where nothing else is; or null
-  int64_t later_floats = 0;
+  Span<const float> later;  // constants of a later step, fetched where nothing else is
 };
 
 }  // namespace neo

@@ -82,8 +82,14 @@ Dims ConvGeometry::output(const Dims& x) const {
   return y;
 }
 
-ConvShape ConvGeometry::shape(const Dims& x, const Dims& y) const {
+Dims ConvGeometry::results(Dims y) const {
+  for (size_t i = 2; i < y.size() && pools; ++i) y[i] *= 2;
+  return y;
+}
+
+ConvShape ConvGeometry::shape(const Dims& x, const Dims& output) const {
   NEO_ASSERT(axes == 1 || axes == 2);
+  const Dims y = results(output);
   const bool plane = axes == 2;
   const auto last = static_cast<size_t>(axes - 1);
   ConvShape s;
@@ -136,15 +142,6 @@ Dims ConvProblem::y_hint() const {
   return y->shape().hint_dims();
 }
 
-Dims ConvProblem::results(Dims y_dims) const {
-  for (size_t i = 2; i < y_dims.size() && pools; ++i) y_dims[i] *= 2;
-  return y_dims;
-}
-
-ConvShape ConvProblem::shape(const Dims& x_dims, const Dims& y_dims) const {
-  return geometry.shape(x_dims, results(y_dims));
-}
-
 double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {
   const auto bytes = [](Dims dims, int64_t block) {
     dims[1] = ceil_div(dims[1], block) * block;
@@ -152,7 +149,7 @@ double ConvProblem::traffic_bytes(int64_t x_block, int64_t y_block) const {
     for (int64_t d : dims) count *= static_cast<double>(d);
     return count;
   };
-  return bytes(x_hint(), x_block) + (epilogue.residual ? 2 : 1) * bytes(results(y_hint()), y_block);
+  return bytes(x_hint(), x_block) + (epilogue.residual ? 2 : 1) * bytes(geometry.results(y_hint()), y_block);
 }
 
 std::vector<Workload> match_pooled_conv(const Node& root, const Graph::Users& users, const Graph& graph) {
@@ -174,7 +171,7 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why)
   p.weight = node.inputs[1];
   p.bias = node.input(2);
   p.y = workload.outputs.front();
-  p.pools = workload.root().op == "MaxPool";
+  p.geometry.pools = workload.root().op == "MaxPool";
   p.epilogue = read_epilogue(workload);
   for (const Value* v : workload.inputs) {
     if (!is_float_tensor(v)) return reject("an input is not a float32 tensor of known rank");

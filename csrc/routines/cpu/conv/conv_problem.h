@@ -19,6 +19,7 @@ struct ConvGeometry {
   int64_t kernel[3] = {1, 1, 1};
   Window window;
   bool pads_from_output = false;  // transposed: the padding is what the output leaves over
+  bool pools = false;  // the output has the largest of every 2x2 results, those of an odd last row or column left out
   std::vector<int64_t> output_padding;
 
   bool is_depthwise() const { return !transposed && groups > 1 && ic == groups && oc == groups; }
@@ -32,7 +33,8 @@ struct ConvGeometry {
   bool has_sized_pads() const;
 
   Dims output(const Dims& x) const;                     // not transposed
-  ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes
+  Dims results(Dims y) const;                           // that become the output
+  ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes; of the results
   PanelConvShape panel_shape(const Dims& x, const Dims& y) const;
 };
 
@@ -43,17 +45,12 @@ struct ConvProblem {
   const Value* weight = nullptr;
   const Value* bias = nullptr;  // or null
   const Value* y = nullptr;
-  bool pools = false;  // y has the largest of every 2x2 results, those of an odd last row or column left out
   Epilogue epilogue;
 
   int rank() const { return geometry.axes + 2; }
   // Sizes that costs are taken at, at least 1.
   Dims x_hint() const;
   Dims y_hint() const;
-  // Of the convolution, those that are pooled.
-  Dims results(Dims y) const;
-  // Of the convolution that makes these, of one or two spatial axes.
-  ConvShape shape(const Dims& x, const Dims& y) const;
   // Bytes of input, results and residual at the hint, with channels padded to blocks where those are blocked. What is
   // pooled counts as if it were stored: figures for such a group were not learned.
   double traffic_bytes(int64_t x_block, int64_t y_block) const;

@@ -190,7 +190,7 @@ class RunTiles {
         } else {
           fetch_pixels(next.begin, even_part(next.size(), tiles, i), t);
         }
-        if (args_.later_floats > 0) fetch_later(even_part(args_.later_floats, plan_.panels * tiles, p * tiles + i), t);
+        if (args_.later.size > 0) fetch_later(even_part(args_.later.size, plan_.panels * tiles, p * tiles + i), t);
         kernels_.tile[vectors.size()][part.size()](t);
       }
       tile_.weight += k * width;
@@ -250,7 +250,7 @@ class RunTiles {
       t.ahead_step *= 2;
       t.ahead_blocks = ceil_div(t.ahead_blocks, 2);
     }
-    t.later = args_.later + floats.begin;
+    t.later = args_.later.data + floats.begin;
     t.later_step = ceil_div(floats.size(), std::max<int64_t>(1, (blocks - t.ahead_blocks) * plan_.lanes));
   }
 
@@ -326,7 +326,6 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
     a.weight = weight;
     weight += inner_weight_size(plan, product);
     a.later = args.later;
-    a.later_floats = args.later_floats;
     a = with_later(a, kStrassenProducts, product);
     StrassenRest rest;
     OuterSums outer;

@@ -67,9 +67,8 @@ int64_t fewest_strassen_pixels(const StrassenPlan& plan);
 
 // With part i of `parts` of what is fetched for a later step.
 inline ConvOperands with_later(ConvOperands args, int64_t parts, int64_t i) {
-  const IndexRange part = even_part(args.later_floats, parts, i);
-  args.later += part.begin;
-  args.later_floats = part.size();
+  const IndexRange part = even_part(args.later.size, parts, i);
+  args.later = {args.later.data + part.begin, part.size()};
   return args;
 }
 

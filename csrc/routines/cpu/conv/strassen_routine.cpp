@@ -106,9 +106,7 @@ class StrassenStep final : public KernelStep {
 
   bool fetches_later() const override { return true; }
   void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
-    ConvOperands& a = reinterpret_cast<StrassenCall*>(prepared)->args;
-    a.later = constants.data();
-    a.later_floats = std::ssize(constants);
+    reinterpret_cast<StrassenCall*>(prepared)->args.later = {constants.data(), std::ssize(constants)};
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {

@@ -408,6 +408,13 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
   last.dst_block = args.dst_channel;
   last.epilogue = &e;
   first.blocks = last.blocks = vectors.size();
+  // Results that are pooled: in place, then the largest of these.
+  WinogradPass lines = last;
+  lines.dst = half;
+  lines.dst_step = lanes;
+  lines.dst_line = lines.src_line;
+  lines.dst_block = lines.src_block;
+  lines.epilogue = nullptr;
   WinogradResults results;
   results.row = row;
   results.dst_block = args.dst_channel;
@@ -443,13 +450,7 @@ void transform_products(const WinogradPlan& plan, const WinogradKernels& kernels
     if (along_h) {
       output_transform(kernels, plan.h, at.last_h)(last);
     } else if (plan.pools) {
-      // In place, then the largest of these.
-      WinogradPass lines = last;
-      lines.dst = half;
-      lines.dst_line = lines.src_line;
-      lines.dst_block = lines.src_block;
       lines.lines = rows;
-      lines.epilogue = nullptr;
       output_transform(kernels, plan.w, at.last_w)(lines);
       kernels.pool(last);
     } else {

@@ -358,10 +358,10 @@ class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
                const Kernels& kernels, int threads, PackedStore& packed)
-      : problem_(problem), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
+      : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const WinogradPlan plan = plan_winograd(problem.shape(ones, ones), schedule_, kernels_.tiles.lanes);
+    const WinogradPlan plan = plan_winograd(geometry_.shape(ones, ones), schedule_, kernels_.tiles.lanes);
     weight_ = packed.floats(winograd_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_winograd_weight(plan, kernels_.transforms, problem.weight->constant->as<float>(), to);
     });
@@ -372,8 +372,8 @@ class WinogradStep final : public KernelStep {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
     WinogradCall call;
-    call.plan = plan_winograd(problem_.shape(x.dims, y.dims), schedule_, kernels_.tiles.lanes);
-    call.plan.pools = problem_.pools;
+    call.plan = plan_winograd(geometry_.shape(x.dims, y.dims), schedule_, kernels_.tiles.lanes);
+    call.plan.pools = geometry_.pools;
     call.split = split_of(call.plan, threads_);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
@@ -394,7 +394,7 @@ class WinogradStep final : public KernelStep {
   }
 
  private:
-  ConvProblem problem_;
+  ConvGeometry geometry_;
   ConvArguments arguments_;
   WinogradSchedule schedule_;
   Kernels kernels_;
@@ -461,12 +461,14 @@ class WinogradRoutine final : public ConvRoutine {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const ConvShape shape = problem.geometry.shape(ones, ones);
     if (const char* why = reject_winograd(fold_shape(shape))) return why;
-    if (problem.pools && !takes_pool(shape)) return "a pool, and the kernel is not 3x3 of stride 1";
+    if (problem.geometry.pools && !takes_pool(shape)) return "a pool, and the kernel is not 3x3 of stride 1";
     return std::nullopt;
   }
 
  private:
-  static ConvShape shape_of(const ConvProblem& problem) { return problem.shape(problem.x_hint(), problem.y_hint()); }
+  static ConvShape shape_of(const ConvProblem& problem) {
+    return problem.geometry.shape(problem.x_hint(), problem.y_hint());
+  }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const WinogradPlan& plan,
                                 const Schedule& schedule, const TileKernels& kernels, const Target& target) {
