@@ -38,7 +38,8 @@ bool swap(Graph& graph, const PassContext& context) {
     if (pool->op != "AveragePool" && pool->op != "GlobalAveragePool") continue;
     Value* results = pool->inputs.front();
     Node* conv = made_by(results, "Conv");
-    if (!conv || rewriter.only_reader(results) != pool || !is_float(results->dtype()) || !is_pointwise(*conv)) continue;
+    if (!conv || rewriter.only_reader(results) != pool || !is_float(results->dtype())) continue;
+    if (!results->shape().has_rank() || !is_pointwise(*conv)) continue;
     if (!commutes(*pool, conv->input(2) != nullptr)) continue;
     Value* pooled = rewriter.insert(conv, pool->op, {conv->inputs[0]}, pool->attrs, results->name + ".pooled");
     std::vector<Value*> operands = conv->inputs;
