@@ -17,7 +17,15 @@ if(NOT pybind11_DIR)
 endif()
 find_package(pybind11 2.13 CONFIG REQUIRED)
 
-pybind11_add_module(_neo MODULE NO_EXTRAS ${binding_sources})
+# neo_extension_module(<name> <source>...): an extension module of which others of the process see nothing.
+set(module_symbols "${PROJECT_SOURCE_DIR}/csrc/bindings/module.map")
+function(neo_extension_module name)
+  pybind11_add_module(${name} MODULE NO_EXTRAS ${ARGN})
+  target_link_options(${name} PRIVATE LINKER:--version-script=${module_symbols})
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS ${module_symbols})
+endfunction()
+
+neo_extension_module(_neo ${binding_sources})
 target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
 target_compile_options(_neo PRIVATE ${NEO_SMALL_FLAGS})
 set(called_sources ${binding_sources})
@@ -30,7 +38,7 @@ install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 
 # What tests/check makes routines wrong with. It shares the types of _neo, beside which the tests look for it.
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
-  pybind11_add_module(_wrong_routines MODULE NO_EXTRAS "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
+  neo_extension_module(_wrong_routines "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
   neo_precompile(_wrong_routines modules <pybind11/numpy.h> <pybind11/stl.h>)
 endif()
@@ -38,13 +46,13 @@ endif()
 # The kernels of tests/kernel_ir, printed and run on devices. The tests look for it in the build's folder.
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
   file(GLOB kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/kernel_ir/*.cpp")
-  pybind11_add_module(_kernels MODULE NO_EXTRAS ${kernel_sources})
+  neo_extension_module(_kernels ${kernel_sources})
   target_link_libraries(_kernels PRIVATE neo_options neo_kernel_ir neo_runtime)
   neo_precompile(_kernels modules)
 
   # The programs of the GPU's routines, without models.
   file(GLOB program_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/routines/gpu/*.cpp")
-  pybind11_add_module(_gpu_programs MODULE NO_EXTRAS ${program_sources})
+  neo_extension_module(_gpu_programs ${program_sources})
   target_link_libraries(_gpu_programs PRIVATE neo_options neo_routines neo_runtime)
   neo_precompile(_gpu_programs modules)
   install(TARGETS _wrong_routines _kernels _gpu_programs LIBRARY DESTINATION neo COMPONENT python OPTIONAL)
