@@ -13,13 +13,14 @@ namespace {
 constexpr int64_t kFewestCompressed = 1 << 18;
 // Weights of both products, per thread or in all, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
+// Of the time of a far byte, in one stream.
+constexpr double kStream = 0.7;
 
 // Microseconds of a thread that reads `bytes` of weights, and again in every step, there and back: its private cache
 // keeps a part of all that it reads before it comes back, `lap`.
 double reading_us(double bytes, double lap, const Target& target) {
   constexpr double kLastCacheShare = 0.9;  // of the bandwidth of the private cache
   constexpr double kKept = 0.9;            // of the private cache
-  constexpr double kStream = 0.7;          // of the time of a far byte, in one stream
   const auto cache = static_cast<double>(private_caches(target).l2_bytes);
   const double share = lap > cache ? kLastCacheShare : 1.0;
   const double far = std::max(0.0, 1 - kKept * cache / std::max(lap, 1.0));
@@ -27,13 +28,15 @@ double reading_us(double bytes, double lap, const Target& target) {
 }
 
 // Microseconds of a thread for one part of so many rows times a matrix packed for Strassen's algorithm, of which it
-// reads all, and which computes as many rows as it has parts at least.
+// reads all, and which computes as many rows as it has parts at least. What the private cache does not keep comes from
+// a last cache that may be far.
 double strassen_us(const StrassenPlan& plan, double rows, const Target& target) {
   const auto parts = static_cast<double>(plan.parts());
   const double computed = std::ceil(rows / parts) * parts;
   const double bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  return std::max(strassen_work(plan, computed, computed, target) / (target.gflops_per_thread * 1e3),
-                  bytes / (target.l2_gbps * 1e3));
+  const double far = is_kept(bytes, target) ? 0 : kStream * far_byte_us(target) * bytes;
+  return far + std::max(strassen_work(plan, computed, computed, target) / (target.gflops_per_thread * 1e3),
+                        bytes / (target.l2_gbps * 1e3));
 }
 
 // Microseconds of a layer, fitted to measurements of layers of 128 ... 1024 units.
