@@ -32,6 +32,8 @@ constexpr double kMemoryGbps = 35;
 constexpr double kAvx2MemoryGbps = 24;
 // Through a mesh, of one thread from the last cache, and of what estimates take from memory.
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
+// Of memory, more than two threads get as many times more, until there is no more: a server has more channels.
+constexpr double kMostMemory = 2, kMostMeshMemory = 4;
 
 const Figures& figures_of(Isa isa) {
   const Figures* best = &kFigures[0];
@@ -103,11 +105,13 @@ Target Target::parse(std::string_view name, int threads) {
   target.gflops_per_thread = figures.gflops;
   target.l2_gbps = figures.l2_gbps;
   target.l2_bytes = figures.l2_bytes;
-  target.memory_gbps = is_wide && host_core().has_mesh ? kMeshMemoryGbps : kMemoryGbps;
+  const bool has_mesh = is_wide && host_core().has_mesh;
+  target.memory_gbps = has_mesh ? kMeshMemoryGbps : kMemoryGbps;
   if (has_avx2_at_most(target)) {
     target.memory_gbps = kAvx2MemoryGbps;
     target.kept_bytes = std::max(target.kept_bytes, host_topology().l3_bytes / 4 * 3);
   }
+  target.memory_gbps *= std::clamp(threads / 2.0, 1.0, has_mesh ? kMostMeshMemory : kMostMemory);
   return target;
 }
 

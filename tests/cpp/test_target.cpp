@@ -45,6 +45,15 @@ TEST(Target, FiguresAreOfTheHostsCoreWhereItRunsThere) {
             host_core().has_mesh && target.isa.is_subset_of(host_isa()));
 }
 
+TEST(Target, MoreThreadsGetMoreOfMemoryUntilThereIsNoMore) {
+  const auto gbps = [](int threads) { return Target::parse("cpu", threads).memory_gbps; };
+  EXPECT_EQ(gbps(1), gbps(2));
+  EXPECT_EQ(gbps(3), 1.5 * gbps(2));
+  EXPECT_GE(gbps(8), 2 * gbps(2));
+  EXPECT_LE(gbps(64), 4 * gbps(2));
+  EXPECT_EQ(gbps(64), gbps(128));
+}
+
 // Weights that the private cache keeps are read from afar once, others as often as they are used, less a member's part
 // of one reading; nothing is added where the caches beyond are near.
 TEST(StepCost, FarWeightsWaitAsOftenAsTheyAreRead) {

@@ -395,6 +395,29 @@ def test_a_team_shares_few_tiles_evenly(tier):
             np.testing.assert_array_equal(team(*case.inputs), pinned(*case.inputs))
 
 
+@by_tier
+def test_a_large_team_shares_the_panels_of_few_tiles(tier):
+    """Every member of a team of sixteen has panels of a block; smaller teams share them by the usual parts."""
+    case = Case(18)
+    case.build([1, 19, 7, 7], [16 * lanes(tier), 19, 3, 3], attrs_of([1, 1, 1, 1]), "")
+
+    def offered(threads):
+        found = [c for c in candidates(case.graph, tier, case.ends, threads) if "tile=4" in c["routine"]]
+        return {c["routine"] for c in found if "parts" in c["routine"]}
+
+    winograd(case, tier, 4)  # the depth of its sums
+    expected = case.graph.evaluate(case.inputs)[0]
+    assert not offered(8)
+    shared = offered(16)
+    assert any("block=1 " in routine and "parts=4" in routine for routine in shared), shared
+    assert any("block=1 " not in routine and "parts=16" in routine for routine in shared), shared
+    for routine in shared:
+        team = compile_pinned(case.graph, tier, {"conv": routine}, 16)
+        assert team.routines["conv"] == routine
+        assert_close(team(*case.inputs), expected, case.depth, routine)
+        np.testing.assert_array_equal(team(*case.inputs), team(*case.inputs, threads=1))
+
+
 def with_taps(case, tier):
     """The candidate whose weights are packed as taps, or none; the depth of the case is scaled as by winograd()."""
     found = [c for c in candidates(case.graph, tier, case.ends) if "raw=1" in c["routine"]]

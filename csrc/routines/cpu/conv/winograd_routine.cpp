@@ -143,6 +143,16 @@ int64_t panels_of(const WinogradPlan& plan, int64_t team) {
   return std::min(ceil_div(fewest, team) * team, plan.oc_vectors);
 }
 
+// Where a plan has fewer tasks than a large team has members, and panels are left to share: one for each, or nearly.
+WinogradPlan with_parts_for(const ConvShape& shape, WinogradSchedule schedule, const TileKernels& kernels,
+                            int64_t team) {
+  const WinogradPlan plan = plan_winograd(shape, schedule, kernels.lanes);
+  const int64_t parts = plan.blocks == 0 ? 0 : std::min(plan.panels, team / plan.blocks);
+  if (parts <= plan.panel_parts) return plan;
+  schedule.parts = parts;
+  return plan_winograd(shape, schedule, kernels.lanes);
+}
+
 // The plan with one of these blocks, and panels as wide as can be or narrower ones, of which the first-level cache
 // holds more, that is least for the busiest member.
 WinogradPlan least_plan(const ConvShape& shape, int64_t tile, std::initializer_list<int64_t> blocks,
@@ -160,7 +170,7 @@ WinogradPlan least_plan(const ConvShape& shape, int64_t tile, std::initializer_l
     const int64_t narrow = std::min(ceil_div(ceil_div(oc_vectors, kNarrow), team) * team, oc_vectors);
     for (const int64_t panels : {widest, std::max(widest, narrow)}) {
       s.panels = panels;
-      const WinogradPlan plan = plan_winograd(shape, s, kernels.lanes);
+      const WinogradPlan plan = with_parts_for(shape, s, kernels, team);
       const MemberShare share = MemberShare::of(plan, team);
       const double speedup = static_cast<double>(std::min<int64_t>(plan.tasks, team));
       const double us = compute_us(plan, share, kernels, target) + store_us(plan, share, target) +
@@ -193,7 +203,7 @@ std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const 
     schedule.raw = 1;
     schedule.panels = first.oc_vectors;
     schedule.block = kFewTiles;  // also where a batch comes with more
-    plans.push_back(plan_winograd(shape, schedule, kernels.tiles.lanes));
+    plans.push_back(with_parts_for(shape, schedule, kernels.tiles, target.threads));
   }
   return plans;
 }
@@ -214,7 +224,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
   const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller);
-  std::vector<int64_t> panels, blocks;
+  std::vector<int64_t> panels, blocks, shares = {0, 1, 2, 4};
   const auto add = [](std::vector<int64_t>& to, int64_t value) {
     if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
   };
@@ -237,6 +247,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   for (const int64_t tile : tiles) {
     for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
       add(panels, plan.panels);
+      add(shares, plan.schedule.parts);
       if (plan.is_raw()) raw.push_back(plan);
     }
     offered.push_back(blocks_of(tile));
@@ -263,7 +274,7 @@ Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Targe
   return Space({{"tile", tiles},
                 {"panels", panels},
                 {"block", blocks},
-                {"parts", {0, 1, 2, 4}},
+                {"parts", shares},
                 {"run", {0, 1, 2, 8}},
                 {"raw", {0, 1}}},
                allows);
@@ -415,6 +426,7 @@ class WinogradRoutine final : public ConvRoutine {
     for (int64_t tile : offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller)) {
       for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
         Schedule schedule = {{"tile", tile}, {"panels", plan.panels}, {"block", plan.schedule.block}};
+        if (plan.schedule.parts > 0) schedule["parts"] = plan.schedule.parts;
         if (plan.is_raw()) schedule["raw"] = 1;
         all.push_back(candidate_of(workload, problem, plan, schedule, kernels.tiles, target));
       }
