@@ -28,13 +28,13 @@ double reading_us(double bytes, double lap, const Target& target) {
 }
 
 // Microseconds of a thread for one part of so many rows times a matrix packed for Strassen's algorithm, of which it
-// reads all, and which computes as many rows as it has parts at least. What the private cache does not keep comes from
-// a last cache that may be far.
+// reads all, and which computes as many rows as it has parts at least. What the private cache does not keep, with as
+// much that passes through it meanwhile, comes from a last cache that may be far.
 double strassen_us(const StrassenPlan& plan, double rows, const Target& target) {
   const auto parts = static_cast<double>(plan.parts());
   const double computed = std::ceil(rows / parts) * parts;
   const double bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  const double far = is_kept(bytes, target) ? 0 : kStream * far_byte_us(target) * bytes;
+  const double far = is_kept(2 * bytes, target) ? 0 : kStream * far_byte_us(target) * bytes;
   return far + std::max(strassen_work(plan, computed, computed, target) / (target.gflops_per_thread * 1e3),
                         bytes / (target.l2_gbps * 1e3));
 }
