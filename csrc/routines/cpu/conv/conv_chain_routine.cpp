@@ -190,7 +190,11 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
                          (plan.shape.project ? static_cast<double>(projection_weight_size(plan)) : 0);
   const double rows = static_cast<double>(s.n * s.oh) / (split.serial ? 1 : target.threads);
   const double strips = std::ceil(rows / static_cast<double>(std::max<int64_t>(plan.strip, 1)));
-  return far_us(weights * 4, strips, target) + depthwise_us(work, split.serial ? 1 : plan.tasks, bytes, target) +
+  // Weights from memory, where the last cache is far; tiles of Strassen's algorithm fetch a part of those behind them.
+  // A near one gets them while the rows of the strip are made.
+  constexpr double kWaited = 0.75;
+  const double cold = far_byte_us(target) > 0 ? 4 * weights * (plan.shape.strassen > 0 ? kWaited : 1) : 0;
+  return far_us(weights * 4, strips, target) + depthwise_us(work, split.serial ? 1 : plan.tasks, bytes, target, cold) +
          (split.serial ? 0 : sharing_us(plan));
 }
 
