@@ -115,6 +115,10 @@ Target Target::parse(std::string_view name, int threads) {
   return target;
 }
 
+bool has_wide_fmas(const Target& target) {
+  return target.gflops_per_thread == kWideFigures.gflops;
+}
+
 PrivateCaches private_caches(const Target& target) {
   if (target.planned.l2_bytes > 0) return target.planned;
   PrivateCaches caches = {target.l1_bytes, target.l2_bytes};

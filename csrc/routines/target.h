@@ -48,6 +48,9 @@ struct Target {
 // What schedules are planned by: target.planned, else the host's where the target runs on it, else the target's.
 PrivateCaches private_caches(const Target& target);
 
+// Whether estimates are of cores that start two of the widest FMAs per cycle.
+bool has_wide_fmas(const Target& target);
+
 // A name for a kind of device with the figures of one, for Target::parse.
 struct DeviceTarget {
   std::string name;

@@ -542,8 +542,9 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   const bool is_narrow = half < static_cast<double>(fewest_strassen_rows(plan.max_rows));
   const double rows = is_narrow ? 1 : half / std::ceil(half / most);
   double efficiency = blocked_efficiency(is_narrow ? rows : most, vectors, panel_bytes, plan.lanes, target);
-  // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often.
-  if (!plan.is_short) efficiency *= plan.levels > 1 ? 1.13 : 1.08;
+  // Tiles of two vectors and many rows are no worse here than wide ones: they read the weights less often. Two FMAs per
+  // cycle leave less time for all reads.
+  if (!plan.is_short && !has_wide_fmas(target)) efficiency *= plan.levels > 1 ? 1.13 : 1.08;
   const double products =
       kStrassenProducts * (ic * all_vectors / efficiency + product_cycles * static_cast<double>(plan.panels) / rows);
   const double rest = kStrassenQuarters * static_cast<double>(plan.rest) * lanes * all_vectors / efficiency;
