@@ -15,6 +15,7 @@ import neo
 import numpy as np
 import onnx
 import pytest
+from neo import _native
 
 from tests.capi import face
 from tests.capi.face import Buffer, Limits, NeoError, Tensor, call, info_of, load, run, tensor
@@ -496,13 +497,21 @@ def test_an_error_is_the_threads_own(pair: c_void_p) -> None:
 # ---- The library as a file ----
 
 
+def exported_symbols(library: Path) -> set[str]:
+    listed = run_program([tool("nm"), "-D", "--defined-only", library])
+    return {line.split()[-1] for line in listed.splitlines() if not re.search(r"__(a|t|l)san|_asan", line)}
+
+
 def test_only_the_face_is_exported() -> None:
     header = (prefix() / "include" / "neo.h").read_text()
     declared = set(re.findall(r"^NEO_API [^(]*?(neo_\w+)\(", header, re.MULTILINE))
     assert len(declared) > 20
-    listed = run_program([tool("nm"), "-D", "--defined-only", prefix() / "lib" / "libneo.so.0"])
-    exported = {line.split()[-1] for line in listed.splitlines() if not re.search(r"__(a|t|l)san|_asan", line)}
+    exported = exported_symbols(prefix() / "lib" / "libneo.so.0")
     assert exported == {"NEO_0", *(f"{name}@@NEO_0" for name in declared)}
+
+
+def test_the_extension_exports_its_one_function() -> None:
+    assert exported_symbols(_native.library_path()) == {"PyInit__neo"}
 
 
 def test_it_needs_the_system_only() -> None:
