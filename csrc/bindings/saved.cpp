@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "ops/op.h"
+#include "routines/cpu/eltwise/compile_program.h"
 #include "routines/cpu/gemm/tile_use.h"
 #include "runtime/module.h"
 #include "saved/compact.h"
@@ -26,7 +27,22 @@ std::vector<SavedModule> load(const py::object& source, const Quota& quota) {
   return load_variants(copy_bytes(bytes), "bytes", standard_ops(), standard_routines(), quota, &poll);
 }
 
-constexpr uint64_t kAllTiles = ~uint64_t{0};
+constexpr uint64_t kAll = ~uint64_t{0};
+
+// What an export compiles of kernels, a bit each: register blocks by rows, by columns and of Strassen's algorithm
+// (tile_use.h), and elementwise operators.
+struct UsedKernels {
+  uint64_t rows = kAll, columns = kAll, strassen = kAll, eltwise = kAll;
+};
+
+// Notes the elementwise operators of the steps that this thread makes while one lives.
+struct EltwiseUse {
+  uint64_t ops = 0;
+  EltwiseUse() { note_eltwise_ops = &ops; }
+  ~EltwiseUse() { note_eltwise_ops = nullptr; }
+  EltwiseUse(const EltwiseUse&) = delete;
+  EltwiseUse& operator=(const EltwiseUse&) = delete;
+};
 
 // Of symbolic sizes any rest of rows may come: all blocks of the same vectors are kept.
 uint64_t with_rests(uint64_t used) {
@@ -37,17 +53,17 @@ uint64_t with_rests(uint64_t used) {
   return kept;
 }
 
-// The register blocks that a module runs, by rows, by columns and of Strassen's algorithm: it is called once on zeros.
-// Every block where that cannot be done.
-std::tuple<uint64_t, uint64_t, uint64_t> find_tiles(const FileBytes& file, const std::string& path) {
-  const TileUse use;
+// What a module runs: it is loaded and called once on zeros. Everything where that cannot be done.
+UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
+  const TileUse tiles;
+  const EltwiseUse eltwise;
   SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
   const Block& root = *saved.plan->root;
   bool is_fixed = root.regions.size() == 1 && root.regions.front().sources.empty();
   std::vector<HostValue> inputs;
   for (const int slot : root.arguments) {
     const Type& type = root.slots[static_cast<size_t>(slot)].type;
-    if (!type.is_tensor() || !type.shape.has_rank()) return {kAllTiles, kAllTiles, kAllTiles};
+    if (!type.is_tensor() || !type.shape.has_rank()) return {};
     Tensor zeros(type.dtype, type.shape.hint_dims());
     if (type.dtype != DType::String) std::memset(zeros.data(), 0, static_cast<size_t>(zeros.bytes()));
     inputs.emplace_back(std::move(zeros));
@@ -55,17 +71,16 @@ std::tuple<uint64_t, uint64_t, uint64_t> find_tiles(const FileBytes& file, const
   for (const Region& region : root.regions) {
     for (const Item& item : region.items) {
       // Zeros may decide another way than what the module is for, or never end a loop.
-      if (std::holds_alternative<IfItem>(item.what) || std::holds_alternative<LoopItem>(item.what))
-        return {kAllTiles, kAllTiles, kAllTiles};
+      if (std::holds_alternative<IfItem>(item.what) || std::holds_alternative<LoopItem>(item.what)) return {};
     }
   }
   try {
     for (const int threads : {1, 4}) Module(saved.plan, threads, true).call(inputs, {});
   } catch (const Error&) {
-    return {kAllTiles, kAllTiles, kAllTiles};
+    return {};
   }
-  if (is_fixed) return {use.rows(), use.columns(), use.strassen()};
-  return {with_rests(use.rows()), with_rests(use.columns()), with_rests(use.strassen())};
+  if (is_fixed) return {tiles.rows(), tiles.columns(), tiles.strassen(), eltwise.ops};
+  return {with_rests(tiles.rows()), with_rests(tiles.columns()), with_rests(tiles.strassen()), eltwise.ops};
 }
 
 }  // namespace
@@ -125,14 +140,13 @@ void bind_saved(py::module_& m) {
         const SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
         const CompactModule compact = write_compact(saved, file);
         const py::bytes plan(reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size());
-        const auto [rows, columns, strassen] = find_tiles(file, path);
+        const UsedKernels used = find_kernels(file, path);
         return py::make_tuple(plan, compact.makers, compact.families, saved.target.name, isa_name(saved.target.isa),
-                              rows, columns, strassen, compact.depthwise_forms);
+                              used.rows, used.columns, used.strassen, compact.depthwise_forms, used.eltwise);
       },
       py::arg("path"),
       "(plan, makers of its steps, families of its references, target, tier, register blocks by rows, by columns and "
-      "of "
-      "Strassen's algorithm, forms of depthwise kernels) of a saved module");
+      "of Strassen's algorithm, forms of depthwise kernels, elementwise operators) of a saved module");
 }
 
 }  // namespace neo::python

@@ -141,9 +141,12 @@ class Writer {
 
   void add_form(const Node& node) {
     const Dim width = node.inputs[1]->shape().dims().back();
-    const std::vector<int64_t> strides = node.ints_attr("strides", {1});
-    if (width.is_constant() && width.value() < 8 && strides.back() <= 2)
-      out_.depthwise_forms |= 1u << (width.value() + 8 * (strides.back() - 1));
+    const int64_t stride = node.ints_attr("strides", {1}).back();
+    const bool has_form = width.is_constant() && width.value() < 8 && stride <= 2;
+    if (has_form) out_.depthwise_forms |= 1u << (width.value() + 8 * (stride - 1));
+    const bool is_own = has_form && width.value() % 2 == 1 && width.value() >= 3 && width.value() + stride <= 8 &&
+                        node.ints_attr("dilations", {1}).back() == 1;
+    if (!is_own && node.int_attr("group", 1) != 1) out_.depthwise_forms |= 1;
   }
 
   int maker_of(std::string_view routine) {

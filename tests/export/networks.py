@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["mobilenet_v2", "recurrent"]
+__all__ = ["depthwise", "mobilenet_v2", "recurrent"]
 
 # MobileNet v2: expansion, channels, blocks, stride of the first.
 _STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
@@ -75,6 +75,20 @@ def mobilenet_v2() -> bytes:
     x = b.node("Flatten", [b.node("GlobalAveragePool", [b.conv(x, src, 1280, 1)])])
     y = b.node("Gemm", [x, b.weight((1280, 1000), 0.03), b.weight((1000,), 0.1)])
     return b.model([("x", [1, 3, 224, 224])], [y])
+
+
+def depthwise(width: int, stride: int, dilation: int) -> bytes:
+    """A depthwise convolution of one kernel form between elementwise operators."""
+    b = _Builder()
+    x = b.node("Softplus", [b.node("Mul", ["x", b.weight((1, 24, 1, 1), 1.0)])])
+    x = b.node(
+        "Conv",
+        [x, b.weight((24, 1, 3, width), 0.3), b.weight((24,), 0.1)],
+        group=24,
+        strides=[1, stride],
+        dilations=[1, dilation],
+    )
+    return b.model([("x", [1, 24, 9, 41])], [b.node("Elu", [b.node("Abs", [x])])])
 
 
 def recurrent() -> bytes:

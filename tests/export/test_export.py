@@ -16,7 +16,7 @@ from neo.export.sources import needed_files, root
 from tests.capi.libneo import ROOT, run
 from tests.capi.values import pack, unpack
 from tests.export.build import answers, built, code_bytes, link
-from tests.export.networks import mobilenet_v2, recurrent
+from tests.export.networks import depthwise, mobilenet_v2, recurrent
 from tests.saved.parts import MODELS, feeds_of
 from tests.saved.same_bits import assert_same
 
@@ -100,6 +100,17 @@ def test_mobilenet_v2_is_small_and_the_same(tmp_path: Path) -> None:
     built(tmp_path / "m.neo", tmp_path / "out")
     same_from_c(module, tmp_path / "out", [[random.standard_normal((1, 3, 224, 224)).astype(np.float32)]])
     assert code_bytes(tmp_path / "out" / "build" / "example") < 400 * KIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "stride", "dilation"), [(3, 1, 1), (7, 2, 1), (4, 1, 1), (3, 3, 1), (5, 1, 2)])
+def test_depthwise_forms_with_and_without_kernels_of_their_own(
+    width: int, stride: int, dilation: int, tmp_path: Path
+) -> None:
+    module = neo.compile(depthwise(width, stride, dilation), threads=2)
+    module.save(tmp_path / "m.neo")
+    built(tmp_path / "m.neo", tmp_path / "out", "-DNEO_EXAMPLE=OFF")
+    same_from_c(module, tmp_path / "out", [[random.standard_normal((1, 24, 9, 41)).astype(np.float32)]])
 
 
 def test_sources_are_those_of_the_plan(digits: Path, tmp_path: Path) -> None:

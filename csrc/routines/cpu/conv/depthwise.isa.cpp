@@ -2,7 +2,7 @@
 
 #include "simd/vec.h"
 
-// Of what an export compiles code of its own for: bit width + 8 * (stride - 1) of a kernel's row.
+// Of what an export compiles code of its own for: bit width + 8 * (stride - 1) of a kernel's row, bit 0 for all others.
 #ifndef NEO_DEPTHWISE_FORMS
 #define NEO_DEPTHWISE_FORMS 0xFFFF
 #endif
@@ -140,11 +140,23 @@ void run_part(const DepthwiseLine& p, int64_t first) {
 
 using Part = void (*)(const DepthwiseLine&, int64_t first);
 struct Parts {
+  int64_t pixels;  // the most of a part
   Part part[kPixels + 1];
 };
 template <int KW, int S>
-constexpr Parts kParts = {{nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
+constexpr Parts kParts = {kPixels,
+                          {nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
                            run_part<KW, S, 5>, run_part<KW, S, 6>, run_part<KW, S, 7>, run_part<KW, S, 8>}};
+constexpr Parts kOnePixel = {1, {nullptr, run_part<0, 0, 1>}};
+
+// Those for any width and stride; where no model needs them, the smallest.
+constexpr const Parts& any_parts() {
+  if constexpr ((NEO_DEPTHWISE_FORMS & 1) != 0) {
+    return kParts<0, 0>;
+  } else {
+    return kOnePixel;
+  }
+}
 
 // Those of one width and stride, or the ones for any.
 template <int KW, int S>
@@ -152,7 +164,7 @@ constexpr const Parts& kept_parts() {
   if constexpr ((NEO_DEPTHWISE_FORMS >> (KW + 8 * (S - 1)) & 1) != 0) {
     return kParts<KW, S>;
   } else {
-    return kParts<0, 0>;
+    return any_parts();
   }
 }
 
@@ -162,13 +174,13 @@ NEO_INLINE const Parts& parts_of(const DepthwiseLine& p) {
     if (p.kw == 5) return p.stride == 1 ? kept_parts<5, 1>() : kept_parts<5, 2>();
     if (p.kw == 7 && p.stride == 1) return kept_parts<7, 1>();
   }
-  return kParts<0, 0>;
+  return any_parts();
 }
 
 // In parts as even as can be: a part of one or two pixels would wait for its own additions.
 void run_line(const DepthwiseLine& p) {
   const Parts& parts = parts_of(p);
-  const int64_t count = (p.ow + kPixels - 1) / kPixels;
+  const int64_t count = (p.ow + parts.pixels - 1) / parts.pixels;
   for (int64_t i = 0, done = 0; i < count; ++i) {
     const int64_t part = (p.ow - done) / (count - i);
     parts.part[part](p, done);

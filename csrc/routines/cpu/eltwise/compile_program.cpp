@@ -361,8 +361,15 @@ bool is_integer_eltwise(const Node& node) {
          std::all_of(node.inputs.begin(), node.inputs.end(), is_integer_value);
 }
 
+thread_local uint64_t* note_eltwise_ops = nullptr;
+
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why) {
-  return Compiler(workload).run(why);
+  std::optional<CompiledEltwise> compiled = Compiler(workload).run(why);
+  if (compiled && note_eltwise_ops) {
+    for (int i = 0; i < compiled->program.steps; ++i)
+      *note_eltwise_ops |= uint64_t{1} << static_cast<int>(compiled->program.step[i].op);
+  }
+  return compiled;
 }
 
 double step_cycles(EltwiseOp op) {

@@ -26,6 +26,9 @@ struct CompiledEltwise {
 };
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why);
 
+// Where this thread notes the operators of the programs that it compiles, a bit each (eltwise.isa.cpp); null: nowhere.
+extern thread_local uint64_t* note_eltwise_ops;
+
 // Rough cost of one vector of elements, in units of a vector's fused multiply-add: twice that many operations an
 // element.
 double eltwise_cycles(const EltwiseProgram& program);

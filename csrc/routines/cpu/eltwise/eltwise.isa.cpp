@@ -2,8 +2,18 @@
 #include "simd/math.h"
 #include "simd/vec.h"
 
+// The operators to compile, a bit each in the order of EltwiseOp.
+#ifndef NEO_ELTWISE_OPS
+#define NEO_ELTWISE_OPS (~(uint64_t)0)
+#endif
+
 namespace neo::NEO_ISA {
 namespace {
+
+constexpr bool is_kept(EltwiseOp op) {
+  return ((NEO_ELTWISE_OPS >> (int)op) & 1) != 0;
+}
+static_assert((int)EltwiseOp::Quantize < 64);
 
 // An operand of one tile: vector i is at p + i * step (step 0: one vector for all).
 struct Stream {
@@ -56,181 +66,186 @@ NEO_INLINE F32 elu(F32 x, F32 alpha) {
   return select(lt(x, zero()), alpha * expm1(x), x);
 }
 
+// No step of an export's model is of an operator that it leaves out.
+#define NEO_CASE(name)  \
+  case EltwiseOp::name: \
+    if constexpr (!is_kept(EltwiseOp::name)) __builtin_trap();
+
 // Kept out of line: one switch per step and tile, the loops inside each case.
 __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream a, Stream b, Stream c, int64_t n) {
   const F32 p = broadcast(s.p);
   const F32 q = broadcast(s.q);
   const F32 one = broadcast(1.0f);
   switch (s.op) {
-    case EltwiseOp::Copy:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x; });
-      break;
-    case EltwiseOp::Neg:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return neg(x); });
-      break;
-    case EltwiseOp::Abs:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return abs(x); });
-      break;
-    case EltwiseOp::Sqrt:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sqrt(x); });
-      break;
-    case EltwiseOp::Reciprocal:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return one / x; });
-      break;
-    case EltwiseOp::Exp:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return exp(x); });
-      break;
-    case EltwiseOp::Log:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return log(x); });
-      break;
-    case EltwiseOp::Tanh:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return tanh(x); });
-      break;
-    case EltwiseOp::Sigmoid:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return sigmoid(x); });
-      break;
-    case EltwiseOp::Erf:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return erf(x); });
-      break;
-    case EltwiseOp::Relu:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return max_nan(x, zero()); });
-      break;
-    case EltwiseOp::LeakyRelu:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * x, x); });
-      break;
-    case EltwiseOp::Elu:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return elu(x, p); });
-      break;
-    case EltwiseOp::Selu:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return q * select(gt(x, zero()), x, p * expm1(x)); });
-      break;
-    case EltwiseOp::Celu:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * expm1(x / p), x); });
-      break;
-    case EltwiseOp::Clip:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(x, p, q); });
-      break;
-    case EltwiseOp::HardSigmoid:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(p * x + q, zero(), one); });
-      break;
-    case EltwiseOp::HardSwish:
-      unary(dst, a, n,
-            [=](F32 x) NEO_LAMBDA { return x * clamp_nan(x * broadcast(1.0f / 6) + broadcast(0.5f), zero(), one); });
-      break;
-    case EltwiseOp::Softplus:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return softplus(x); });
-      break;
-    case EltwiseOp::Softsign:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x / (one + abs(x)); });
-      break;
-    case EltwiseOp::Gelu:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu(x); });
-      break;
-    case EltwiseOp::GeluTanh:
-      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu_tanh(x); });
-      break;
-    case EltwiseOp::Mish:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
-      break;
-    case EltwiseOp::Swish:
-      if (s.p == 1.0f)
-        unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return silu(x); });
-      else
-        unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
-      break;
-    case EltwiseOp::Floor:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); });
-      break;
-    case EltwiseOp::Ceil:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return ceil(x); });
-      break;
-    case EltwiseOp::Round:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return round_even(x); });
-      break;
-    case EltwiseOp::Sign:
-      unary(dst, a, n,
-            [=](F32 x) NEO_LAMBDA { return select(gt(x, zero()), one, select(lt(x, zero()), neg(one), x)); });
-      break;
-    case EltwiseOp::Sin:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sin(x); });
-      break;
-    case EltwiseOp::Cos:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return cos(x); });
-      break;
-    case EltwiseOp::Square:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * x; });
-      break;
-    case EltwiseOp::Not:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(eq(x, zero())); });
-      break;
-    case EltwiseOp::IsNan:
-      unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(is_nan(x)); });
-      break;
-    case EltwiseOp::ThresholdedRelu:
-      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, p), x, zero()); });
-      break;
-    case EltwiseOp::Add:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
-      break;
-    case EltwiseOp::Sub:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
-      break;
-    case EltwiseOp::Mul:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
-      break;
-    case EltwiseOp::Div:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
-      break;
-    case EltwiseOp::Min:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
-      break;
-    case EltwiseOp::Max:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
-      break;
-    case EltwiseOp::Pow:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
-      break;
-    case EltwiseOp::PRelu:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
-      break;
-    case EltwiseOp::Equal:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
-      break;
-    case EltwiseOp::Less:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
-      break;
-    case EltwiseOp::LessEqual:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
-      break;
-    case EltwiseOp::Greater:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
-      break;
-    case EltwiseOp::GreaterEqual:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
-      break;
-    case EltwiseOp::And:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
-      break;
-    case EltwiseOp::Or:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
-      break;
-    case EltwiseOp::Xor:
-      binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
-      break;
-    case EltwiseOp::Where:
-      ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
-      break;
-    case EltwiseOp::MulAdd:
-      ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
-      break;
-    case EltwiseOp::Quantize:
-      ternary(dst, a, b, c, n, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
-        const F32 y = clamp_nan(round_even(x / scale) + zero_point, p, q);
-        return select(is_nan(y), zero_point, y);
-      });
-      break;
+    NEO_CASE(Copy)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x; });
+    break;
+    NEO_CASE(Neg)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return neg(x); });
+    break;
+    NEO_CASE(Abs)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return abs(x); });
+    break;
+    NEO_CASE(Sqrt)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sqrt(x); });
+    break;
+    NEO_CASE(Reciprocal)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return one / x; });
+    break;
+    NEO_CASE(Exp)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return exp(x); });
+    break;
+    NEO_CASE(Log)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return log(x); });
+    break;
+    NEO_CASE(Tanh)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return tanh(x); });
+    break;
+    NEO_CASE(Sigmoid)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return sigmoid(x); });
+    break;
+    NEO_CASE(Erf)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return erf(x); });
+    break;
+    NEO_CASE(Relu)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return max_nan(x, zero()); });
+    break;
+    NEO_CASE(LeakyRelu)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * x, x); });
+    break;
+    NEO_CASE(Elu)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return elu(x, p); });
+    break;
+    NEO_CASE(Selu)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return q * select(gt(x, zero()), x, p * expm1(x)); });
+    break;
+    NEO_CASE(Celu)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, zero()), p * expm1(x / p), x); });
+    break;
+    NEO_CASE(Clip)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(x, p, q); });
+    break;
+    NEO_CASE(HardSigmoid)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return clamp_nan(p * x + q, zero(), one); });
+    break;
+    NEO_CASE(HardSwish)
+    unary(dst, a, n,
+          [=](F32 x) NEO_LAMBDA { return x * clamp_nan(x * broadcast(1.0f / 6) + broadcast(0.5f), zero(), one); });
+    break;
+    NEO_CASE(Softplus)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return softplus(x); });
+    break;
+    NEO_CASE(Softsign)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x / (one + abs(x)); });
+    break;
+    NEO_CASE(Gelu)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu(x); });
+    break;
+    NEO_CASE(GeluTanh)
+    unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return gelu_tanh(x); });
+    break;
+    NEO_CASE(Mish)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * tanh(softplus(x)); });
+    break;
+    NEO_CASE(Swish)
+    if (s.p == 1.0f)
+      unary_packed(dst, a, n, [](auto x) NEO_LAMBDA { return silu(x); });
+    else
+      unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return x * sigmoid(p * x); });
+    break;
+    NEO_CASE(Floor)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return floor(x); });
+    break;
+    NEO_CASE(Ceil)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return ceil(x); });
+    break;
+    NEO_CASE(Round)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return round_even(x); });
+    break;
+    NEO_CASE(Sign)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, zero()), one, select(lt(x, zero()), neg(one), x)); });
+    break;
+    NEO_CASE(Sin)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sin(x); });
+    break;
+    NEO_CASE(Cos)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return cos(x); });
+    break;
+    NEO_CASE(Square)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return x * x; });
+    break;
+    NEO_CASE(Not)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(eq(x, zero())); });
+    break;
+    NEO_CASE(IsNan)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return truth(is_nan(x)); });
+    break;
+    NEO_CASE(ThresholdedRelu)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, p), x, zero()); });
+    break;
+    NEO_CASE(Add)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
+    break;
+    NEO_CASE(Sub)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x - y; });
+    break;
+    NEO_CASE(Mul)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x * y; });
+    break;
+    NEO_CASE(Div)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x / y; });
+    break;
+    NEO_CASE(Min)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return min_nan(x, y); });
+    break;
+    NEO_CASE(Max)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return max_nan(x, y); });
+    break;
+    NEO_CASE(Pow)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return pow(x, y); });
+    break;
+    NEO_CASE(PRelu)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return select(lt(x, zero()), x * y, x); });
+    break;
+    NEO_CASE(Equal)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(eq(x, y)); });
+    break;
+    NEO_CASE(Less)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(lt(x, y)); });
+    break;
+    NEO_CASE(LessEqual)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(le(x, y)); });
+    break;
+    NEO_CASE(Greater)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(gt(x, y)); });
+    break;
+    NEO_CASE(GreaterEqual)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ge(x, y)); });
+    break;
+    NEO_CASE(And)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) & is_true(y)); });
+    break;
+    NEO_CASE(Or)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(is_true(x) | is_true(y)); });
+    break;
+    NEO_CASE(Xor)
+    binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return truth(ne(x, y)); });
+    break;
+    NEO_CASE(Where)
+    ternary(dst, a, b, c, n, [](F32 m, F32 x, F32 y) NEO_LAMBDA { return select(is_true(m), x, y); });
+    break;
+    NEO_CASE(MulAdd)
+    ternary(dst, a, b, c, n, [](F32 x, F32 y, F32 z) NEO_LAMBDA { return x * y + z; });
+    break;
+    NEO_CASE(Quantize)
+    ternary(dst, a, b, c, n, [=](F32 x, F32 scale, F32 zero_point) NEO_LAMBDA {
+      const F32 y = clamp_nan(round_even(x / scale) + zero_point, p, q);
+      return select(is_nan(y), zero_point, y);
+    });
+    break;
   }
 }
+#undef NEO_CASE
 
 // `count` elements, in runs of `run` that are `stride` apart, beginning `skip` elements into the first run, into a
 // dense buffer of float; the rest of the last vector repeats the last element, so that no lane computes on garbage.
