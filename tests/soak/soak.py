@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # first imported while another thread forks, it gives up a lock that it does not hold
 import ctypes
 import faulthandler
 import gc
@@ -15,7 +16,6 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ def _cancel(state: State, rng: random.Random) -> None:
     for future, expected in pending:
         try:
             got = future.result(timeout=_STUCK_SECONDS)
-        except (CancelledError, neo.CancelledError):
+        except (concurrent.futures.CancelledError, neo.CancelledError):
             state.counts["cancelled"] += 1
         else:
             network.compare(got, expected)
