@@ -203,8 +203,8 @@ double estimate_us(const ConvProblem& problem, const ConvShape& s, const Strasse
   const double weights = static_cast<double>(form.weight_size()) * 4;
   // Of a member, which reads the weights of a group once for every run; estimates count one reading by the whole team.
   const auto groups = static_cast<double>(form.groups), team = split.serial ? 1.0 : static_cast<double>(target.threads);
-  const double member = pixels * groups / team;
-  const double runs = std::ceil(member / (2 * static_cast<double>(plan.half_run())));
+  const double parts = std::max(1.0, static_cast<double>(s.n * form.parts(s)) * groups / team);
+  const double runs = parts * static_cast<double>(strassen_runs(plan, static_cast<int64_t>(part)));
   const double readings = runs - groups / team + 1 / team;
   // Of groups, members read what others have written, as parts of pixels mostly do not.
   constexpr double kOthers = 0.5, kBetweenCores = 20;  // GB/s
