@@ -103,7 +103,7 @@ def test_mobilenet_v2_is_small_and_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "stride", "dilation"), [(3, 1, 1), (7, 2, 1), (4, 1, 1), (3, 3, 1), (5, 1, 2)])
+@pytest.mark.parametrize(("width", "stride", "dilation"), [(3, 1, 1), (7, 2, 1), (5, 1, 2)])
 def test_depthwise_forms_with_and_without_kernels_of_their_own(
     width: int, stride: int, dilation: int, tmp_path: Path
 ) -> None:
