@@ -35,15 +35,6 @@ struct UsedKernels {
   uint64_t rows = kAll, columns = kAll, strassen = kAll, eltwise = kAll;
 };
 
-// Notes the elementwise operators of the steps that this thread makes while one lives.
-struct EltwiseUse {
-  uint64_t ops = 0;
-  EltwiseUse() { note_eltwise_ops = &ops; }
-  ~EltwiseUse() { note_eltwise_ops = nullptr; }
-  EltwiseUse(const EltwiseUse&) = delete;
-  EltwiseUse& operator=(const EltwiseUse&) = delete;
-};
-
 // Of symbolic sizes any rest of rows may come: all blocks of the same vectors are kept.
 uint64_t with_rests(uint64_t used) {
   uint64_t kept = 0;
@@ -79,8 +70,8 @@ UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
   } catch (const Error&) {
     return {};
   }
-  if (is_fixed) return {tiles.rows(), tiles.columns(), tiles.strassen(), eltwise.ops};
-  return {with_rests(tiles.rows()), with_rests(tiles.columns()), with_rests(tiles.strassen()), eltwise.ops};
+  if (is_fixed) return {tiles.rows(), tiles.columns(), tiles.strassen(), eltwise.ops()};
+  return {with_rests(tiles.rows()), with_rests(tiles.columns()), with_rests(tiles.strassen()), eltwise.ops()};
 }
 
 }  // namespace
@@ -141,12 +132,18 @@ void bind_saved(py::module_& m) {
         const CompactModule compact = write_compact(saved, file);
         const py::bytes plan(reinterpret_cast<const char*>(compact.bytes.data()), compact.bytes.size());
         const UsedKernels used = find_kernels(file, path);
+        py::dict kernels;
+        kernels["ROWS"] = used.rows;
+        kernels["COLUMNS"] = used.columns;
+        kernels["STRASSEN"] = used.strassen;
+        kernels["FORMS"] = compact.depthwise_forms;
+        kernels["ELTWISE"] = used.eltwise;
         return py::make_tuple(plan, compact.makers, compact.families, saved.target.name, isa_name(saved.target.isa),
-                              used.rows, used.columns, used.strassen, compact.depthwise_forms, used.eltwise);
+                              kernels);
       },
       py::arg("path"),
-      "(plan, makers of its steps, families of its references, target, tier, register blocks by rows, by columns and "
-      "of Strassen's algorithm, forms of depthwise kernels, elementwise operators) of a saved module");
+      "(plan, makers of its steps, families of its references, target, tier, what it runs of the kernels by the words "
+      "of the export's CMakeLists.txt, a bit each) of a saved module");
 }
 
 }  // namespace neo::python

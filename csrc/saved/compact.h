@@ -27,7 +27,7 @@ struct CompactModule {
   std::vector<std::byte> bytes;
   std::vector<std::string_view> makers;    // of families.h, by the number that the plan gives a routine
   std::vector<std::string_view> families;  // of ops/families.h, whose references the plan runs
-  uint32_t depthwise_forms = 0;            // widths and strides of its kernels (depthwise.isa.cpp)
+  uint32_t depthwise_forms = 0;            // of its kernels, a bit each (depthwise.h)
 };
 
 // `file` is the module that `module` was loaded from.

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "ops/families.h"
+#include "routines/cpu/conv/depthwise.h"
 #include "saved/compact_parts.h"
 #include "saved/format.h"
 #include "saved/steps.h"
@@ -140,13 +141,11 @@ class Writer {
   }
 
   void add_form(const Node& node) {
-    const Dim width = node.inputs[1]->shape().dims().back();
-    const int64_t stride = node.ints_attr("strides", {1}).back();
-    const bool has_form = width.is_constant() && width.value() < 8 && stride <= 2;
-    if (has_form) out_.depthwise_forms |= 1u << (width.value() + 8 * (stride - 1));
-    const bool is_own = has_form && width.value() % 2 == 1 && width.value() >= 3 && width.value() + stride <= 8 &&
-                        node.ints_attr("dilations", {1}).back() == 1;
-    if (!is_own && node.int_attr("group", 1) != 1) out_.depthwise_forms |= 1;
+    const std::vector<Dim>& weight = node.inputs[1]->shape().dims();
+    if (weight[1] != Dim(1)) return;
+    const Dim width = weight.back();
+    const int64_t stride = node.ints_attr("strides", {1}).back(), dilation = node.ints_attr("dilations", {1}).back();
+    out_.depthwise_forms |= 1u << (width.is_constant() ? depthwise_form(width.value(), stride, dilation) : 0);
   }
 
   int maker_of(std::string_view routine) {

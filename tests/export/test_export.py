@@ -103,13 +103,16 @@ def test_mobilenet_v2_is_small_and_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "stride", "dilation"), [(3, 1, 1), (7, 2, 1), (5, 1, 2)])
+@pytest.mark.parametrize(
+    ("width", "stride", "dilation", "forms"), [(3, 1, 1, "0x8"), (7, 2, 1, "0x1"), (5, 1, 2, "0x1")]
+)
 def test_depthwise_forms_with_and_without_kernels_of_their_own(
-    width: int, stride: int, dilation: int, tmp_path: Path
+    width: int, stride: int, dilation: int, forms: str, tmp_path: Path
 ) -> None:
     module = neo.compile(depthwise(width, stride, dilation), threads=2)
     module.save(tmp_path / "m.neo")
     built(tmp_path / "m.neo", tmp_path / "out", "-DNEO_EXAMPLE=OFF")
+    assert f"NEO_DEPTHWISE_FORMS={forms}\n" in (tmp_path / "out" / "CMakeLists.txt").read_text()
     same_from_c(module, tmp_path / "out", [[random.standard_normal((1, 24, 9, 41)).astype(np.float32)]])
 
 

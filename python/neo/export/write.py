@@ -73,7 +73,7 @@ def export(model: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Exp
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             msg = f'[export] the folder must be empty. Got "{out}"'
             raise ModelError(msg)
-        plan, makers, families, target, isa, rows, columns, strassen, forms, ops = _native.compact_module(path)
+        plan, makers, families, target, isa, kernels = _native.compact_module(path)
         tier = _TIER_OF.get(isa, isa)
         if tier not in _TIERS:
             msg = f'[export] a target must have sources. Got "{target}", expected one of {", ".join(_TIERS)}'
@@ -91,7 +91,6 @@ def export(model: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Exp
         (out / "csrc" / "exported" / "parts.cpp").write_text(_parts(plan, makers, families), encoding="utf-8")
         (out / "example").mkdir()
         _copy(templates / "main.c", out / "example" / "main.c")
-        kernels = {"ROWS": rows, "COLUMNS": columns, "STRASSEN": strassen, "FORMS": forms, "ELTWISE": ops}
         bits = {word: hex(value) for word, value in kernels.items()}
         words = {**bits, "TIER": tier, "MACHINES": _TIERS[tier], "TARGET": target, "MODEL": Path(path).name}
         for template in ("CMakeLists.txt", "README.md"):

@@ -51,6 +51,12 @@ struct DepthwiseLine {
   float lo = 0.0f, hi = 0.0f;
 };
 
+// Rows of some widths and strides have kernels of their own, of a number each below 16; 0: those of all others.
+constexpr int depthwise_form(int64_t kw, int64_t stride, int64_t dilation) {
+  const bool is_own = dilation == 1 && (((kw == 3 || kw == 5) && stride <= 2) || (kw == 7 && stride == 1));
+  return is_own ? static_cast<int>(kw + 8 * (stride - 1)) : 0;
+}
+
 struct DepthwiseKernels {
   int lanes;
   void (*line)(const DepthwiseLine&);

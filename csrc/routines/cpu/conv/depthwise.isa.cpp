@@ -2,7 +2,7 @@
 
 #include "simd/vec.h"
 
-// Of what an export compiles code of its own for: bit width + 8 * (stride - 1) of a kernel's row, bit 0 for all others.
+// The forms (depthwise_form) that an export compiles code of its own for, a bit each.
 #ifndef NEO_DEPTHWISE_FORMS
 #define NEO_DEPTHWISE_FORMS 0xFFFF
 #endif
@@ -140,47 +140,57 @@ void run_part(const DepthwiseLine& p, int64_t first) {
 
 using Part = void (*)(const DepthwiseLine&, int64_t first);
 struct Parts {
-  int64_t pixels;  // the most of a part
   Part part[kPixels + 1];
 };
 template <int KW, int S>
-constexpr Parts kParts = {kPixels,
-                          {nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
+constexpr Parts kParts = {{nullptr, run_part<KW, S, 1>, run_part<KW, S, 2>, run_part<KW, S, 3>, run_part<KW, S, 4>,
                            run_part<KW, S, 5>, run_part<KW, S, 6>, run_part<KW, S, 7>, run_part<KW, S, 8>}};
-constexpr Parts kOnePixel = {1, {nullptr, run_part<0, 0, 1>}};
 
-// Those for any width and stride; where no model needs them, the smallest.
-constexpr const Parts& any_parts() {
-  if constexpr ((NEO_DEPTHWISE_FORMS & 1) != 0) {
-    return kParts<0, 0>;
-  } else {
-    return kOnePixel;
-  }
+// What no model of an export needs is there a pixel at a time, to the same bits.
+template <int R>
+void run_pixels(const DepthwiseLine& p, int64_t first) {
+  for (int r = 0; r < R; ++r) run_part<0, 0, 1>(p, first + r);
+}
+constexpr Parts kSingle = {{nullptr, run_pixels<1>, run_pixels<2>, run_pixels<3>, run_pixels<4>, run_pixels<5>,
+                            run_pixels<6>, run_pixels<7>, run_pixels<8>}};
+
+constexpr bool is_kept(int form) {
+  return (NEO_DEPTHWISE_FORMS >> form & 1) != 0;
 }
 
-// Those of one width and stride, or the ones for any.
+// Those of one width and stride, or the ones for any: kParts<0, 0>.
 template <int KW, int S>
 constexpr const Parts& kept_parts() {
-  if constexpr ((NEO_DEPTHWISE_FORMS >> (KW + 8 * (S - 1)) & 1) != 0) {
+  if constexpr (is_kept(depthwise_form(KW, S, 1))) {
     return kParts<KW, S>;
+  } else if constexpr (is_kept(0)) {
+    return kParts<0, 0>;
   } else {
-    return any_parts();
+    return kSingle;
   }
 }
 
 NEO_INLINE const Parts& parts_of(const DepthwiseLine& p) {
-  if (p.dilation == 1 && p.stride <= 2) {
-    if (p.kw == 3) return p.stride == 1 ? kept_parts<3, 1>() : kept_parts<3, 2>();
-    if (p.kw == 5) return p.stride == 1 ? kept_parts<5, 1>() : kept_parts<5, 2>();
-    if (p.kw == 7 && p.stride == 1) return kept_parts<7, 1>();
+  switch (depthwise_form(p.kw, p.stride, p.dilation)) {
+    case depthwise_form(3, 1, 1):
+      return kept_parts<3, 1>();
+    case depthwise_form(3, 2, 1):
+      return kept_parts<3, 2>();
+    case depthwise_form(5, 1, 1):
+      return kept_parts<5, 1>();
+    case depthwise_form(5, 2, 1):
+      return kept_parts<5, 2>();
+    case depthwise_form(7, 1, 1):
+      return kept_parts<7, 1>();
+    default:
+      return kept_parts<0, 0>();
   }
-  return any_parts();
 }
 
 // In parts as even as can be: a part of one or two pixels would wait for its own additions.
 void run_line(const DepthwiseLine& p) {
   const Parts& parts = parts_of(p);
-  const int64_t count = (p.ow + parts.pixels - 1) / parts.pixels;
+  const int64_t count = (p.ow + kPixels - 1) / kPixels;
   for (int64_t i = 0, done = 0; i < count; ++i) {
     const int64_t part = (p.ow - done) / (count - i);
     parts.part[part](p, done);

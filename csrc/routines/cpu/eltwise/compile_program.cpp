@@ -361,14 +361,25 @@ bool is_integer_eltwise(const Node& node) {
          std::all_of(node.inputs.begin(), node.inputs.end(), is_integer_value);
 }
 
-thread_local uint64_t* note_eltwise_ops = nullptr;
+namespace {
+thread_local EltwiseUse* eltwise_use = nullptr;
+}  // namespace
+
+EltwiseUse::EltwiseUse() : before_(eltwise_use) {
+  eltwise_use = this;
+}
+
+EltwiseUse::~EltwiseUse() {
+  eltwise_use = before_;
+}
+
+void EltwiseUse::add(const EltwiseProgram& program) {
+  for (int i = 0; i < program.steps; ++i) ops_ |= uint64_t{1} << static_cast<int>(program.step[i].op);
+}
 
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why) {
   std::optional<CompiledEltwise> compiled = Compiler(workload).run(why);
-  if (compiled && note_eltwise_ops) {
-    for (int i = 0; i < compiled->program.steps; ++i)
-      *note_eltwise_ops |= uint64_t{1} << static_cast<int>(compiled->program.step[i].op);
-  }
+  if (compiled && eltwise_use) eltwise_use->add(compiled->program);
   return compiled;
 }
 

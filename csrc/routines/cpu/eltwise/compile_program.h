@@ -26,8 +26,21 @@ struct CompiledEltwise {
 };
 std::optional<CompiledEltwise> compile_eltwise(const Workload& workload, std::string* why);
 
-// Where this thread notes the operators of the programs that it compiles, a bit each (eltwise.isa.cpp); null: nowhere.
-extern thread_local uint64_t* note_eltwise_ops;
+// Finds out which operators a module's programs have: those that this thread compiles while one lives, a bit each.
+class EltwiseUse {
+ public:
+  EltwiseUse();
+  ~EltwiseUse();
+  EltwiseUse(const EltwiseUse&) = delete;
+  EltwiseUse& operator=(const EltwiseUse&) = delete;
+
+  uint64_t ops() const { return ops_; }
+  void add(const EltwiseProgram& program);
+
+ private:
+  EltwiseUse* before_;
+  uint64_t ops_ = 0;
+};
 
 // Rough cost of one vector of elements, in units of a vector's fused multiply-add: twice that many operations an
 // element.
