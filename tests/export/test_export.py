@@ -155,7 +155,7 @@ def test_a_damaged_module_leaves_nothing(digits: Path, tmp_path: Path) -> None:
     damaged.write_bytes(digits.read_bytes()[:5000])
     with pytest.raises(neo.ModelError, match="damaged.neo"):
         export(damaged, tmp_path / "out")
-    with pytest.raises(neo.ResourceError):
+    with pytest.raises(neo.ResourceError, match=r"^\[load\] .* - at \".*absent.neo\"$"):
         export(tmp_path / "absent.neo", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -98,6 +98,8 @@ def export(model: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Exp
             for word, value in words.items():
                 text = text.replace(f"@{word}@", value)
             (out / template).write_text(text, encoding="utf-8")
+    except ResourceError:
+        raise
     except OSError as error:
         msg = f"[export] files must be readable and writable. Got {error}"
         raise ResourceError(msg) from error
