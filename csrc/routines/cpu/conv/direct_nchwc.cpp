@@ -76,16 +76,11 @@ struct TileTaps {
   }
 };
 
-// Of the weights of the next panel, while a panel's tiles run.
-FetchAhead weights_ahead(const DirectPlan& plan, const ConvOperands& args, int64_t rows, int64_t group,
-                         int64_t panels) {
-  const ConvShape& s = plan.shape;
-  const int64_t tiles = plan.flat ? ceil_div(plan.chunk, rows) : plan.chunk * ceil_div(s.ow, rows);
-  const int64_t first = panels * plan.panel_chunk + 1;
-  if (first >= plan.panels || tiles == 0 || plan.passes > 1 || plan.schedule.ahead == 1) return {};
-  const int64_t k = s.group_ic() * s.taps();
-  const float* weight = args.weight + (group * plan.group_vectors + panel_vectors(plan, first).begin) * plan.lanes * k;
-  return FetchAhead::over(weight, plan.schedule.oc_vectors * plan.lanes, k, tiles);
+// Of the weights of the next pass or panel, which lie behind those of this one, while its tiles run.
+FetchAhead weights_ahead(const DirectPlan& plan, const Tile& tile, int64_t tiles) {
+  if (tiles == 0 || plan.schedule.ahead == 1) return {};
+  const int64_t k = ((tile.blocks - 1) * tile.block_size + tile.last_size) * plan.shape.taps();
+  return FetchAhead::over(tile.weight + k * tile.weight_step, tile.weight_step, k, tiles);
 }
 
 // While a panel works on tile i of some, its share of that tile's part of what is read next is fetched.
@@ -264,8 +259,6 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
     const int64_t group = task / plan.panel_chunks % s.groups;
     const int64_t chunk = task / (plan.panel_chunks * s.groups) % plan.chunks;
     const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
-    FetchAhead ahead =
-        weights_ahead(plan, args, tile_rows(plan, kernels, panel_vectors(plan, 0).size()), group, panels);
     const int64_t first_panel = panels * plan.panel_chunk;
     const int64_t panel_count = std::min(plan.panel_chunk, plan.panels - first_panel);
     const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
@@ -283,6 +276,10 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
       tile.taps = taps.taps;
       tile.scratch = scratch;
       const int64_t most = tile_rows(plan, kernels, vectors.size());
+      FetchAhead ahead;
+      if (p + 1 < plan.panels || pass + 1 < plan.passes) {
+        ahead = weights_ahead(plan, tile, plan.flat ? ceil_div(plan.chunk, most) : inner * ceil_div(s.ow, most));
+      }
       const int64_t first_line = lines_outside ? part / (plan.passes * panel_count) : 0;
       for (int64_t line = first_line; line < first_line + inner; ++line) {
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;

@@ -24,7 +24,7 @@ struct DirectSchedule {
   int64_t line = 0;    // 1: tiles end with their output row; 2: they run over it
   int64_t ic = 0;      // input channels per pass over a task's outputs, a multiple of ic_bn; 0: all
   int64_t order = 0;   // 1: the panels of a task are inside its rows, which must end tiles; else around them
-  int64_t ahead = 0;   // 1: the next panel's weights are not fetched ahead
+  int64_t ahead = 0;   // 1: the weights of the next panel or pass are not fetched ahead
 };
 
 // What the shape and the schedule decide. Plain bytes, made by plan_direct.

@@ -17,10 +17,19 @@ const TileKernels& tiles_of(const Target& target) {
   return tile_kernels_of(target.isa);
 }
 
+// Whether the private cache keeps weights for all tiles that read them, beside those that are fetched meanwhile and
+// what is read of the image.
+bool keeps_weights(const ConvShape& s, double bytes, const Target& target) {
+  constexpr double kUsed = 0.85, kOfImage = 0.25;
+  const auto cache = static_cast<double>(private_caches(target).l2_bytes);
+  const double image = 4 * static_cast<double>(s.group_ic() * s.ih * s.iw);
+  return 2 * bytes + std::min(image, kOfImage * cache) <= kUsed * cache;
+}
+
 // Bytes of the panels that tiles after the first read again from beyond the private cache; all members' together.
 double panels_again(const DirectPlan& plan, double panel_bytes, double rows, const Target& target) {
-  if (is_kept(panel_bytes / static_cast<double>(plan.passes), target)) return 0;
   const ConvShape& s = plan.shape;
+  if (keeps_weights(s, panel_bytes / static_cast<double>(plan.passes), target)) return 0;
   const double tiles = static_cast<double>(s.n * s.oh * s.ow) / std::max(rows, 1.0);
   return panel_bytes * static_cast<double>(plan.panels * s.groups) * std::max(tiles - 1, 0.0);
 }
@@ -29,10 +38,16 @@ double panels_again(const DirectPlan& plan, double panel_bytes, double rows, con
 int64_t near_channels(const ConvShape& s, int64_t oc_vectors, const Target& target) {
   const int64_t lanes = target.lanes(), kept = private_caches(target).l2_bytes / 4;
   const int64_t bytes = oc_vectors * lanes * s.taps() * 4;  // of a channel
-  if (is_kept(static_cast<double>(s.group_ic() * bytes), target)) return 0;
+  if (keeps_weights(s, static_cast<double>(s.group_ic() * bytes), target)) return 0;
   int64_t channels = lanes;
   while (2 * channels * bytes <= kept && 2 * channels < s.group_ic()) channels *= 2;
   return channels;
+}
+
+// Whether tiles that end with their row are as wide as those over the whole plane, or nearly; they gather less.
+bool fits_rows(const DirectPlan& plan, int64_t most) {
+  const int64_t ow = plan.shape.ow;
+  return plan.flat && !plan.contiguous && ow * 4 >= ceil_div(ow, most) * most * 3;
 }
 
 double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Target& target) {
@@ -43,8 +58,9 @@ double estimate_us(const ConvProblem& problem, const DirectPlan& plan, const Tar
   const double per_output = static_cast<double>(s.group_ic() * s.taps());
   const double panel_bytes = per_output * vectors * static_cast<double>(plan.lanes) * 4;
   const int64_t block = std::min(plan.schedule.ic_bn, s.group_ic());
-  // Border taps of larger windows are gathered.
-  const double efficiency = blocked_efficiency(rows, vectors, panel_bytes, block, target) * (s.taps() > 1 ? 0.96 : 1);
+  // Border taps of larger windows are gathered, and where tiles go on in the next row nearly all.
+  const double gathers = s.taps() == 1 ? 1 : (plan.flat ? 0.93 : 0.96);
+  const double efficiency = gathers * blocked_efficiency(rows, vectors, panel_bytes, block, target);
   const auto weights = static_cast<double>(direct_weight_size(plan));
   const double flops = 2 * weights * static_cast<double>(s.n * s.oh * s.ow);
   const TaskSplit split = TaskSplit::of(plan.tasks, direct_work(s));
@@ -120,16 +136,25 @@ class DirectRoutine final : public ConvRoutine {
     const TileKernels& kernels = tiles_of(target);
     const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
-    for (int64_t oc_vectors : {4, 2, 3, 1}) {
-      Schedule schedule = {{"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", kernels.max_rows[oc_vectors]}};
+    const auto offer = [&](const Schedule& schedule) {
       const DirectPlan plan = plan_direct(shape, direct_schedule(schedule, lanes), kernels);
-      if (oc_vectors > plan.group_vectors) continue;
       all.push_back(candidate_of(workload, problem, plan, schedule, target));
-      if (const int64_t channels = near_channels(shape, oc_vectors, target); channels > 0) {
-        schedule.emplace("ic", channels);
-        all.push_back(candidate_of(workload, problem, plan_direct(shape, direct_schedule(schedule, lanes), kernels),
-                                   schedule, target));
-      }
+      return plan;
+    };
+    const auto offer_passes = [&](Schedule schedule, int64_t channels) {
+      const DirectPlan plan = offer(schedule);
+      if (channels == 0) return plan;
+      schedule.emplace("ic", channels);
+      return offer(schedule);
+    };
+    for (int64_t oc_vectors : {4, 2, 3, 1}) {
+      if (oc_vectors > ceil_div(shape.group_oc(), lanes)) continue;
+      const int64_t most = kernels.max_rows[oc_vectors], channels = near_channels(shape, oc_vectors, target);
+      Schedule schedule = {{"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", most}};
+      const DirectPlan plan = offer_passes(schedule, channels);
+      if (!fits_rows(plan, most)) continue;
+      schedule.emplace("line", 1);
+      offer_passes(schedule, channels);
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });

@@ -8,9 +8,9 @@
 namespace neo {
 namespace {
 
-// Whether there is a panel behind another, whose weights are fetched beside it.
+// Whether there is a panel or a pass behind another, whose weights are fetched beside it.
 bool fetches_ahead(const DirectPlan& plan) {
-  return plan.schedule.ahead == 0 && plan.passes == 1 && plan.panels > 1;
+  return plan.schedule.ahead == 0 && plan.panels * plan.passes > 1;
 }
 
 // What of a plan the loops depend on: schedules that agree in it are one.
