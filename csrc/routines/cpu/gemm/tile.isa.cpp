@@ -45,7 +45,10 @@ struct ResultsAhead {
   int64_t row = 0;
 
   NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts, int64_t last)
-      : t(tile), wait(parts > last ? parts - last : 0), step(parts >= R || parts == 0 ? 1 : (R + parts - 1) / parts) {}
+      : t(tile), wait(parts > last ? parts - last : 0) {
+    const int64_t fetching = parts - wait;
+    step = fetching >= R || fetching == 0 ? 1 : (R + fetching - 1) / fetching;
+  }
 
   NEO_INLINE void fetch() {
     if (wait-- > 0) return;
@@ -101,14 +104,25 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
 // Images are read piece by piece, which the prefetchers of x86-64 do not foresee; elsewhere it is not measured.
 constexpr bool kFetchesRows = kLanes >= 8;
 
+// k between two ends of a loop over dense weights. What a loop does besides the sums takes a sixth of the instructions
+// of kTogether k, and cores that run another thread beside this one have none to spare: the largest blocks, and wide
+// ones with a row less, take a whole vector.
+template <int V, int R>
+constexpr int dense_step() {
+  constexpr int kFewest = max_tile_rows(V) - (V > 2 ? 1 : 0);
+  return kVectorRegisters == 32 && V > 1 && R >= kFewest && kLanes > kTogether ? kLanes : kTogether;
+}
+
 // One tap of rows that are evenly spaced, with dense weights: blocks of whole times kTogether k, and of the last one as
 // many as there are. With few registers a loop for each, which has none left to count what is fetched ahead. Else one
 // loop over all of them: a loop for each took 8 to 20 cycles more a block, it seems for ends that the processor foresaw
 // wrongly.
 template <int V, int R>
 NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
-  constexpr int64_t kMove = kTogether * (int64_t)sizeof(float);
-  const int64_t block = t.block_size / kTogether, last_block = t.last_size / kTogether;
+  constexpr int kStep = dense_step<V, R>(), kLast = (R + 4) * kTogether / kStep;
+  constexpr int64_t kMove = kStep * (int64_t)sizeof(float);
+  // A single block has no next one.
+  const int64_t last_block = t.last_size / kStep, block = t.blocks == 1 ? last_block + 1 : t.block_size / kStep;
   const float* weight = t.weight + t.taps->weight_offset;
   Rows<R> rows(t.src + t.taps->offset + (kSplits ? t.first_row * t.step : 0), t.step);
   if constexpr (kVectorRegisters < 32) {
@@ -118,7 +132,7 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
       if (kFetchesRows && t.fetches_rows) rows.fetch_next();
 #pragma GCC unroll 1
       for (int64_t i = b > 1 ? block : last_block; i > 0; --i) {
-        sum_together<V, R>(acc, weight, rows);
+        sum_together<V, R, kStep>(acc, weight, rows);
         rows.move(kMove);
       }
       rows.move(to_next);
@@ -128,18 +142,24 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
   const int64_t last_move = t.block_stride * (int64_t)sizeof(float) - (block - 1) * kMove;
   const int64_t last_ahead = t.ahead_block * (int64_t)sizeof(float);
   const int64_t count = (t.blocks - 1) * block + last_block;
-  ResultsAhead<V, R> results(t, count, R + 4);
+  ResultsAhead<V, R> results(t, count, kLast);
   int64_t left = block;
 #pragma GCC unroll 1
   for (int64_t i = count; i > 0; --i) {
-    sum_together<V, R>(acc, weight, rows);
+    sum_together<V, R, kStep>(acc, weight, rows);
     if (kFetchesRows && t.fetches_rows && left == block) rows.fetch_next();
-    ahead.fetch(kTogether);
+    ahead.fetch(kStep);
     results.fetch();
     const bool is_last = --left == 0;
     ahead.at += is_last ? last_ahead : 0;
     rows.move(is_last ? last_move : kMove);
     left = is_last ? block : left;
+  }
+#pragma GCC unroll 1
+  for (int64_t i = t.last_size % kStep / kTogether; i > 0; --i) {
+    sum_together<V, R>(acc, weight, rows);
+    ahead.fetch(kTogether);
+    rows.move(kTogether * (int64_t)sizeof(float));
   }
 }
 
@@ -180,7 +200,7 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
     const bool is_even = t.block_size == t.last_size;
     if (t.weight_step == V * kLanes && t.blocks > 0) {
       const bool is_single = t.tap_count == 1 && t.weight_taps == 1 && t.taps->index == 0 && !t.taps->row_offset;
-      if (is_single && (t.blocks == 1 || t.block_size % kTogether == 0)) {
+      if (is_single && (t.blocks == 1 || t.block_size % dense_step<V, R>() == 0)) {
         sum_dense_rows<V, R>(acc, t, ahead);
         first = t.blocks - 1;
         done = t.last_size / kTogether * kTogether;

@@ -146,18 +146,20 @@ NEO_INLINE void sum_rows(F32 (&acc)[R][V], const float* weight, int64_t weight_s
   }
 }
 
-// kTogether k with dense weights. The rows stay where they are.
-template <int V, int R>
+// `count` k with dense weights. The rows stay where they are.
+template <int V, int R, int count = kTogether>
 NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& rows) {
-  rows.hide();
-  asm("" : "+r"(weight));
-#pragma GCC unroll 4
-  for (int u = 0; u < kTogether; ++u) {
+#pragma GCC unroll 16
+  for (int u = 0; u < count; ++u) {
+    if (u % kTogether == 0) {
+      rows.hide();
+      asm("" : "+r"(weight));
+    }
     step_k<V, R>(
         acc,
         weight + u * V * kLanes, [&](int r) __attribute__((always_inline))->const float& { return rows.at(r, u); });
   }
-  weight += kTogether * V * kLanes;
+  weight += count * V * kLanes;
 }
 
 // As many k as a vector has lanes, with dense weights; `beside` happens after each kTogether of them.
