@@ -182,4 +182,12 @@ NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* sr
   sum_lanes<V, R>(acc, weight, src, step, ahead, [] {});
 }
 
+// The same between two ends of a loop.
+template <int V, int R>
+NEO_INLINE void sum_lanes_at_once(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
+  Rows<R> rows(src, step);
+  sum_together<V, R, kLanes>(acc, weight, rows);
+  ahead.fetch(kLanes);
+}
+
 }  // namespace neo::NEO_ISA
