@@ -179,11 +179,8 @@ void run_tile(const StrassenTile& t) {
               acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
         } else {
           if (makes) make_sums(*sums);
-          if constexpr (kVectorRegisters == 32 && kLanes == 16 && V == 2 && R == max_tile_rows(V)) {
-            sum_lanes_at_once<V, R>(acc, weight, source, kLanes, ahead);
-          } else {
-            sum_lanes<V, R>(acc, weight, source, kLanes, ahead);
-          }
+          // Wider tiles are rare, and the library small.
+          sum_lanes<V, R, V == 2 ? dense_step<V, R>() : kTogether>(acc, weight, source, kLanes, ahead);
         }
         source += stride;
         weight += kLanes * kRow;

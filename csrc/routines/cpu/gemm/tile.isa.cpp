@@ -104,15 +104,6 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
 // Images are read piece by piece, which the prefetchers of x86-64 do not foresee; elsewhere it is not measured.
 constexpr bool kFetchesRows = kLanes >= 8;
 
-// k between two ends of a loop over dense weights. What a loop does besides the sums takes a sixth of the instructions
-// of kTogether k, and cores that run another thread beside this one have none to spare: the largest blocks, and wide
-// ones with a row less, take a whole vector.
-template <int V, int R>
-constexpr int dense_step() {
-  constexpr int kFewest = max_tile_rows(V) - (V > 2 ? 1 : 0);
-  return kVectorRegisters == 32 && V > 1 && R >= kFewest && kLanes > kTogether ? kLanes : kTogether;
-}
-
 // One tap of rows that are evenly spaced, with dense weights: blocks of whole times kTogether k, and of the last one as
 // many as there are. With few registers a loop for each, which has none left to count what is fetched ahead. Else one
 // loop over all of them: a loop for each took 8 to 20 cycles more a block, it seems for ends that the processor foresaw

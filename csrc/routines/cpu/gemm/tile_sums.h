@@ -162,32 +162,33 @@ NEO_INLINE void sum_together(F32 (&acc)[R][V], const float*& weight, Rows<R>& ro
   weight += count * V * kLanes;
 }
 
-// As many k as a vector has lanes, with dense weights; `beside` happens after each kTogether of them.
-template <int V, int R, class Beside>
-NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead,
+// k between two ends of a loop over dense weights. What a loop does besides the sums takes a sixth of the instructions
+// of kTogether k, and cores that run another thread beside this one have none to spare: the largest blocks, and wide
+// ones with a row less, take a whole vector.
+template <int V, int R>
+constexpr int dense_step() {
+  constexpr int kFewest = max_tile_rows(V) - (V > 2 ? 1 : 0);
+  return kVectorRegisters == 32 && V > 1 && R >= kFewest && kLanes > kTogether ? kLanes : kTogether;
+}
+
+// As many k as a vector has lanes, with dense weights; `beside` happens after each `step` of them.
+template <int V, int R, int step = kTogether, class Beside>
+NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t row_step, Ahead& ahead,
                           Beside beside) {
-  static_assert(kLanes % kTogether == 0);
-  Rows<R> rows(src, step);
+  static_assert(kLanes % step == 0);
+  Rows<R> rows(src, row_step);
 #pragma GCC unroll 1
-  for (int k = 0; k < kLanes; k += kTogether) {
-    sum_together<V, R>(acc, weight, rows);
-    ahead.fetch(kTogether);
-    rows.advance(kTogether);
+  for (int k = 0; k < kLanes; k += step) {
+    sum_together<V, R, step>(acc, weight, rows);
+    ahead.fetch(step);
+    rows.advance(step);
     beside();
   }
 }
 
-template <int V, int R>
-NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
-  sum_lanes<V, R>(acc, weight, src, step, ahead, [] {});
-}
-
-// The same between two ends of a loop.
-template <int V, int R>
-NEO_INLINE void sum_lanes_at_once(F32 (&acc)[R][V], const float* weight, const float* src, int64_t step, Ahead& ahead) {
-  Rows<R> rows(src, step);
-  sum_together<V, R, kLanes>(acc, weight, rows);
-  ahead.fetch(kLanes);
+template <int V, int R, int step = kTogether>
+NEO_INLINE void sum_lanes(F32 (&acc)[R][V], const float* weight, const float* src, int64_t row_step, Ahead& ahead) {
+  sum_lanes<V, R, step>(acc, weight, src, row_step, ahead, [] {});
 }
 
 }  // namespace neo::NEO_ISA
