@@ -29,7 +29,7 @@ namespace {
 constexpr size_t kSeparate = 128;
 
 // Parts of a member's share that others can take over one by one.
-constexpr int64_t kChunksPerMember = 8;
+constexpr int64_t kChunksPerMember = 16;
 
 // How often a member looks for the end of a phase before it takes over what others have not begun, and before it lets
 // the system run another thread.

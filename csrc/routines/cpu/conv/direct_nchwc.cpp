@@ -77,10 +77,14 @@ struct TileTaps {
 };
 
 // Of the weights of the next pass or panel, which lie behind those of this one, while its tiles run.
-FetchAhead weights_ahead(const DirectPlan& plan, const Tile& tile, int64_t tiles) {
+FetchAhead weights_ahead(const DirectPlan& plan, const Tile& tile, int64_t tiles, int64_t chunk) {
   if (tiles == 0 || plan.schedule.ahead == 1) return {};
   const int64_t k = ((tile.blocks - 1) * tile.block_size + tile.last_size) * plan.shape.taps();
-  return FetchAhead::over(tile.weight + k * tile.weight_step, tile.weight_step, k, tiles);
+  const float* next = tile.weight + k * tile.weight_step;
+  if (!plan.is_heavy) return FetchAhead::over(next, tile.weight_step, k, tiles);
+  FetchAhead ahead = FetchAhead::over(next, tile.weight_step, k, tiles * plan.chunks);
+  ahead.next += chunk * tiles * ahead.tile;
+  return ahead;
 }
 
 // While a panel works on tile i of some, its share of that tile's part of what is read next is fetched.
@@ -181,11 +185,13 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t images = std::max<int64_t>(1, s.n * s.groups);
   const int64_t wanted = ceil_div(worthwhile_tasks(direct_work(s)), images);
   const int64_t units = plan.flat ? flat_tiles : s.oh;
-  // Where weights are most of what is read and there are panels enough, tasks share the pixels rather than the weights.
-  constexpr int64_t kHeavy = 2, kPanels = 4;
-  const bool is_heavy = s.group_oc() * s.taps() > kHeavy * s.ih * s.iw && plan.panels >= kPanels;
+  // Where weights are most of what is read and there are panels enough, members share these, and their pixels only such
+  // that all end at once: a few panels are rarely as many for each, nor are cores as fast.
+  constexpr int64_t kHeavy = 2, kPanels = 4, kParts = 36;
+  plan.is_heavy = s.group_oc() * s.taps() > kHeavy * s.ih * s.iw && plan.panels >= kPanels;
+  const int64_t of_panel = schedule.ic > 0 ? 1 : std::min(std::min(kParts, wanted) / plan.panels, tiles / 2);
   const int64_t splits =
-      std::clamp<int64_t>(std::min(wanted, is_heavy ? 1 : tiles / 4), 1, std::max<int64_t>(1, units));
+      std::clamp<int64_t>(std::min(wanted, plan.is_heavy ? of_panel : tiles / 4), 1, std::max<int64_t>(1, units));
   const int64_t part = std::max<int64_t>(1, ceil_div(units, splits));
   plan.chunk =
       (schedule.chunk > 0 ? std::min(schedule.chunk, std::max<int64_t>(1, units)) : part) * (plan.flat ? rows : 1);
@@ -193,7 +199,7 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t most_panels = std::max<int64_t>(1, plan.panels);
   plan.panel_chunk = schedule.panels > 0
                          ? std::min(schedule.panels, most_panels)
-                         : ceil_div(plan.panels, std::clamp<int64_t>(ceil_div(wanted, splits), 1, most_panels));
+                         : ceil_div(plan.panels, std::clamp<int64_t>(plan.is_heavy ? wanted : ceil_div(wanted, splits), 1, most_panels));
   plan.panel_chunks = plan.panels == 0 ? 0 : ceil_div(plan.panels, plan.panel_chunk);
   const int64_t blocks = ceil_div(s.group_ic(), std::min(schedule.ic_bn, s.group_ic()));
   plan.pass = schedule.ic > 0 ? std::min(ceil_div(schedule.ic, schedule.ic_bn), blocks) : blocks;
@@ -254,17 +260,19 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
   alignas(64) float scratch[kTileRows * kMaxBlock];
   for (int64_t task = task_begin; task < task_end; ++task) {
     // Tasks that share pixels are neighbours: what one member of a team writes it mostly reads itself in the next step,
-    // while weights, which nobody writes, may be read by all.
-    const int64_t panels = task % plan.panel_chunks;
-    const int64_t group = task / plan.panel_chunks % s.groups;
-    const int64_t chunk = task / (plan.panel_chunks * s.groups) % plan.chunks;
-    const int64_t image = task / (plan.panel_chunks * s.groups * plan.chunks);
+    // while weights, which nobody writes, may be read by all. Where those are most, tasks that share them are.
+    const int64_t per_image = plan.panel_chunks * s.groups * plan.chunks, of_image = task % per_image;
+    const int64_t inner = plan.is_heavy ? plan.chunks : plan.panel_chunks * s.groups;
+    const int64_t chunk = plan.is_heavy ? of_image % inner : of_image / inner;
+    const int64_t weights = plan.is_heavy ? of_image / inner : of_image % inner;
+    const int64_t panels = weights % plan.panel_chunks, group = weights / plan.panel_chunks;
+    const int64_t image = task / per_image;
     const int64_t first_panel = panels * plan.panel_chunk;
     const int64_t panel_count = std::min(plan.panel_chunk, plan.panels - first_panel);
     const int64_t lines = plan.flat ? 1 : std::min(plan.chunk, s.oh - chunk * plan.chunk);
     // Every panel of one line after the other, or every line of one panel.
     const bool lines_outside = plan.schedule.order == 1;
-    const int64_t outer = lines_outside ? lines : 1, inner = lines_outside ? 1 : lines;
+    const int64_t outer = lines_outside ? lines : 1, lines_inside = lines_outside ? 1 : lines;
     for (int64_t part = 0; part < outer * panel_count * plan.passes; ++part) {
       const int64_t pass = part % plan.passes, p = first_panel + part / plan.passes % panel_count;
       const IndexRange vectors = panel_vectors(plan, p);
@@ -278,10 +286,11 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
       const int64_t most = tile_rows(plan, kernels, vectors.size());
       FetchAhead ahead;
       if (p + 1 < plan.panels || pass + 1 < plan.passes) {
-        ahead = weights_ahead(plan, tile, plan.flat ? ceil_div(plan.chunk, most) : inner * ceil_div(s.ow, most));
+        const int64_t tiles = plan.flat ? ceil_div(plan.chunk, most) : lines_inside * ceil_div(s.ow, most);
+        ahead = weights_ahead(plan, tile, tiles, chunk);
       }
       const int64_t first_line = lines_outside ? part / (plan.passes * panel_count) : 0;
-      for (int64_t line = first_line; line < first_line + inner; ++line) {
+      for (int64_t line = first_line; line < first_line + lines_inside; ++line) {
         const int64_t first = plan.flat ? chunk * plan.chunk : (chunk * plan.chunk + line) * s.ow;
         const int64_t pixels = plan.flat ? std::min(plan.chunk, s.oh * s.ow - first) : s.ow;
         const int64_t tiles = ceil_div(pixels, most);

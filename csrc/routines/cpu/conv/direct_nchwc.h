@@ -36,6 +36,7 @@ struct DirectPlan {
   int64_t panels = 0;         // per group; panel p has (group_vectors + panels - 1 - p) / panels vectors
   bool flat = false;          // tiles run over the end of an output row
   bool contiguous = false;    // output pixel p reads input pixel p
+  bool is_heavy = false;      // weights are most of what is read: tasks that share them are neighbours
   int64_t chunk = 0;          // output pixels (flat) or output rows per task
   int64_t chunks = 0;
   int64_t panel_chunk = 0;  // panels per task
