@@ -28,7 +28,8 @@ namespace {
 // Two lines: adjacent ones are fetched in pairs.
 constexpr size_t kSeparate = 128;
 
-// Parts of a member's share that others can take over one by one.
+// Parts of a member's share that it takes one by one; of what it has not taken others take over the half at the end, so
+// that tasks which go on where the one before ended mostly do.
 constexpr int64_t kChunksPerMember = 16;
 
 // How often a member looks for the end of a phase before it takes over what others have not begun, and before it lets
@@ -229,9 +230,14 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     task_ = task;
     phases_ = 0;
     context_ = context;
-    chunk_ = std::max<int64_t>(1, count / (parts * kChunksPerMember));
-    share_out(count, parts);
-    for (int i = 0; i < parts; ++i) shares_[i].next.store(shares_[i].begin, std::memory_order_relaxed);
+    count_ = count;
+    unit_ = (count - 1) / Range::kMost + 1;
+    const int64_t units = (count - 1) / unit_ + 1;
+    chunk_ = std::max<int64_t>(1, units / (parts * kChunksPerMember));
+    share_out(units, parts);
+    for (int i = 0; i < parts; ++i) {
+      shares_[i].left.store(Range::of(shares_[i].begin, shares_[i].end).bits, std::memory_order_relaxed);
+    }
     work_together();
   }
 
@@ -270,10 +276,46 @@ class alignas(kSeparate) LeasedTeam final : public Team {
   int64_t spin_us() const { return pool_.leased_threads() > pool_.capacity() ? 0 : pool_.spin_us(); }
 
  private:
+  // Units of tasks, in one word.
+  struct Range {
+    static constexpr uint32_t kMost = UINT32_MAX;
+    uint64_t bits = 0;
+
+    static Range of(int64_t begin, int64_t end) {
+      return {static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end)};
+    }
+    int64_t begin() const { return static_cast<int64_t>(bits >> 32); }
+    int64_t end() const { return static_cast<int64_t>(bits & kMost); }
+    int64_t size() const { return end() - begin(); }
+  };
+
   struct alignas(kSeparate) Share {
-    std::atomic<int64_t> next{0};  // the first task that nobody has taken; of phases: the first such phase
+    std::atomic<uint64_t> left{0};  // a Range: what nobody has taken
+    std::atomic<int64_t> next{0};   // the first phase that nobody has taken
     std::atomic<bool> is_attended{false};
     int64_t begin = 0, end = 0;
+
+    // Up to `most` units from its begin, or half of them from its end; empty where none are left.
+    Range take(int64_t most) {
+      return cut([&](Range left) { return left.begin() + std::min(most, left.size()); }, true);
+    }
+    Range take_half() {
+      return cut([](Range left) { return left.begin() + left.size() / 2; }, false);
+    }
+
+   private:
+    template <class Cut>
+    Range cut(Cut&& place, bool takes_first) {
+      Range now{left.load(std::memory_order_relaxed)};
+      while (now.size() > 0) {
+        const Range first = Range::of(now.begin(), place(now)), second = Range::of(first.end(), now.end());
+        const Range& kept = takes_first ? second : first;
+        if (left.compare_exchange_weak(now.bits, kept.bits, std::memory_order_relaxed)) {
+          return takes_first ? first : second;
+        }
+      }
+      return {};
+    }
   };
 
   void share_out(int64_t count, int parts) {
@@ -330,14 +372,19 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     }
   }
 
-  // Does the member's own share, then what is left of the others'.
+  // Does the member's own share, then takes over what is left of others' until there is nothing.
   void work_on_shares(int member) {
-    for (int i = 0; i < parts_; ++i) {
-      Share& share = shares_[(member + i) % parts_];
-      while (share.next.load(std::memory_order_relaxed) < share.end) {
-        const int64_t begin = share.next.fetch_add(chunk_, std::memory_order_relaxed);
-        if (begin >= share.end) break;
-        task_(context_, begin, std::min(begin + chunk_, share.end), member);
+    Share& own = shares_[member];
+    for (int i = 0; i < parts_;) {
+      for (Range taken = own.take(chunk_); taken.size() > 0; taken = own.take(chunk_)) {
+        task_(context_, taken.begin() * unit_, std::min(taken.end() * unit_, count_), member);
+      }
+      const Range taken = shares_[(member + i) % parts_].take_half();
+      if (taken.size() == 0) {
+        ++i;
+      } else {
+        own.left.store(taken.bits, std::memory_order_relaxed);
+        i = 1;
       }
     }
   }
@@ -352,7 +399,7 @@ class alignas(kSeparate) LeasedTeam final : public Team {
   int64_t phases_ = 0;  // 0: task_ is wanted, once
   void* context_ = nullptr;
   int parts_ = 0;
-  int64_t chunk_ = 0;
+  int64_t count_ = 0, unit_ = 1, chunk_ = 0;  // tasks; of a unit; units that a member takes from its share
   uint64_t float_mode_ = 0;
 
   alignas(kSeparate) std::atomic<int64_t> done_{0};  // shares of all phases

@@ -212,8 +212,10 @@ void check_chain(Random& random, const ChainKernels& kernels, Expansion expansio
   args.dst_batch = y.batch_stride;
   args.dst_block = y.block_stride;
   std::vector<float> workspace(2 * plan.workspace_size, NAN);
+  ChainMember members[2];
+  for (int i = 0; i < 2; ++i) members[i].workspace = workspace.data() + i * plan.workspace_size;
   run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-    run_chain(plan, kernels, args, begin, end, workspace.data() + member * plan.workspace_size);
+    run_chain(plan, kernels, args, begin, end, members[member]);
   });
 
   const int64_t plane = s.oh * s.ow;
@@ -238,25 +240,61 @@ TEST_P(ConvChain, AgreesWithPlainLoops) {
   }
 }
 
-TEST_P(ConvChain, ExpandsEveryRowOncePerTask) {
-  ChainShape shape;
-  shape.expansion = Expansion::Pointwise;
-  shape.project = true;
-  ConvShape& s = shape.depthwise;
-  s.groups = s.ic = s.oc = 96;
-  s.ih = s.oh = 30;
-  s.iw = s.ow = 30;
-  s.kh = s.kw = 3;
-  s.pad_top = s.pad_left = 1;
-  shape.ic = shape.oc = 16;
-  const ChainPlan whole = plan_chain(shape, kernels(), 1, 1 << 19);
-  EXPECT_EQ(whole.tasks, 1);
-  EXPECT_LT(whole.strip, s.oh);
-  EXPECT_EQ(whole.ring_rows, whole.strip + 2);
-  const ChainPlan small = plan_chain(shape, kernels(), 4, 1 << 10);
-  EXPECT_EQ(small.tasks, 4);
-  EXPECT_EQ(small.strip, 1);
-  EXPECT_EQ(small.ring_rows, 3);
+// A member that does strip after strip reads a source row for one of them only: here the rows that it has expanded are
+// spoiled behind it. One that begins in between expands what it needs.
+TEST_P(ConvChain, MembersExpandEveryRowOnce) {
+  Random random(3);
+  const int64_t lanes = kernels().tiles->lanes;
+  for (const bool project : {true, false}) {
+    ChainShape shape;
+    shape.expansion = Expansion::Pointwise;
+    shape.project = project;
+    ConvShape& s = shape.depthwise;
+    s.groups = s.ic = s.oc = 6 * lanes;
+    s.ih = s.oh = s.iw = s.ow = 30;
+    s.kh = s.kw = 3;
+    s.pad_top = s.pad_left = 1;
+    shape.ic = lanes;
+    shape.oc = project ? lanes : s.oc;
+    const ChainPlan plan = plan_chain(shape, kernels(), 2, project ? 1 << 14 : 1 << 10);
+    ASSERT_GT(plan.chunks, 4);
+    EXPECT_EQ(plan.ring_rows, plan.strip + 2);
+    ConvShape pixels;
+    pixels.ic = shape.ic;
+    pixels.oc = s.ic;
+    pixels.ih = pixels.oh = pixels.iw = pixels.ow = s.ih;
+    const Link links[] = {Link(random, pixels), Link(random, s)};
+    pixels.ic = s.ic;
+    pixels.oc = shape.oc;
+    const Link last(random, pixels);
+    const Packed packed[] = {Packed::pointwise(links[0], plan.inner, lanes), Packed::depthwise(links[1], lanes),
+                             Packed::pointwise(last, plan.outer, lanes)};
+    ChainArgs args;
+    args.expand = packed[0].stage(links[0]);
+    args.depthwise = packed[1].stage(links[1]);
+    if (project) args.project = packed[2].stage(last);
+    const std::vector<float> image = random.floats(lanes * s.ih * s.iw);
+    std::vector<float> src = image, workspace(plan.workspace_size, NAN);
+    const auto run = [&](bool spoils, int64_t first) {
+      std::vector<float> dst(round_up(shape.oc, lanes) * s.oh * s.ow);
+      args.src = src.data();
+      args.src_block = s.ih * s.iw * lanes;
+      args.dst = dst.data();
+      args.dst_block = s.oh * s.ow * lanes;
+      ChainMember member{workspace.data()};
+      for (int64_t i = 0; i < plan.tasks; ++i) {
+        const int64_t task = (first + i) % plan.tasks;
+        if (task % plan.chunks == 0) src = image;
+        run_chain(plan, kernels(), args, task, task + 1, member);
+        if (spoils) std::fill_n(src.begin(), member.expanded * s.iw * lanes, NAN);
+      }
+      src = image;
+      return dst;
+    };
+    const std::vector<float> expected = run(false, 0);
+    EXPECT_EQ(run(true, 0), expected);
+    EXPECT_EQ(run(false, plan.chunks / 2), expected);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, ConvChain, ::testing::ValuesIn(NEO_HOST_TIERS(tile_kernels)),

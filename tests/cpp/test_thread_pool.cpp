@@ -133,6 +133,40 @@ TEST(ThreadPool, every_task_runs_exactly_once_for_any_count_and_team) {
   }
 }
 
+TEST(ThreadPool, counts_beyond_32_bits_are_handed_out_whole) {
+  ThreadPool pool(with_capacity(2));
+  const auto team = pool.lease(2);
+  for (const int64_t count : {int64_t{UINT32_MAX} - 1, int64_t{UINT32_MAX} + 1, (int64_t{3} << 33) + 5}) {
+    std::atomic<int64_t> done{0}, end_of_all{0};
+    team->parallel_for(count, [&](int64_t begin, int64_t end, int) {
+      done.fetch_add(end - begin);
+      if (end == count) end_of_all.fetch_add(1);
+    });
+    EXPECT_EQ(done.load(), count);
+    EXPECT_EQ(end_of_all.load(), 1);
+  }
+}
+
+// The first task of the last member ends when all others are done, which those that are free must do, from the end of
+// what it has left, half by half.
+TEST(ThreadPool, what_a_busy_member_has_not_begun_is_taken_over_from_its_end) {
+  ThreadPool pool(with_capacity(4));
+  for (const int threads : {2, 3, 4}) {
+    const auto team = pool.lease(threads);
+    for (const int64_t count : {int64_t{threads}, int64_t{8} * threads, int64_t{1000}}) {
+      const int64_t waits = count - count / threads;
+      const bool is_chunk_of_one = count < 2 * 16 * threads;
+      std::atomic<int64_t> others{0};
+      team->parallel_for(count, [&](int64_t begin, int64_t end, int) {
+        const bool has_it = begin <= waits && waits < end;
+        if (!is_chunk_of_one || !has_it) others.fetch_add(end - begin);
+        while (is_chunk_of_one && has_it && others.load() < count - 1) std::this_thread::yield();
+      });
+      EXPECT_EQ(others.load(), is_chunk_of_one ? count - 1 : count);
+    }
+  }
+}
+
 TEST(ThreadPool, a_single_task_runs_on_the_caller) {
   ThreadPool pool(with_capacity(2));
   const auto team = pool.lease(2);

@@ -36,7 +36,8 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
     plan.strassen = plan_strassen(shape.ic, shape.oc, plan.lanes, *kernels.strassen, schedule.strassen, plan.run);
   }
   plan.parts = std::clamp<int64_t>(ceil_div(schedule.tasks, shape.n), 1, parts);
-  plan.tasks = shape.n * plan.parts;
+  plan.runs = ceil_div(ceil_div(pixels, plan.parts), plan.run);
+  plan.tasks = shape.n * plan.parts * plan.runs;
   // An odd number of lines, so that blocks do not fall into the same sets of the first-level cache.
   plan.block_stride = (plan.run | 1) * plan.lanes;
   plan.workspace_size = plan.blocks * plan.block_stride + plan.strassen.workspace_size;
@@ -46,9 +47,11 @@ AffinePointwisePlan plan_affine_pointwise(const ConvShape& shape, const AffineSc
 void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& kernels, const AffineOperands& affine,
                           const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   for (int64_t task = task_begin; task < task_end; ++task) {
-    const int64_t image = task / plan.parts;
-    const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, task % plan.parts);
-    const int64_t runs = ceil_div(part.size(), plan.run);
+    const int64_t i = task % plan.runs, of_all = task / plan.runs, image = of_all / plan.parts;
+    const IndexRange part = even_part(plan.shape.oh * plan.shape.ow, plan.parts, of_all % plan.parts);
+    const IndexRange run = plan.strassen.levels > 0 ? strassen_run(plan.strassen, part.size(), plan.runs, i)
+                                                    : even_part(part.size(), plan.runs, i);
+    if (run.size() == 0) continue;
     AffineRows rows;
     rows.src_block = args.src_channel;
     rows.dst = workspace;
@@ -58,32 +61,28 @@ void run_affine_pointwise(const AffinePointwisePlan& plan, const AffineKernels& 
     rows.shift = affine.shift;
     rows.lo = affine.lo;
     rows.hi = affine.hi;
-    for (int64_t i = 0; i < runs; ++i) {
-      const IndexRange run = plan.strassen.levels > 0 ? strassen_run(plan.strassen, part.size(), runs, i)
-                                                      : even_part(part.size(), runs, i);
-      const int64_t first = (part.begin + run.begin) * plan.lanes;
-      rows.src = args.src + image * args.src_batch + first;
-      rows.pixels = run.size();
-      kernels.prepare(rows);
-      for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
-        affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
-      }
-      ConvOperands product = with_later(with_later(args, plan.tasks, task), runs, i);
-      product.src = workspace;
-      product.src_batch = 0;
-      product.src_channel = plan.block_stride;
-      product.dst = args.dst + image * args.dst_batch + first;
-      if (args.residual) product.residual = args.residual + image * args.residual_batch + first;
-      // While the first run reads the weights from afar, they are what is fetched ahead; then the next run's inputs.
-      if (i > 0 && i + 1 < runs) product.ahead = rows.src + rows.pixels * plan.lanes;
-      product.ahead_channel = args.src_channel;
-      product.ahead_pixels = run.size();
-      if (plan.strassen.levels > 0) {
-        float* sums = workspace + plan.blocks * plan.block_stride;
-        run_strassen(plan.strassen, *kernels.strassen, product, run.size(), sums);
-      } else {
-        run_direct(direct_run(plan.product, run.size()), *kernels.tiles, product, 0, 1);
-      }
+    const int64_t first = (part.begin + run.begin) * plan.lanes;
+    rows.src = args.src + image * args.src_batch + first;
+    rows.pixels = run.size();
+    kernels.prepare(rows);
+    for (int64_t b = 0; b < plan.blocks && affine.activation; ++b) {
+      affine.activation(workspace + b * plan.block_stride, rows.pixels * plan.lanes);
+    }
+    ConvOperands product = with_later(args, plan.tasks, task);
+    product.src = workspace;
+    product.src_batch = 0;
+    product.src_channel = plan.block_stride;
+    product.dst = args.dst + image * args.dst_batch + first;
+    if (args.residual) product.residual = args.residual + image * args.residual_batch + first;
+    // While the first run reads the weights from afar, they are what is fetched ahead; then the next run's inputs.
+    if (i > 0 && i + 1 < plan.runs) product.ahead = rows.src + rows.pixels * plan.lanes;
+    product.ahead_channel = args.src_channel;
+    product.ahead_pixels = run.size();
+    if (plan.strassen.levels > 0) {
+      float* sums = workspace + plan.blocks * plan.block_stride;
+      run_strassen(plan.strassen, *kernels.strassen, product, run.size(), sums);
+    } else {
+      run_direct(direct_run(plan.product, run.size()), *kernels.tiles, product, 0, 1);
     }
   }
 }

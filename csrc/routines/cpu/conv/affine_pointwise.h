@@ -25,10 +25,10 @@ struct AffineOperands {
 struct AffinePointwisePlan {
   ConvShape shape;
   int64_t lanes = 0;
-  int64_t blocks = 0;        // of input channels
-  int64_t parts = 0;         // tasks per image
-  int64_t run = 0;           // most pixels prepared at a time
-  int64_t block_stride = 0;  // of prepared pixels, in floats
+  int64_t blocks = 0;         // of input channels
+  int64_t parts = 0;          // of an image
+  int64_t run = 0, runs = 0;  // most pixels prepared at a time; as often in a part: the tasks
+  int64_t block_stride = 0;   // of prepared pixels, in floats
   int64_t workspace_size = 0;
   int64_t tasks = 0;
   // Of one run: the product by Strassen's algorithm, where this has levels, or the direct one.

@@ -147,7 +147,7 @@ int64_t cache_bytes(const Target& target, bool strassen) {
 }
 
 // The schedule:
-//   tasks     as many, where there are as many parts of the image
+//   tasks     as many parts of the image, where it has them; the runs of these are shared
 //   strassen  levels of Strassen's algorithm for the product; where it is not there: directly
 AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
   AffineSchedule s;
@@ -161,8 +161,8 @@ AffineSchedule affine_schedule(const Schedule& schedule, const Target& target) {
   return s;
 }
 
-TaskSplit split_of(const AffinePointwisePlan& plan) {
-  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4);
+TaskSplit split_of(const AffinePointwisePlan& plan, int threads) {
+  return TaskSplit::of(plan.tasks, plan.shape.flops(), plan.workspace_size * 4, threads);
 }
 
 int64_t weight_size(const AffinePointwisePlan& plan) {
@@ -183,7 +183,8 @@ class AffinePointwiseStep final : public KernelStep {
       : geometry_(problem.conv.geometry),
         arguments_(ConvArguments::of(candidate, problem.conv, target)),
         schedule_(affine_schedule(candidate.schedule, target)),
-        kernels_(kernels_of(target)) {
+        kernels_(kernels_of(target)),
+        threads_(target.threads) {
     const AffinePrologue& prologue = problem.prologue;
     const Dims ones(static_cast<size_t>(problem.conv.rank()), 1);
     const AffinePointwisePlan plan = plan_affine_pointwise(geometry_.shape(ones, ones), schedule_, kernels_);
@@ -205,7 +206,7 @@ class AffinePointwiseStep final : public KernelStep {
     const Arg &x = args[static_cast<size_t>(arguments_.x)], &y = args[static_cast<size_t>(arguments_.y)];
     AffineCall call;
     call.plan = plan_affine_pointwise(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
-    call.split = split_of(call.plan);
+    call.split = split_of(call.plan, threads_);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
@@ -240,6 +241,7 @@ class AffinePointwiseStep final : public KernelStep {
   ConvArguments arguments_;
   AffineSchedule schedule_;
   AffineKernels kernels_;
+  int threads_;
   int scale_argument_ = -1;
   AffineOperands affine_;
   Tensor weight_, bias_, scale_, shift_;
@@ -252,7 +254,7 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const auto lanes = static_cast<double>(plan.lanes);
   const double vectors = static_cast<double>(run.group_vectors) / static_cast<double>(run.panels);
   const auto part = static_cast<double>(s.oh * s.ow) / static_cast<double>(plan.parts);
-  const double pixels = part / std::ceil(part / static_cast<double>(plan.run));
+  const double pixels = part / static_cast<double>(std::max<int64_t>(1, plan.runs));
   const double rows = pixels / std::ceil(pixels / static_cast<double>(run.schedule.reg_n));
   const double panel_bytes = static_cast<double>(s.ic) * vectors * lanes * 4;
   const double efficiency = blocked_efficiency(rows, vectors, panel_bytes, std::min<int64_t>(plan.lanes, s.ic), target);
@@ -264,10 +266,9 @@ double estimate_us(const AffineProblem& problem, const AffinePointwisePlan& plan
   const double product = plan.strassen.levels > 0 ? strassen_work(plan.strassen, images, pixels, target) * efficiency
                                                   : 2 * weights * images;
   const double flops = product + cycles * 2 * lanes * efficiency;
-  const TaskSplit split = split_of(plan);
+  const TaskSplit split = split_of(plan, target.threads);
   const double team = split.serial ? 1 : target.threads;
-  const double runs =
-      std::ceil(static_cast<double>(plan.tasks) / team) * std::ceil(part / static_cast<double>(plan.run));
+  const double runs = std::ceil(static_cast<double>(plan.tasks) / team);
   return far_us(weights * 4, runs, target) + tasks_us(flops, efficiency, split.serial ? 1 : split.tasks,
                                                       problem.conv.traffic_bytes(plan.lanes, plan.lanes), target,
                                                       weights * 4);
@@ -337,7 +338,7 @@ class AffinePointwiseRoutine final : public Routine {
       c.cost.packed_bytes = (weight_size(plan) + 2 * plan.blocks * plan.lanes +
                              (problem.conv.bias ? direct_bias_size(plan.product) : 0)) *
                             4;
-      c.cost.workspace_bytes = split_of(plan).scratch_bytes();
+      c.cost.workspace_bytes = split_of(plan, target.threads).scratch_bytes();
       all.push_back(std::move(c));
     }
     return all;

@@ -66,8 +66,7 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
                         round_up(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size, kLine);
 }
 
-// One task: the state that is the same for all its strips, and the parts of a strip. `shared`: the strip of all tasks,
-// or null.
+// One task: a strip of rows, or several, and its parts. `shared`: the strip of all tasks, or null.
 class ChainTask {
  public:
   ChainTask(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t image, IndexRange panels,
@@ -84,9 +83,9 @@ class ChainTask {
     if (plan.shape.has_first_layer()) lines_.emplace(plan.first_layer, *kernels.rows, args.src_block, workspace);
   }
 
-  void run(IndexRange rows) {
+  // With the rows that lie in the ring already, of which `done` have been expanded; returns how many have been then.
+  int64_t run(IndexRange rows, int64_t done = 0) {
     const ConvShape& s = plan_.shape.depthwise;
-    int64_t done = 0;
     FetchAhead behind = plan_.shape.expands() ? behind_weights(rows) : FetchAhead();
     for (int64_t first = rows.begin; first < rows.end; first += plan_.strip) {
       const IndexRange out{first, std::min(first + plan_.strip, rows.end)};
@@ -98,11 +97,10 @@ class ChainTask {
       done = std::max(done, in.end);
       if (!plan_.shape.projects_alone()) continue;
       IndexRange next{done, done};
-      if (out.end < rows.end) {
-        next.end = std::max(done, source_rows(s, out.end, std::min(out.end + plan_.strip, rows.end)).end);
-      }
+      if (out.end < s.oh) next.end = std::max(done, source_rows(s, out.end, std::min(out.end + plan_.strip, s.oh)).end);
       project({out.begin * s.ow, out.end * s.ow}, strip_, next);
     }
+    return done;
   }
 
   // Pixels of the image, whose depthwise rows the tasks share.
@@ -158,9 +156,9 @@ class ChainTask {
     const int64_t vectors = ceil_div(plan_.inner.vectors, plan_.inner.panels), ic = plan_.shape.ic;
     const int64_t floats = std::min(kMost, s.ih * s.iw * ic * s.ic / kProductsPerFloat);
     const int64_t share = floats / (plan_.inner.panels * plan_.chunks);
-    const int64_t part = rows.begin / plan_.rows * plan_.inner.panels + panels_.begin;
-    const int64_t pixels = source_rows(s, rows.begin, std::min(rows.begin + plan_.strip, rows.end)).size() * s.iw;
-    const int64_t tiles = ceil_div(pixels, kernels_.tiles->max_rows[vectors]) / 2 * ceil_div(rows.size(), plan_.strip);
+    const int64_t part = rows.begin / plan_.strip + panels_.begin * plan_.chunks;
+    const int64_t pixels = std::min(source_rows(s, rows.begin, rows.end).size(), rows.size() * s.stride_h) * s.iw;
+    const int64_t tiles = ceil_div(pixels, kernels_.tiles->max_rows[vectors]) / 2;
     if (tiles == 0) return {};
     const float* weights = args_.expand.weight + plan_.inner.vectors * plan_.lanes * ic;
     return FetchAhead::over(weights + share * part, ceil_div(share, ic), ic, tiles);
@@ -363,26 +361,20 @@ ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64
 
   const int64_t images = std::max<int64_t>(1, s.n), lines = std::max<int64_t>(1, s.oh);
   const int64_t parts = ceil_div(wanted, images);
-  const int64_t panel_parts = shape.projects_alone() ? 1 : std::min(plan.inner.panels, parts);
-  plan.panel_chunk = ceil_div(plan.inner.panels, panel_parts);
-  plan.panel_chunks = ceil_div(plan.inner.panels, plan.panel_chunk);
-  plan.rows = ceil_div(lines, std::clamp<int64_t>(ceil_div(parts, plan.panel_chunks), 1, lines));
-  plan.chunks = ceil_div(s.oh, plan.rows);
-  plan.tasks = s.n * plan.panel_chunks * plan.chunks;
-  if (shape.shares_rows()) {
-    plan.tasks = plan.panel_chunks = plan.inner.shares;
-    plan.panel_chunk = plan.inner.panels / plan.inner.shares;
-    plan.rows = lines;
-    plan.chunks = 1;
-  }
+  plan.panel_chunks = shape.projects_alone() ? 1 : shape.shares_rows() ? plan.inner.shares : plan.inner.panels;
+  plan.panel_chunk = plan.inner.panels / plan.panel_chunks;
+  if (shape.shares_rows()) plan.tasks = plan.inner.shares;
 
   // Strips long enough to use each panel of weights for several register blocks, while they stay in the cache.
-  const int64_t longest = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, plan.rows);
-  int64_t strips = ceil_div(plan.rows, longest);
-  for (set_sizes(plan, kernels, ceil_div(plan.rows, strips));
-       plan.strip > 1 && plan.workspace_size * 4 > cache_bytes;) {
-    set_sizes(plan, kernels, ceil_div(plan.rows, ++strips));
+  const int64_t row_parts = shape.shares_rows() ? 1 : ceil_div(parts, plan.panel_chunks);
+  const int64_t rows = ceil_div(lines, std::clamp<int64_t>(row_parts, 1, lines));
+  const int64_t longest = std::clamp<int64_t>(ceil_div(kPixels, std::max<int64_t>(1, s.ow)), 1, rows);
+  int64_t strips = ceil_div(rows, longest);
+  for (set_sizes(plan, kernels, ceil_div(rows, strips)); plan.strip > 1 && plan.workspace_size * 4 > cache_bytes;) {
+    set_sizes(plan, kernels, ceil_div(rows, ++strips));
   }
+  plan.chunks = shape.shares_rows() ? 1 : ceil_div(s.oh, plan.strip);
+  if (!shape.shares_rows()) plan.tasks = s.n * plan.panel_chunks * plan.chunks;
   return plan;
 }
 
@@ -403,20 +395,16 @@ void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int6
 }
 
 void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
-               int64_t task_end, float* workspace) {
+               int64_t task_end, ChainMember& member) {
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.chunks;
     const int64_t part = task / plan.chunks % plan.panel_chunks;
     const int64_t image = task / (plan.chunks * plan.panel_chunks);
-    const IndexRange panels{part * plan.panel_chunk, std::min((part + 1) * plan.panel_chunk, plan.inner.panels)};
-    const IndexRange rows{chunk * plan.rows, std::min((chunk + 1) * plan.rows, plan.shape.depthwise.oh)};
-    if (plan.shape.projects_alone()) {
-      ChainTask(plan, kernels, args, image, panels, workspace).run(rows);
-      continue;
-    }
-    for (int64_t p = panels.begin; p < panels.end; ++p) {
-      ChainTask(plan, kernels, args, image, {p, p + 1}, workspace).run(rows);
-    }
+    const IndexRange panels{part * plan.panel_chunk, (part + 1) * plan.panel_chunk};
+    const IndexRange rows{chunk * plan.strip, std::min((chunk + 1) * plan.strip, plan.shape.depthwise.oh)};
+    const int64_t expanded = chunk > 0 && member.task + 1 == task ? member.expanded : 0;
+    member.expanded = ChainTask(plan, kernels, args, image, panels, member.workspace).run(rows, expanded);
+    member.task = task;
   }
 }
 

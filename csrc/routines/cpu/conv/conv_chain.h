@@ -2,10 +2,11 @@
 
 // Chains of convolutions on NCHW[x]c, x the vector width, whose inner images stay in the private cache: a depthwise
 // convolution with a pointwise one (1x1) before it, behind it, or both (the inverted residual of MobileNet v2); before
-// it there may also be the first layer of a network, which reads NCHW. A task makes some rows of the result strip by
-// strip. Rows of the expansion, as both are called that may stand before, live in a ring, so that a task computes each
-// of them once. Tasks of a small image may share it instead: each makes some channels of all depthwise rows; when all
-// are done, it projects some pixels. No row is expanded twice then, and parts are even whatever the number of rows.
+// it there may also be the first layer of a network, which reads NCHW. A task makes a strip of rows of the result. Rows
+// of the expansion, as both are called that may stand before, live in a ring, so that a member of a team that does one
+// strip after the other computes each of them once. Tasks of a small image may share it instead: each makes some
+// channels of all depthwise rows; when all are done, it projects some pixels. No row is expanded twice then, and parts
+// are even whatever the number of rows.
 
 #include <stdint.h>
 
@@ -55,10 +56,10 @@ struct ChainPlan {
   int64_t ring_rows = 0, ring_vector = 0;     // rows that the ring holds; floats from vector to vector
   int64_t strip_vector = 0;                   // the same of the strip of depthwise rows that the projection reads
   int64_t shared_size = 0;                    // floats of that of all tasks; 0: each has its own
-  int64_t rows = 0, chunks = 0;               // output rows per task; tasks per image and panel chunk
-  int64_t panel_chunk = 0, panel_chunks = 0;  // inner panels per task; without a projection tasks may split them
+  int64_t chunks = 0;                         // tasks per image and panel chunk
+  int64_t panel_chunk = 0, panel_chunks = 0;  // inner panels per task: all, or one where tasks may split them
   int64_t tasks = 0;
-  int64_t workspace_size = 0;  // floats that a task uses
+  int64_t workspace_size = 0;  // floats that a member of the team uses
 };
 
 struct ChainKernels {
@@ -87,7 +88,8 @@ struct ChainArgs {
   Span<const float> later;  // constants of a later step, fetched beside a projection by Strassen's algorithm
 };
 
-// `wanted` tasks, if the shape has as many parts; `cache_bytes`: of the private cache that a task may fill.
+// Strips for `wanted` members of a team or more, if the shape has as many parts; `cache_bytes`: of the private cache
+// that a member may fill.
 ChainPlan plan_chain(const ChainShape& shape, const ChainKernels& kernels, int64_t wanted, int64_t cache_bytes);
 
 // [panel][input channel][output channel of the panel], padding lanes zero; `weight` is OI. Of a first layer the taps of
@@ -96,9 +98,16 @@ int64_t pointwise_weight_size(const PanelSplit& split, int64_t ic, int64_t lanes
 void pack_pointwise_weight(const PanelSplit& split, int64_t oc, int64_t ic, int64_t lanes, const float* weight,
                            float* packed);
 
-// `workspace`: workspace_size floats. Of tasks that share nothing.
+// What a member of the team keeps between its tasks of one run.
+struct ChainMember {
+  float* workspace = nullptr;  // workspace_size floats
+  int64_t task = -1;           // the last one that it did
+  int64_t expanded = 0;        // rows of the image that were expanded by then
+};
+
+// Tasks that share nothing.
 void run_chain(const ChainPlan& plan, const ChainKernels& kernels, const ChainArgs& args, int64_t task_begin,
-               int64_t task_end, float* workspace);
+               int64_t task_end, ChainMember& member);
 
 // The phases of tasks that share shared_size floats, of which the second begins when all tasks of the first are done.
 constexpr int64_t kSharedPhases = 2;

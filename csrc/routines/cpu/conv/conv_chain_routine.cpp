@@ -20,7 +20,7 @@ ChainKernels kernels_of(const Target& target) {
 }
 
 // The schedule:
-//   tasks     as many, where the shape has as many parts
+//   tasks     as many or more, where the shape has as many parts
 //   strassen  levels of Strassen's algorithm for the projection; where it is not there: directly
 //   shared    1: the tasks share the depthwise rows of an image that is alone; else each makes some rows
 ChainPlan plan_of(const ChainProblem& problem, const Schedule& schedule, const Dims& x, const Dims& y,
@@ -109,7 +109,7 @@ double unevenness(const ChainPlan& plan) {
            static_cast<double>(std::max<int64_t>(1, plan.inner.vectors));
   }
   const int64_t lines = plan.shape.depthwise.oh;
-  return lines == 0 ? 1 : static_cast<double>(plan.chunks * plan.rows) / static_cast<double>(lines);
+  return lines == 0 ? 1 : static_cast<double>(plan.chunks * plan.strip) / static_cast<double>(lines);
 }
 
 // What tasks that share depthwise rows wait for each other, and for what lies in the caches of other cores: all but
@@ -133,11 +133,7 @@ double strassen_parts_work(const ChainPlan& plan, const Target& target) {
     const int64_t pixels = s.oh * s.ow, least = pixels / std::max<int64_t>(1, plan.tasks);
     return least > 0 ? of(least) / static_cast<double>(least) * static_cast<double>(pixels) : of(pixels);
   }
-  const auto of_rows = [&](int64_t rows) {
-    return static_cast<double>(rows / plan.strip) * of(plan.strip * s.ow) + of(rows % plan.strip * s.ow);
-  };
-  const double longest = std::max(of_rows(plan.rows), of_rows(s.oh - (plan.chunks - 1) * plan.rows));
-  return static_cast<double>(s.n * plan.chunks) * longest / unevenness(plan);
+  return static_cast<double>(s.n * plan.chunks) * of(plan.strip * s.ow) / unevenness(plan);
 }
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
@@ -168,9 +164,11 @@ double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const Til
                                         : lanes * in_pixels * std::ceil(static_cast<double>(plan.shape.ic) / lanes));
   bytes += 4 * lanes * out_pixels * std::ceil(static_cast<double>(plan.shape.oc) / lanes) * (problem.residual ? 2 : 1);
   if (plan.shape.expands()) {
-    // Rows at the seams are expanded by both tasks.
+    // Rows at the seams between members' strips are expanded by both.
     const int64_t halo = std::max<int64_t>(0, (s.kh - 1) * s.dilation_h + 1 - s.stride_h);
-    in_pixels += images * static_cast<double>((plan.chunks - 1) * halo * s.iw);
+    const int64_t members = ceil_div(target.threads, std::max<int64_t>(1, s.n * plan.panel_chunks));
+    const int64_t seams = std::clamp<int64_t>(std::min(members, plan.chunks) - 1, 0, plan.chunks);
+    in_pixels += images * static_cast<double>(seams * halo * s.iw);
     work += (plan.shape.has_first_layer()
                  ? first_layer_work(plan, in_pixels, target, kernels)
                  : pointwise_work(plan.inner, plan.shape.ic, in_pixels, run, kIntoRing, target, kernels)) +
@@ -283,8 +281,12 @@ class ChainStep final : public KernelStep {
     a.dst = reinterpret_cast<float*>(args[y_]);
     if (residual_ >= 0) a.residual = reinterpret_cast<const float*>(args[residual_]);
     if (call.plan.shape.shares_rows()) return run_shared(call, a, scratch, team);
-    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_chain(call.plan, kernels_, a, begin, end, workspace);
+    ChainMember members[TaskSplit::kMaxWorkspaces];
+    for (int64_t i = 0; i < call.split.workspaces; ++i) {
+      members[i].workspace = reinterpret_cast<float*>(scratch + i * call.split.workspace_stride());
+    }
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int workspace) {
+      run_chain(call.plan, kernels_, a, begin, end, members[workspace]);
     });
   }
 

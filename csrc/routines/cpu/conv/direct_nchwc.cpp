@@ -199,7 +199,8 @@ DirectPlan plan_direct(const ConvShape& s, const DirectSchedule& schedule, const
   const int64_t most_panels = std::max<int64_t>(1, plan.panels);
   plan.panel_chunk = schedule.panels > 0
                          ? std::min(schedule.panels, most_panels)
-                         : ceil_div(plan.panels, std::clamp<int64_t>(plan.is_heavy ? wanted : ceil_div(wanted, splits), 1, most_panels));
+                         : ceil_div(plan.panels, std::clamp<int64_t>(plan.is_heavy ? wanted : ceil_div(wanted, splits),
+                                                                     1, most_panels));
   plan.panel_chunks = plan.panels == 0 ? 0 : ceil_div(plan.panels, plan.panel_chunk);
   const int64_t blocks = ceil_div(s.group_ic(), std::min(schedule.ic_bn, s.group_ic()));
   plan.pass = schedule.ic > 0 ? std::min(ceil_div(schedule.ic, schedule.ic_bn), blocks) : blocks;

@@ -507,20 +507,24 @@ int64_t fewest_strassen_pixels(const StrassenPlan& plan) {
 
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace) {
-  if (pixels == 0) return;
-  const int64_t runs = strassen_runs(plan, pixels), vectors = plan.parts() * plan.vectors;
-  for (int64_t i = 0; i < runs; ++i) {
-    const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
-    const ConvOperands a = with_later(args, runs, i);
-    if (plan.levels > 1) {
-      run_outer(plan, kernels, a, part, next, workspace);
-    } else {
-      const StrassenRun run = StrassenRun::of(part);
-      RunTiles(plan, kernels, a, {}, StrassenRest::of(plan, a, 0), run, workspace).run(next, i + 1 == runs);
-    }
-    for (int64_t v = 0; v < vectors && args.activation; ++v) {
-      args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);
-    }
+  const int64_t runs = pixels > 0 ? strassen_runs(plan, pixels) : 0;
+  for (int64_t i = 0; i < runs; ++i) run_strassen_run(plan, kernels, args, pixels, runs, i, workspace);
+}
+
+void run_strassen_run(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
+                      int64_t pixels, int64_t runs, int64_t i, float* workspace) {
+  const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
+  if (part.size() == 0) return;
+  const ConvOperands a = with_later(args, runs, i);
+  if (plan.levels > 1) {
+    run_outer(plan, kernels, a, part, next, workspace);
+  } else {
+    const StrassenRun run = StrassenRun::of(part);
+    RunTiles(plan, kernels, a, {}, StrassenRest::of(plan, a, 0), run, workspace).run(next, i + 1 == runs);
+  }
+  const int64_t vectors = plan.parts() * plan.vectors;
+  for (int64_t v = 0; v < vectors && args.activation; ++v) {
+    args.activation(args.dst + v * args.dst_channel + part.begin * plan.lanes, part.size() * plan.lanes);
   }
 }
 

@@ -76,6 +76,9 @@ inline ConvOperands with_later(ConvOperands args, int64_t parts, int64_t i) {
 // workspace.
 void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args, int64_t pixels,
                   float* workspace);
+// Of that run i alone, as strassen_run() has it.
+void run_strassen_run(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
+                      int64_t pixels, int64_t runs, int64_t i, float* workspace);
 
 // Operations at the peak that take as long as that for so many pixels, in parts of so many.
 double strassen_work(const StrassenPlan& plan, double pixels, double part, const Target& target);

@@ -13,7 +13,7 @@ namespace neo {
 namespace {
 
 // What a schedule says:
-//   tasks   as many, where the images have as many parts
+//   tasks   as many parts of the images, where they have them; the runs of these are shared
 //   levels  of the algorithm; where it is not there: one
 //   groups  of output channels, each with tasks of its own: these make more sums of pixels, and read fewer weights
 struct StrassenForm {
@@ -50,6 +50,11 @@ struct StrassenForm {
         std::min(ceil_div(pixels, plan.run), std::max<int64_t>(1, pixels / fewest_strassen_pixels(plan)));
     return std::clamp<int64_t>(ceil_div(tasks, s.n * groups), 1, most);
   }
+
+  // Of each part.
+  int64_t runs(const ConvShape& s) const {
+    return strassen_runs(plan, ceil_div(s.oh * s.ow, std::max<int64_t>(1, parts(s))));
+  }
 };
 
 bool is_strided(const ConvShape& s) {
@@ -67,7 +72,7 @@ int64_t workspace_size(const ConvShape& s, const StrassenPlan& plan) {
 
 struct StrassenCall {
   ConvShape shape;
-  int64_t parts = 0;  // tasks per image
+  int64_t parts = 0, runs = 0;  // of an image, of a part: the tasks
   ConvOperands args;
   TaskSplit split;
 };
@@ -97,6 +102,7 @@ class StrassenStep final : public KernelStep {
     StrassenCall call;
     call.shape = geometry_.shape(x.dims, y.dims);
     call.parts = form_.parts(call.shape);
+    call.runs = form_.runs(call.shape);
     call.split = split_of(call.shape, form_, threads_);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
@@ -118,16 +124,17 @@ class StrassenStep final : public KernelStep {
   }
 
   static TaskSplit split_of(const ConvShape& shape, const StrassenForm& form, int threads) {
-    return TaskSplit::of(form.groups * shape.n * form.parts(shape), shape.flops(), workspace_size(shape, form.plan) * 4,
-                         threads);
+    return TaskSplit::of(form.groups * shape.n * form.parts(shape) * form.runs(shape), shape.flops(),
+                         workspace_size(shape, form.plan) * 4, threads);
   }
 
  private:
   void run_task(const StrassenCall& call, const ConvOperands& args, int64_t task, float* workspace) const {
-    const int64_t image = task / call.parts % call.shape.n, group = task / call.parts / call.shape.n;
+    const int64_t run = task % call.runs, of_all = task / call.runs;
+    const int64_t image = of_all / call.parts % call.shape.n, group = of_all / call.parts / call.shape.n;
     const int64_t vector = group * form_.vectors();
-    const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, task % call.parts);
-    ConvOperands a = with_later(args, form_.groups * call.shape.n * call.parts, task);
+    const IndexRange part = even_part(call.shape.oh * call.shape.ow, call.parts, of_all % call.parts);
+    ConvOperands a = with_later(args, form_.groups * call.shape.n * call.parts, of_all);
     a.src += image * args.src_batch;
     a.weight += group * strassen_weight_size(plan_);
     if (a.bias) a.bias += vector * plan_.lanes;
@@ -136,27 +143,26 @@ class StrassenStep final : public KernelStep {
       a.residual += image * args.residual_batch + vector * args.residual_channel + part.begin * plan_.lanes;
     }
     if (is_strided(call.shape)) {
-      run_strided(call.shape, a, part, workspace);
+      run_strided(call, a, part, run, workspace);
     } else {
       a.src += part.begin * plan_.lanes;
-      run_strassen(plan_, kernels_, a, part.size(), workspace);
+      run_strassen_run(plan_, kernels_, a, part.size(), call.runs, run, workspace);
     }
   }
 
   // Pixels that do not lie one behind the other are collected, as many as a run has.
-  void run_strided(const ConvShape& s, const ConvOperands& args, IndexRange pixels, float* workspace) const {
+  void run_strided(const StrassenCall& call, const ConvOperands& args, IndexRange pixels, int64_t i,
+                   float* workspace) const {
+    const ConvShape& s = call.shape;
     float* const collected = workspace + plan_.workspace_size;
     ConvOperands a = args;
     a.src = collected;
     a.src_channel = collected_stride(s, plan_);
-    const int64_t runs = strassen_runs(plan_, pixels.size());
-    for (int64_t i = 0; i < runs; ++i) {
-      const IndexRange run = strassen_run(plan_, pixels.size(), runs, i);
-      collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
-      run_strassen(plan_, kernels_, with_later(a, runs, i), run.size(), workspace);
-      a.dst += run.size() * plan_.lanes;
-      if (a.residual) a.residual += run.size() * plan_.lanes;
-    }
+    const IndexRange run = strassen_run(plan_, pixels.size(), call.runs, i);
+    collect(s, args, {pixels.begin + run.begin, pixels.begin + run.end}, a.src_channel, collected);
+    a.dst += run.begin * plan_.lanes;
+    if (a.residual) a.residual += run.begin * plan_.lanes;
+    run_strassen(plan_, kernels_, with_later(a, call.runs, i), run.size(), workspace);
   }
 
   void collect(const ConvShape& s, const ConvOperands& args, IndexRange pixels, int64_t block, float* to) const {
