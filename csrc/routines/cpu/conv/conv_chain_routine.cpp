@@ -133,7 +133,10 @@ double strassen_parts_work(const ChainPlan& plan, const Target& target) {
     const int64_t pixels = s.oh * s.ow, least = pixels / std::max<int64_t>(1, plan.tasks);
     return least > 0 ? of(least) / static_cast<double>(least) * static_cast<double>(pixels) : of(pixels);
   }
-  return static_cast<double>(s.n * plan.chunks) * of(plan.strip * s.ow) / unevenness(plan);
+  const double full = of(plan.strip * s.ow), last = of((s.oh - (plan.chunks - 1) * plan.strip) * s.ow);
+  const auto chunks = static_cast<double>(plan.chunks);
+  const double image = plan.chunks > target.threads ? (chunks - 1) * full + last : chunks * std::max(full, last);
+  return static_cast<double>(s.n) * image / unevenness(plan);
 }
 
 double estimate_us(const ChainProblem& problem, const ChainPlan& plan, const TileKernels& kernels,
