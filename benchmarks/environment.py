@@ -34,16 +34,20 @@ def instruction_sets() -> str:
 
 
 def commit() -> str:
-    """Return the commit of this repository, marked where files differ from it."""
-    folder = Path(__file__).parent
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude", "*"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return described.stdout.strip() or "unknown"
+    """Return the commit of this repository, marked where what is measured differs from it.
+
+    Results do not count: a table that is written would mark the next one.
+    """
+    root = Path(__file__).parent.parent
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
+
+    described = git("describe", "--always", "--exclude", "*").stdout.strip()
+    if not described:
+        return "unknown"
+    changed = git("diff", "--quiet", "HEAD", "--", ".", ":(exclude)benchmarks").returncode != 0
+    return f"{described}-dirty" if changed else described
 
 
 def describe() -> dict[str, str]:
