@@ -44,9 +44,11 @@ def build(folder: Path) -> Path:
     if compiler is None:
         raise NotBuiltError("there is no g++")
     program = folder / "fork_join"
-    sources = [_ROOT / "benchmarks" / "micro" / "fork_join.cpp", _ROOT / "csrc" / "runtime" / "thread_pool.cpp"]
-    sources += sorted((_ROOT / "csrc" / "base").glob("*.cpp"))
-    flags = ["-std=c++20", "-O2", "-fopenmp", "-pthread", f"-I{_ROOT / 'csrc'}"]
+    csrc = _ROOT / "csrc"
+    sources = [_ROOT / "benchmarks" / "micro" / "fork_join.cpp"]
+    sources += [csrc / "runtime" / "thread_pool.cpp", csrc / "runtime" / "phased_run.cpp"]
+    sources += sorted((csrc / "base").glob("*.cpp"))
+    flags = ["-std=c++20", "-O2", "-fopenmp", "-pthread", f"-I{csrc}"]
     done = subprocess.run(
         [compiler, *flags, *map(str, sources), "-o", str(program)], capture_output=True, text=True, check=False
     )

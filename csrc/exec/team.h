@@ -1,10 +1,19 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
 
 namespace neo {
+
+// Before which phases the ranges of members may change: first, first + every, ...; before none where every is 0. Where
+// they do, members that took longer have fewer tasks from then on, and it begins with what such a run found before.
+struct ShareChanges {
+  int64_t first = 0, every = 0;
+
+  bool are_before(int64_t phase) const { return every > 0 && phase >= first && (phase - first) % every == 0; }
+};
 
 // The threads that one call may use. The caller is member 0. Implemented by runtime/thread_pool.
 //
@@ -23,21 +32,25 @@ class Team {
 
   using PhaseTask = void (*)(void* context, int64_t phase, int64_t begin, int64_t end, int member);
 
-  // Runs the phases 0 ... phases - 1 one after another. Each covers [0, count) like run() and begins when all tasks of
-  // the one before are done, whose writes it sees. A member has the same range in every phase while it keeps up, so
-  // what it reads again stays in its own caches; others take over from a member that is late. For short phases.
-  virtual void run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) {
+  // Runs the phases 0 ... phases - 1 one after another. Each begins when all tasks of the one before are done, whose
+  // writes it sees, and calls the task with ranges that cover [0, count): the same ones in every phase until `changes`
+  // says otherwise, each for the same member while that keeps up, so that what it reads again stays in its own caches.
+  // Others take over from a member that is late. For short phases.
+  virtual void run_phases(int64_t phases, int64_t count, ShareChanges, PhaseTask task, void* context) {
+    const int64_t parts = std::min<int64_t>(count, size());
     for (int64_t phase = 0; phase < phases; ++phase) {
-      parallel_for(count, [&](int64_t begin, int64_t end, int member) { task(context, phase, begin, end, member); });
+      parallel_for(parts, [&](int64_t begin, int64_t end, int member) {
+        for (int64_t i = begin; i < end; ++i) task(context, phase, count * i / parts, count * (i + 1) / parts, member);
+      });
     }
   }
 
   // f(phase, begin, end, member)
   template <class F>
-  void parallel_phases(int64_t phases, int64_t count, F&& f) {
+  void parallel_phases(int64_t phases, int64_t count, F&& f, ShareChanges changes = {}) {
     using Body = std::remove_reference_t<F>;
     run_phases(
-        phases, count,
+        phases, count, changes,
         [](void* context, int64_t phase, int64_t begin, int64_t end, int member) {
           (*static_cast<Body*>(context))(phase, begin, end, member);
         },

@@ -35,10 +35,10 @@ void LimitedTeam::run(int64_t count, Task task, void* context) {
       &call);
 }
 
-void LimitedTeam::run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) {
+void LimitedTeam::run_phases(int64_t phases, int64_t count, ShareChanges changes, PhaseTask task, void* context) {
   Call call{budget_, nullptr, task, context};
   team_.run_phases(
-      phases, count,
+      phases, count, changes,
       [](void* of, int64_t phase, int64_t begin, int64_t end, int member) {
         const Call& c = *static_cast<const Call*>(of);
         in_parts(c.budget, begin, end, [&](int64_t b, int64_t e) { c.phase_task(c.context, phase, b, e, member); });

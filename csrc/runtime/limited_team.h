@@ -12,7 +12,7 @@ class LimitedTeam final : public Team {
   LimitedTeam(Team& team, Budget& budget) : team_(team), budget_(budget) {}
   int size() const override { return team_.size(); }
   void run(int64_t count, Task task, void* context) override;
-  void run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) override;
+  void run_phases(int64_t phases, int64_t count, ShareChanges changes, PhaseTask task, void* context) override;
 
  private:
   Team& team_;

@@ -46,10 +46,10 @@ void RecordingTeam::run(int64_t count, Task task, void* context) {
       &call);
 }
 
-void RecordingTeam::run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) {
+void RecordingTeam::run_phases(int64_t phases, int64_t count, ShareChanges changes, PhaseTask task, void* context) {
   Call call{this, nullptr, task, context};
   team_.run_phases(
-      phases, count,
+      phases, count, changes,
       [](void* of, int64_t phase, int64_t begin, int64_t end, int member) {
         const Call& c = *static_cast<const Call*>(of);
         const int64_t start = now_ns();

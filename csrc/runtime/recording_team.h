@@ -20,7 +20,7 @@ class RecordingTeam final : public Team {
   explicit RecordingTeam(Team& team);
   int size() const override { return team_.size(); }
   void run(int64_t count, Task task, void* context) override;
-  void run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) override;
+  void run_phases(int64_t phases, int64_t count, ShareChanges changes, PhaseTask task, void* context) override;
 
   // What was recorded, in order of start; pauses below a microsecond are left out.
   std::vector<TeamSpan> take_spans();

@@ -17,25 +17,15 @@
 #include "base/check.h"
 #include "base/knobs.h"
 #include "base/topology.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "runtime/phased_run.h"
+#include "runtime/spin.h"
 
 namespace neo {
 namespace {
 
-// Two lines: adjacent ones are fetched in pairs.
-constexpr size_t kSeparate = 128;
-
 // Parts of a member's share that it takes one by one; of what it has not taken others take over the half at the end, so
 // that tasks which go on where the one before ended mostly do.
 constexpr int64_t kChunksPerMember = 16;
-
-// How often a member looks for the end of a phase before it takes over what others have not begun, and before it lets
-// the system run another thread.
-constexpr int kPatientLooks = 1000;
-constexpr int kLooksBetweenHelp = 8;
 
 enum SlotState : uint32_t {
   kIdle,     // nothing to do; the worker polls
@@ -55,14 +45,6 @@ void sleep_while(Slot& slot, uint32_t value) {
 
 void wake_sleeper(Slot& slot) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("isb" ::: "memory");
-#endif
 }
 
 // Polls until is_done() or until the time is over; whether it was done.
@@ -205,7 +187,7 @@ class Worker {
 class alignas(kSeparate) LeasedTeam final : public Team {
  public:
   LeasedTeam(ThreadPool& pool, const std::vector<Worker*>& workers)
-      : pool_(pool), workers_(workers), shares_(new Share[workers.size() + 1]) {
+      : pool_(pool), workers_(workers), shares_(new Share[workers.size() + 1]), phased_(size()) {
     for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->assign(this, static_cast<int>(i) + 1);
   }
 
@@ -228,45 +210,37 @@ class alignas(kSeparate) LeasedTeam final : public Team {
       return;
     }
     task_ = task;
-    phases_ = 0;
     context_ = context;
     count_ = count;
     unit_ = (count - 1) / Range::kMost + 1;
     const int64_t units = (count - 1) / unit_ + 1;
     chunk_ = std::max<int64_t>(1, units / (parts * kChunksPerMember));
-    share_out(units, parts);
     for (int i = 0; i < parts; ++i) {
-      shares_[i].left.store(Range::of(shares_[i].begin, shares_[i].end).bits, std::memory_order_relaxed);
+      shares_[i].left.store(Range::of(units * i / parts, units * (i + 1) / parts).bits, std::memory_order_relaxed);
     }
-    work_together();
+    work_together(parts);
   }
 
   // Members that share cores would wait for each other in every phase: they fork and join instead.
-  void run_phases(int64_t phases, int64_t count, PhaseTask task, void* context) noexcept override {
+  void run_phases(int64_t phases, int64_t count, ShareChanges changes, PhaseTask task,
+                  void* context) noexcept override {
     const int parts = static_cast<int>(std::min<int64_t>(count, size()));
     if (in_task.team != nullptr || parts <= 1 || phases <= 1 || spin_us() <= 0) {
-      Team::run_phases(phases, count, task, context);
+      Team::run_phases(phases, count, changes, task, context);
       return;
     }
-    phase_task_ = task;
-    phases_ = phases;
-    context_ = context;
-    share_out(count, parts);
-    for (int i = 0; i < parts; ++i) {
-      shares_[i].next.store(0, std::memory_order_relaxed);
-      shares_[i].is_attended.store(i == 0, std::memory_order_relaxed);
-    }
-    done_.store(0, std::memory_order_relaxed);
-    work_together();
+    task_ = nullptr;
+    phased_.start(phases, count, parts, changes, task, context);
+    work_together(parts);
   }
 
   // What a member does of the run in progress.
   void work_as(int member) {
     in_task = {this, member};
-    if (phases_ > 0)
-      work_in_phases(member);
-    else
+    if (task_ != nullptr)
       work_on_shares(member);
+    else
+      phased_.work_as(member);
     in_task = {};
   }
 
@@ -291,9 +265,6 @@ class alignas(kSeparate) LeasedTeam final : public Team {
 
   struct alignas(kSeparate) Share {
     std::atomic<uint64_t> left{0};  // a Range: what nobody has taken
-    std::atomic<int64_t> next{0};   // the first phase that nobody has taken
-    std::atomic<bool> is_attended{false};
-    int64_t begin = 0, end = 0;
 
     // Up to `most` units from its begin, or half of them from its end; empty where none are left.
     Range take(int64_t most) {
@@ -318,58 +289,12 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     }
   };
 
-  void share_out(int64_t count, int parts) {
+  void work_together(int parts) {
     parts_ = parts;
     float_mode_ = float_mode();
-    const int64_t share = count / parts, longer = count % parts;
-    int64_t begin = 0;
-    for (int i = 0; i < parts; ++i) {
-      shares_[i].begin = begin;
-      begin += share + (i < longer ? 1 : 0);
-      shares_[i].end = begin;
-    }
-  }
-
-  void work_together() {
     for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->post();
     work_as(0);
     for (int i = 1; i < parts_; ++i) workers_[static_cast<size_t>(i) - 1]->revoke_or_wait(spin_us());
-  }
-
-  // Runs a share of a phase that all before are done of, unless someone has taken it.
-  void take_share(Share& share, int64_t phase, int member) {
-    int64_t next = phase;
-    if (!share.next.compare_exchange_strong(next, phase + 1, std::memory_order_relaxed)) return;
-    phase_task_(context_, phase, share.begin, share.end, member);
-    done_.fetch_add(1, std::memory_order_acq_rel);
-  }
-
-  void help_others(int64_t phase, int member, bool is_impatient) {
-    for (int i = 0; i < parts_; ++i) {
-      Share& share = shares_[i];
-      if (share.next.load(std::memory_order_relaxed) != phase) continue;
-      if (is_impatient) share.is_attended.store(false, std::memory_order_relaxed);
-      if (!share.is_attended.load(std::memory_order_relaxed)) take_share(share, phase, member);
-    }
-  }
-
-  // Does the member's own share of every phase, and those of members that are not there.
-  void work_in_phases(int member) {
-    int64_t phase = done_.load(std::memory_order_acquire) / parts_;
-    while (phase < phases_) {
-      Share& own = shares_[member];
-      own.is_attended.store(true, std::memory_order_relaxed);
-      take_share(own, phase, member);
-      const int64_t all_done = (phase + 1) * parts_;
-      for (int looks = 1; done_.load(std::memory_order_acquire) < all_done; ++looks) {
-        if (looks % kLooksBetweenHelp == 0) help_others(phase, member, looks >= kPatientLooks);
-        if (looks >= kPatientLooks)
-          sched_yield();
-        else
-          pause_briefly();
-      }
-      phase = done_.load(std::memory_order_acquire) / parts_;
-    }
   }
 
   // Does the member's own share, then takes over what is left of others' until there is nothing.
@@ -394,15 +319,13 @@ class alignas(kSeparate) LeasedTeam final : public Team {
   const std::unique_ptr<Share[]> shares_;
 
   // The run in progress: written before the workers' slots are posted, constant until all are idle again.
-  Task task_ = nullptr;
-  PhaseTask phase_task_ = nullptr;
-  int64_t phases_ = 0;  // 0: task_ is wanted, once
+  Task task_ = nullptr;  // null: phases
   void* context_ = nullptr;
   int parts_ = 0;
   int64_t count_ = 0, unit_ = 1, chunk_ = 0;  // tasks; of a unit; units that a member takes from its share
   uint64_t float_mode_ = 0;
 
-  alignas(kSeparate) std::atomic<int64_t> done_{0};  // shares of all phases
+  PhasedRun phased_;
 };
 
 bool Worker::wait_for_work(int64_t spin_us) {

@@ -565,11 +565,11 @@ TEST(ProcessThreadPool, exit_is_clean_while_a_team_is_held) {
 }
 
 // Runs phases in which every task reads what all tasks of the phase before wrote, and says whether all was there once.
-void check_phases(Team& team, int64_t phases, int64_t count, int busy_task = -1) {
+void check_phases(Team& team, int64_t phases, int64_t count, int busy_task = -1, ShareChanges changes = {}) {
   std::vector<int64_t> written(static_cast<size_t>(count), 0);
   std::vector<int64_t> before(static_cast<size_t>(count), 0);
   std::atomic<int64_t> calls{0}, wrong{0};
-  team.parallel_phases(phases, count, [&](int64_t phase, int64_t begin, int64_t end, int member) {
+  const auto task = [&](int64_t phase, int64_t begin, int64_t end, int member) {
     calls.fetch_add(end - begin);
     if (member < 0 || member >= team.size()) wrong.fetch_add(1);
     const auto& from = phase % 2 ? written : before;
@@ -581,7 +581,8 @@ void check_phases(Team& team, int64_t phases, int64_t count, int busy_task = -1)
       if (i == busy_task && phase % 7 == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       to[static_cast<size_t>(i)] = phase + 1;
     }
-  });
+  };
+  team.parallel_phases(phases, count, task, changes);
   EXPECT_EQ(calls.load(), phases * count);
   EXPECT_EQ(wrong.load(), 0);
   for (const int64_t value : phases % 2 ? written : before) EXPECT_EQ(value, phases);
@@ -592,7 +593,10 @@ TEST(ThreadPoolPhases, BeginWhenThePhaseBeforeIsDone) {
   for (const int threads : {1, 2, 3, 4}) {
     const auto team = pool.lease(threads);
     for (const int64_t count : {0, 1, 2, 3, 7, 64}) {
-      for (const int64_t phases : {0, 1, 2, 3, 50}) check_phases(*team, phases, count);
+      for (const int64_t phases : {0, 1, 2, 3, 50}) {
+        check_phases(*team, phases, count);
+        check_phases(*team, phases, count, -1, {1, 1});
+      }
     }
   }
 }
@@ -600,7 +604,10 @@ TEST(ThreadPoolPhases, BeginWhenThePhaseBeforeIsDone) {
 TEST(ThreadPoolPhases, MembersThatAreLateAreHelped) {
   ThreadPool pool(with_capacity(4));
   const auto team = pool.lease(4);
-  for (const int busy : {0, 1, 5}) check_phases(*team, 30, 6, busy);
+  for (const int busy : {0, 1, 5}) {
+    check_phases(*team, 30, 6, busy);
+    check_phases(*team, 30, 24, busy, {2, 3});
+  }
 }
 
 TEST(ThreadPoolPhases, MembersThatShareCoresForkAndJoin) {

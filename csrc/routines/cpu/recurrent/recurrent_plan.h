@@ -68,14 +68,6 @@ struct CellSplit {
   int64_t chunk = 1;   // rows or blocks of a task
   int64_t chunks = 1;  // of one direction
 
-  // By step, with no more tasks than members: what a task does side by side is read in one stream.
-  CellSplit for_members(int64_t members, int64_t directions, int64_t blocks) const {
-    CellSplit split = *this;
-    split.chunk = std::max(chunk, ceil_div(blocks, ceil_div(members, directions)));
-    split.chunks = ceil_div(blocks, split.chunk);
-    return split;
-  }
-
   // All rows together.
   CellSplit by_rows(int64_t batch) const {
     CellSplit split = *this;

@@ -100,6 +100,10 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
     const auto parts =
         static_cast<double>(std::max<int64_t>(1, strassen_tasks(packing.projection, steps * batch, target.threads)));
     input_us = strassen_us(packing.projection, count * rows / parts, target);
+    // Members write rows of gates that others read, and read blocks that others wrote.
+    const double moved = count * rows * static_cast<double>(width * 4);
+    if (target.threads > 1 && !is_kept(moved / target.threads, target))
+      input_us += 2 * far_byte_us(target) * moved / target.threads;
   } else if (takes_input(form, method, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
   } else {

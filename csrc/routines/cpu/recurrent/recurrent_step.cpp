@@ -10,6 +10,9 @@
 namespace neo {
 namespace {
 
+// After so many steps members that are slower may get fewer blocks.
+constexpr int64_t kStepsOfOneShare = 4;
+
 struct RecurrentCall {
   int64_t steps = 0;
   int64_t batch = 0;
@@ -176,17 +179,17 @@ class RecurrentStep final : public KernelStep {
   void run_steps(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
     // A batch of one needs no meeting where each member has directions of its own.
     const bool by_step = call.cells.by_step && (call.batch != 1 || team.size() > form_.directions);
-    const CellSplit split = by_step ? call.cells.for_members(team.size(), form_.directions, packed_.blocks)
-                                    : call.cells.by_rows(call.batch);
+    const CellSplit split = by_step ? call.cells : call.cells.by_rows(call.batch);
     const int64_t tasks = form_.directions * split.chunks;
+    // What a member does of a direction is read in one stream.
     const auto run_step = [&](int64_t phase, int64_t begin, int64_t end, int) {
       // Every other step goes backwards, through the weights that the one before left in the caches.
       const bool backwards = phase / phases() % 2 != 0;
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t task = backwards ? end - 1 - (i - begin) : i;
-        const int64_t first = task % split.chunks * split.chunk;
-        run_blocks(call, args, memory, task / split.chunks, phase, first,
-                   std::min(first + split.chunk, packed_.blocks));
+      const int64_t first = begin / split.chunks, last = (end - 1) / split.chunks;
+      for (int64_t i = first; i <= last; ++i) {
+        const int64_t direction = backwards ? first + last - i : i, before = direction * split.chunks;
+        run_blocks(call, args, memory, direction, phase, std::max<int64_t>(begin - before, 0) * split.chunk,
+                   std::min(std::min(end - before, split.chunks) * split.chunk, packed_.blocks));
       }
     };
     const auto run_rows = [&](int64_t begin, int64_t end, int) {
@@ -208,7 +211,13 @@ class RecurrentStep final : public KernelStep {
     else if (split.serial)
       SerialTeam().parallel_phases(call.steps * phases(), tasks, run_step);
     else
-      team.parallel_phases(call.steps * phases(), tasks, run_step);
+      team.parallel_phases(call.steps * phases(), tasks, run_step, share_changes(call));
+  }
+
+  // Shares of blocks whose inputs are multiplied for the next chunk of steps stay to its end.
+  ShareChanges share_changes(const RecurrentCall& call) const {
+    if (call.is_beside()) return {call.tiles.small, call.tiles.large};
+    return {kStepsOfOneShare * phases(), kStepsOfOneShare * phases()};
   }
 
   // Every step's product of all rows by Strassen's algorithm. A task is a group of blocks.
