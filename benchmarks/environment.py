@@ -46,7 +46,8 @@ def commit() -> str:
     described = git("describe", "--always", "--exclude", "*").stdout.strip()
     if not described:
         return "unknown"
-    changed = git("diff", "--quiet", "HEAD", "--", ".", ":(exclude)benchmarks").returncode != 0
+    written = (f":(exclude,glob)benchmarks/**/{name}" for name in ("RESULTS.md", "results.json", "pictures/**"))
+    changed = git("diff", "--quiet", "HEAD", "--", ".", *written).returncode != 0
     return f"{described}-dirty" if changed else described
 
 

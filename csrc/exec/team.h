@@ -7,8 +7,9 @@
 
 namespace neo {
 
-// Before which phases the ranges of members may change: first, first + every, ...; before none where every is 0. Where
-// they do, members that took longer have fewer tasks from then on, and it begins with what such a run found before.
+// Before which phases the ranges of members may change: first, first + every, ...; before none where every is 0.
+// Members that took longer have fewer tasks from then on. A team's next run that may change them begins with the last
+// speeds.
 struct ShareChanges {
   int64_t first = 0, every = 0;
 

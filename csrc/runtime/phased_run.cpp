@@ -35,25 +35,12 @@ int64_t ticks() {
 
 }  // namespace
 
-void share_by_speed(int64_t count, std::span<const double> speeds, std::span<int64_t> ends) {
-  double all = 0, sum = 0;
-  for (const double speed : speeds) all += speed;
-  const auto parts = static_cast<int64_t>(speeds.size());
-  int64_t begin = 0;
-  for (int64_t i = 0; i < parts; ++i) {
-    sum += speeds[static_cast<size_t>(i)];
-    const auto wanted = static_cast<int64_t>(std::llround(static_cast<double>(count) * sum / all));
-    const int64_t most = count - (parts - 1 - i);
-    ends[static_cast<size_t>(i)] = begin = i + 1 == parts ? count : std::clamp(wanted, begin + 1, most);
-  }
+int64_t end_by_speed(int64_t count, int parts, int i, int64_t begin, double share) {
+  const auto wanted = static_cast<int64_t>(std::llround(static_cast<double>(count) * share));
+  return i + 1 == parts ? count : std::clamp(wanted, begin + 1, count - (parts - 1 - i));
 }
 
-PhasedRun::PhasedRun(int members)
-    : shares_(new Share[static_cast<size_t>(members)]),
-      speeds_(new double[static_cast<size_t>(members)]),
-      ends_(new int64_t[static_cast<size_t>(members)]) {
-  std::fill_n(speeds_.get(), members, 1.0);
-}
+PhasedRun::PhasedRun(int members) : shares_(new Share[static_cast<size_t>(members)]) {}
 
 void PhasedRun::start(int64_t phases, int64_t count, int parts, ShareChanges changes, Team::PhaseTask task,
                       void* context) {
@@ -108,30 +95,39 @@ void PhasedRun::take(int index, int64_t phase, int member) {
 void PhasedRun::measure_speeds() {
   const auto is_known = [](const Share& share) { return share.measured > 0 && share.ticks > 0; };
   if (std::all_of(shares_.get(), shares_.get() + parts_, is_known)) {
-    double all = 0;
     for (int i = 0; i < parts_; ++i) {
-      const Share& share = shares_[i];
-      speeds_[i] = static_cast<double>((share.end - share.begin) * share.measured) / static_cast<double>(share.ticks);
-      all += speeds_[i];
+      Share& share = shares_[i];
+      share.speed = static_cast<double>((share.end - share.begin) * share.measured) / static_cast<double>(share.ticks);
     }
-    for (int i = 0; i < parts_; ++i) speeds_[i] *= parts_ / all;
+    const double mean = all_speeds() / parts_;
+    for (int i = 0; i < parts_; ++i) shares_[i].speed /= mean;
   }
   for (int i = 0; i < parts_; ++i) shares_[i].ticks = shares_[i].measured = 0;
 }
 
+double PhasedRun::all_speeds() const {
+  double all = 0;
+  for (int i = 0; i < parts_; ++i) all += shares_[i].speed;
+  return all;
+}
+
 // To the ranges that suit the members' speeds, where a phase is expected to take less time with them.
 void PhasedRun::change_shares() {
-  const auto parts = static_cast<size_t>(parts_);
-  share_by_speed(count_, {speeds_.get(), parts}, {ends_.get(), parts});
-  double now = 0, then = 0;
+  const double all = all_speeds();
+  double sum = 0, now = 0, then = 0;
+  int64_t begin = 0;
   for (int i = 0; i < parts_; ++i) {
-    now = std::max(now, static_cast<double>(shares_[i].end - shares_[i].begin) / speeds_[i]);
-    then = std::max(then, static_cast<double>(ends_[i] - (i > 0 ? ends_[i - 1] : 0)) / speeds_[i]);
+    Share& share = shares_[i];
+    sum += share.speed;
+    share.wanted = end_by_speed(count_, parts_, i, begin, sum / all);
+    now = std::max(now, static_cast<double>(share.end - share.begin) / share.speed);
+    then = std::max(then, static_cast<double>(share.wanted - begin) / share.speed);
+    begin = share.wanted;
   }
   if (then > kWorthwhile * now) return;
   for (int i = 0; i < parts_; ++i) {
-    shares_[i].begin = i > 0 ? ends_[i - 1] : 0;
-    shares_[i].end = ends_[i];
+    shares_[i].begin = i > 0 ? shares_[i - 1].wanted : 0;
+    shares_[i].end = shares_[i].wanted;
   }
 }
 

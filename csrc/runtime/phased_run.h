@@ -3,16 +3,15 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "exec/team.h"
 #include "runtime/spin.h"
 
 namespace neo {
 
-// Cuts `count` tasks into a range for each member, in order, so that all take as long: `speeds` are tasks per time, and
-// ends[i] becomes the end of the i-th range. Every member has a task at least; count >= speeds.size().
-void share_by_speed(int64_t count, std::span<const double> speeds, std::span<int64_t> ends);
+// Where the i-th of `parts` ranges of `count` tasks ends, which begins at `begin`, so that all take as long: `share` is
+// the part of all members' speed that those up to the i-th have. Every range has a task; count >= parts.
+int64_t end_by_speed(int64_t count, int parts, int i, int64_t begin, double share);
 
 // What the members of a team do of Team::run_phases(): each its own range of every phase, and those of members that are
 // not there. How long they take is measured; where ranges may change, members that are slower get fewer tasks.
@@ -33,16 +32,17 @@ class PhasedRun {
     int64_t begin = 0, end = 0;
     int64_t ticks = 0;     // of the member since the ranges last could change
     int64_t measured = 0;  // phases
+    double speed = 1;      // of the member to the mean of all, as measured last
+    int64_t wanted = 0;    // the end that suits the speeds
   };
 
   void take(int share, int64_t phase, int member);
   void help_others(int64_t phase, int member, bool is_impatient);
   void measure_speeds();
+  double all_speeds() const;
   void change_shares();
 
   const std::unique_ptr<Share[]> shares_;
-  const std::unique_ptr<double[]> speeds_;  // of members, to their mean; what was measured last
-  const std::unique_ptr<int64_t[]> ends_;   // workspace of change_shares()
   Team::PhaseTask task_ = nullptr;
   void* context_ = nullptr;
   int64_t phases_ = 0, count_ = 0;

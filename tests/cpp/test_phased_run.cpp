@@ -12,21 +12,25 @@
 namespace neo {
 namespace {
 
-TEST(ShareBySpeed, GivesEveryMemberATaskAndTheFastestMost) {
+TEST(EndBySpeed, GivesEveryMemberATaskAndTheFastestMost) {
   for (const int64_t count : {4, 5, 16, 1000}) {
     for (const std::vector<double>& speeds :
          {std::vector<double>{1, 1, 1, 1}, {8, 1, 1, 1}, {1e-9, 1, 1e9, 1}, {1, 2, 3, 4}}) {
-      std::vector<int64_t> ends(speeds.size());
-      share_by_speed(count, speeds, ends);
-      EXPECT_EQ(ends.back(), count);
       const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
-      for (size_t i = 0; i < ends.size(); ++i) {
-        const int64_t size = ends[i] - (i > 0 ? ends[i - 1] : 0);
-        EXPECT_GE(size, 1);
+      const int parts = static_cast<int>(speeds.size());
+      double sum = 0;
+      int64_t begin = 0;
+      for (int i = 0; i < parts; ++i) {
+        const double speed = speeds[static_cast<size_t>(i)];
+        sum += speed;
+        const int64_t end = end_by_speed(count, parts, i, begin, sum / all);
+        EXPECT_GT(end, begin);
         if (count == 1000) {
-          EXPECT_NEAR(static_cast<double>(size), 1000 * speeds[i] / all, 4);
+          EXPECT_NEAR(static_cast<double>(end - begin), 1000 * speed / all, 4);
         }
+        begin = end;
       }
+      EXPECT_EQ(begin, count);
     }
   }
 }
