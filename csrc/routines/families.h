@@ -103,6 +103,7 @@
   X(pad)                       \
   X(gather)                    \
   X(resize_nchwc)              \
+  X(resize_nchwc_to_nhwc)      \
   X(resize_nchw)               \
   X(grid_sample)               \
   X(recurrent_compressed)      \

@@ -4,29 +4,35 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
 
 BLOCKED = "cpu:float32/resize_nchwc"
 PLAIN = "cpu:float32/resize_nchw"
+CHANNELS_LAST = "cpu:float32/resize_nchwc_to_nhwc"
 CASES = 30
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
-by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN])
+by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN, CHANNELS_LAST])
 
 
 def pick(random, options):
     return options[int(random.integers(len(options)))]
 
 
-def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False):
+def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False, channels_last=False):
+    """One node, "resize"; with channels last the Transpose after it has that name."""
     graph = _native.Graph()
     x = graph.add_input("x", "float32", [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
     operands = [x, None, None if scales is None else graph.add_constant("scales", np.asarray(scales, np.float32))]
     if sizes is not None:
         operands.append(graph.add_constant("sizes", np.asarray(sizes, np.int64)))
-    graph.outputs = graph.add_node("Resize", operands, ["y"], attrs, "resize").outputs
+    node = graph.add_node("Resize", operands, ["y"], attrs, "inner" if channels_last else "resize")
+    if channels_last:
+        perm = [0, *range(2, len(dims)), 1]
+        node = graph.add_node("Transpose", node.outputs, ["z"], {"perm": perm}, "resize")
+    graph.outputs = node.outputs
     return graph
 
 
@@ -49,7 +55,7 @@ def check(graph, tier, routine, x, exact):
 def test_gives_what_the_reference_gives(mode, routine, tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)
-        rank = pick(random, [3, 4, 4, 4, 5])
+        rank = pick(random, [3, 4, 4, 4, 4 if routine == CHANNELS_LAST else 5])
         dims = [
             int(random.integers(0 if seed == 0 else 1, 3)),
             pick(random, [1, 3, 8, 17]),
@@ -65,7 +71,7 @@ def test_gives_what_the_reference_gives(mode, routine, tier):
         if mode == "cubic":
             attrs["cubic_coeff_a"] = pick(random, [-0.75, -0.5])
         moved = min(2, rank - 2)
-        graph_of = {"symbols": bool(random.integers(2))}
+        graph_of = {"symbols": bool(random.integers(2)), "channels_last": routine == CHANNELS_LAST}
         whole = [1.0] * (rank - moved)
         factors = [pick(random, [0.5, 0.7, 1.0, 1.5, 2.0, 3.0]) for _ in range(moved)]
         sizes = [int(n) for n in random.integers(1, 25, moved)]
@@ -74,7 +80,8 @@ def test_gives_what_the_reference_gives(mode, routine, tier):
         elif seed % 3 == 1:
             graph = resize_graph(dims, {**attrs, "axes": list(range(rank - moved, rank))}, sizes=sizes, **graph_of)
         else:
-            graph = resize_graph(dims, attrs, sizes=[*dims[: rank - moved], *sizes])
+            graph_of["symbols"] = False
+            graph = resize_graph(dims, attrs, sizes=[*dims[: rank - moved], *sizes], **graph_of)
         check(graph, tier, routine, floats(random, dims), mode == "nearest")
 
 
@@ -82,7 +89,7 @@ def test_gives_what_the_reference_gives(mode, routine, tier):
 @by_routine
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_large_enough_for_a_team(mode, routine, tier):
-    graph = resize_graph([2, 20, 33, 41], {"mode": mode}, scales=[1, 1, 2, 2])
+    graph = resize_graph([2, 20, 33, 41], {"mode": mode}, scales=[1, 1, 2, 2], channels_last=routine == CHANNELS_LAST)
     check(graph, tier, routine, floats(np.random.default_rng(1), [2, 20, 33, 41]), mode == "nearest")
 
 
@@ -92,7 +99,10 @@ def test_an_element_without_weight_does_not_count(routine, tier):
     x = np.full((1, 3, 4, 4), np.inf, np.float32)
     x[:, :, ::2, ::2] = 1
     graph = resize_graph(
-        [1, 3, 4, 4], {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, sizes=[1, 3, 2, 2]
+        [1, 3, 4, 4],
+        {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
+        sizes=[1, 3, 2, 2],
+        channels_last=routine == CHANNELS_LAST,
     )
     check(graph, tier, routine, x, True)
 
@@ -112,3 +122,23 @@ def test_says_why_it_declines(attrs, reason):
 def test_declines_when_channels_are_resized():
     graph = resize_graph([1, 3, 4, 4], {}, sizes=[1, 6, 8, 8])
     assert rejections(graph, TIERS[0], "resize")[BLOCKED] == "another axis than the last two is resized"
+
+
+def test_declines_when_other_axes_move():
+    graph = resize_graph([1, 3, 4, 4], {}, sizes=[1, 3, 8, 8])
+    graph.outputs = graph.add_node("Transpose", graph.outputs, ["z"], {"perm": [0, 3, 2, 1]}, "moved").outputs
+    assert rejections(graph, TIERS[0], "moved")[CHANNELS_LAST] == "other axes move"
+
+
+def test_declines_more_axes_than_rows_and_columns():
+    graph = resize_graph([1, 3, 2, 4, 4], {}, sizes=[1, 3, 2, 8, 8], channels_last=True)
+    assert rejections(graph, TIERS[0], "resize")[CHANNELS_LAST] == "the rank is another"
+
+
+def test_a_result_that_is_also_read_as_it_is_stays_a_step():
+    graph = resize_graph([1, 3, 4, 4], {}, sizes=[1, 3, 8, 8])
+    resized = graph.outputs
+    graph.outputs = graph.add_node("Transpose", resized, ["z"], {"perm": [0, 2, 3, 1]}, "moved").outputs
+    assert any(c["routine"] == CHANNELS_LAST for c in candidates(graph, TIERS[0], "moved"))
+    graph.outputs = [*graph.outputs, *resized]
+    assert not any(c["routine"] == CHANNELS_LAST for c in candidates(graph, TIERS[0], "moved"))

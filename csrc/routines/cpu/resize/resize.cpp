@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "ops/resize.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/move/move.h"
 #include "routines/cpu/resize/taps.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
@@ -95,6 +97,7 @@ struct ResizeCall {
   int64_t planes = 1;
   int64_t input_rows = 1, input_columns = 1;
   int64_t rows = 1, columns = 1;
+  int64_t channels = 1;
   TablePlace row, column;
   TaskSplit split;
 };
@@ -113,39 +116,54 @@ TablePlace append(std::vector<std::byte>& bytes, const TapTable& table) {
   return place;
 }
 
+// How the input and the output lie.
+enum class ResizeForm : uint8_t {
+  Plain,
+  Blocked,       // both in channel blocks
+  ChannelsLast,  // the input in channel blocks, the channels of an output pixel side by side: a Transpose follows
+};
+
 class ResizeStep final : public KernelStep {
  public:
-  ResizeStep(const Node& node, bool blocked, ResizeKernel kernel) : blocked_(blocked), kernel_(kernel) {
+  ResizeStep(const Node& node, ResizeForm form, ResizeKernel kernel) : form_(form), kernel_(kernel) {
     attributes_.op = node.op;
     attributes_.name = node.name.empty() ? node.outputs.front()->name : node.name;
     attributes_.attrs = node.attrs;
     rank_ = node.inputs.front()->shape().rank();
-    for (int axis = first_axis(rank_, blocked); axis < rank_; ++axis) factors_.push_back(resize_factor(node, axis));
+    for (int axis = first_axis(rank_, form); axis < rank_; ++axis) factors_.push_back(resize_factor(node, axis));
   }
 
   // The first of the axes that are resized: the last two, of which a blocked tensor of rank 3 has only one.
-  static int first_axis(int rank, bool blocked) { return std::max(blocked ? 2 : 0, rank - 2); }
+  static int first_axis(int rank, ResizeForm form) { return std::max(form == ResizeForm::Plain ? 0 : 2, rank - 2); }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& src = args[0];
     const Arg& dst = args[1];
     NEO_ASSERT(src.is_dense() && dst.is_dense(), "a resize takes whole planes");
     const int64_t lanes = src.layout.block_of(1 < rank_ ? 1 : 0);
-    const int first = first_axis(rank_, blocked_);
+    const int first = first_axis(rank_, form_);
+    const bool channels_last = form_ == ResizeForm::ChannelsLast;
     ResizeCall call;
-    for (int i = 0; i < first; ++i)
-      call.planes *= i == 1 ? ceil_div(src.dims[1], lanes) : src.dims[static_cast<size_t>(i)];
+    call.channels = channels_last ? src.dims[1] : lanes;
+    for (int i = 0; i < first; ++i) {
+      if (i != 1)
+        call.planes *= src.dims[static_cast<size_t>(i)];
+      else if (!channels_last)
+        call.planes *= ceil_div(src.dims[1], lanes);
+    }
+    const size_t moved = channels_last ? 1 : 0;
     TapTable row = identity_table(1);
     if (first + 1 < rank_) {
       call.input_rows = src.dims[static_cast<size_t>(first)];
-      call.rows = dst.dims[static_cast<size_t>(first)];
+      call.rows = dst.dims[static_cast<size_t>(first) - moved];
       row = tap_table(attributes_, factors_.front(), call.input_rows, call.rows);
     }
     call.input_columns = src.dims.back();
-    call.columns = dst.dims.back();
+    call.columns = dst.dims[static_cast<size_t>(rank_) - 1 - moved];
     const TapTable column = tap_table(attributes_, factors_.back(), call.input_columns, call.columns);
     const int64_t tasks = call.planes * call.rows;
-    call.split = TaskSplit::of(tasks, tasks * lanes * (row.taps * call.input_columns + column.taps * call.columns),
+    const int64_t task_lanes = ceil_div(call.channels, lanes) * lanes;
+    call.split = TaskSplit::of(tasks, tasks * task_lanes * (row.taps * call.input_columns + column.taps * call.columns),
                                call.input_columns * lanes * 4);
     Prepared prepared = Prepared::of(call, call.split.scratch_bytes());
     call.row = append(prepared.bytes, row);
@@ -162,6 +180,7 @@ class ResizeStep final : public KernelStep {
     r.input_columns = call.input_columns;
     r.rows = call.rows;
     r.columns = call.columns;
+    r.channels = call.channels;
     r.row = table_at(prepared, call.row, call.rows);
     r.column = table_at(prepared, call.column, call.columns);
     r.src = reinterpret_cast<const float*>(args[0]);
@@ -175,34 +194,55 @@ class ResizeStep final : public KernelStep {
 
  private:
   static ResizeTable table_at(const std::byte* prepared, const TablePlace& place, int64_t outputs) {
-    return {place.taps, 1, outputs, reinterpret_cast<const int32_t*>(prepared + place.position),
+    return {place.taps, outputs, reinterpret_cast<const int32_t*>(prepared + place.position),
             reinterpret_cast<const float*>(prepared + place.weight)};
   }
 
   Node attributes_;  // without inputs and outputs
   int rank_ = 0;
   std::vector<std::optional<double>> factors_;  // of the axes that are resized
-  bool blocked_;
+  ResizeForm form_;
   ResizeKernel kernel_;
 };
 
-// Resize of the last two axes over the plain layout, or over channel blocks.
-template <bool kBlocked>
-class ResizeRoutine final : public Routine {
+// Resize of the last two axes.
+class ResizeRoutine : public Routine {
  public:
-  std::string_view name() const override { return kBlocked ? "cpu:float32/resize_nchwc" : "cpu:float32/resize_nchw"; }
-  std::vector<std::string_view> roots() const override { return {"Resize"}; }
+  explicit ResizeRoutine(ResizeForm form) : form_(form) {}
+
+  std::string_view name() const override {
+    switch (form_) {
+      case ResizeForm::Plain:
+        return "cpu:float32/resize_nchw";
+      case ResizeForm::Blocked:
+        return "cpu:float32/resize_nchwc";
+      case ResizeForm::ChannelsLast:
+        break;
+    }
+    return "cpu:float32/resize_nchwc_to_nhwc";
+  }
+  std::vector<std::string_view> roots() const override {
+    return {form_ == ResizeForm::ChannelsLast ? "Transpose" : "Resize"};
+  }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    if (form_ != ResizeForm::ChannelsLast) return {Workload::of(root)};
+    const Value* resized = root.inputs.front();
+    if (!resized->producer || resized->producer->op != "Resize" || !read_only_by_one(resized, users, graph)) return {};
+    return {Workload::of({resized->producer, &root})};
+  }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    const Node& node = workload.root();
+    const Node& node = *workload.nodes.front();
     const Value* input = node.inputs.front();
     if (!input->type.is_tensor() || !input->shape().has_rank() || input->dtype() != DType::Float32) {
       return "the input is not a float32 tensor of known rank";
     }
     if (!node.symbols.empty()) return "the size of the result is only known when it runs";
-    const Shape& shape = input->shape();
-    const int rank = shape.rank();
-    if (rank < 1 || (kBlocked && (rank < 3 || rank > 5))) return "the rank is another";
+    const int rank = input->shape().rank();
+    if (form_ == ResizeForm::Plain ? rank < 1 : rank < 3 || rank > (form_ == ResizeForm::Blocked ? 5 : 4))
+      return "the rank is another";
+    if (form_ == ResizeForm::ChannelsLast && !moves_channels_last(workload.root())) return "other axes move";
     const bool by_size = is_given(node.input(3));
     if (!by_size && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
     if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
@@ -211,46 +251,68 @@ class ResizeRoutine final : public Routine {
     if (node.int_attr("antialias", 0) != 0 && node.string_attr("mode", "nearest") == "nearest") {
       return "nearest neighbours are smoothed";
     }
-    for (int i = 0; i < rank; ++i) {
-      if (i < ResizeStep::first_axis(rank, kBlocked) && !keeps_axis(node, i))
-        return "another axis than the last two is resized";
+    for (int i = 0; i < ResizeStep::first_axis(rank, form_); ++i) {
+      if (!keeps_axis(node, i)) return "another axis than the last two is resized";
     }
     return std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    const Value* input = workload.root().inputs.front();
+    const Value* input = workload.nodes.front()->inputs.front();
+    const bool blocked = form_ != ResizeForm::Plain;
     Candidate c;
     for (const Value* v : workload.inputs) {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    if (kBlocked) {
-      const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
-      c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
-      c.outputs.front().layout = layout;
-    }
-    c.cost.time_us = roofline_us(workload.work(ops), target, kBlocked ? 0.25 : 0.06) * (kBlocked ? 1 : 1.5);
+    const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
+    if (blocked) c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
+    if (form_ == ResizeForm::Blocked) c.outputs.front().layout = layout;
+    c.cost.time_us = roofline_us(workload.work(ops), target, blocked ? 0.25 : 0.06) * (blocked ? 1 : 1.5);
     return {std::move(c)};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry&,
+                             PackedStore&) const override {
+    return make_form(candidate, target, form_);
   }
 
+ protected:
+  static std::unique_ptr<Step> make_form(const Candidate& candidate, const Target& target, ResizeForm form) {
+    return std::make_unique<ResizeStep>(*candidate.workload->nodes.front(), form,
+                                        form == ResizeForm::Plain ? NEO_PICK_TIER(target.isa, resize_tasks)
+                                                                  : NEO_PICK_TIER(target.isa, resize_blocked_tasks));
+  }
+
+ private:
+  // N, C, H, W as N, H, W, C.
+  static bool moves_channels_last(const Node& transpose) {
+    const auto axes = transpose_axes(transpose);
+    if (axes.front() != 0 || axes.back() != 1) return false;
+    for (size_t i = 1; i + 1 < axes.size(); ++i) {
+      if (axes[i] != static_cast<int64_t>(i) + 1) return false;
+    }
+    return true;
+  }
+
+  ResizeForm form_;
+};
+
+template <ResizeForm kForm>
+class ResizeRoutineOf final : public ResizeRoutine {
+ public:
+  ResizeRoutineOf() : ResizeRoutine(kForm) {}
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
-    return std::make_unique<ResizeStep>(
-        candidate.workload->root(), kBlocked,
-        kBlocked ? NEO_PICK_TIER(target.isa, resize_blocked_tasks) : NEO_PICK_TIER(target.isa, resize_tasks));
+    return make_form(candidate, target, kForm);
   }
 };
 
 }  // namespace
 
-NEO_DEFINE_ROUTINE(resize_nchwc, ResizeRoutine<true>)
-NEO_DEFINE_ROUTINE(resize_nchw, ResizeRoutine<false>)
+NEO_DEFINE_ROUTINE(resize_nchwc, ResizeRoutineOf<ResizeForm::Blocked>)
+NEO_DEFINE_ROUTINE(resize_nchwc_to_nhwc, ResizeRoutineOf<ResizeForm::ChannelsLast>)
+NEO_DEFINE_ROUTINE(resize_nchw, ResizeRoutineOf<ResizeForm::Plain>)
 
 }  // namespace neo

@@ -7,11 +7,10 @@
 
 namespace neo {
 
-// Every output position is the sum of `taps` inputs: tap t of position o is at [o * by_output + t * by_tap].
+// Every output position is the sum of `taps` inputs: tap t of position o is at [t * outputs + o].
 struct ResizeTable {
   int64_t taps = 1;  // 1: the element itself, weight 1
-  int64_t by_output = 1;
-  int64_t by_tap = 1;
+  int64_t outputs = 1;
   const int32_t* position = nullptr;
   const float* weight = nullptr;
 };
@@ -24,6 +23,9 @@ struct ResizeArgs {
   const float* src = nullptr;  // dense planes; channel blocks have kLanes floats per element
   float* dst = nullptr;
   float* workspace = nullptr;  // one input row
+  // Of channel blocks: a plane has a block for every kLanes of so many channels, and the output holds the channels of a
+  // pixel side by side. kLanes: the output has blocks too.
+  int64_t channels = 1;
 };
 
 }  // namespace neo
