@@ -32,11 +32,13 @@ set(NEO_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(NEO_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c -mprefer-vector-width=512)
 set(NEO_ISA_FLAGS_neon "")
 
-# Contraction is off so that every tier and compiler rounds alike; kernels ask for fma where they want it.
+# Contraction is off so that every tier and compiler rounds alike; kernels ask for fma where they want it. No exception
+# passes through a kernel, which needs no tables for that.
 set(NEO_KERNEL_FLAGS
     -Wall
     -Wextra
     -fno-exceptions
+    -fno-asynchronous-unwind-tables
     -fno-rtti
     -ffp-contract=off
     -fno-math-errno

@@ -173,6 +173,42 @@ TEST_P(PanelConv, TransposedThreeAxes) {
   check_many(36, true, 3, 3, 5);
 }
 
+// Every output has one tap of the pixel that it lies in.
+TEST_P(PanelConv, TransposedWithoutOverlap) {
+  Random random(37);
+  for (int done = 0; done < 60; ++done) {
+    PanelConvShape s;
+    s.transposed = true;
+    for (int i = static_cast<int>(random.range(0, 2)); i < 3; ++i) {
+      s.in[i] = random.range(1, i == 2 ? 40 : 8);
+      s.kernel[i] = s.stride[i] = random.range(1, 5);
+      s.out[i] = s.in[i] * s.stride[i];
+    }
+    if (done % 6 == 0) s.in[1] = s.in[2] = 32, s.out[1] = 32 * s.stride[1], s.out[2] = 32 * s.stride[2];
+    s.groups = random.pick<int64_t>({1, 1, 2});
+    s.ic = s.groups * (done % 10 == 0 ? 300 : random.range(1, 9));
+    s.oc = s.groups * random.range(1, 9);
+    ASSERT_TRUE(plan_panel_conv(s, {}, *GetParam().table).is_pointwise);
+    check(random, s);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// So many phases of so many channels that panels are narrower.
+TEST_P(PanelConv, TransposedByLargeStrides) {
+  Random random(38);
+  PanelConvShape s;
+  s.transposed = true;
+  s.ic = 3;
+  s.oc = 300;
+  s.in[2] = 70;
+  s.kernel[2] = 20;
+  s.stride[2] = 13;
+  s.pad[2] = 4;
+  s.out[2] = (s.in[2] - 1) * s.stride[2] + s.kernel[2] - 2 * s.pad[2];
+  check(random, s);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tiers, PanelConv, ::testing::ValuesIn(NEO_HOST_TIERS(tile_kernels)),
                          [](const auto& info) { return std::string(info.param.name); });
 

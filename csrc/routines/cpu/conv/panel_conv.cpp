@@ -11,8 +11,9 @@ namespace {
 
 constexpr int64_t kMaxTaps = 512;  // along one axis
 constexpr int64_t kChunk = 256;
-constexpr int64_t kMaxWidth = 64;      // columns of a panel
-constexpr int64_t kSetsStride = 1024;  // rows that many floats apart share the same few sets of the first cache
+constexpr int64_t kMaxWidth = 64;           // columns of a panel
+constexpr int64_t kMostFinished = 1 << 16;  // floats of a panel's sums, which the private cache should keep
+constexpr int64_t kSetsStride = 1024;       // rows that many floats apart share the same few sets of the first cache
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
@@ -63,12 +64,15 @@ struct Phase {
   int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
 };
 
-Phase find_phase(const PanelConvPlan& plan, int64_t index) {
+// All phases have the pixels of the first, the most of each axis; those beyond the output are computed for nothing.
+Phase find_phase(const PanelConvPlan& plan, int64_t row, int64_t column) {
   Phase phase;
-  for (int i = 2; i >= 0; --i) {
-    phase.index[i] = index % plan.axis_phases[i];
+  phase.index[0] = row / plan.axis_phases[1];
+  phase.index[1] = row % plan.axis_phases[1];
+  phase.index[2] = column;
+  for (int i = 0; i < 3; ++i) {
     phase.axis[i] = find_axis_phase(plan.shape, i, phase.index[i]);
-    index /= plan.axis_phases[i];
+    phase.axis[i].count = find_axis_phase(plan.shape, i, 0).count;
   }
   return phase;
 }
@@ -162,24 +166,23 @@ GemmPlan make_gemm(const PanelConvPlan& plan, const Phase& phase) {
   return gemm;
 }
 
-// A panel of finished sums to where the phase has its pixels.
-void scatter(const PanelConvPlan& plan, const Phase& phase, const ConvOperands& args, const PanelGather& gather,
-             const float* panel, int64_t width, float* dst, const float* residual) {
+// A panel of finished sums of one phase of rows, all its phases of columns one after the other, to where these have
+// their pixels.
+void scatter(const PanelConvPlan& plan, const Phase& phase, const RowKernels& kernels, const ConvOperands& args,
+             const PanelGather& gather, const float* panel, int64_t width, float* dst, const float* residual) {
   const PanelConvShape& s = plan.shape;
-  for (int64_t oc = 0; oc < s.group_oc(); ++oc, panel += width) {
-    for (int64_t i = 0; i < gather.count; ++i) {
-      const Run& run = gather.runs[i];
-      const int64_t d = phase.axis[0].begin + run.d * phase.axis[0].step;
-      const int64_t h = phase.axis[1].begin + run.h * phase.axis[1].step;
-      const int64_t w = phase.axis[2].begin + run.w * phase.axis[2].step;
-      const int64_t at = (d * s.out[1] + h) * s.out[2] + w;
-      for (int64_t t = 0; t < run.length; ++t) {
-        const int64_t pixel = at + t * phase.axis[2].step;
-        float y = panel[run.lane + t];
-        if (residual) y += residual[oc * args.residual_channel + pixel];
-        // A NaN stays: it is neither below lo nor above hi.
-        dst[oc * args.dst_channel + pixel] = y < args.lo ? args.lo : (y > args.hi ? args.hi : y);
-      }
+  const int64_t columns = plan.axis_phases[2];
+  for (int64_t i = 0; i < gather.count; ++i) {
+    const Run& run = gather.runs[i];
+    const int64_t d = phase.axis[0].begin + run.d * phase.axis[0].step;
+    const int64_t h = phase.axis[1].begin + run.h * phase.axis[1].step;
+    const int64_t w = run.w * phase.axis[2].step;
+    if (d >= s.out[0] || h >= s.out[1]) continue;
+    const int64_t at = (d * s.out[1] + h) * s.out[2] + w, count = std::min(s.out[2] - w, run.length * columns);
+    for (int64_t oc = 0; oc < s.group_oc(); ++oc) {
+      const float* added = residual ? residual + oc * args.residual_channel + at : nullptr;
+      kernels.interleave(panel + oc * width + run.lane, s.group_oc() * width, columns, count, added, args.lo, args.hi,
+                         dst + oc * args.dst_channel + at);
     }
   }
 }
@@ -199,26 +202,31 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& 
   plan.lanes = kernels.lanes;
   if (schedule.columns > 0) plan.vectors = schedule.columns;
   plan.rows = schedule.rows;
-  plan.is_pointwise = !s.transposed && s.taps() == 1 && std::equal(s.in, s.in + 3, s.out) &&
-                      std::all_of(s.stride, s.stride + 3, [](int64_t stride) { return stride == 1; }) &&
-                      std::all_of(s.pad, s.pad + 3, [](int64_t pad) { return pad == 0; });
-  // A stride beyond the output leaves phases that no pixel has.
+  plan.is_pointwise = true;
   for (int axis = 0; axis < 3; ++axis) {
-    plan.axis_phases[axis] = s.transposed ? std::clamp<int64_t>(s.out[axis], 1, s.stride[axis]) : 1;
+    const int64_t stride = s.stride[axis], kernel = s.kernel[axis];
+    const bool one_tap = kernel == 1 || (s.transposed && s.dilation[axis] == 1);
+    const int64_t of_pixel = s.transposed ? stride : 1;
+    plan.is_pointwise &= one_tap && kernel == of_pixel && (s.transposed || stride == 1) && s.pad[axis] == 0 &&
+                         s.out[axis] == s.in[axis] * of_pixel;
+    // A stride beyond the output leaves phases that no pixel has.
+    plan.axis_phases[axis] = s.transposed ? std::clamp<int64_t>(s.out[axis], 1, stride) : 1;
   }
-  plan.phases = plan.axis_phases[0] * plan.axis_phases[1] * plan.axis_phases[2];
+  const int64_t finished = s.transposed ? s.group_oc() * plan.axis_phases[2] : 0;  // floats per pixel
+  while (schedule.columns == 0 && plan.vectors > 1 && finished * plan.vectors * plan.lanes > kMostFinished)
+    --plan.vectors;
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kChunk);
-  plan.workspace_size = plan.k_chunk * width + (s.transposed ? s.group_oc() * width : 0);
-  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
-  const int64_t parts = s.n * s.groups * plan.phases;
+  plan.workspace_size = (plan.k_chunk + finished) * width;
+  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0, 0).pixels(), plan.lanes), plan.vectors);
+  const int64_t parts = s.n * s.groups;
   if (panels == 0 || parts == 0) return plan;
   const int64_t products = s.transposed ? s.in_size() : s.out_size();
   const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * products;
   plan.panel_chunk = schedule.panels > 0 ? std::min(schedule.panels, panels)
                                          : ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
-  plan.phase_chunks = ceil_div(panels, plan.panel_chunk);
-  plan.tasks = parts * plan.phase_chunks;
+  plan.chunks = ceil_div(panels, plan.panel_chunk);
+  plan.tasks = parts * plan.chunks;
   return plan;
 }
 
@@ -264,12 +272,9 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
   const PanelConvShape& s = plan.shape;
   float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
   for (int64_t task = task_begin; task < task_end; ++task) {
-    const int64_t chunk = task % plan.phase_chunks;
-    const int64_t phase_index = task / plan.phase_chunks % plan.phases;
-    const int64_t group = task / (plan.phase_chunks * plan.phases) % s.groups;
-    const int64_t image = task / (plan.phase_chunks * plan.phases * s.groups);
-    const Phase phase = find_phase(plan, phase_index);
-    const GemmPlan gemm = make_gemm(plan, phase);
+    const int64_t chunk = task % plan.chunks;
+    const int64_t group = task / plan.chunks % s.groups;
+    const int64_t image = task / (plan.chunks * s.groups);
     const int64_t first_oc = group * s.group_oc();
     const float* src = args.src + image * args.src_batch + group * s.group_ic() * args.src_channel;
     float* dst = args.dst + image * args.dst_batch + first_oc * args.dst_channel;
@@ -277,8 +282,6 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     if (residual) residual += image * args.residual_batch + first_oc * args.residual_channel;
 
     GemmArgs gemm_args;
-    gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase);
-    gemm_args.a_row = gemm.shape.k;
     if (args.bias) gemm_args.row_bias = args.bias + first_oc;
     if (!s.transposed) {
       gemm_args.residual = residual;
@@ -288,44 +291,56 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     gemm_args.hi = s.transposed ? kInfinity : args.hi;
     gemm_args.activation = args.activation;
 
-    const int64_t last = std::min((chunk + 1) * plan.panel_chunk, gemm.panels);
+    const Phase any = find_phase(plan, 0, 0);
+    const GemmPlan pixels = make_gemm(plan, any);
+    const int64_t last = std::min((chunk + 1) * plan.panel_chunk, pixels.panels);
     for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {
-      const IndexRange vectors = gemm_panel(gemm, p);
+      const IndexRange vectors = gemm_panel(pixels, p);
       const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
-      const int64_t columns = std::min(width, gemm.shape.n - first);
-      const PanelGather gather(phase, first, columns);
-      gemm_args.c = s.transposed ? finished : dst;
-      gemm_args.c_row = s.transposed ? width : args.dst_channel;
-      BatchOffsets at;
-      if (s.transposed) at.c = -first;
-      const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
+      const int64_t columns = std::min(width, pixels.shape.n - first);
+      const PanelGather gather(any, first, columns);
       const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
-      int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
-      do {
-        const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
-        if (plan.is_pointwise) {
-          const float* rows = src + k * args.src_channel + first;
-          if (!in_place) {
-            pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, workspace);
+      for (int64_t i = 0; i < plan.phases(); ++i) {
+        const int64_t row_phase = i / plan.axis_phases[2], column_phase = i % plan.axis_phases[2];
+        const Phase phase = find_phase(plan, row_phase, column_phase);
+        const GemmPlan gemm = make_gemm(plan, phase);
+        gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase);
+        gemm_args.a_row = gemm.shape.k;
+        gemm_args.c = s.transposed ? finished + column_phase * s.group_oc() * width : dst;
+        gemm_args.c_row = s.transposed ? width : args.dst_channel;
+        BatchOffsets at;
+        if (s.transposed) at.c = -first;
+        const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
+        int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
+        do {
+          const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
+          if (plan.is_pointwise) {
+            const float* rows = src + k * args.src_channel + first;
+            // Phases read the same pixels.
+            const bool is_packed = i > 0 && part.size() == gemm.shape.k;
+            if (!in_place && !is_packed) {
+              pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, workspace);
+            }
+            block.run_rows(in_place ? rows : workspace, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
+                           vectors, part);
+            k = part.end;
+            continue;
           }
-          block.run_rows(in_place ? rows : workspace, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
-                         vectors, part);
+          for (float* row = workspace; k < part.end; ++k, row += width) {
+            gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+            std::fill(row + columns, row + width, 0.0f);
+            for (int axis = 2; axis >= 0; --axis) {
+              if (++tap[axis] < phase.axis[axis].taps) break;
+              tap[axis] = 0;
+              if (axis == 0) ++channel;
+            }
+          }
+          block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
           k = part.end;
-          continue;
-        }
-        for (float* row = workspace; k < part.end; ++k, row += width) {
-          gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
-          std::fill(row + columns, row + width, 0.0f);
-          for (int axis = 2; axis >= 0; --axis) {
-            if (++tap[axis] < phase.axis[axis].taps) break;
-            tap[axis] = 0;
-            if (axis == 0) ++channel;
-          }
-        }
-        block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
-        k = part.end;
-      } while (k < gemm.shape.k);
-      if (s.transposed) scatter(plan, phase, args, gather, finished, width, dst, residual);
+        } while (k < gemm.shape.k);
+        if (s.transposed && column_phase + 1 == plan.axis_phases[2])
+          scatter(plan, phase, row_kernels, args, gather, finished, width, dst, residual);
+      }
     }
   }
 }

@@ -3,7 +3,7 @@
 // Convolution of any rank, stride, dilation, padding and number of groups, and its transpose, on plain layouts
 // (N C D H W): for every panel of output pixels the taps are gathered into a packed matrix, which GEMM multiplies by
 // the weights; one tap that reads the pixel it writes needs no copy. A transposed convolution is cut into the phases of
-// its stride, each an ordinary convolution of stride one.
+// its stride, each an ordinary convolution of stride one: all those of a panel of its input's pixels are made in turn.
 
 #include <stdint.h>
 
@@ -47,12 +47,13 @@ struct PanelConvPlan {
   int64_t rows = 0;     // of a register block; 0: as many as the registers hold
   int64_t k_chunk = 0;
   int64_t axis_phases[3] = {1, 1, 1};
-  int64_t phases = 0;          // their product
-  bool is_pointwise = false;   // one tap that reads the pixel it writes
+  bool is_pointwise = false;   // one tap (of every phase) that reads the pixel it writes
   int64_t panel_chunk = 0;     // panels per task
-  int64_t phase_chunks = 0;    // tasks per phase, after the largest one
+  int64_t chunks = 0;          // tasks per image and group
   int64_t workspace_size = 0;  // floats that a task uses
   int64_t tasks = 0;
+
+  int64_t phases() const { return axis_phases[0] * axis_phases[1] * axis_phases[2]; }
 };
 
 const char* reject_panel_conv(const PanelConvShape& shape);

@@ -231,25 +231,24 @@ class PanelConvRoutine final : public ConvRoutine {
   static double estimate_us(const ConvProblem& problem, const PanelConvPlan& plan, const TaskSplit& split,
                             const Target& target) {
     // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each; and
-    // scattering an element of a transposed output.
+    // scattering an element of a transposed output, whose rows have one or two phases or more.
     constexpr double kRowCycles = 28;
     constexpr double kRunCycles = 14;
-    constexpr double kScatterCycles = 2;
+    const double scatter_cycles = plan.axis_phases[2] <= 2 ? 0.4 : 2;
     const PanelConvShape& s = plan.shape;
     const double group_oc = static_cast<double>(s.group_oc());
     const double vectors = std::min(static_cast<double>(plan.vectors),
                                     static_cast<double>(ceil_div(std::max<int64_t>(1, s.out_size()), plan.lanes)));
     const double rows = group_oc / static_cast<double>(ceil_div(s.group_oc(), plan.rows > 0 ? plan.rows : 7));
     const double ideal = group_oc * vectors / 2;
-    const double products =
-        static_cast<double>(s.group_ic() * s.taps()) / (s.transposed ? static_cast<double>(plan.phases) : 1);
+    const double products = static_cast<double>(s.group_ic() * s.taps()) / static_cast<double>(plan.phases());
     const double width = vectors * static_cast<double>(plan.lanes);
     const double runs =
         1 + width / static_cast<double>(std::max<int64_t>(1, s.out[2] / (s.transposed ? s.stride[2] : 1)));
     double spent = ideal / tile_efficiency(rows, vectors, 0, target);
     if (!plan.is_pointwise) spent += kRowCycles + kRunCycles * runs;
     if (s.transposed) {
-      spent += kScatterCycles * group_oc * width / std::max(1.0, products);
+      spent += scatter_cycles * group_oc * width / std::max(1.0, products);
     }
     // Pixels fill the lanes: a row of one pixel wastes all but one of them.
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());

@@ -13,6 +13,9 @@ namespace neo {
 struct RowKernels {
   // dst[i] = src[i * stride], 0 <= i < count
   void (*take_every)(const float* src, int64_t stride, int64_t count, float* dst);
+  // dst[i] = clamp(src[i % rows * src_row + i / rows] + residual[i]), 0 <= i < count; residual may be null. NaN stays.
+  void (*interleave)(const float* src, int64_t src_row, int64_t rows, int64_t count, const float* residual, float lo,
+                     float hi, float* dst);
 };
 
 namespace scalar {
