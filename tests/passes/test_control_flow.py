@@ -113,3 +113,29 @@ def test_another_rank_is_refused_when_it_comes(rank: int) -> None:
     else:
         with pytest.raises(neo.ShapeError, match=r"a value must have the shape that its readers need. Got \[5,4\]"):
             module.call(feeds)
+
+
+def test_types_are_checked_again_when_they_change() -> None:
+    text = """graph "g" (x: float32[N,4], c: bool[]) -> (y) {
+      constant w = float32[4,5] splat 0.5
+      t = If(c, x) with {
+        then_branch = graph "then" (x: float32[N,4]) -> (a) {
+          constant one = int64[1] {1}
+          a = Unsqueeze(x, one)
+        }
+        else_branch = graph "else" (x: float32[N,4]) -> (b) {
+          b = Transpose(x)
+        }
+      }
+      y = MatMul(t, w)
+    }"""
+    problem = _native.build_problem(parsed(text), "cpu", 1)
+    module = problem.lower([int(np.argmin(costs)) for costs in problem.costs], 0.0, 1)
+    for rows, fits in [(3, True), (3, True), (6, True), (6, False), (6, False), (6, True), (4, True)]:
+        feeds = [np.ones((rows, 4), np.float32), np.array(fits)]
+        if fits:
+            np.testing.assert_array_equal(module.call(feeds)[0], np.full((rows, 1, 5), 2, np.float32))
+        else:
+            # The reference itself would name both shapes.
+            with pytest.raises(neo.ShapeError, match="the summed sizes must be equal. Got 6 and 4"):
+                module.call(feeds)

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <mutex>
+
 #include "base/check.h"
+#include "base/fork_safe_mutex.h"
 #include "ops/infer.h"
 #include "routines/families.h"
 
@@ -16,7 +20,9 @@ class ReferenceStep final : public HostStep {
         node_(node),
         ops_(ops),
         op_(ops.get(node->op)),
-        argument_of_input_(std::move(argument_of_input)) {}
+        argument_of_input_(std::move(argument_of_input)) {
+    for (const Value* v : node->inputs) is_open_ |= v && v->type.is_tensor() && !v->shape().has_rank();
+  }
 
   void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
     std::vector<HostValue> all(argument_of_input_.size());
@@ -29,7 +35,7 @@ class ReferenceStep final : public HostStep {
     for (size_t i = 0; i < places.size(); ++i) {
       if (node_->outputs[i]) places[i] = std::move(outputs[next++]);
     }
-    check_ranks(*node_, ops_, all);
+    if (is_open_) check(all);
     ReferenceContext context(*node_, all, places);
     op_.reference(context);
     next = 0;
@@ -39,11 +45,33 @@ class ReferenceStep final : public HostStep {
   }
 
  private:
+  // Inferring takes longer than most of the ops that it is for: inputs of the types that passed last are not checked.
+  void check(std::span<const HostValue> inputs) const {
+    std::vector<int64_t> types;
+    for (const HostValue& value : inputs) {
+      types.push_back(static_cast<int64_t>(value.kind));
+      if (value.kind != HostValue::Kind::Tensor) continue;
+      const Dims& dims = value.tensor.dims();
+      types.insert(types.end(), {static_cast<int64_t>(value.tensor.dtype()), std::ssize(dims)});
+      types.insert(types.end(), dims.begin(), dims.end());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (types == passed_) return;
+    }
+    check_ranks(*node_, ops_, inputs);
+    const std::lock_guard lock(mutex_);
+    passed_ = std::move(types);
+  }
+
   std::shared_ptr<const Graph> holder_;
   const Node* node_;
   const OpRegistry& ops_;
   const Op& op_;
   std::vector<int> argument_of_input_;
+  bool is_open_ = false;  // an input's rank is found out when it runs
+  mutable ForkSafeMutex mutex_;
+  mutable std::vector<int64_t> passed_;
 };
 
 // A copy of one node in a graph of its own, so that a step outlives the graph it was lowered from.
