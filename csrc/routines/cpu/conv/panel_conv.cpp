@@ -17,7 +17,8 @@ constexpr int64_t kSetsStride = 1024;       // rows that many floats apart share
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
-// q * in_step + offset of each tap. Taps are kernel positions first_tap, first_tap + tap_step, ...
+// q * in_step + offset of each tap. Taps are kernel positions first_tap, first_tap + tap_step, ... All phases have as
+// many positions as the first, the most; those beyond the output are computed for nothing.
 struct AxisPhase {
   int64_t begin = 0, step = 1, count = 0, in_step = 1;
   int64_t first_tap = 0, tap_step = 1, taps = 0;
@@ -38,7 +39,7 @@ AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
   }
   p.begin = phase;
   p.step = stride;
-  p.count = std::max<int64_t>(0, ceil_div(s.out[axis] - phase, stride));
+  p.count = ceil_div(s.out[axis], stride);
   // Output o gets tap t of input i where o = i * stride - pad + t * dilation.
   int64_t previous = -1;
   for (int64_t t = 0; t < s.kernel[axis]; ++t) {
@@ -60,22 +61,10 @@ AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
 struct Phase {
   int64_t index[3] = {};
   AxisPhase axis[3];
+  int64_t weights = 0;  // floats of a group's packed weights before this phase's
   int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
   int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
 };
-
-// All phases have the pixels of the first, the most of each axis; those beyond the output are computed for nothing.
-Phase find_phase(const PanelConvPlan& plan, int64_t row, int64_t column) {
-  Phase phase;
-  phase.index[0] = row / plan.axis_phases[1];
-  phase.index[1] = row % plan.axis_phases[1];
-  phase.index[2] = column;
-  for (int i = 0; i < 3; ++i) {
-    phase.axis[i] = find_axis_phase(plan.shape, i, phase.index[i]);
-    phase.axis[i].count = find_axis_phase(plan.shape, i, 0).count;
-  }
-  return phase;
-}
 
 // The phase of the output that tap `tap` of an axis adds to.
 int64_t phase_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
@@ -83,7 +72,6 @@ int64_t phase_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
   return rest < 0 ? rest + stride : rest;
 }
 
-// Floats of packed weights of one group before this phase.
 int64_t phase_weight_offset(const PanelConvShape& s, const Phase& phase) {
   if (!s.transposed) return 0;
   int64_t taps = 0, outer = 1;
@@ -94,6 +82,17 @@ int64_t phase_weight_offset(const PanelConvShape& s, const Phase& phase) {
     outer *= phase.axis[axis].taps;
   }
   return taps * s.group_ic() * s.group_oc();
+}
+
+Phase find_phase(const PanelConvPlan& plan, int64_t index) {
+  Phase phase;
+  for (int i = 2; i >= 0; --i) {
+    phase.index[i] = index % plan.axis_phases[i];
+    phase.axis[i] = find_axis_phase(plan.shape, i, phase.index[i]);
+    index /= plan.axis_phases[i];
+  }
+  phase.weights = phase_weight_offset(plan.shape, phase);
+  return phase;
 }
 
 // The first phase of an axis after `phase` that has taps; -1: there is none.
@@ -218,7 +217,7 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& 
   const int64_t width = plan.vectors * plan.lanes;
   plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kChunk);
   plan.workspace_size = (plan.k_chunk + finished) * width;
-  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0, 0).pixels(), plan.lanes), plan.vectors);
+  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups;
   if (panels == 0 || parts == 0) return plan;
   const int64_t products = s.transposed ? s.in_size() : s.out_size();
@@ -271,6 +270,11 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
                     float* workspace) {
   const PanelConvShape& s = plan.shape;
   float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
+  // To find one takes longer than many a panel of it.
+  constexpr int64_t kKept = 32;
+  Phase kept[kKept];
+  for (int64_t i = 0; i < std::min(kKept, plan.phases()); ++i) kept[i] = find_phase(plan, i);
+  const GemmPlan pixels = make_gemm(plan, kept[0]);
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t chunk = task % plan.chunks;
     const int64_t group = task / plan.chunks % s.groups;
@@ -291,20 +295,18 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     gemm_args.hi = s.transposed ? kInfinity : args.hi;
     gemm_args.activation = args.activation;
 
-    const Phase any = find_phase(plan, 0, 0);
-    const GemmPlan pixels = make_gemm(plan, any);
     const int64_t last = std::min((chunk + 1) * plan.panel_chunk, pixels.panels);
     for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {
       const IndexRange vectors = gemm_panel(pixels, p);
       const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
       const int64_t columns = std::min(width, pixels.shape.n - first);
-      const PanelGather gather(any, first, columns);
+      const PanelGather gather(kept[0], first, columns);
       const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
       for (int64_t i = 0; i < plan.phases(); ++i) {
-        const int64_t row_phase = i / plan.axis_phases[2], column_phase = i % plan.axis_phases[2];
-        const Phase phase = find_phase(plan, row_phase, column_phase);
+        const int64_t column_phase = i % plan.axis_phases[2];
+        const Phase phase = i < kKept ? kept[i] : find_phase(plan, i);
         const GemmPlan gemm = make_gemm(plan, phase);
-        gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase_weight_offset(s, phase);
+        gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase.weights;
         gemm_args.a_row = gemm.shape.k;
         gemm_args.c = s.transposed ? finished + column_phase * s.group_oc() * width : dst;
         gemm_args.c_row = s.transposed ? width : args.dst_channel;
