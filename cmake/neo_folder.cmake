@@ -34,8 +34,8 @@ endif()
 # What is off the path of a call is compiled for size.
 set(NEO_SMALL_FLAGS $<$<CONFIG:Release>:-Os>)
 
-# A compiler cache would have to hold them, and most do not without being told.
-if(CMAKE_CXX_COMPILER_LAUNCHER)
+# A launcher of somebody else's may not hold them.
+if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT NEO_CCACHE_LAUNCHES)
   set(precompile OFF)
 else()
   set(precompile ON)
