@@ -87,4 +87,4 @@ if [ -d "$NEO_TEST_MODELS" ]; then
 fi
 export PYTHONPATH=$root/tools
 "$folder/bin/python" -m neo demo
-"$folder/bin/python" -m pytest -p no:cacheprovider -n "$(nproc)" "$@"
+"$folder/bin/python" -m pytest -p no:cacheprovider -p pytest_ring -n "$(nproc)" "$@"

@@ -2,7 +2,7 @@
 # tools/sanitize.sh asan|tsan [pytest argument...]
 # tools/sanitize.sh all
 # Builds neo with AddressSanitizer and UndefinedBehaviorSanitizer, or with ThreadSanitizer, and runs the C++ tests, the
-# demo and pytest with it. Needs the environment that ./test makes. Without arguments pytest runs all but slow tests.
+# demo and pytest with it. Needs the environment that ./test makes. Arguments draw a sample as those of ./test do.
 # `all` does that with both at once, every folder of tests in a process of its own, and writes to docs/sanitizers.md
 # what ran and what failed. Suppressions are for third-party code only and are listed in tools/<sanitizer>.supp.
 set -euo pipefail
@@ -62,7 +62,7 @@ cpp_tests() {
 # synchronise in code that no sanitizer sees.
 run_python() {
   LD_PRELOAD=$preload ASAN_OPTIONS=${ASAN_OPTIONS/detect_leaks=1/detect_leaks=0} OPENBLAS_NUM_THREADS=1 \
-    PYTHONMALLOC=malloc PYTHONPATH=$site "${unshuffled[@]}" "$python" "$@"
+    PYTHONMALLOC=malloc PYTHONPATH=$site:$root/tools "${unshuffled[@]}" "$python" "$@"
 }
 
 demo() {
@@ -71,7 +71,7 @@ demo() {
 
 # File descriptors stay uncaptured: a report is written just before the process ends.
 python_tests() {
-  run_python -m pytest -p no:cacheprovider --capture=sys "$@"
+  run_python -m pytest -p no:cacheprovider -p pytest_ring --capture=sys "$@"
 }
 
 # Every folder and file of tests that runs here, one a line.
@@ -118,7 +118,7 @@ all_parts() {
     part "C++ tests" cpp_tests || status=1
     part demo demo || status=1
     while IFS= read -r folder; do
-      part "$folder" python_tests -q "$folder" || status=1
+      part "$folder" python_tests -q --all "$folder" || status=1
     done < <(folders)
   else
     status=1

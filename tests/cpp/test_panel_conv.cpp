@@ -81,7 +81,8 @@ Reference convolve(const PanelConvShape& s, const std::vector<float>& src, const
 class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
  protected:
   void check(Random& random, const PanelConvShape& s) {
-    SCOPED_TRACE(describe(s));
+    const std::string name = describe(s);
+    SCOPED_TRACE(name);
     const TileKernels& kernels = *GetParam().table;
     const RowKernels* rows = nullptr;
     for (const auto& tier : NEO_HOST_TIERS(row_kernels)) {
@@ -125,7 +126,7 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
         double sum = expected.value[i * s.out_size() + p], magnitude = expected.magnitude[i * s.out_size() + p];
         if (args.bias) sum += bias[i % s.oc], magnitude += std::fabs(bias[i % s.oc]);
         if (args.residual) sum += residual[i * dst_channel + p], magnitude += std::fabs(residual[i * dst_channel + p]);
-        expect_near(dst[i * dst_channel + p], std::clamp<double>(sum, args.lo, args.hi), magnitude, describe(s));
+        expect_near(dst[i * dst_channel + p], std::clamp<double>(sum, args.lo, args.hi), magnitude, name);
         if (HasFatalFailure()) return;
       }
       for (int64_t p = s.out_size(); p < dst_channel; ++p) {

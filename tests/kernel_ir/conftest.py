@@ -20,8 +20,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
-def plain_c(tmp_path_factory):
-    return PlainC(tmp_path_factory.mktemp("plain_c"))
+def plain_c():
+    return PlainC()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,10 @@
 """The kernels of the tests: what each takes, what it has to give, and plain C of all of them in one program."""
 
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from tests.compiled import compiled
 from tests.kernel_ir.extension import load_extension
 
 kernels = load_extension("_kernels")
@@ -197,25 +197,13 @@ int main(int argc, char **argv) {
 class PlainC:
     """Every kernel as plain C in one program, with AddressSanitizer and the checks of undefined behaviour."""
 
-    def __init__(self, folder):
-        sources = []
-        for name in kernels.names():
-            path = folder / f"{name}.c"
-            path.write_text(kernels.print(name, "c"))
-            sources.append(path)
+    def __init__(self):
+        command = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
         rows = ", ".join(f'{{"{name}", {name}}}' for name in kernels.names())
         declarations = "".join(f"void {name}(void *const *args);\n" for name in kernels.names())
-        (folder / "main.c").write_text(declarations + MAIN.replace("@TABLE@", rows))
-        self.program = folder / "kernels"
-        command = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-
-        def compile_one(path):
-            subprocess.run([*command, "-c", "-o", path.with_suffix(".o"), path], check=True)
-            return path.with_suffix(".o")
-
-        with ThreadPoolExecutor(2) as pool:
-            objects = list(pool.map(compile_one, [folder / "main.c", *sources]))
-        subprocess.run([*command, "-o", self.program, *objects, "-lm"], check=True)
+        texts = {f"{name}.c": kernels.print(name, "c") for name in kernels.names()}
+        texts["main.c"] = declarations + MAIN.replace("@TABLE@", rows)
+        self.program = compiled([*command, "-o", "kernels", *texts, "-lm"], texts, "kernels")
 
     def launch(self, name, sizes, arrays, numbers=None):
         given, order = [], []

@@ -5,11 +5,11 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.compiled import compiled
 from tests.kernel_ir.kernels import kernels
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -60,24 +60,11 @@ def test_a_block_that_fits_is_not_guarded():
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize(("capability", "features"), [(87, "matrices"), (90, "matrices"), (75, "none")])
-def test_cuda_compiles_for_edge_and_data_centre(nvcc, tmp_path, capability, features):
-    parts = [kernels.print(name, "cuda", features) for name in kernels.names()]
-    for i, text in enumerate(parts):
-        (tmp_path / f"kernel{i}.cu").write_text(text)
-    main = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(parts)))
-    (tmp_path / "all.cu").write_text(main)
-    command = [
-        nvcc,
-        "-cubin",
-        "-std=c++17",
-        f"-arch=sm_{capability}",
-        "-o",
-        tmp_path / "all.cubin",
-        tmp_path / "all.cu",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:3000]
-    code = (tmp_path / "all.cubin").read_bytes()
+def test_cuda_compiles_for_edge_and_data_centre(nvcc, capability, features):
+    texts = {f"kernel{i}.cu": kernels.print(name, "cuda", features) for i, name in enumerate(kernels.names())}
+    every = "".join(f'namespace kernel{i} {{\n#include "kernel{i}.cu"\n}}\n' for i in range(len(texts)))
+    command = [nvcc, "-cubin", "-std=c++17", f"-arch=sm_{capability}", "-o", "all.cubin", "all.cu"]
+    code = compiled(command, {**texts, "all.cu": every}, "all.cubin").read_bytes()
     for name in kernels.names():
         assert name.encode() in code
 

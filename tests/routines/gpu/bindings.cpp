@@ -29,6 +29,10 @@ const std::string& Choice::word(const std::string& name) const {
   return found->second;
 }
 
+Schedule Choice::schedule() const {
+  return {numbers.begin(), numbers.end()};
+}
+
 namespace {
 
 std::map<std::string, Maker>& table() {

@@ -50,12 +50,6 @@ ResultForm result_of(const Choice& c, Places& places) {
   return r;
 }
 
-Schedule schedule_of(const Choice& c) {
-  Schedule s;
-  for (const auto& [name, value] : c.numbers) s[name] = value;
-  return s;
-}
-
 const Registered direct("conv_direct", [](const Choice& c) {
   DirectConv conv;
   conv.geometry = geometry_of(c);
@@ -65,7 +59,7 @@ const Registered direct("conv_direct", [](const Choice& c) {
   conv.out_last = c.number("out_last", 0) != 0;
   conv.flat = c.number("flat", 0) != 0;
   conv.result = result_of(c, conv.places);
-  return std::make_unique<DirectConvProgram>(conv, DirectConvSchedule::of(schedule_of(c)));
+  return std::make_unique<DirectConvProgram>(conv, DirectConvSchedule::of(c.schedule()));
 });
 
 const Registered depthwise("conv_depthwise", [](const Choice& c) {
@@ -74,7 +68,7 @@ const Registered depthwise("conv_depthwise", [](const Choice& c) {
   conv.block = static_cast<int>(c.number("block", 1));
   conv.last = c.number("last", 0) != 0;
   conv.result = result_of(c, conv.places);
-  return std::make_unique<DepthwiseProgram>(conv, DepthwiseSchedule::of(schedule_of(c)));
+  return std::make_unique<DepthwiseProgram>(conv, DepthwiseSchedule::of(c.schedule()));
 });
 
 const Registered winograd("conv_winograd", [](const Choice& c) {
@@ -82,7 +76,7 @@ const Registered winograd("conv_winograd", [](const Choice& c) {
   conv.geometry = geometry_of(c);
   conv.block = static_cast<int>(c.number("block"));
   conv.result = result_of(c, conv.places);
-  return std::make_unique<WinogradProgram>(conv, WinogradSchedule::of(schedule_of(c)));
+  return std::make_unique<WinogradProgram>(conv, WinogradSchedule::of(c.schedule()));
 });
 
 const Registered subgroup("conv_subgroup", [](const Choice& c) {
@@ -91,7 +85,7 @@ const Registered subgroup("conv_subgroup", [](const Choice& c) {
   conv.in_block = conv.out_block = static_cast<int>(c.number("size"));
   conv.flat = c.number("flat", 0) != 0;
   conv.result = result_of(c, conv.places);
-  return std::make_unique<SubgroupConvProgram>(conv, SubgroupConvSchedule::of(schedule_of(c)));
+  return std::make_unique<SubgroupConvProgram>(conv, SubgroupConvSchedule::of(c.schedule()));
 });
 
 const Registered tiled("conv_tiled", [](const Choice& c) {
@@ -103,7 +97,7 @@ const Registered tiled("conv_tiled", [](const Choice& c) {
     conv.places.weight = conv.places.y++;
     if (conv.result.has_bias) conv.places.bias = conv.places.y++;
   }
-  return std::make_unique<TiledConvProgram>(conv, TiledConvSchedule::of(schedule_of(c)));
+  return std::make_unique<TiledConvProgram>(conv, TiledConvSchedule::of(c.schedule()));
 });
 
 }  // namespace

@@ -28,18 +28,12 @@ GemmForm form_of(const Choice& c) {
   return form;
 }
 
-Schedule schedule_of(const Choice& c) {
-  Schedule schedule;
-  for (const auto& [name, value] : c.numbers) schedule[name] = value;
-  return schedule;
-}
-
 const Registered product("gemm", [](const Choice& c) {
-  return std::make_unique<GemmProgram>(form_of(c), GemmSchedule::of(schedule_of(c)));
+  return std::make_unique<GemmProgram>(form_of(c), GemmSchedule::of(c.schedule()));
 });
 
 const Registered rounded("gemm_tf32", [](const Choice& c) {
-  return std::make_unique<Tf32GemmProgram>(form_of(c), Tf32GemmSchedule::of(schedule_of(c)));
+  return std::make_unique<Tf32GemmProgram>(form_of(c), Tf32GemmSchedule::of(c.schedule()));
 });
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "routines/gpu/program.h"
+#include "routines/routine.h"
 
 // Programs of the GPU routines by name, each made from numbers and words: what the tests run without a model.
 namespace neo::gpu::tests {
@@ -17,6 +18,7 @@ struct Choice {
   int64_t number(const std::string& name) const;  // asserts that it was given
   int64_t number(const std::string& name, int64_t otherwise) const;
   const std::string& word(const std::string& name) const;
+  Schedule schedule() const;  // every number by its name
 };
 using Maker = std::function<std::unique_ptr<Program>(const Choice&)>;
 

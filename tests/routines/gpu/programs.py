@@ -3,13 +3,12 @@
 import pickle
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from neo import _native
 
+from tests.compiled import compiled
 from tests.kernel_ir.conftest import NVCC
 from tests.kernel_ir.extension import load_extension
 
@@ -114,36 +113,21 @@ class Program:
             arrays[i].reshape(-1).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
 
     def _library(self):
-        """Plain C of the kernels as a shared library, made once for each text."""
-        text = "\n".join(self.native.print(i, "c") for i in range(len(self.native.names())))
-        if text not in _libraries:
-            folder = Path(_folder.name)
-            source = folder / f"{len(_libraries)}.c"
-            parts = []
-            for i in range(len(self.native.names())):
-                part = source.with_name(f"{source.stem}_{i}.c")
-                part.write_text(self.native.print(i, "c"))
-                parts.append(part)
-            command = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-shared", "-fPIC", "-fsanitize=address,undefined"]
-            library = source.with_suffix(".so")
-            subprocess.run([*command, "-fno-sanitize-recover=all", "-o", library, *parts, "-lm"], check=True)
-            _libraries[text] = str(library)
-        return _libraries[text]
+        """Plain C of the kernels as a shared library."""
+        texts = {f"{i}.c": self.native.print(i, "c") for i in range(len(self.native.names()))}
+        command = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-shared", "-fPIC", "-fsanitize=address,undefined"]
+        command += ["-fno-sanitize-recover=all", "-o", "kernels.so", *texts, "-lm"]
+        return str(compiled(command, texts, "kernels.so"))
 
-    def compile_cuda(self, folder, capability, features="none"):
+    def compile_cuda(self, capability, features="none"):
         """Assert that CUDA's compiler takes every kernel for a compute capability, such as 87."""
         if NVCC is None:
             pytest.skip("nvcc is needed to compile for CUDA")
-        for i, name in enumerate(self.native.names()):
-            source = Path(folder) / f"{name}_{i}.cu"
-            source.write_text(self.native.print(i, "cuda", features))
-            command = [NVCC, "--std=c++17", f"-arch=sm_{capability}", "-ptx", "-o", source.with_suffix(".ptx"), source]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr[-3000:]
+        for i in range(len(self.native.names())):
+            command = [NVCC, "--std=c++17", f"-arch=sm_{capability}", "-ptx", "-o", "kernel.ptx", "kernel.cu"]
+            compiled(command, {"kernel.cu": self.native.print(i, "cuda", features)}, "kernel.ptx")
 
 
-_folder = tempfile.TemporaryDirectory()
-_libraries: dict[str, str] = {}
 _runners: dict[str, object] = {}
 
 

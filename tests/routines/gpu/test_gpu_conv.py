@@ -184,10 +184,10 @@ def test_tiled_convolution_by_matrices(case, transposed, on):
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("capability", [87, 90])
-def test_matrices_compile_for_cuda(tmp_path, capability):
+def test_matrices_compile_for_cuda(capability):
     program = matrix_program(1, 0, bias=1)
     assert "mma.sync" in program.native.print(0, "cuda", "matrices")
-    program.compile_cuda(tmp_path, capability, "matrices")
+    program.compile_cuda(capability, "matrices")
 
 
 DEPTHWISE = [

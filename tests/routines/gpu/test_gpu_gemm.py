@@ -160,10 +160,10 @@ def test_products_by_matrices_of_vectors_and_of_nothing():
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("capability", [87, 90])
-def test_products_by_matrices_compile_for_cuda(tmp_path, capability):
+def test_products_by_matrices_compile_for_cuda(capability):
     large = {"subgroups": 8, "rows": 32, "columns": 4, "depth": 16, "unroll": 1}
     for i, schedule in enumerate([*MATRICES, large]):
         form = {"packs_b": 0, "transpose_a": i % 2, "transpose_b": i // 2, "residual": 1}
         program = Program("gemm_tf32", **schedule, **form)
         assert "mma.sync" in program.native.print(0, "cuda", "matrices")
-        program.compile_cuda(tmp_path, capability, "matrices")
+        program.compile_cuda(capability, "matrices")

@@ -63,9 +63,9 @@ def test_pixels_that_are_no_texels_are_refused(image):
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("capability", [87, 90])
-def test_images_compile_for_cuda(tmp_path, capability):
+def test_images_compile_for_cuda(capability):
     schedule, _ = BLOCKED[1]
-    Program("conv_direct", ic=8, oc=8, kh=2, kw=3, **schedule, load=4, image=3).compile_cuda(tmp_path, capability)
+    Program("conv_direct", ic=8, oc=8, kh=2, kw=3, **schedule, load=4, image=3).compile_cuda(capability)
 
 
 PINS = {"*": ["gpu:float32/conv_direct_nchw", "gpu:float32/conv_depthwise_nchw", "gpu*copy*", "gpu*eltwise*"]}

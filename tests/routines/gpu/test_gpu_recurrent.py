@@ -118,8 +118,8 @@ def test_runs_as_the_reference(case):
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[5], CASES[7]], ids=lambda c: c[0])
-def test_compiles_for_cuda(case, tmp_path):
-    parts_of(case)[0].compile_cuda(tmp_path, 87)
+def test_compiles_for_cuda(case):
+    parts_of(case)[0].compile_cuda(87)
 
 
 def model_of(op, steps, hidden, **attributes):

@@ -128,5 +128,5 @@ def test_intel_reads_blocks_and_shuffles(schedule):
 
 @pytest.mark.nvcc
 @pytest.mark.parametrize("capability", [87, 90])
-def test_cuda_compiles(tmp_path, capability):
-    program_of(SCHEDULES[4][0], (1, 64, 7, 7, 64, 1, (1, 1, 1, 1)), SCHEDULES[4][1]).compile_cuda(tmp_path, capability)
+def test_cuda_compiles(capability):
+    program_of(SCHEDULES[4][0], (1, 64, 7, 7, 64, 1, (1, 1, 1, 1)), SCHEDULES[4][1]).compile_cuda(capability)

@@ -94,10 +94,10 @@ def test_without_anything_behind_the_sum():
 @pytest.mark.skipif(NVCC is None, reason="nvcc is needed to compile for CUDA")
 @pytest.mark.parametrize("capability", [87, 90])
 @pytest.mark.parametrize("case", [4, 6])
-def test_compiles_for_cuda(case, capability, tmp_path):
+def test_compiles_for_cuda(case, capability):
     form = FORMS[case]
     program = Program("conv_winograd", **numbers_of(form, SHAPES[0]), **form[3], bias=1, residual=1, relu=1)
-    program.compile_cuda(tmp_path, capability)
+    program.compile_cuda(capability)
 
 
 def layer(shape=LAYER, kernel=(3, 3), relu=True, **attributes):

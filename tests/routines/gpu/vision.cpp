@@ -42,17 +42,17 @@ DType dtype_of(const Choice& c) {
   return find_dtype(c.word("dtype")).value();
 }
 
-SortSchedule schedule_of(const Choice& c) {
+SortSchedule sort_schedule_of(const Choice& c) {
   return {static_cast<int>(c.number("block", 512)), static_cast<int>(c.number("each", 16))};
 }
 
 const Registered kTopK("top_k", [](const Choice& c) {
   return make_top_k({dtype_of(c), static_cast<int>(c.number("axis")), c.number("largest", 1) != 0,
                      c.number("values", 1) != 0, c.number("indices", 1) != 0},
-                    schedule_of(c));
+                    sort_schedule_of(c));
 });
 const Registered kSegmentedArgsort("segmented_argsort", [](const Choice& c) {
-  return make_segmented_argsort(c.number("falling", 0) != 0, schedule_of(c));
+  return make_segmented_argsort(c.number("falling", 0) != 0, sort_schedule_of(c));
 });
 const Registered kCumSum("cum_sum", [](const Choice& c) {
   return make_cum_sum(
@@ -66,7 +66,7 @@ const Registered kCompress("compress", [](const Choice& c) {
 });
 
 NmsSchedule nms_schedule_of(const Choice& c) {
-  return {schedule_of(c), {static_cast<int>(c.number("chunk", 2048))}};
+  return {sort_schedule_of(c), {static_cast<int>(c.number("chunk", 2048))}};
 }
 
 // A number in a word, as Python prints it.

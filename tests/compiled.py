@@ -1,0 +1,77 @@
+"""What compilers make of texts in tests, kept by the texts: another run, of any checkout, compiles nothing again.
+
+The folder is ``NEO_TEST_CACHE``, or ``neo-tests`` in the user's folder for caches. What nobody used for thirty days goes.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+KEPT_SECONDS = 30 * 24 * 3600
+
+
+@functools.cache
+def folder() -> Path:
+    """Return the folder of what was made, after removing what is old."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = Path(os.environ.get("NEO_TEST_CACHE") or caches / "neo-tests")
+    path.mkdir(parents=True, exist_ok=True)
+    for old in path.iterdir():
+        if time.time() - old.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)
+    return path
+
+
+@functools.cache
+def version(compiler: str) -> str:
+    """Return all that a compiler says of itself."""
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def compiled(command: Sequence[str | Path], texts: Mapping[str, str], result: str) -> Path:
+    """Compile texts, or find what was made of the same ones before.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The compiler and its arguments, run in a folder with the texts as files.
+    texts : mapping
+        Name of a file -> its text.
+    result : str
+        Name of the file that the command makes.
+
+    Returns
+    -------
+    Path
+        That file, not to be written to.
+
+    Raises
+    ------
+    AssertionError
+        If the compiler refuses the texts; with its messages.
+    """
+    words = [str(word) for word in command]
+    parts = [version(words[0]), *words, *(part for name, text in sorted(texts.items()) for part in (name, text))]
+    kept = folder() / hashlib.blake2b("\0".join(parts).encode(), digest_size=20).hexdigest()
+    if not (kept / result).exists():
+        made = Path(tempfile.mkdtemp(dir=folder(), prefix="new-"))
+        try:
+            for name, text in texts.items():
+                (made / name).write_text(text, encoding="utf-8")
+            done = subprocess.run(words, cwd=made, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr[-3000:]
+            made.rename(kept)
+        except OSError:  # another process was faster
+            assert (kept / result).exists()
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+    os.utime(kept)
+    return kept / result

@@ -1,0 +1,198 @@
+"""A pytest plugin (``-p pytest_ring``): everything cheap, and of what is dear a sample that the commit's hash draws.
+
+A run of the whole suite is sampled; a run of named files, or with ``-k``, is not, unless ``--seed`` is given.
+
+- A test function with one case runs, unless it is marked ``slow``.
+- A function whose cases together take less than ``CHEAP_SECONDS`` runs whole, and so does one that the record of
+  seconds (``tests/seconds.json``) does not know yet.
+- Of every other function one case in ``PERIOD`` is drawn, spread evenly over the list of its cases, and at least so many
+  that each value of its short axes (tier, number of threads, mode ...) occurs.
+- Of the functions with one case that are marked ``slow`` one in ``PERIOD`` is drawn.
+
+``--thin N`` runs one test in N of those, where each takes longer: under sanitizers, on an emulated processor; of the
+folders that ``--fuller`` names, four times as many.
+``--all`` runs everything. With ``--all --record-seconds FILE`` the record is written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORD = ROOT / "tests" / "seconds.json"
+
+#: A function whose cases take less than this in all is not worth sampling, in seconds of one core.
+CHEAP_SECONDS = 1.0
+#: One case in this many is drawn: 20 seeds leave (5/6)**20 = 2.6 % of them out.
+PERIOD = 6
+
+
+def commit() -> str:
+    """Return the hash of the checkout's commit, or "0" where there is none."""
+    found = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip() if found.returncode == 0 else "0"
+
+
+def number(*texts: str) -> int:
+    """Return the same large number for the same texts on every machine."""
+    return int.from_bytes(hashlib.blake2b("\0".join(texts).encode(), digest_size=8).digest(), "big")
+
+
+def draw(axes: Sequence[Mapping[str, int]], seed: str) -> list[int]:
+    """Draw cases of one function.
+
+    Parameters
+    ----------
+    axes : sequence of mappings
+        For each case the index of its value on every axis.
+    seed : str
+        Decides which cases are drawn, and nothing else does.
+
+    Returns
+    -------
+    list of int
+        Indices of cases, ascending: one in ``PERIOD`` at equal distances, and more where a value would not occur of an
+        axis that is no longer than that share.
+    """
+    count = len(axes)
+    share = -(-count // PERIOD)
+    residues = sorted(range(PERIOD), key=lambda residue: number(seed, str(residue)))
+    order = [index for residue in residues for index in range(residue, count, PERIOD)]
+    missing = {(name, value) for case in axes for name, value in case.items()}
+    lengths: dict[str, int] = defaultdict(int)
+    for name, _ in missing:
+        lengths[name] += 1
+    missing = {(name, value) for name, value in missing if lengths[name] <= share}
+    drawn = set(order[:share])
+    for index in drawn:
+        missing -= set(axes[index].items())
+    for index in order[share:]:
+        if found := missing & set(axes[index].items()):
+            drawn.add(index)
+            missing -= found
+    return sorted(drawn)
+
+
+def ring(
+    functions: Mapping[str, Sequence[Mapping[str, int]]], slow: set[str], seconds: Mapping[str, float], seed: str
+) -> dict[str, list[int]]:
+    """Return which cases of every function run.
+
+    Parameters
+    ----------
+    functions : mapping
+        Name of a function -> for each of its cases the index of its value on every axis.
+    slow : set of str
+        Names of the functions with a case that is marked ``slow``.
+    seconds : mapping
+        Name of a function -> what all its cases took, in seconds of one core.
+    seed : str
+        Decides what is drawn.
+    """
+    chosen = {}
+    for name, axes in functions.items():
+        if len(axes) == 1:
+            chosen[name] = [] if name in slow and number(seed, name) % PERIOD else [0]
+        elif seconds.get(name, 0.0) < CHEAP_SECONDS:
+            chosen[name] = list(range(len(axes)))
+        else:
+            chosen[name] = draw(axes, seed + name)
+    return chosen
+
+
+def function_of(item: pytest.Item) -> str:
+    """Return the name of a test's function: its file and what follows, without the case."""
+    return item.nodeid.partition("[")[0]
+
+
+class Ring:
+    """Samples the collected tests and says so."""
+
+    def __init__(self, seed: str, thin: int, fuller: Sequence[str]) -> None:
+        self.seed = seed
+        self.thin = thin
+        self.fuller = tuple(f"{folder}/" for folder in fuller)
+        self.text = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        functions: dict[str, list[Mapping[str, int]]] = defaultdict(list)
+        slow = set()
+        for item in items:
+            functions[function_of(item)].append(getattr(getattr(item, "callspec", None), "indices", {}))
+            if item.get_closest_marker("slow"):
+                slow.add(function_of(item))
+        chosen = {name: set(cases) for name, cases in ring(functions, slow, read_record(), self.seed).items()}
+        kept: list[pytest.Item] = []
+        left: list[pytest.Item] = []
+        counts: dict[str, int] = defaultdict(int)
+        for item in items:
+            name = function_of(item)
+            thin = -(-self.thin // 4) if name.startswith(self.fuller) else self.thin
+            drawn = counts[name] in chosen[name] and number(self.seed, item.nodeid) % thin == 0
+            (kept if drawn else left).append(item)
+            counts[name] += 1
+        also = f" --thin {self.thin}" if self.thin > 1 else ""
+        self.text = f"neo: {len(kept)} of {len(items)} tests, drawn by --seed {self.seed}{also}; --all runs all"
+        items[:] = kept
+        if left:
+            config.hook.pytest_deselected(items=left)
+
+    def pytest_report_collectionfinish(self) -> str:
+        return self.text
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.text:
+            terminalreporter.write_line(self.text)
+
+
+def read_record() -> dict[str, float]:
+    """Return the record of seconds, without a function where there is none."""
+    if not RECORD.is_file():
+        return {}
+    record: dict[str, float] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return record
+
+
+class Seconds:
+    """Adds up what the cases of every function took."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.spent: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.spent[report.nodeid.partition("[")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        dear = {name: round(spent, 1) for name, spent in sorted(self.spent.items()) if spent >= CHEAP_SECONDS}
+        self.path.write_text(json.dumps(dear, indent=0) + "\n", encoding="utf-8")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the ring."""
+    group = parser.getgroup("neo")
+    group.addoption("--all", action="store_true", dest="ring_all", help="run every test")
+    group.addoption("--seed", dest="ring_seed", metavar="TEXT", help="draw the sample of this seed (the commit's hash)")
+    group.addoption("--thin", type=int, default=1, dest="ring_thin", metavar="N", help="one test in N of the sample")
+    group.addoption("--fuller", default="", dest="ring_fuller", metavar="FOLDERS", help="of these four times as many")
+    group.addoption("--record-seconds", type=Path, metavar="FILE", help="write what each function of tests took")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what the options ask for."""
+    option = config.option
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not option.keyword
+    if option.ring_seed is None and whole and not option.ring_all:
+        option.ring_seed = commit()  # the processes that xdist starts take it from here
+    if option.ring_seed is not None and not option.ring_all:
+        config.pluginmanager.register(Ring(option.ring_seed, option.ring_thin, option.ring_fuller.split(",")), "ring")
+    if option.record_seconds and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Seconds(option.record_seconds), "seconds")
