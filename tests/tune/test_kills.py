@@ -12,9 +12,9 @@ from neo.tune import Database
 from . import killed
 
 
-def kill_many(path, kills, most_seconds):
+def kill_many(path, kills, most_seconds, seed):
     """Keep two processes tuning, kill one of them at a random moment, and so on; all that they said was kept."""
-    draw = random.Random(0)
+    draw = random.Random(seed)
     told = []
     files = []
     processes = [None, None]
@@ -63,8 +63,8 @@ def whole_lines(file):
     return text[: text.rfind("\n") + 1].splitlines()
 
 
-def check(path, kills, most_seconds):
-    told = kill_many(path, kills, most_seconds)
+def check(path, kills, most_seconds, seed=0):
+    told = kill_many(path, kills, most_seconds, seed)
     assert told, "nothing was ever kept"
     with Database(path) as database:
         rows = list(database.rows())
@@ -85,5 +85,6 @@ def test_kills_lose_nothing_and_tuning_goes_on(path):
 
 
 @pytest.mark.slow
-def test_a_hundred_kills_lose_nothing_and_tuning_goes_on(path):
-    check(path, 100, 0.5)
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_kills_at_any_moment_lose_nothing_and_tuning_goes_on(path, seed):
+    check(path, 10, 0.5, seed)
