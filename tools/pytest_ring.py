@@ -11,13 +11,14 @@ A run of the whole suite is sampled; a run of named files, or with ``-k``, is no
 
 ``--thin N`` runs one test in N of those, where each takes longer: under sanitizers, on an emulated processor; of the
 folders that ``--fuller`` names, four times as many.
-``--all`` runs everything. With ``--all --record-seconds FILE`` the record is written anew.
+Smaller networks of the same graph stand in for the largest. ``--all`` runs everything. With ``--all --record-seconds FILE`` the record is written anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -193,6 +194,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if option.ring_seed is None and whole and not option.ring_all:
         option.ring_seed = commit()  # the processes that xdist starts take it from here
     if option.ring_seed is not None and not option.ring_all:
+        os.environ["NEO_TEST_SAMPLE"] = "1"  # smaller networks stand in for large ones: tests/models/zoo.py
         config.pluginmanager.register(Ring(option.ring_seed, option.ring_thin, option.ring_fuller.split(",")), "ring")
     if option.record_seconds and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds(option.record_seconds), "seconds")
