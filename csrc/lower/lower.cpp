@@ -1,44 +1,15 @@
 #include "lower/lower.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <map>
 #include <set>
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "lower/pack_steps.h"
 
 namespace neo {
 namespace {
-
-Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
-  Recipe recipe;
-  recipe.routine = candidate.routine->name();
-  recipe.workload = candidate.workload->text();
-  recipe.inputs = candidate.inputs;
-  recipe.outputs = candidate.outputs;
-  recipe.schedule = candidate.schedule;
-  recipe.in_place = candidate.in_place;
-  recipe.packed = packed.blobs();
-  int inputs = 0;
-  for (const Value* v : candidate.workload->inputs) {
-    if (!v->constant) {
-      const std::string name = str("i", inputs++);
-      if (v->contents) recipe.contents[name] = *v->contents;
-      continue;
-    }
-    const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);
-    recipe.constants.push_back(apart ? *v->constant : Tensor());
-  }
-  for (const Node* node : candidate.workload->nodes) {
-    for (const auto& [key, attr] : node->attrs) {
-      const auto* tensor = std::get_if<Tensor>(&attr);
-      if (tensor && tensor->size() > kWrittenElements) recipe.attributes.emplace(content_hash(*tensor), *tensor);
-    }
-  }
-  return recipe;
-}
 
 class BlockBuilder {
  public:
@@ -114,14 +85,6 @@ class BlockBuilder {
     for (const Value* v : graph_.outputs) reads_[v] += 2;
   }
 
-  // What a step packs in the slab: nothing where that is so large that it has memory of its own.
-  static int64_t slab_bytes(const Candidate& c) {
-    constexpr int64_t kLargest = int64_t{4} << 20, kRounding = 256;
-    return c.cost.packed_bytes < kLargest ? c.cost.packed_bytes + kRounding : 0;
-  }
-
-  // The steps of the block, which pack their constants: those with the most first, on all threads. In memory these lie
-  // in the order of the steps, many of which fetch what lies behind their own.
   void make_steps() {
     std::vector<const Candidate*> chosen;
     for (const auto& node : graph_.nodes()) {
@@ -131,36 +94,8 @@ class BlockBuilder {
         chosen.push_back(&*candidate);
       }
     }
-    int64_t bytes = 0;
-    std::map<const Candidate*, int64_t> first;  // byte of the slab
-    for (const Candidate* c : chosen) {
-      first[c] = bytes;
-      bytes += slab_bytes(*c);
-    }
-    std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate* a, const Candidate* b) {
-      return a->cost.packed_bytes > b->cost.packed_bytes;
-    });
-    const PackedSlab slab(bytes);
-    std::vector<StepItem> made(chosen.size());
-    std::vector<std::exception_ptr> errors(chosen.size());
-    std::atomic<size_t> next{0};
-    team_.parallel_for(team_.size(), [&](int64_t begin, int64_t end, int) {
-      if (begin == end) return;
-      for (size_t i = next++; i < chosen.size(); i = next++) {
-        try {
-          const int64_t at = first.at(chosen[i]);
-          PackedStore packed(slab, at, at + slab_bytes(*chosen[i]));
-          made[i].step = chosen[i]->routine->make(*chosen[i], target_, ops_, packed);
-          made[i].recipe = std::make_shared<Recipe>(recipe_of(*chosen[i], packed));
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      }
-    });
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (errors[i]) std::rethrow_exception(errors[i]);
-      steps_[chosen[i]] = std::move(made[i]);
-    }
+    std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_);
+    for (size_t i = 0; i < chosen.size(); ++i) steps_[chosen[i]] = std::move(made[i]);
   }
 
   int add_slot(const Value& value, Slot::Storage storage, const Schema& schema) {

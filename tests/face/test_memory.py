@@ -4,7 +4,10 @@ import gc
 import os
 from pathlib import Path
 
+import neo
 import numpy as np
+import pytest
+from onnx import helper, numpy_helper
 
 
 def resident_bytes():
@@ -34,3 +37,25 @@ def test_bindings_are_kept_for_a_bounded_number_of_shapes(pair):
         x = np.full((n, 3), n, np.float32)
         np.testing.assert_array_equal(module(x, x)[0], 2 * x)
     assert module._native.binding_count <= 64
+
+
+def shared_weights(op, count):
+    """Weights of 2.4 MB read by many nodes whose inputs differ in size."""
+    random = np.random.default_rng(3)
+    shape, attrs = ((256, 256, 3, 3), {"pads": [1, 1, 1, 1]}) if op == "Conv" else ((768, 768), {})
+    weight = numpy_helper.from_array(random.standard_normal(shape, dtype=np.float32), "w")
+    dims = [[1, 256, 16, 16 + i % 2] if op == "Conv" else [40 + i, 768] for i in range(count)]
+    nodes = [helper.make_node(op, [f"x{i}", "w"], [f"y{i}"], f"node{i}", **attrs) for i in range(count)]
+    ends = [[helper.make_tensor_value_info(f"{n}{i}", 1, d) for i, d in enumerate(dims)] for n in "xy"]
+    graph = helper.make_graph(nodes, "g", *ends, [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model, [random.standard_normal(d, dtype=np.float32) for d in dims]
+
+
+@pytest.mark.parametrize("op", ["Conv", "MatMul"])
+def test_constants_that_several_nodes_read_are_packed_once(op):
+    model, inputs = shared_weights(op, 40)
+    module = neo.compile(model, threads=2, limits=neo.Limits(memory=60 << 20))  # 40 times would be 94 MB
+    plain = neo.compile(model, threads=1)
+    for y, expected in zip(module(*inputs), plain(*inputs), strict=True):
+        np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-3)

@@ -75,7 +75,6 @@ def _shrink(graph: onnx.GraphProto, divisor: int) -> None:
     targets = {node.input[1] for node in graph.node if node.op_type == "Reshape"}
     weights = {node.input[0] for node in graph.node if node.op_type == "ConstantOfShape"}
 
-
     def smaller(dims: np.ndarray) -> np.ndarray:
         return np.where((dims >= 48) & (dims != 1000), dims // divisor, dims)
 

@@ -1,0 +1,153 @@
+#include "lower/pack_steps.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "routines/packed_store.h"
+
+namespace neo {
+namespace {
+
+Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
+  Recipe recipe;
+  recipe.routine = candidate.routine->name();
+  recipe.workload = candidate.workload->text();
+  recipe.inputs = candidate.inputs;
+  recipe.outputs = candidate.outputs;
+  recipe.schedule = candidate.schedule;
+  recipe.in_place = candidate.in_place;
+  recipe.packed = packed.blobs();
+  int inputs = 0;
+  for (const Value* v : candidate.workload->inputs) {
+    if (!v->constant) {
+      const std::string name = str("i", inputs++);
+      if (v->contents) recipe.contents[name] = *v->contents;
+      continue;
+    }
+    const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);
+    recipe.constants.push_back(apart ? *v->constant : Tensor());
+  }
+  for (const Node* node : candidate.workload->nodes) {
+    for (const auto& [key, attr] : node->attrs) {
+      const auto* tensor = std::get_if<Tensor>(&attr);
+      if (tensor && tensor->size() > kWrittenElements) recipe.attributes.emplace(content_hash(*tensor), *tensor);
+    }
+  }
+  return recipe;
+}
+
+// Candidates with equal keys may pack the same bytes: routine, number of bytes, and where the constants lie.
+using PackingKey = std::pair<std::string, std::vector<const void*>>;
+
+PackingKey packing_key(const Candidate& c) {
+  PackingKey key{str(c.routine->name(), " ", c.cost.packed_bytes), {}};
+  for (const Value* v : c.workload->inputs) key.second.push_back(v->constant ? v->constant->data() : nullptr);
+  return key;
+}
+
+bool have_same_bytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
+    return x.dtype() == y.dtype() && x.dims() == y.dims() && x.dtype() != DType::String &&
+           (x.data() == y.data() || std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0);
+  });
+}
+
+class StepPacker {
+ public:
+  StepPacker(const std::vector<const Candidate*>& candidates, const Target& target, const OpRegistry& ops)
+      : candidates_(candidates), target_(target), ops_(ops), made_(candidates.size()), first_like_(candidates.size()) {
+    std::map<PackingKey, size_t> first;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      first_like_[i] =
+          candidates[i]->cost.packed_bytes > 0 ? first.emplace(packing_key(*candidates[i]), i).first->second : i;
+    }
+  }
+
+  // In memory the constants lie in the order of the steps, many of which prefetch what lies behind their own. Those
+  // with the most are packed first.
+  std::vector<StepItem> pack(Team& team) {
+    std::vector<int64_t> at(candidates_.size());  // byte of the slab
+    int64_t bytes = 0;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      at[i] = bytes;
+      if (first_like_[i] == i) bytes += slab_bytes(i);
+    }
+    const PackedSlab slab(bytes);
+    std::vector<size_t> order(candidates_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return candidates_[a]->cost.packed_bytes > candidates_[b]->cost.packed_bytes;
+    });
+    const auto followers =
+        std::stable_partition(order.begin(), order.end(), [&](size_t i) { return first_like_[i] == i; });
+    for_each(team, {order.begin(), followers},
+             [&](size_t i, int) { make(i, PackedStore(slab, at[i], at[i] + slab_bytes(i))); });
+    int64_t largest = 0;
+    for (auto i = followers; i != order.end(); ++i) largest = std::max(largest, packed_bytes(*i));
+    // Freed memory of many megabytes is seldom used again by what needs a little more.
+    std::vector<PackedSlab> scratch;
+    for (int member = 0; member < team.size(); ++member) scratch.emplace_back(largest);
+    for_each(team, {followers, order.end()}, [&](size_t i, int member) {
+      make(i, PackedStore(scratch[member], 0, packed_bytes(i)));
+      const std::vector<Tensor>& shared = made_[first_like_[i]].recipe->packed;
+      make(i, have_same_bytes(made_[i].recipe->packed, shared) ? PackedStore(shared) : PackedStore());
+    });
+    return std::move(made_);
+  }
+
+ private:
+  int64_t packed_bytes(size_t i) const {
+    constexpr int64_t kRounding = 256;
+    return candidates_[i]->cost.packed_bytes + kRounding;
+  }
+
+  // Bytes of the slab for what a candidate packs: none where that is so large that it has memory of its own.
+  int64_t slab_bytes(size_t i) const {
+    constexpr int64_t kLargest = int64_t{4} << 20;
+    return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
+  }
+
+  void make(size_t i, PackedStore packed) {
+    made_[i].step = candidates_[i]->routine->make(*candidates_[i], target_, ops_, packed);
+    made_[i].recipe = std::make_shared<Recipe>(recipe_of(*candidates_[i], packed));
+  }
+
+  template <class Make>
+  static void for_each(Team& team, const std::vector<size_t>& indices, const Make& make) {
+    std::vector<std::exception_ptr> errors(indices.size());
+    std::atomic<size_t> next{0};
+    team.parallel_for(team.size(), [&](int64_t begin, int64_t end, int member) {
+      if (begin == end) return;
+      for (size_t k = next++; k < indices.size(); k = next++) {
+        try {
+          make(indices[k], member);
+        } catch (...) {
+          errors[k] = std::current_exception();
+        }
+      }
+    });
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+  }
+
+  const std::vector<const Candidate*>& candidates_;
+  const Target& target_;
+  const OpRegistry& ops_;
+  std::vector<StepItem> made_;
+  std::vector<size_t> first_like_;  // the first candidate with the same key
+};
+
+}  // namespace
+
+std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates, const Target& target,
+                                 const OpRegistry& ops, Team& team) {
+  return StepPacker(candidates, target, ops).pack(team);
+}
+
+}  // namespace neo

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/plan.h"
+#include "exec/team.h"
+#include "ops/op.h"
+#include "routines/routine.h"
+#include "routines/target.h"
+
+namespace neo {
+
+// Makes the steps of a block's candidates, which pack their constants, on all threads of the team. Result i belongs to
+// candidate i. Steps of one routine that make the same bytes of the same constants share them.
+std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates, const Target& target,
+                                 const OpRegistry& ops, Team& team);
+
+}  // namespace neo
