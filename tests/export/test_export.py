@@ -92,6 +92,7 @@ def test_recurrent_layers_of_any_length(tmp_path: Path) -> None:
     same_from_c(module, tmp_path / "out", cases)
 
 
+@pytest.mark.slow
 def test_mobilenet_v2_is_small_and_the_same(tmp_path: Path) -> None:
     """Vectors of eight are what small machines have; code for AVX-512 is some 60 KB more."""
     small = "cpu:avx2" in {t["name"] for t in neo._native.targets() if t["runs_here"]}
