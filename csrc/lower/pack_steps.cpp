@@ -89,9 +89,8 @@ class StepPacker {
              [&](size_t i, int) { make(i, PackedStore(slab, at[i], at[i] + slab_bytes(i))); });
     int64_t largest = 0;
     for (auto i = followers; i != order.end(); ++i) largest = std::max(largest, packed_bytes(*i));
-    // Freed memory of many megabytes is seldom used again by what needs a little more.
     std::vector<PackedSlab> scratch;
-    for (int member = 0; member < team.size(); ++member) scratch.emplace_back(largest);
+    for (int member = 0; member < team.size(); ++member) scratch.push_back(PackedSlab::scratch(largest));
     for_each(team, {followers, order.end()}, [&](size_t i, int member) {
       make(i, PackedStore(scratch[member], 0, packed_bytes(i)));
       const std::vector<Tensor>& shared = made_[first_like_[i]].recipe->packed;

@@ -21,6 +21,12 @@ PackedSlab::PackedSlab(int64_t bytes) {
   if (2 * floats >= kPageFloats) memory_ = Tensor::in_new_pages(DType::Float32, {pages * kPageFloats});
 }
 
+PackedSlab PackedSlab::scratch(int64_t bytes) {
+  PackedSlab slab;
+  slab.memory_ = Tensor::in_new_pages(DType::Float32, {bytes / static_cast<int64_t>(sizeof(float))});
+  return slab;
+}
+
 Tensor PackedSlab::floats(int64_t at, int64_t count) const {
   if (!memory_.defined() || count > memory_.size() - at) return Tensor();
   return Tensor(DType::Float32, {count}, memory_.as<float>() + at, memory_.owner());

@@ -15,11 +15,15 @@ class PackedSlab {
  public:
   // For so many bytes; of few there is none.
   explicit PackedSlab(int64_t bytes);
+  // Memory to pack into and compare, again and again: the allocator would not find a freed blob's place for the next.
+  static PackedSlab scratch(int64_t bytes);
 
   // Uninitialised, `at` floats behind the beginning; undefined beyond the end.
   Tensor floats(int64_t at, int64_t count) const;
 
  private:
+  PackedSlab() = default;
+
   Tensor memory_;
 };
 
