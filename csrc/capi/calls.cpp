@@ -110,8 +110,8 @@ void check_buffer(const neo_buffer& buffer, const HostValue& value, const Descri
             "an output that goes into a buffer must be a tensor of numbers. Got ", output.shown().type, " - at ", place,
             "\nHint: neo_call gives outputs of any kind.");
   const Tensor& tensor = value.tensor;
-  NEO_CHECK(buffer.dtype == static_cast<neo_dtype>(tensor.dtype()), Type, "run",
-            "a buffer's dtype must be the output's. Got ", neo_dtype_name(buffer.dtype), ", expected ",
+  NEO_CHECK(number_of(buffer.dtype) == static_cast<int>(tensor.dtype()), Type, "run",
+            "a buffer's dtype must be the output's. Got ", dtype_name(number_of(buffer.dtype)), ", expected ",
             name(tensor.dtype()), " - at ", place);
   NEO_CHECK(static_cast<size_t>(tensor.bytes()) <= buffer.bytes, Shape, "run", "a buffer must hold its output. Got ",
             buffer.bytes, " bytes, expected ", tensor.bytes(), " for ", to_string(tensor.dims()), " - at ", place);

@@ -76,8 +76,9 @@ Tensor to_strings(const neo_tensor& value, const Dims& dims, const std::string& 
 }
 
 Tensor to_tensor(const neo_tensor& value, const std::shared_ptr<void>& owner, const std::string& place) {
-  NEO_CHECK(value.dtype > NEO_UNDEFINED && value.dtype <= NEO_COMPLEX128, Type, "run",
-            "a dtype must be one of neo_dtype. Got ", static_cast<int>(value.dtype), " - at ", place);
+  const int given = number_of(value.dtype);
+  NEO_CHECK(given > NEO_UNDEFINED && given <= NEO_COMPLEX128, Type, "run", "a dtype must be one of neo_dtype. Got ",
+            given, " - at ", place);
   const auto dtype = static_cast<DType>(value.dtype);
   const Dims dims = dims_of(value, place);
   const int64_t size = element_count(dims);
@@ -107,7 +108,7 @@ Tensor to_tensor(const neo_tensor& value, const std::shared_ptr<void>& owner, co
 }
 
 HostValue to_host(const neo_tensor& value, const std::shared_ptr<void>& owner, const std::string& place, int depth) {
-  switch (static_cast<int>(value.kind)) {
+  switch (number_of(value.kind)) {
     case NEO_TENSOR:
       return to_tensor(value, owner, place);
     case NEO_NONE:
@@ -124,8 +125,7 @@ HostValue to_host(const neo_tensor& value, const std::shared_ptr<void>& owner, c
     }
     default:
       fail(ErrorKind::Type, "run",
-           str("a value must be a tensor, a sequence or none. Got kind ", static_cast<int>(value.kind), " - at ",
-               place));
+           str("a value must be a tensor, a sequence or none. Got kind ", number_of(value.kind), " - at ", place));
   }
 }
 
@@ -187,15 +187,20 @@ neo_tensor Results::show(const HostValue& value) {
   return shown;
 }
 
+const char* dtype_name(int number) {
+  if (number < NEO_UNDEFINED || number > NEO_COMPLEX128) return "undefined";
+  return name(static_cast<DType>(number)).data();
+}
+
 }  // namespace neo::capi
 
 const char* neo_dtype_name(neo_dtype dtype) {
-  if (dtype < NEO_UNDEFINED || dtype > NEO_COMPLEX128) return "undefined";
-  return neo::name(static_cast<neo::DType>(dtype)).data();
+  return neo::capi::dtype_name(neo::capi::number_of(dtype));
 }
 
 size_t neo_dtype_bytes(neo_dtype dtype) {
-  if (dtype <= NEO_UNDEFINED || dtype > NEO_COMPLEX128) return 0;
+  const int number = neo::capi::number_of(dtype);
+  if (number <= NEO_UNDEFINED || number > NEO_COMPLEX128) return 0;
   if (dtype == NEO_STRING) return sizeof(neo_string);
   return static_cast<size_t>(neo::item_bytes(static_cast<neo::DType>(dtype)));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -9,6 +10,18 @@
 #include "ir/tensor.h"
 
 namespace neo::capi {
+
+// The number that a caller left in an enumeration, which may be none of its values.
+template <class Enum>
+int number_of(const Enum& value) {
+  int number = 0;
+  static_assert(sizeof value == sizeof number);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
+// The name of a neo_dtype; "undefined" for a number that is none.
+const char* dtype_name(int number);
 
 // A caller's value. Memory that is dense and aligned is not copied: `owner` marks it.
 HostValue to_host(const neo_tensor& value, const std::shared_ptr<void>& owner, const std::string& place);
