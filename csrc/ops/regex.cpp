@@ -510,6 +510,11 @@ Regex::Regex(std::string_view pattern) {
 
 bool Regex::matches_whole(std::string_view text) const {
   const auto points = decode_utf8(text);
+  return longest_match(points, 0) == points.size();
+}
+
+std::optional<size_t> Regex::longest_match(const std::vector<char32_t>& points, size_t from) const {
+  std::optional<size_t> end;
   std::vector<int> current;
   std::vector<int> next;
   std::vector<int> pending;
@@ -554,13 +559,14 @@ bool Regex::matches_whole(std::string_view text) const {
       }
     }
   };
-  add(start_, 0, current);
-  for (size_t at = 0; at < points.size(); ++at) {
+  add(start_, from, current);
+  for (size_t at = from;; ++at) {
     checkpoint();
     next.clear();
     for (const int i : current) {
       const Step& step = steps_[static_cast<size_t>(i)];
-      if (step.kind != Kind::Set) continue;
+      if (step.kind == Kind::Match) end = at;
+      if (step.kind != Kind::Set || at == points.size()) continue;
       const char32_t point = points[at];
       const bool inside = std::any_of(step.ranges.begin(), step.ranges.end(), [point](const auto& range) {
         return point >= range.first && point <= range.second;
@@ -568,10 +574,8 @@ bool Regex::matches_whole(std::string_view text) const {
       if (inside) add(step.next, at + 1, next);
     }
     std::swap(current, next);
-    if (current.empty()) return false;
+    if (current.empty()) return end;
   }
-  return std::any_of(current.begin(), current.end(),
-                     [&](int i) { return steps_[static_cast<size_t>(i)].kind == Kind::Match; });
 }
 
 }  // namespace neo

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@ class Regex {
  public:
   explicit Regex(std::string_view pattern);
   bool matches_whole(std::string_view text) const;
+  // The end of the longest match that begins at `from`, if there is one; `points` is the whole text.
+  std::optional<size_t> longest_match(const std::vector<char32_t>& points, size_t from) const;
 
  private:
   friend class RegexParser;

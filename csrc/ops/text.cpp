@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/budget.h"
@@ -188,6 +189,121 @@ void reference_regex_full_match(ReferenceContext& ctx) {
   store_ints(ctx.output(0, DType::Bool, x.dims()), matches);
 }
 
+// com.microsoft.Tokenizer: what lies between matches of separators, or the matches of an expression
+
+struct TokenRules {
+  std::vector<Regex> separators;
+  std::optional<Regex> token;
+  int64_t fewest = 1;  // characters of a token
+  bool by_character = false;
+  bool marked = false;
+  std::string padding;
+};
+
+TokenRules token_rules(const Node& node) {
+  TokenRules rules;
+  const auto separators = node.strings_attr("separators");
+  const bool has_token = node.has_attr("tokenexp");
+  NEO_CHECK(separators.empty() == has_token, Model, node.op, "either separators or tokenexp must be given. Got ",
+            separators.size(), " separators and ", has_token ? "an" : "no", " expression - at ", node.place());
+  rules.fewest = node.int_attr("mincharnum", 1);
+  rules.marked = node.int_attr("mark", 0) != 0;
+  rules.padding = node.string_attr("pad_value", "");
+  const std::string token = node.string_attr("tokenexp", "");
+  rules.by_character = has_token ? token == "." : separators.size() == 1 && separators.front().empty();
+  NEO_CHECK(!rules.by_character || rules.fewest < 2, Model, node.op,
+            "mincharnum must be 1 where each character is a token. Got ", rules.fewest, " - at ", node.place());
+  if (has_token) rules.token.emplace(token);
+  for (const std::string& separator : separators) {
+    if (rules.by_character) break;
+    NEO_CHECK(!separator.empty(), Model, node.op, "a separator among others must not be empty. Got one - at ",
+              node.place());
+    rules.separators.emplace_back(separator);
+  }
+  return rules;
+}
+
+using Points = std::vector<char32_t>;
+
+// The parts of a text between matches; a match of nothing takes the next character away.
+void split_by(const Regex& separator, const Points& text, int64_t fewest, std::vector<Points>& parts) {
+  size_t begin = 0;
+  const auto keep = [&](size_t end) {
+    if (static_cast<int64_t>(end - begin) >= fewest)
+      parts.emplace_back(text.begin() + static_cast<int64_t>(begin), text.begin() + static_cast<int64_t>(end));
+  };
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto end = separator.longest_match(text, at);
+    if (!end) continue;
+    keep(at);
+    begin = std::max(*end, at + 1);
+    at = begin - 1;
+  }
+  keep(text.size());
+}
+
+std::vector<Points> tokens_of(const TokenRules& rules, const std::string& text) {
+  const Points points = decode_utf8(text);
+  std::vector<Points> tokens;
+  if (rules.by_character) {
+    for (const char32_t point : points) tokens.push_back({point});
+    return tokens;
+  }
+  if (rules.token) {
+    for (size_t at = 0; at < points.size();) {
+      const auto end = rules.token->longest_match(points, at);
+      if (end && static_cast<int64_t>(*end - at) >= std::max<int64_t>(1, rules.fewest))
+        tokens.emplace_back(points.begin() + static_cast<int64_t>(at), points.begin() + static_cast<int64_t>(*end));
+      at = end && *end > at ? *end : at + 1;
+    }
+    return tokens;
+  }
+  tokens.push_back(points);
+  for (const Regex& separator : rules.separators) {
+    std::vector<Points> parts;
+    for (const Points& token : tokens) split_by(separator, token, rules.fewest, parts);
+    tokens = std::move(parts);
+  }
+  return tokens;
+}
+
+void infer_tokenizer(InferContext& ctx) {
+  check_strings(ctx, 0);
+  token_rules(ctx.node());
+  if (!ctx.ranked(0)) return ctx.set_output(0, DType::String, Shape());
+  std::vector<Dim> dims = ctx.shape(0).dims();
+  ctx.check(dims.size() == 1 || dims.size() == 2,
+            str("the input must be [C] or [N,C]. Got ", ctx.shape(0).to_string()));
+  dims.push_back(ctx.fresh("tokens"));
+  ctx.set_output(0, DType::String, Shape(std::move(dims)));
+}
+
+void reference_tokenizer(ReferenceContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const TokenRules rules = token_rules(ctx.node());
+  std::vector<std::vector<std::string>> all;
+  size_t longest = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    checkpoint();
+    std::vector<std::string>& row = all.emplace_back();
+    for (const Points& token : tokens_of(rules, x.strings()[i])) row.push_back(encode_utf8(token));
+    longest = std::max(longest, row.size());
+  }
+  const size_t width = longest == 0 ? 0 : longest + (rules.marked ? 2 : 0);
+  Dims dims = x.dims();
+  dims.push_back(static_cast<int64_t>(width));
+  std::string* target = ctx.output(0, DType::String, dims).strings();
+  for (auto& row : all) {
+    if (width == 0) break;
+    if (rules.marked) {
+      row.insert(row.begin(), "\x02");
+      row.emplace_back("\x03");
+    }
+    row.resize(width, rules.padding);
+    target = std::move(row.begin(), row.end(), target);
+  }
+}
+
 // TfIdfVectorizer
 
 // The n-grams of the pool; T is int64_t or std::string.
@@ -307,6 +423,7 @@ void add_text_ops(OpRegistry& ops) {
            .reference = reference_string_concat});
   ops.add({.name = "StringSplit", .max_outputs = 2, .infer = infer_string_split, .reference = reference_string_split});
   ops.add({.name = "RegexFullMatch", .infer = infer_regex_full_match, .reference = reference_regex_full_match});
+  ops.add({.name = "com.microsoft.Tokenizer", .infer = infer_tokenizer, .reference = reference_tokenizer});
   ops.add({.name = "TfIdfVectorizer", .infer = infer_tf_idf_vectorizer, .reference = reference_tf_idf_vectorizer});
 }
 
