@@ -41,13 +41,19 @@ def _nhwc_max_pool(call: Call) -> Results:
     return _around(call, "MaxPool", [], call.attrs)
 
 
-@register("NhwcFusedConv", domain=_DOMAIN)
-def _nhwc_fused_conv(call: Call) -> Results:
-    """The weights stay as they are: output channels, input channels, window."""
+@register("NhwcConv", domain=_DOMAIN)
+def _nhwc_conv(call: Call) -> Results:
+    """The channels of the weights come last too, as optimizers write them; weights in ONNX's order are known by their sizes."""
     rank = call.rank(0)
-    z = call.input(3)
-    inputs = [call.need(1), call.input(2), None if z is None else _channels_second(call, z, rank)]
-    return _around(call, f"{_DOMAIN}.FusedConv", inputs, call.attrs)
+    w, sizes = call.need(1), call.shape(1)
+    window = call.attrs.get("kernel_shape")
+    channels, groups = call.shape(0)[-1], int(call.attrs.get("group", 1))
+    own = isinstance(channels, int) and sizes[1] == channels // max(1, groups) and sizes[-1] != sizes[1]
+    if window:
+        own = list(sizes[2:]) == list(window) and (own or list(sizes[1:-1]) != list(window))
+    if not own:
+        w = _channels_second(call, w, rank)
+    return _around(call, "Conv", [w, call.input(2)], call.attrs)
 
 
 @register("QLinearConv", domain=_DOMAIN)
