@@ -18,6 +18,7 @@ from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
     microsoft_fused,
     microsoft_group_query,
     microsoft_layout,
+    microsoft_nchwc,
     microsoft_weights,
     ml,
     norm,

@@ -12,6 +12,7 @@ from neo.frontend.onnx.types import numpy_dtype
 
 if TYPE_CHECKING:
     from neo import _native
+    from neo.frontend.onnx.importer import Importer
     from neo.frontend.onnx.scope import Scope
 
 __all__ = ["Call", "Results"]
@@ -32,6 +33,8 @@ class Call:
         Names; empty where an output was left out.
     attrs : dict
         Attributes as Python values: numbers, strings, lists, arrays. Bodies are not in it.
+    importer : Importer
+        Of the whole model, for what one node does not tell.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Call:
         inputs: list[_native.Value | None],
         outputs: list[str],
         attrs: dict[str, Any],
+        importer: Importer,
     ) -> None:
         self.scope = scope
         self.domain = domain
@@ -53,6 +57,7 @@ class Call:
         self.inputs = inputs
         self.outputs = outputs
         self.attrs = attrs
+        self.importer = importer
 
     def input(self, index: int) -> _native.Value | None:
         """The input, or None where it was left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ import onnx
 
 from neo import _native
 from neo.errors import DTypeError, Error, ModelError, UnsupportedError
-from neo.frontend.onnx import control
+from neo.frontend.onnx import control, generation
 from neo.frontend.onnx.attributes import attribute_value, dense_array, tensor_array
-from neo.frontend.onnx.call import Call
+from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.functions import schema_function, without_inputs
 from neo.frontend.onnx.load import Loaded
+from neo.frontend.onnx.microsoft_nchwc import block_size
 from neo.frontend.onnx.order import body_graphs, names_read, node_order
-from neo.frontend.onnx.registry import find_converter
+from neo.frontend.onnx.registry import Converter, find_converter
 from neo.frontend.onnx.scope import Scope
 from neo.frontend.onnx.signature import check_signature, find_schema
 from neo.frontend.onnx.types import check_names, dims_of, dtype_name, type_text
@@ -72,6 +74,11 @@ class Importer:
         self._count = 0
         self._most_nodes = (limits or Limits()).nodes
         self.refusals: list[Refusal] = []
+
+    @cached_property
+    def channel_block(self) -> int:
+        """Channels of a block, in models that ONNX Runtime saved with their channels in blocks."""
+        return block_size(self._model)
 
     def run(self) -> _native.Graph:
         """The graph; where `refusals` is not empty it lacks nodes and must not be used.
@@ -207,6 +214,10 @@ class Importer:
             array = dense_array(sparse, self._folder, f"sparse initializer {name!r}")
             scope.define(name, scope.graph.add_constant(name, array), "sparse initializers")
 
+    def add_function(self, function: onnx.FunctionProto) -> None:
+        """Make a function callable by nodes that are written out on import."""
+        self._functions[_domain(function.domain), function.name, function.overload] = function
+
     def fill_body(self, body: Scope, proto: onnx.GraphProto, context: Context) -> bool:
         """Convert the graph of a control flow node; False where some of it was refused."""
         refused = len(self.refusals)
@@ -304,6 +315,7 @@ class Importer:
         try:
             known = (
                 (domain == "" and node.op_type in control.OPERATORS)
+                or (domain == "com.microsoft" and node.op_type in generation.OPERATORS)
                 or self._converter(node.op_type, domain, opset) is not None
                 or self._name(node.op_type, domain) in self._ops
             )
@@ -389,12 +401,16 @@ class Importer:
             check_signature(schema, node, attributes, place)
         if domain == "" and op in control.OPERATORS:
             return control.convert(self, scope, node, inputs, attributes, context, place)
+        if domain == "com.microsoft" and op in generation.OPERATORS:
+            return generation.convert(self, scope, node, attributes, context, place)
         graphs = {n for n, a in attributes.items() if a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)}
         name = self._name(op, domain)
         if converter is not None or (name in self._ops and not graphs):
             values = {n: self.value_of(a, place) for n, a in attributes.items() if n not in graphs}
-            call = Call(scope, domain, op, opset, node.name, inputs, list(node.output), values)
-            return converter(call) if converter is not None else call.finish(name, inputs, values)
+            call = Call(scope, domain, op, opset, node.name, inputs, list(node.output), values, self)
+            if converter is None:
+                return call.finish(name, inputs, values)
+            return converter(call) if schema is not None else _convert_unchecked(converter, call)
         body = schema_function(node, domain, opset, inputs)
         if body is not None:
             return self._inline(
@@ -441,6 +457,17 @@ class Importer:
                 raise ModelError(msg)
             results.append(value)
         return results
+
+
+def _convert_unchecked(converter: Converter, call: Call) -> Results:
+    """The results of a converter whose operator has no schema, so that nobody has looked at its attributes and inputs."""
+    try:
+        return converter(call)
+    except Error:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        msg = f"[{call.op}] inputs and attributes must be those of the operator. Got {type(error).__name__}: {error}"
+        raise ModelError(msg) from error
 
 
 def _domain(domain: str) -> str:

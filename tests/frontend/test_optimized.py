@@ -1,0 +1,76 @@
+"""Networks that ONNX Runtime's optimizer saved to a file, at each of its levels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import neo
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+from .models import node_model
+from .networks import NETWORKS
+from .peer import Random
+
+RANDOM = Random(42)
+LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("opset", [12, 17])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_saved_at_each_level(name: str, opset: int, fixed: bool, tmp_path: Path) -> None:
+    model, feeds = NETWORKS[name](opset, fixed, 1)
+    for level in LEVELS:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.optimized_model_filepath = str(tmp_path / f"{level}.onnx")
+        options.log_severity_level = 4
+        want = onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, feeds)
+        got = list(neo.compile(options.optimized_model_filepath).run(feeds).values())
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-4, err_msg=level)
+
+
+def blocked(weights: np.ndarray, block: int, *, is_direct: bool) -> np.ndarray:
+    """Weights as ONNX Runtime stores them in com.microsoft.nchwc, in the shape of the plain ones."""
+    outputs, inputs, *window = weights.shape
+    if is_direct:
+        parts = weights.reshape(outputs // block, block, inputs, *window)
+        order = [0, 2, *range(3, parts.ndim), 1]
+    else:
+        parts = weights.reshape(outputs // block, block, inputs // block, block, *window)
+        order = [0, 2, *range(4, parts.ndim), 3, 1]
+    return np.ascontiguousarray(parts.transpose(order)).reshape(weights.shape)
+
+
+@pytest.mark.parametrize("block", [8, 16])
+def test_channels_in_blocks_of_either_size(block: int) -> None:
+    """The number of output channels tells the size: 24 fill 3 blocks of 8, and need 32 with blocks of 16."""
+    x, first, second = RANDOM.normal(1, 3, 6, 6), RANDOM.normal(24, 3, 3, 3), RANDOM.normal(24, 24, 1, 1)
+    padded = -(-24 // block) * block
+    grown = np.zeros((padded, 3, 3, 3), np.float32)
+    grown[:24] = first
+    wide = np.zeros((padded, padded, 1, 1), np.float32)
+    wide[:24, :24] = second
+    domain = "com.microsoft.nchwc"
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["p"], domain=domain, kernel_shape=[3, 3], activation="Relu"),
+        helper.make_node("Conv", ["p", "b"], ["q"], domain=domain, kernel_shape=[1, 1]),
+        helper.make_node("ReorderOutput", ["q"], ["y"], domain=domain, channels=24, channels_last=1),
+    ]
+    arrays = {"a": blocked(grown, block, is_direct=True), "b": blocked(wide, block, is_direct=False)}
+    graph = helper.make_graph(
+        nodes,
+        "blocks",
+        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)])
+    plain = neo.compile(node_model("Conv", [x, first], {"kernel_shape": [3, 3]}, opset=17, constants=(1,))[0])(x)
+    want = np.einsum("oi,nihw->nhwo", second[:, :, 0, 0], np.maximum(plain, 0))
+    np.testing.assert_allclose(neo.compile(model)(x), want, rtol=1e-4, atol=1e-4)
