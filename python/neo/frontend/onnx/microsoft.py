@@ -11,7 +11,7 @@ from neo.frontend.onnx.resize import SAMPLE_MODES
 if TYPE_CHECKING:
     from neo import _native
 
-__all__: list[str] = []
+__all__ = ["with_zero_points"]
 
 _DOMAIN = "com.microsoft"
 
@@ -62,11 +62,28 @@ def _reduce_sum_integer(call: Call) -> Results:
     return call.finish("ReduceSum", [wide, call.array(call.attrs["axes"])], attrs)
 
 
+def with_zero_points(call: Call, codes: int, *places: int) -> list[_native.Value | None]:
+    """The inputs, with a zero point of 0 where one is left out; it is of the type of the codes."""
+    inputs = [*call.inputs, *[None] * (max(places) + 1 - len(call.inputs))]
+    dtype = call.need(codes).dtype
+    for i in places:
+        if inputs[i] is None:
+            inputs[i] = call.array(0, dtype)
+    return inputs
+
+
+@register("QLinearAdd", "QLinearMul", domain=_DOMAIN)
+def _qlinear_binary(call: Call) -> Results:
+    return call.finish(f"{_DOMAIN}.{call.op}", with_zero_points(call, 0, 2, 5, 7), call.attrs)
+
+
+@register("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax", domain=_DOMAIN)
+def _qlinear_unary(call: Call) -> Results:
+    return call.finish(f"{_DOMAIN}.{call.op}", with_zero_points(call, 0, 2, 4), call.attrs)
+
+
 @register("QLinearWhere", domain=_DOMAIN)
 def _qlinear_where(call: Call) -> Results:
-    def real(first: int) -> _native.Value:
-        value: _native.Value = call.add("DequantizeLinear", [call.need(i) for i in range(first, first + 3)])
-        return value
-
-    chosen = call.add("Where", [call.need(0), real(1), real(4)])
-    return call.finish("QuantizeLinear", [chosen, call.need(7), call.input(8)])
+    inputs = with_zero_points(call, 1, 3, 6, 8)
+    x, y = (call.add("DequantizeLinear", inputs[i : i + 3]) for i in (1, 4))
+    return call.finish("QuantizeLinear", [call.add("Where", [inputs[0], x, y]), *inputs[7:9]])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from neo.frontend.onnx.call import Call, Results
+from neo.frontend.onnx.microsoft import with_zero_points
 from neo.frontend.onnx.registry import register
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _qlinear_conv(call: Call) -> Results:
 def _qlinear_average_pool(call: Call) -> Results:
     op = f"{_DOMAIN}.{call.op}"
     attrs = _without(call, "channels_last")
+    inputs = with_zero_points(call, 0, 2, 4)
     if call.attrs.get("channels_last", 0):
-        return _around(call, op, call.inputs[1:], attrs)
-    return call.finish(op, call.inputs, attrs)
+        return _around(call, op, inputs[1:], attrs)
+    return call.finish(op, inputs, attrs)
