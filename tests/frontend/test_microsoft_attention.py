@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from .models import node_model
-from .peer import DOMAIN, Random, answers, check, declared
+from .peer import DOMAIN, Random, answers, check, check_model, declared, open_sizes
 
 RANDOM = Random(39)
 normal = RANDOM.normal
@@ -434,3 +434,26 @@ def test_bad_attention_is_refused_in_one_line() -> None:
         model, _ = node_model(op, inputs, {"num_heads": N, **attrs}, opset=17, domain=DOMAIN)
         with pytest.raises(kind, match=reason):
             neo.compile(model)
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("rotated", [0, 2])
+def test_onnx_rotary_embedding(interleaved: int, positions: bool, rotated: int) -> None:
+    """The operator of ONNX in parts, with packed heads and with heads apart."""
+    half = (rotated or 4) // 2
+    ids = np.array([[3, 4, 5, 6, 7], [0, 1, 2, 3, 4]])
+    tail: list[Any] = (
+        [normal(10, half), normal(10, half), ids] if positions else [normal(2, 5, half), normal(2, 5, half)]
+    )
+    attrs = {"interleaved": interleaved, "rotary_embedding_dim": rotated}
+    for x, more in ((normal(2, 5, 8), {"num_heads": 2}), (normal(2, 2, 5, 4), {})):
+        model, arrays = node_model("RotaryEmbedding", [x, *tail], {**attrs, **more}, opset=23)
+        want = answers(declared(model, [1]), arrays)
+        names = ["B", "S", 8] if x.ndim == 3 else ["B", 2, "S", 4]
+        symbols: dict[int, Any] = {
+            0: names,
+            **({3: ["B", "S"]} if positions else {1: ["B", "S", half], 2: ["B", "S", half]}),
+        }
+        check_model(model, arrays, want)
+        check_model(open_sizes(model, symbols), arrays, want)

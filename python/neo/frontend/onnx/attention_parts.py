@@ -275,12 +275,13 @@ def rotate(
     x: _native.Value,
     cosines: _native.Value,
     sines: _native.Value,
-    positions: _native.Value,
+    positions: _native.Value | None,
     *,
     interleaved: bool,
 ) -> _native.Value:
-    """Rotary positions of [batch, heads, length, size] by caches [positions, half] and integers [batch or 1, length].
+    """Rotary positions of [batch, heads, length, size].
 
+    The caches are [positions, half] for positions that are integers [batch or 1, length], else [batch or 1, length, half].
     Elements behind twice the width of the caches stay as they are.
     """
     shape, cache = x.shape, cosines.shape
@@ -289,9 +290,8 @@ def rotate(
     half = int(cache[-1])
     if not 0 < 2 * half <= int(shape[3]):
         raise call.refuse(f"the caches must be half as wide as the heads at most. Got {half} and {shape[3]}")
-    cos, sin = (
-        call.add("Unsqueeze", [call.add("Gather", [table, positions]), call.array([1])]) for table in (cosines, sines)
-    )
+    tables = [t if positions is None else call.add("Gather", [t, positions]) for t in (cosines, sines)]
+    cos, sin = (call.add("Unsqueeze", [table, call.array([1])]) for table in tables)
     sizes = [half, half, shape[3] - 2 * half] if shape[3] > 2 * half else [half, half]
     if interleaved:
         lead = slice_axis(call, x, 3, 0, 2 * half)

@@ -144,6 +144,11 @@ def _gelu(call: Call) -> Results:
     return call.finish("Gelu", [call.need(0)])
 
 
+@register("QuickGelu", domain=_DOMAIN)
+def _quick_gelu(call: Call) -> Results:
+    return call.finish("Swish", [call.need(0)], {"alpha": float(call.attrs.get("alpha", 1.702))})
+
+
 @register("BiasGelu", "FastGelu", domain=_DOMAIN)
 def _bias_gelu(call: Call) -> Results:
     approximate = "tanh" if call.op == "FastGelu" else "none"
@@ -166,7 +171,10 @@ def _group_norm(call: Call) -> Results:
         total = call.add("Add", [add_values(call, x, bias), skip])
     y = call.add("Transpose", [total], {"perm": [0, rank - 1, *range(1, rank - 1)]}) if last else total
     attrs = {"num_groups": int(call.attrs.get("groups", 0)), "epsilon": float(call.attrs.get("epsilon", 1e-5))}
-    y = call.add("GroupNormalization", [y, *(call.add("CastLike", [call.need(i), x]) for i in (1, 2))], attrs)
+    affine = [
+        call.need(i) if call.need(i).dtype == x.dtype else call.add("CastLike", [call.need(i), x]) for i in (1, 2)
+    ]
+    y = call.add("GroupNormalization", [y, *affine], attrs)
     if call.attrs.get("activation", 0):
         y = call.add("Mul", [y, call.add("Sigmoid", [y])])
     if last:

@@ -61,6 +61,32 @@ def _rotary_embedding(call: Call) -> Results:
     return [join_heads(call, y) if rank == 3 else y]
 
 
+@register("RotaryEmbedding", since=23)
+def _onnx_rotary_embedding(call: Call) -> Results:
+    """ONNX's own, in parts where its sizes are known."""
+    x, cache, ids = call.need(0), call.need(1).shape, call.input(3)
+    shape = x.shape
+    rank = 0 if shape is None or x.dtype != "float32" else len(shape)
+    heads = int(call.attrs.get("num_heads", 0)) if rank == 3 else 1
+    width = shape[-1] if shape and rank in (3, 4) else 0
+    size = width // heads if isinstance(width, int) and heads > 0 and width % heads == 0 else 0
+    rotated = int(call.attrs.get("rotary_embedding_dim", 0)) or size
+    known = cache is not None and len(cache) == (3 if ids is None else 2) and cache == call.need(2).shape
+    if (
+        not size
+        or not cache
+        or not known
+        or not isinstance(cache[-1], int)
+        or 2 * cache[-1] != rotated
+        or not 0 < rotated <= size
+    ):
+        return call.finish("RotaryEmbedding", call.inputs, call.attrs)
+    if rank == 3:
+        x = split_heads(call, x, heads)
+    y = rotate(call, x, call.need(1), call.need(2), ids, interleaved=bool(call.attrs.get("interleaved", 0)))
+    return [join_heads(call, y) if rank == 3 else y]
+
+
 class _Lengths:
     """Where the new tokens of each row stand: all values are int64.
 
