@@ -96,6 +96,8 @@ class _Lengths:
         Keys of each row after this call, [batch, 1].
     past : Value
         Keys of each row before it, [batch, 1].
+    end : Value
+        Where the keys of each row end in the present cache, those of padding included, [batch, 1].
     capacity : Value
         The length of the present cache, [1].
     """
@@ -108,12 +110,14 @@ class _Lengths:
         self.capacity = longest
         if call.input(3) is not None:
             self.capacity = call.add("Max", [longest, dims_of(call, call.need(3), 2)])
+        self.end = self.total
         if call.input(16) is not None:
             used = call.add("Cast", [call.add("Reshape", [call.need(16), call.array([-1, 1])])], {"to": 7})
             self.past = call.add("Sub", [self.total, used])
         else:
             is_prompt = call.add("Equal", [fresh, longest])
             self.past = call.add("Where", [is_prompt, call.array([[0]]), call.add("Sub", [self.total, fresh])])
+            self.end = call.add("Add", [self.past, fresh])
 
 
 def _operands(call: Call, heads: int, shared: int) -> list[_native.Value]:
@@ -130,7 +134,7 @@ def _operands(call: Call, heads: int, shared: int) -> list[_native.Value]:
 
 
 def _present(call: Call, past: _native.Value | None, fresh: _native.Value, lengths: _Lengths) -> _native.Value:
-    """A cache of the full length with the new elements of each row behind its old ones, and zeros behind them."""
+    """A cache of the full length: the old elements of each row, the new ones behind them, and zeros."""
     sizes = call.add("Shape", [fresh])
     lead, size = slice_axis(call, sizes, 0, 0, 2), slice_axis(call, sizes, 0, 3, 4)
     old_length = call.array([0]) if past is None else dims_of(call, past, 2)
@@ -143,7 +147,7 @@ def _present(call: Call, past: _native.Value | None, fresh: _native.Value, lengt
     joined = call.add("Concat", parts, {"axis": 2})
     steps = call.add("Unsqueeze", [positions_of(call, lengths.capacity), call.array([0])])
     is_old = call.add("Less", [steps, lengths.past])
-    is_used = call.add("Less", [steps, lengths.total])
+    is_used = call.add("Less", [steps, lengths.end])
     moved = call.add("Add", [call.add("Sub", [steps, lengths.past]), old_length])
     nothing = call.add("Add", [old_length, fresh_length])
     at = call.add("Where", [is_used, call.add("Where", [is_old, steps, moved]), nothing])
