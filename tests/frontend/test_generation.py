@@ -293,3 +293,10 @@ def test_bad_searches_are_one_line() -> None:
             del attribute.g.input[3:]
     with pytest.raises(neo.ModelError, match="must have the inputs and outputs of a decoder with caches. Got 3 and 3"):
         neo.compile(model)
+
+
+def test_long_sequences_that_may_not_repeat_are_refused() -> None:
+    feeds = {"input_ids": prompt(1, 4, 1), "max_length": number(9)}
+    model = search("GreedySearch", feeds, [("sequences", TensorProto.INT32)], 1, no_repeat_ngram_size=1 << 40)
+    with pytest.raises(neo.UnsupportedError, match="no_repeat_ngram_size must be at most 256"):
+        neo.compile(model)

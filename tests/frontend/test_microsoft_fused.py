@@ -359,3 +359,33 @@ def test_quantized_mean(keepdims: int) -> None:
         keepdims=keepdims,
         steps=1,
     )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs", "constants"),
+    [
+        (
+            "CropAndResize",
+            [normal(1, 1, 4, 4), normal(1, 4), np.zeros(1, np.int32), np.full(2, 2**31 - 1, np.int32)],
+            {"mode": "bilinear"},
+            (3,),
+        ),
+        ("UnfoldTensor", [normal(4, 4)], {"size": 2**45}, ()),
+        (
+            "MatMulBnb4",
+            [normal(1, 16), np.zeros(8, np.uint8), np.ones(1, np.float32)],
+            {"K": 16, "N": 1, "block_size": 2**45, "quant_type": 1},
+            (1, 2),
+        ),
+    ],
+)
+def test_large_numbers_in_a_model_cost_nothing(
+    op: str, inputs: list[Any], attrs: dict[str, Any], constants: tuple[int, ...]
+) -> None:
+    """Neither memory nor time of the size that an attribute names is taken on import."""
+    model, arrays = node_model(op, inputs, attrs, opset=17, domain=DOMAIN, constants=constants)
+    if op == "MatMulBnb4":
+        assert neo.compile(model).run(arrays)["y0"].shape == (1, 1)
+        return
+    with pytest.raises(neo.Error):
+        neo.compile(model).run(arrays)

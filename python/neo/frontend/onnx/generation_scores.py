@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from neo.errors import UnsupportedError
 from neo.frontend.onnx.nodes import Nodes
 
 __all__ = ["BeamScorer", "GreedyScorer", "Scorer"]
 
 _LOWEST = -3.4028234663852886e38
+_MOST_WORDS = 256  # of a sequence that may not come again
 
 
 class Scorer:
@@ -78,6 +80,9 @@ class Scorer:
             punished = n("Where", below, n("Mul", scores, penalty), n("Div", scores, penalty))
             scores = n("Where", used, punished, scores)
         size = int(self.attrs.get("no_repeat_ngram_size", 0))
+        if size > _MOST_WORDS:
+            msg = f"no_repeat_ngram_size must be at most {_MOST_WORDS}. Got {size}"
+            raise UnsupportedError(msg)
         if size > 0:
             scores = self.masked(n, scores, self._repeated(n, shape, wide, size))
         if self.inputs["vocab_mask"]:

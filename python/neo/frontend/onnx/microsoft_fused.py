@@ -263,7 +263,8 @@ def _unfold(call: Call) -> Results:
     last = call.add("Sub", [dims_of(call, x, axis), call.array([size])])
     count = call.add("Add", [call.add("Div", [last, call.array([step])]), call.array([1])])
     starts = call.add("Mul", [positions_of(call, count), call.array([step])])
-    at = call.add("Add", [call.add("Unsqueeze", [starts, call.array([1])]), call.array(range(size))])
+    own = positions_of(call, call.array([size]))
+    at = call.add("Add", [call.add("Unsqueeze", [starts, call.array([1])]), own])
     made = call.add("Gather", [x, at], {"axis": axis})
     order = [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1]
     return call.finish("Transpose", [made], {"perm": order})
@@ -311,10 +312,12 @@ def _irfft(call: Call) -> Results:
     x = call.need(0)
     axis = call.rank(0) - 2
     bins = call.size(0, axis, "the number of frequencies")
-    mirror = [min(i, 2 * (bins - 1) - i) for i in range(2 * (bins - 1))]
-    whole = call.add("Gather", [x, call.array(mirror)], {"axis": axis})
-    sign = [[1.0, 1.0 if i < bins else -1.0] for i in range(2 * (bins - 1))]
-    whole = call.add("Mul", [whole, call.array(sign, x.dtype)])
+    places = positions_of(call, call.array([2 * (bins - 1)]))
+    mirror = call.add("Min", [places, call.add("Sub", [call.array(2 * (bins - 1)), places])])
+    whole = call.add("Gather", [x, mirror], {"axis": axis})
+    is_first = call.add("Unsqueeze", [call.add("Less", [places, call.array(bins)]), call.array([1])])
+    signs = [call.array([1.0, last], x.dtype) for last in (1.0, -1.0)]
+    whole = call.add("Mul", [whole, call.add("Where", [is_first, *signs])])
     y = call.add("DFT", [whole, None, call.array(axis)], {"inverse": 1})
     first = slice_axis(call, y, axis + 1, 0, 1)
     return call.finish("Squeeze", [first, call.array([axis + 1])])
@@ -343,7 +346,8 @@ def _crop_and_resize(call: Call) -> Results:
             step = call.add(
                 "Div", [call.add("Mul", [call.add("Sub", [high, low]), span]), call.array(float(count - 1), "float32")]
             )
-            own = call.add("Mul", [call.array([float(i) for i in range(count)], "float32"), step])
+            numbers = call.add("Cast", [positions_of(call, call.array([count]))], {"to": 1})
+            own = call.add("Mul", [numbers, step])
             at = call.add("Add", [call.add("Mul", [low, span]), own])
         else:
             at = call.add("Mul", [call.add("Mul", [call.add("Add", [low, high]), span]), call.array(0.5, "float32")])

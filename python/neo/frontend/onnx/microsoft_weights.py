@@ -125,7 +125,7 @@ def _matmul_bnb4(call: Call) -> Results:
     _check_size(call, "the weights", packed, (n * k + 1) // 2)
     _check_size(call, "the largest magnitudes", most, -(-n * k // size))
     codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1)[: n * k]
-    weights = (levels[codes] * np.repeat(most, size)[: n * k]).reshape(n, k)
+    weights = (levels[codes] * most[np.arange(n * k) // size]).reshape(n, k)
     x = call.need(0)
     return call.finish("MatMul", [x, call.array(weights.T if call.attrs.get("transB", 1) else weights, x.dtype)])
 
