@@ -37,7 +37,7 @@ FOLDER = ROOT / "build" / "faults"
 MARKERS = "not gpu and not bench"
 PLUGINS = ("pytest_poison", "plant_faults")
 #: A test that takes longer is stopped and counts as failing, in seconds.
-TEST_SECONDS = 120
+TEST_SECONDS = float(os.environ.get("NEO_FAULT_SECONDS", "120"))
 #: The tests of one fault together, in seconds.
 RUN_SECONDS = 1800
 #: After a test that ends the process the others are run again, at most this many times.

@@ -217,7 +217,8 @@ def test_strides_are_followed(pair: c_void_p) -> None:
     packed = np.zeros(25, np.uint8)[1:].view(np.float32).reshape(2, 3)  # aligned to no element
     packed[:] = wide[:2, :3]
     b = arrays()[1]
-    for a in (wide[4::-3, 1:6:2], wide.T[:2, :3], np.broadcast_to(wide[0, :3], (2, 3)), packed):
+    apart = wide[2:4, 1:4]  # rows are contiguous and lie apart
+    for a in (wide[4::-3, 1:6:2], wide.T[:2, :3], np.broadcast_to(wide[0, :3], (2, 3)), apart, packed):
         found = outputs()
         assert run(pair, [tensor(a, strided=True), tensor(b)], found) == [24, 24, 16]
         np.testing.assert_array_equal(found[0], a + b.T)

@@ -40,6 +40,14 @@ def test_run_prints_each_output_and_writes_them(neo_command, digits_file, digits
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.npy", "out.npz"]
 
 
+def test_run_prints_the_smallest_and_the_largest_element(neo_command, digits_file, digits, images, tmp_path):
+    np.save(tmp_path / "in.npy", images[:3])
+    _, out, _ = neo_command("run", digits_file, "--input", f"image={tmp_path / 'in.npy'}")
+    x = digits(images[:3])
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("probabilities")]
+    assert row[-2:] == [f"{x.min():.6g}", f"{x.max():.6g}"]
+
+
 def test_run_makes_up_inputs_of_every_dtype_it_can(neo_command, tmp_path):
     dtypes = {"f": TensorProto.FLOAT16, "i": TensorProto.INT32, "b": TensorProto.BOOL, "s": TensorProto.STRING}
     model = build(
