@@ -11,7 +11,7 @@ const Table& all() {
     for (const Kernel& k :
          {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8), gemm_local(), scan_blocks(),
           scan_totals(), scan_add(), sort_blocks(), sort_merge(), conv_subgroup(), softmax_subgroup(), eltwise_vector(),
-          gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
+          mirror_vector(), gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
       t.emplace(k.name, k);
     }
     return t;

@@ -18,6 +18,7 @@ Kernel sort_merge();
 Kernel conv_subgroup();
 Kernel softmax_subgroup();
 Kernel eltwise_vector();
+Kernel mirror_vector();
 Kernel gather_rows();
 Kernel histogram();
 Kernel gemm_matrices();

@@ -56,6 +56,11 @@ def eltwise(rng, n, size):
     return {"n": n, "size": size}, {"scale": 2.5}, {"x": x, "table": table}, {"y": expected}
 
 
+def mirror(rng, n):
+    x = rng.standard_normal(n).astype("f4")
+    return {"n": n}, {}, {"x": x}, {"y": x[::-1], "z": 2 * x[::-1]}
+
+
 def gather(rng, rows, width, count):
     x, index = rng.standard_normal((rows, width)).astype("f4"), rng.integers(-rows - 2, rows + 2, count).astype("i4")
     known = (index >= -rows) & (index < rows)
@@ -90,6 +95,7 @@ def cases():
         ("softmax_subgroup", softmax, (9, 37)),
         ("softmax_subgroup", softmax, (1, 1)),
         ("eltwise_vector", eltwise, (61, 7)),
+        ("mirror_vector", mirror, (22,)),
         ("gather_rows", gather, (11, 45, 13)),
         ("histogram", histogram, (777,)),
         ("image_blur", blur, (1,)),

@@ -83,4 +83,22 @@ Kernel eltwise_vector() {
   return b.finish();
 }
 
+// A row in the opposite order, four elements at a time: once read and once written backwards.
+Kernel mirror_vector() {
+  constexpr int kLanes = 4;
+  Builder b("mirror_vector");
+  const Expr n = b.size("n", 1, 1 << 20);
+  const Array x = b.input("x", DType::Float32, n);
+  const Array y = b.output("y", DType::Float32, n), z = b.output("z", DType::Float32, n);
+  const Expr first = b.let("first", b.group(0, "gx", ceildiv(n, kLanes)) * kLanes);
+  const auto element = [&](const Expr& i) {
+    y[i] = x[n - 1 - i];
+    z[n - 1 - i] = x[i] * 2.0f;
+  };
+  b.when(
+      first + kLanes <= n, [&] { b.vectorize("v", kLanes, [&](Expr v) { element(first + v); }); },
+      [&] { b.loop("i", first, n, element); });
+  return b.finish();
+}
+
 }  // namespace neo::kernel::examples

@@ -32,6 +32,29 @@ def test_integers_are_rounded_and_saturate(mode):
     np.testing.assert_array_equal(got, np.clip(np.round(want), 0, 255))
 
 
+COORDINATES = {
+    "half_pixel": lambda i, scale, size, out: (i + 0.5) / scale - 0.5,
+    "half_pixel_symmetric": lambda i, scale, size, out: (
+        size / 2 * (1 - out / (scale * size)) + (i + 0.5) / scale - 0.5
+    ),
+    "pytorch_half_pixel": lambda i, scale, size, out: (i + 0.5) / scale - 0.5 if out > 1 else 0.0 * i,
+    "align_corners": lambda i, scale, size, out: i * (size - 1) / (scale * size - 1) if scale * size != 1 else 0.0 * i,
+    "asymmetric": lambda i, scale, size, out: i / scale,
+}
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("scale", [0.2, 0.21, 0.4, 0.6, 1.0, 1.3, 2.0, 3.5])
+def test_coordinates(coordinates, scale):
+    """What a linear image gives is where it was asked, within the image."""
+    x = np.arange(5, dtype=np.float64)
+    out = int(5 * scale + 1e-9)
+    places = COORDINATES[coordinates](np.arange(out), np.float64(np.float32(scale)), 5, out)
+    attrs = {"mode": "linear", "coordinate_transformation_mode": coordinates}
+    got = run("Resize", x, None, np.array([scale], np.float32), **attrs)
+    np.testing.assert_allclose(got, np.clip(places, 0, 4), atol=1e-5)
+
+
 def test_crop_outside_takes_the_extrapolation_value():
     got = run(
         "Resize",
