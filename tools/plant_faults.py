@@ -6,10 +6,11 @@ Usage::
     python tools/plant_faults.py rings --seeds 1000
 
 ``check`` works in a copy of the checkout below ``build/faults``: it replaces the fault's text, builds, runs the tests
-that the fault names (all their cases) and writes the ids of those that fail into ``build/faults/found/NAME.json``. The
-tests that fail without a fault do not count: ``check none`` records them. ``rings`` computes from these files, without
-running a test, which faults the sample of each seed finds (``tools/pytest_ring.py``); its exit code is 1 where a fault
-is found by no test, or a seed misses more than one fault in ten.
+that the fault names (all their cases) and writes the ids of those that fail into ``build/faults/found/NAME.json``.
+``check none``, the last one where no name is given, runs all those without a fault: what fails then does not count.
+``rings`` computes from these files, without running a test, which faults the sample of each seed finds
+(``tools/pytest_ring.py``); its exit code is 1 where a fault is found by no test, or a seed misses more than one fault in
+ten.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FOLDER = ROOT / "build" / "faults"
 MARKERS = "not gpu and not bench"
 PLUGINS = ("pytest_poison", "plant_faults")
 #: A test that takes longer is stopped and counts as failing, in seconds.
-TEST_SECONDS = float(os.environ.get("NEO_FAULT_SECONDS", "120"))
+TEST_SECONDS = 120.0
 #: The tests of one fault together, in seconds.
 RUN_SECONDS = 1800
 #: After a test that ends the process the others are run again, at most this many times.
@@ -123,7 +124,12 @@ def build(copy: Path, targets: Sequence[str] = ()) -> None:
     if not (folder / "build.ninja").is_file():
         options = ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
         subprocess.run(["cmake", "--preset", "release", *options], cwd=copy, check=True, capture_output=True)
-    done = subprocess.run(["cmake", "--build", str(folder), "-j2", "--target", "_neo", *targets], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["cmake", "--build", str(folder), "-j2", "--target", "_neo", *targets],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit("the build must succeed. Got:\n" + done.stdout[-3000:])
     for library in folder.glob("_neo.*.so"):
@@ -184,32 +190,52 @@ def failing_cpp_tests(copy: Path, tests: str) -> list[str]:
     return sorted(names) or (["cpp"] if done.returncode else [])
 
 
-def check(fault: Fault | None, copy: Path) -> Path:
-    """Record which tests fail with a fault; without one, which of all that the faults name."""
-    start = time.monotonic()
-    named = [fault] if fault else FAULTS
-    tests = sorted({test for one in named for test in one.tests})
-    cpp = ":".join(sorted({one.cpp for one in named if one.cpp}))
-    targets = {target for one in named for target in one.builds} | ({"neo_cpp_tests"} if cpp else set())
-    with planted(fault, copy) if fault else contextlib.nullcontext():
-        build(copy, sorted(targets))
-        built = time.monotonic()
-        found = {
-            "tests": failing_tests(copy, tests) if tests else [],
-            "cpp": failing_cpp_tests(copy, cpp) if cpp else [],
-        }
-    name = fault.name if fault else "none"
-    seconds = f"built in {built - start:.0f} s, tested in {time.monotonic() - built:.0f} s"
-    print(f"{name}: {len(found['tests'])} tests and {len(found['cpp'])} C++ tests fail; {seconds}", flush=True)
+def record(name: str, found: Mapping[str, Sequence[str]]) -> None:
+    """Write which tests and which C++ tests fail with a fault."""
     path = FOLDER / "found" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return path
+
+
+def read_records() -> dict[str, dict[str, list[str]]]:
+    """Return by fault what was recorded, under "none" what fails without one."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("found/*.json")}
+
+
+def check(fault: Fault, copy: Path) -> None:
+    """Record which of its tests fail with a fault."""
+    start = time.monotonic()
+    with planted(fault, copy):
+        build(copy, [*fault.builds, *(["neo_cpp_tests"] if fault.cpp else [])])
+        built = time.monotonic()
+        found = {
+            "tests": failing_tests(copy, fault.tests) if fault.tests else [],
+            "cpp": failing_cpp_tests(copy, fault.cpp) if fault.cpp else [],
+        }
+    seconds = f"built in {built - start:.0f} s, tested in {time.monotonic() - built:.0f} s"
+    print(f"{fault.name}: {len(found['tests'])} tests and {len(found['cpp'])} C++ tests fail; {seconds}", flush=True)
+    record(fault.name, found)
+
+
+def check_none(copy: Path) -> None:
+    """Record which of the tests that fail with a fault fail without one."""
+    records = [one for name, one in read_records().items() if name != "none"]
+    tests = sorted({name for one in records for name in one["tests"]})
+    cpp = sorted({name for one in records for name in one["cpp"]} - {"cpp"})
+    build(copy, sorted({target for fault in FAULTS for target in fault.builds} | {"neo_cpp_tests"}))
+    listed = copy / "build" / "tests"
+    listed.write_text("\n".join(tests) + "\n", encoding="utf-8")
+    found = {
+        "tests": failing_tests(copy, [f"@{listed}"]) if tests else [],
+        "cpp": failing_cpp_tests(copy, ":".join(cpp)) if cpp else [],
+    }
+    print(f"none: {len(found['tests'])} tests and {len(found['cpp'])} C++ tests fail", flush=True)
+    record("none", found)
 
 
 def read_found() -> dict[str, dict[str, list[str]]]:
     """Return by fault what was found, without the tests that fail anyway."""
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("found/*.json")}
+    found = read_records()
     anyway = found.pop("none", {})
     return {
         fault.name: {kind: sorted({*ids} - {*anyway.get(kind, [])}) for kind, ids in found[fault.name].items()}
@@ -226,6 +252,8 @@ def finds(ids: set[str], order: Mapping[str, Sequence[str]], chosen: Mapping[str
 def rings(copy: Path, seeds: int) -> int:
     """Print by fault the share of seeds that find it, and the least number of faults that a seed finds."""
     found = read_found()
+    if not found:
+        raise SystemExit("faults must be checked first. Got none in " + str(FOLDER / "found"))
     files = sorted({name.partition("::")[0] for one in found.values() for name in one["tests"]})
     order: dict[str, list[str]] = defaultdict(list)
     functions: dict[str, list[Mapping[str, int]]] = defaultdict(list)
@@ -277,6 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser("check", help="plant faults and record which tests fail")
     checking.add_argument("names", nargs="*", help="faults; none: the tests without a fault; default: all")
+    checking.add_argument("--seconds", type=float, default=TEST_SECONDS, help="a test that takes longer is stopped")
     sampling = commands.add_parser("rings", help="compute what the samples find")
     sampling.add_argument("--seeds", type=int, default=1000)
     options = parser.parse_args(arguments)
@@ -284,11 +313,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "rings":
         build(options.copy)
         return rings(options.copy, options.seeds)
-    by_name: dict[str, Fault | None] = {"none": None, **{fault.name: fault for fault in FAULTS}}
-    if unknown := [name for name in options.names if name not in by_name]:
+    globals()["TEST_SECONDS"] = options.seconds
+    by_name = {fault.name: fault for fault in FAULTS}
+    names = options.names or [*by_name, "none"]
+    if unknown := [name for name in names if name != "none" and name not in by_name]:
         parser.error(f"a name must be a fault's. Got {', '.join(unknown)}")
-    for name in options.names or by_name:
-        check(by_name[name], options.copy)
+    for name in names:
+        if name == "none":
+            check_none(options.copy)
+        else:
+            check(by_name[name], options.copy)
     return 0
 
 

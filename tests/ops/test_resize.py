@@ -34,9 +34,7 @@ def test_integers_are_rounded_and_saturate(mode):
 
 COORDINATES = {
     "half_pixel": lambda i, scale, size, out: (i + 0.5) / scale - 0.5,
-    "half_pixel_symmetric": lambda i, scale, size, out: (
-        size / 2 * (1 - out / (scale * size)) + (i + 0.5) / scale - 0.5
-    ),
+    "half_pixel_symmetric": lambda i, scale, size, out: size / 2 * (1 - out / (scale * size)) + (i + 0.5) / scale - 0.5,
     "pytorch_half_pixel": lambda i, scale, size, out: (i + 0.5) / scale - 0.5 if out > 1 else 0.0 * i,
     "align_corners": lambda i, scale, size, out: i * (size - 1) / (scale * size - 1) if scale * size != 1 else 0.0 * i,
     "asymmetric": lambda i, scale, size, out: i / scale,

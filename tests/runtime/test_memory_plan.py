@@ -54,9 +54,8 @@ MODELS = {
       kept = Exp (x)
       a = Sin (kept)  b = Cumsum (a)  c = Cos (b)  d = Tanh (c)
       places = NonZero (d)
-      count = Shape (places)
-      y = Gather <axis = 0> (kept, places)
-      z = Add (y, d)
+      y = Gather <axis = 0> (d, places)
+      z = Add (y, kept)
     }""",
 }
 

@@ -36,7 +36,9 @@ def test_a_fault_can_be_planted(fault):
 
 
 def test_the_faults_are_many_and_of_many_folders():
-    assert len({fault.name for fault in faults.FAULTS}) == len(faults.FAULTS) >= LEAST
+    names = {fault.name for fault in faults.FAULTS}
+    assert "none" not in names
+    assert len(names) == len(faults.FAULTS) >= LEAST
     folders = {"/".join(fault.file.split("/")[:2]) for fault in faults.FAULTS}
     assert len(folders) >= 10
     tiers = {fault.file for fault in faults.FAULTS if "/simd/vec_" in fault.file}
@@ -47,9 +49,13 @@ def test_a_planted_fault_is_taken_out_again(tmp_path):
     fault = faults.Fault("f", "a.txt", "one", "two", "It is wrong.", ())
     path = tmp_path / "a.txt"
     path.write_text("one and\n")
-    with pytest.raises(RuntimeError), plant_faults.planted(fault, tmp_path):
+
+    def build_fails():
         assert path.read_text() == "two and\n"
         raise RuntimeError
+
+    with pytest.raises(RuntimeError), plant_faults.planted(fault, tmp_path):
+        build_fails()
     assert path.read_text() == "one and\n"
 
 
@@ -106,6 +112,14 @@ def test_names_the_tests_that_fail_hang_or_end_the_process(checkout):
 def test_a_file_that_cannot_be_imported_fails_as_a_whole(checkout):
     (checkout / "test_it.py").write_text("import nothing_of_this_name\n")
     assert plant_faults.failing_tests(checkout, ["test_it.py"]) == ["test_it.py"]
+
+
+def test_what_fails_without_a_fault_does_not_count(tmp_path, monkeypatch):
+    monkeypatch.setattr(plant_faults, "FOLDER", tmp_path)
+    monkeypatch.setattr(plant_faults, "FAULTS", [faults.Fault("f", "a.txt", "one", "two", "It is wrong.", ())])
+    plant_faults.record("f", {"tests": ["a", "b"], "cpp": ["C"]})
+    plant_faults.record("none", {"tests": ["b"], "cpp": []})
+    assert plant_faults.read_found() == {"f": {"tests": ["a"], "cpp": ["C"]}}
 
 
 def test_computes_which_samples_find_a_fault():
