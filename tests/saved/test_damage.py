@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import neo
+import numpy as np
 import pytest
 
 from tests.saved.parts import MODELS, Parts, join
@@ -106,6 +107,22 @@ def test_a_plan_that_lies_is_refused(saved: dict[str, bytes], model: str, rule: 
     with pytest.raises(neo.ModelError, match=rule) as caught:
         neo.load(parts.join())
     assert not isinstance(caught.value, neo.InternalError)
+
+
+def test_a_step_that_writes_over_its_input_is_refused(saved: dict[str, bytes]) -> None:
+    parts = Parts.of(saved["network"])
+    steps = [item for item in items(parts) if item["kind"] == "step"]
+    at, depthwise = next((i, s) for i, s in enumerate(steps) if "depthwise" in s["routine"])
+    (source, *_), (target,) = depthwise["reads"], depthwise["writes"]
+    depthwise["writes"] = [source]
+    for later in steps[at + 1 :]:
+        later["reads"] = [source if slot == target else slot for slot in later["reads"]]
+    for slot in block(parts)["slots"]:
+        if slot.get("base") == target:
+            slot["base"] = source
+    x = np.zeros((1, 3, 12, 12), np.float32)
+    with pytest.raises(neo.ModelError, match="a step must not write over what it reads"):
+        neo.load(parts.join())(x)
 
 
 def header(change: Callable[[dict[str, Any]], object]) -> Callable[[Parts], bytes]:
