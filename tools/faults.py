@@ -232,20 +232,12 @@ FAULTS = (
         ("tests/routines/test_move.py::test_channel_blocks_and_back",),
     ),
     Fault(
-        "layout_padding",
-        "csrc/routines/adapt.cpp",
-        "    std::memset(to + i * row + plain, 0, static_cast<size_t>(row - plain));\n",
-        "",
-        "A copy of single pixels into channel blocks leaves the lanes behind the last channel as they were.",
-        ("tests/routines/test_winograd.py::test_lanes_beyond_the_channels_of_a_plain_input_stay_zero",),
-    ),
-    Fault(
         "slice_view",
         "csrc/routines/cpu/move/view.cpp",
         'if (r.step != 1) return "the step is not 1";',
         'if (r.step < 1) return "the step is not 1";',
         "A slice with a step becomes a view of neighbouring elements.",
-        ("tests/routines/test_move.py::test_concat_split_slice_and_expand",),
+        ("tests/routines/test_views.py::test_what_a_view_cannot_be",),
     ),
     Fault(
         "transpose_view",
@@ -253,7 +245,7 @@ FAULTS = (
         "  return std::is_sorted(kept.begin(), kept.end());",
         "  return kept.size() <= 2 || std::is_sorted(kept.begin(), kept.end());",
         "A transposed matrix becomes a view that is not transposed.",
-        ("tests/routines/test_move.py::test_transpose",),
+        ("tests/routines/test_views.py::test_what_a_view_cannot_be",),
     ),
     Fault(
         "concat_offset",
@@ -261,7 +253,7 @@ FAULTS = (
         "offset = offset + v->shape().element_count();",
         "offset = offset + v->shape()[axis];",
         "Pieces of a Concat that are written in place lie over each other.",
-        ("tests/routines/test_move.py::test_concat_split_slice_and_expand",),
+        ("tests/routines/test_views.py::test_pieces_of_a_concatenation_lie_one_behind_the_other",),
     ),
     # Memory, plans, threads
     Fault(

@@ -318,26 +318,6 @@ def test_lanes_beyond_the_channels_stay_zero_for_strides(tier, kernel, strides, 
 
 
 @by_tier
-@pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 3)])
-def test_lanes_beyond_the_channels_of_a_plain_input_stay_zero(tier, size):
-    """The transform reads whole blocks of channels, which the conversion before it fills up."""
-    random = np.random.default_rng(14)
-    graph, x = _native.Graph(), floats(random, [2, 21, *size])
-    w = graph.add_constant("w", floats(random, [7, 21, 3, 3]))
-    attrs = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
-    graph.outputs = graph.add_node(
-        "Conv", [graph.add_input("x", "float32", list(x.shape)), w], ["y"], attrs, "c"
-    ).outputs
-    routine = next(
-        c["routine"]
-        for c in candidates(graph, tier, "c")
-        if c["routine"].startswith(WINOGRAD) and "tile=2" in c["routine"]
-    )
-    expected = graph.evaluate([x])[0]
-    assert np.abs(compile_pinned(graph, tier, {"c": routine})(x) - expected).max() <= 1e-4 * np.abs(expected).max()
-
-
-@by_tier
 def test_the_input_may_be_the_residual(tier):
     graph, random = _native.Graph(), np.random.default_rng(14)
     x = floats(random, [1, 17, 9, 11])
