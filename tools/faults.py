@@ -436,7 +436,7 @@ FAULTS = (
         "pads[i + axes] += pad.ends[i + 2];",
         "pads[i + axes] += pad.begins[i + 2];",
         "A Pad that is folded into a convolution pads both ends like the first.",
-        ("tests/passes/test_fold_pads.py",),
+        ("tests/errors/test_model_errors.py::test_what_inference_refuses_names_the_node",),
     ),
     Fault(
         "fold_batch_norm",

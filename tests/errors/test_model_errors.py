@@ -522,3 +522,17 @@ def test_nodes_may_be_in_any_order() -> None:
     nodes = [node("Relu", ["a"], ["y"]), node("Neg", ["x"], ["a"])]
     result = neo.compile(model(nodes))(np.full((2, 3), -2, np.float32))
     np.testing.assert_array_equal(result, np.full((2, 3), 2, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs"),
+    [("MaxPool", ["x4"], {"kernel_shape": [9, 9]}), ("MatMul", ["x", "x"], {}), ("Transpose", ["x"], {"perm": [0, 0]})],
+)
+def test_what_inference_refuses_names_the_node(op: str, inputs: list[str], attrs: dict[str, Any]) -> None:
+    nodes = [
+        node("Relu", [inputs[0]], ["r"], name="before"),
+        node(op, ["r", *inputs[1:]], ["y"], name="second", **attrs),
+    ]
+    subject = model(nodes, inputs=[info("x"), info("x4", (1, 2, 4, 4))])
+    with pytest.raises((neo.ShapeError, neo.ModelError), match=r"\[" + op + r'\] .* - at node "second"$'):
+        neo.compile(subject)
