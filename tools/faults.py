@@ -319,15 +319,14 @@ FAULTS = (
     ),
     Fault(
         "cancel_flag",
-        "csrc/base/budget.h",
-        "if (is_over_.load(std::memory_order_relaxed) || (cancelled_ && cancelled_->load(std::memory_order_relaxed)))",
-        "if (is_over_.load(std::memory_order_relaxed))",
+        "csrc/runtime/run.cpp",
+        "state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);",
+        "state_.budget->start(frame_->arena_bytes(), nullptr, poll);",
         "A call that is cancelled goes on to its end.",
         (
             "tests/face/test_async.py::test_cancel_ends_a_call_that_runs",
             "tests/runtime/test_loop.py::test_no_limit_runs_until_the_call_is_cancelled",
         ),
-        "*Budget*",
     ),
     Fault(
         "scan_reverse",
@@ -418,16 +417,12 @@ FAULTS = (
         ("tests/ops/test_quantize.py",),
     ),
     Fault(
-        "lost_place",
-        "csrc/ops/op.cpp",
-        "void InferContext::fail(ErrorKind kind, const std::string& rule) const {\n"
-        "  neo::fail(kind, node_.op, at_place(node_, rule));",
-        "void InferContext::fail(ErrorKind kind, const std::string& rule) const {\n  neo::fail(kind, node_.op, rule);",
-        "Errors of inference do not say at which node.",
-        (
-            "tests/ops/test_pool.py",
-            "tests/errors/test_model_errors.py",
-        ),
+        "lost_message",
+        "csrc/exec/binding.cpp",
+        'NEO_CHECK(holds, Shape, "run", guard.message, ". Got ", guard.left',
+        'NEO_CHECK(holds, Shape, "run", "Got ", guard.left',
+        "An error of a call's sizes does not say which rule they break.",
+        ("tests/errors/test_size_guards.py",),
     ),
     # Passes
     Fault(
@@ -436,7 +431,7 @@ FAULTS = (
         "pads[i + axes] += pad.ends[i + 2];",
         "pads[i + axes] += pad.begins[i + 2];",
         "A Pad that is folded into a convolution pads both ends like the first.",
-        ("tests/errors/test_model_errors.py::test_what_inference_refuses_names_the_node",),
+        ("tests/passes/test_fold_pads.py",),
     ),
     Fault(
         "fold_batch_norm",
