@@ -2,8 +2,10 @@
 // NULL, sizes that do not fit. An input is a saved module, and behind it the bytes that say what is called.
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -77,7 +79,7 @@ class Player {
 
   void read(const neo_tensor& value, int depth) {
     if (depth > 8) return;
-    if (value.kind == NEO_SEQUENCE) {
+    if (value.kind == NEO_SEQUENCE || value.kind == NEO_MAP) {
       for (size_t i = 0; i < value.item_count; ++i) read(value.items[i], depth + 1);
     } else if (value.kind == NEO_TENSOR) {
       size_t count = 1;
@@ -100,6 +102,7 @@ class Player {
     size_t count = 0;
     std::vector<neo_tensor> inputs;
     if (neo_input_count(module, &count) != 0) return inputs;
+    entries_.clear();
     dims_.clear();
     dims_.resize(count);
     for (size_t i = 0; i < count; ++i) {
@@ -130,10 +133,28 @@ class Player {
       if (byte() % 64 == 63) t.dtype = static_cast<neo_dtype>(byte() % 32);
       if (t.dtype == NEO_STRING) t.data = words();
       if (byte() % 64 == 63) t.data = nullptr;
+      if (t.kind == NEO_MAP) add_entries(t, info->key);
       inputs.push_back(t);
     }
     if (byte() % 32 == 31 && !inputs.empty()) inputs.pop_back();
     return inputs;
+  }
+
+  // Keys and values of a map, at times of other sizes or one of them missing.
+  void add_entries(neo_tensor& map, neo_dtype key) {
+    entries_.emplace_back();
+    Entries& made = entries_.back();
+    made.sizes = {byte() % 4, byte() % 4};
+    if (byte() % 4 != 3) made.sizes[1] = made.sizes[0];
+    for (size_t i = 0; i < made.items.size(); ++i) {
+      neo_tensor& item = made.items[i];
+      item.dtype = i == 0 ? key : map.dtype;
+      item.rank = 1;
+      item.dims = &made.sizes[i];
+      item.data = item.dtype == NEO_STRING ? static_cast<const void*>(words()) : memory_;
+    }
+    map.items = made.items.data();
+    map.item_count = byte() % 16 == 15 ? 1 : 2;
   }
 
   const neo_string* words() {
@@ -265,6 +286,11 @@ class Player {
   std::vector<neo_module*> modules_;
   std::vector<neo_token*> tokens_;
   std::vector<neo_results*> results_;
+  struct Entries {
+    std::array<int64_t, 2> sizes = {};
+    std::array<neo_tensor, 2> items = {};
+  };
+  std::deque<Entries> entries_;  // addresses stay
   std::vector<std::vector<int64_t>> dims_;
   std::vector<neo_string> words_;
   alignas(64) char memory_[1 << 16] = {};

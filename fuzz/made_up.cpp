@@ -50,6 +50,11 @@ HostValue value_of(const Type& type, SymbolValues& symbols, Random& random) {
   if (type.kind == Type::Kind::Tensor) return tensor_of(type, symbols, random);
   if (type.kind == Type::Kind::Optional)
     return random.one_in(2) ? HostValue() : value_of(*type.element, symbols, random);
+  if (type.kind == Type::Kind::Map) {
+    const Shape entries = Shape::of({static_cast<int64_t>(random.below(4))});
+    return HostValue::map(tensor_of(Type::tensor(type.key(), entries), symbols, random),
+                          tensor_of(Type::tensor(type.element->dtype, entries), symbols, random));
+  }
   std::vector<HostValue> items;
   for (size_t n = random.below(4); n > 0; --n) items.push_back(value_of(*type.element, symbols, random));
   return HostValue::sequence(std::move(items));

@@ -72,6 +72,58 @@ Tensor strings_of(const py::array& array) {
   return tensor;
 }
 
+py::str to_text(const std::string& text) {
+  PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (made == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(made);
+}
+
+py::object to_scalar(const Tensor& tensor, int64_t i) {
+  const DType dtype = tensor.dtype();
+  if (dtype == DType::String) return to_text(tensor.strings()[i]);
+  const auto* element = static_cast<const std::byte*>(tensor.data()) + i * item_bytes(dtype);
+  if (dtype == DType::Bool) return py::bool_(load_int64(dtype, element) != 0);
+  if (is_float(dtype)) return py::float_(load_double(dtype, element));
+  const int64_t number = load_int64(dtype, element);
+  return dtype == DType::UInt64 ? py::int_(static_cast<uint64_t>(number)) : py::int_(number);
+}
+
+// Writes a key or a value of a map; a DType error where it is none of the dtype.
+void store_scalar(const Tensor& tensor, int64_t i, const py::handle& object, std::string_view role) {
+  const DType dtype = tensor.dtype();
+  try {
+    if (dtype == DType::String) {
+      tensor.strings()[i] = py::cast<std::string>(object);
+      return;
+    }
+    auto* element = static_cast<std::byte*>(tensor.data()) + i * item_bytes(dtype);
+    if (is_float(dtype)) {
+      store_double(dtype, element, py::cast<double>(object));
+      return;
+    }
+    const auto number = py::cast<int64_t>(object);
+    store_int64(dtype, element, number);
+    if (load_int64(dtype, element) == number) return;
+  } catch (const py::cast_error&) {
+    PyErr_Clear();
+  }
+  fail(ErrorKind::Type, "run",
+       str("every ", role, " of a map must be of dtype ", name(dtype), ". Got ", std::string(py::repr(object))));
+}
+
+HostValue to_map(const py::dict& dict, const Type& type) {
+  NEO_CHECK(type.kind == Type::Kind::Map, Type, "run", "a value of type ", type.to_string(),
+            " must not be a dict. Got ", py::len(dict), " entries");
+  const auto count = static_cast<int64_t>(py::len(dict));
+  Tensor keys(type.key(), {count}), values(type.element->dtype, {count});
+  int64_t i = 0;
+  for (const auto& [key, value] : dict) {
+    store_scalar(keys, i, key, "key");
+    store_scalar(values, i++, value, "value");
+  }
+  return HostValue::map(std::move(keys), std::move(values));
+}
+
 }  // namespace
 
 Tensor to_tensor(const py::handle& object) {
@@ -111,8 +163,7 @@ py::array to_array(const Tensor& tensor) {
     py::array_t<py::object> array(shape);
     auto* out = static_cast<PyObject**>(static_cast<void*>(array.mutable_data()));
     for (int64_t i = 0; i < tensor.size(); ++i) {
-      Py_XSETREF(out[i], PyUnicode_DecodeUTF8(tensor.strings()[i].data(),
-                                              static_cast<Py_ssize_t>(tensor.strings()[i].size()), "replace"));
+      Py_XSETREF(out[i], to_text(tensor.strings()[i]).release().ptr());
     }
     return array;
   }
@@ -122,14 +173,32 @@ py::array to_array(const Tensor& tensor) {
   return py::array(numpy_dtype(tensor.dtype()), shape, tensor.data(), base);
 }
 
-HostValue to_host(const py::handle& object) {
+HostValue to_host(const py::handle& object, const Type& type) {
   if (object.is_none()) return {};
+  const Type& inner = type.kind == Type::Kind::Optional ? *type.element : type;
+  if (py::isinstance<py::dict>(object)) return to_map(py::reinterpret_borrow<py::dict>(object), inner);
   if (py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object)) {
     std::vector<HostValue> items;
-    for (const py::handle item : object) items.push_back(to_host(item));
+    const Type& element = inner.kind == Type::Kind::Sequence ? *inner.element : inner;
+    for (const py::handle item : object) items.push_back(to_host(item, element));
     return HostValue::sequence(std::move(items));
   }
   return to_tensor(object);
+}
+
+std::vector<HostValue> to_hosts(const py::list& objects, const Plan& plan) {
+  std::vector<HostValue> values;
+  values.reserve(py::len(objects));
+  for (const py::handle x : objects) {
+    const size_t i = values.size();
+    NEO_ASSERT(i < plan.root->arguments.size(), "got ", py::len(objects), " inputs");
+    try {
+      values.push_back(to_host(x, plan.root->slots[static_cast<size_t>(plan.root->arguments[i])].type));
+    } catch (const Error& error) {
+      fail_at(error, str("input '", plan.input_names[i], "'"));
+    }
+  }
+  return values;
 }
 
 py::object to_python(const HostValue& value) {
@@ -138,6 +207,12 @@ py::object to_python(const HostValue& value) {
       return py::none();
     case HostValue::Kind::Tensor:
       return to_array(value.tensor);
+    case HostValue::Kind::Map: {
+      const Tensor &keys = value.items[0].tensor, &values = value.items[1].tensor;
+      py::dict dict;
+      for (int64_t i = 0; i < keys.size(); ++i) dict[to_scalar(keys, i)] = to_scalar(values, i);
+      return dict;
+    }
     case HostValue::Kind::Sequence: {
       py::list list;
       for (const HostValue& item : value.items) list.append(to_python(item));

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "exec/plan.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "routines/target.h"
@@ -34,8 +35,11 @@ py::dict attributes_of(const Node& node);
 void raise_pending_signals();
 
 // NumPy arrays (and what numpy.asarray takes) to host values and back. Numeric arrays are shared where they are dense
-// and row-major, copied where not; strings are copied. Lists become sequences, None an empty optional.
-HostValue to_host(const py::handle& object);
+// and row-major, copied where not; strings are copied. Lists become sequences, dicts maps, None an empty optional.
+// `type` says of which dtypes a map is.
+HostValue to_host(const py::handle& object, const Type& type);
+// The inputs of a plan.
+std::vector<HostValue> to_hosts(const py::list& objects, const Plan& plan);
 py::object to_python(const HostValue& value);
 Tensor to_tensor(const py::handle& array);
 py::array to_array(const Tensor& tensor);

@@ -132,11 +132,11 @@ void bind_graph(py::module_& m) {
   py::class_<Value, std::unique_ptr<Value, py::nodelete>>(m, "Value", "A value of a graph; kept alive by its graph.")
       .def_property_readonly("name", [](const Value& v) { return v.name; })
       .def_property_readonly("type", [](const Value& v) { return v.type.to_string(); })
-      .def_property_readonly(
-          "kind",
-          [](const Value& v) {
-            return v.type.is_tensor() ? "tensor" : v.type.kind == Type::Kind::Sequence ? "sequence" : "optional";
-          })
+      .def_property_readonly("kind",
+                             [](const Value& v) {
+                               constexpr const char* kKinds[] = {"tensor", "sequence", "optional", "map"};
+                               return kKinds[static_cast<size_t>(v.type.kind)];
+                             })
       .def_property_readonly("dtype", [](const Value& v) { return std::string(name(v.type.dtype)); })
       .def_property_readonly("shape",
                              [](const Value& v) -> py::object {
@@ -177,7 +177,10 @@ void bind_graph(py::module_& m) {
           "evaluate",
           [](const Node& n, const std::vector<py::object>& inputs) {
             std::vector<HostValue> values;
-            for (const py::object& x : inputs) values.push_back(to_host(x));
+            for (const py::object& x : inputs) {
+              const Value* value = n.input(values.size());
+              values.push_back(to_host(x, value ? value->type : Type()));
+            }
             std::vector<HostValue> results;
             {
               const py::gil_scoped_release release;
@@ -271,7 +274,10 @@ void bind_graph(py::module_& m) {
           "evaluate",
           [](const Graph& g, const std::vector<py::object>& inputs) {
             std::vector<HostValue> values;
-            for (const py::object& x : inputs) values.push_back(to_host(x));
+            for (const py::object& x : inputs) {
+              const size_t i = values.size();
+              values.push_back(to_host(x, i < g.inputs.size() ? g.inputs[i]->type : Type()));
+            }
             std::vector<HostValue> results;
             {
               const py::gil_scoped_release release;

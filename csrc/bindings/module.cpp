@@ -55,9 +55,7 @@ struct Record {
 
 py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record,
               const ValueObserver* observer = nullptr) {
-  std::vector<HostValue> values;
-  values.reserve(py::len(inputs));
-  for (const py::handle x : inputs) values.push_back(to_host(x));
+  std::vector<HostValue> values = to_hosts(inputs, module.plan());
   Module::CallOptions options;
   if (record) {
     options.trace = &record->events;

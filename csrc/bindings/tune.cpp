@@ -262,8 +262,7 @@ class Bench {
   // the mean over the steps that are this trial.
   py::list profile(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
                    double seconds) const {
-    std::vector<HostValue> values;
-    for (const py::handle x : inputs) values.push_back(to_host(x));
+    std::vector<HostValue> values = to_hosts(inputs, modules.at(0)->plan());
     std::vector<ItemTimes> times;
     {
       const py::gil_scoped_release release;
@@ -359,8 +358,7 @@ class Bench {
 // Calls modules in turn on the same inputs; microseconds and rounds of each.
 py::list race_modules(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
                       double seconds) {
-  std::vector<HostValue> values;
-  for (const py::handle x : inputs) values.push_back(to_host(x));
+  std::vector<HostValue> values = to_hosts(inputs, modules.at(0)->plan());
   std::vector<RaceTime> times;
   {
     const py::gil_scoped_release release;

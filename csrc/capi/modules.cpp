@@ -14,7 +14,10 @@ Described::Described(const std::string& name, const Type& type) : name_(name), t
   shown_.type = type_.c_str();
   shown_.rank = -1;
   const Type* innermost = &type;
-  while (!innermost->is_tensor()) innermost = innermost->element.get();
+  while (!innermost->is_tensor()) {
+    if (innermost->kind == Type::Kind::Map) shown_.key = static_cast<neo_dtype>(innermost->key());
+    innermost = innermost->element.get();
+  }
   shown_.dtype = static_cast<neo_dtype>(innermost->dtype);
   switch (type.kind) {
     case Type::Kind::Tensor:
@@ -25,6 +28,9 @@ Described::Described(const std::string& name, const Type& type) : name_(name), t
       break;
     case Type::Kind::Optional:
       shown_.kind = NEO_OPTIONAL;
+      break;
+    case Type::Kind::Map:
+      shown_.kind = NEO_MAP;
       break;
   }
   if (!type.is_tensor() || !type.shape.has_rank()) return;

@@ -109,7 +109,8 @@ typedef enum neo_kind {
   NEO_TENSOR = 0,
   NEO_SEQUENCE = 1, /* of values */
   NEO_OPTIONAL = 2, /* of types only: a value of the element's type, or NEO_NONE */
-  NEO_NONE = 3      /* of values only: an optional that is empty */
+  NEO_NONE = 3,     /* of values only: an optional that is empty */
+  NEO_MAP = 4       /* from keys to scalars: two items, the tensors of keys and of values, of one axis and one size */
 } neo_kind;
 
 /* A value that is read: an input, or a result. A tensor needs dtype, rank, dims and data:
@@ -118,14 +119,14 @@ typedef enum neo_kind {
  *   neo_tensor image = {.dtype = NEO_FLOAT32, .rank = 4, .dims = dims, .data = pixels};
  */
 typedef struct neo_tensor {
-  neo_kind kind; /* NEO_TENSOR, NEO_SEQUENCE or NEO_NONE */
+  neo_kind kind; /* NEO_TENSOR, NEO_SEQUENCE, NEO_MAP or NEO_NONE */
   neo_dtype dtype;
   int rank;
   const int64_t* dims;
   const int64_t* strides; /* bytes from one index to the next, by axis, also 0 or negative; NULL: dense, row-major */
   const void* data;       /* of the element at index 0, 0, ... */
   size_t bytes;           /* how many there are at `data`, checked against the shape; 0: not said. Dense only. */
-  const struct neo_tensor* items; /* NEO_SEQUENCE */
+  const struct neo_tensor* items; /* NEO_SEQUENCE, NEO_MAP */
   size_t item_count;
 } neo_tensor;
 
@@ -175,13 +176,14 @@ NEO_API int neo_threads(const neo_module* module, int* threads);
 /* What a module takes or gives. Owned by the module, as is all that it points to. */
 typedef struct neo_info {
   const char* name;           /* the model's own */
-  neo_kind kind;              /* NEO_TENSOR, NEO_SEQUENCE or NEO_OPTIONAL */
-  neo_dtype dtype;            /* of the innermost element */
+  neo_kind kind;              /* NEO_TENSOR, NEO_SEQUENCE, NEO_OPTIONAL or NEO_MAP */
+  neo_dtype dtype;            /* of the innermost element; of a map's values */
   int rank;                   /* -1: open; so is that of what is no tensor */
   const int64_t* dims;        /* by axis, -1: symbolic */
   const char* const* symbols; /* by axis, NULL: fixed; else the size as text, "N" or "2*N + 1" */
   const int64_t* hints;       /* by axis: the size that compiling assumed */
-  const char* type;           /* all of that as text: "float32[N,3,224,224]", "seq(float32[*])" */
+  const char* type;           /* all of that as text: "float32[N,3,224,224]", "seq(map(int64,float32[]))" */
+  neo_dtype key;              /* of the keys of a map, or of maps in a sequence; else NEO_UNDEFINED */
 } neo_info;
 
 NEO_API int neo_input_count(const neo_module* module, size_t* count);

@@ -113,6 +113,13 @@ HostValue to_host(const neo_tensor& value, const std::shared_ptr<void>& owner, c
       return to_tensor(value, owner, place);
     case NEO_NONE:
       return {};
+    case NEO_MAP: {
+      NEO_CHECK(value.items && value.item_count == 2 && value.items[0].kind == NEO_TENSOR &&
+                    value.items[1].kind == NEO_TENSOR,
+                Model, "run", "a map must have two items, the tensors of its keys and of its values. Got ",
+                value.item_count, " - at ", place);
+      return HostValue::map(to_tensor(value.items[0], owner, place), to_tensor(value.items[1], owner, place));
+    }
     case NEO_SEQUENCE: {
       NEO_CHECK(depth < kMaxDepth, Model, "run", "sequences must nest at most ", kMaxDepth,
                 " deep. Got deeper ones - at ", place);
@@ -125,7 +132,8 @@ HostValue to_host(const neo_tensor& value, const std::shared_ptr<void>& owner, c
     }
     default:
       fail(ErrorKind::Type, "run",
-           str("a value must be a tensor, a sequence or none. Got kind ", number_of(value.kind), " - at ", place));
+           str("a value must be a tensor, a sequence, a map or none. Got kind ", number_of(value.kind), " - at ",
+               place));
   }
 }
 
@@ -154,12 +162,13 @@ neo_tensor Results::show(const HostValue& value) {
     case HostValue::Kind::Empty:
       shown.kind = NEO_NONE;
       break;
+    case HostValue::Kind::Map:
     case HostValue::Kind::Sequence: {
       std::vector<neo_tensor> items;
       items.reserve(value.items.size());
       for (const HostValue& item : value.items) items.push_back(show(item));
       items_.push_back(std::move(items));
-      shown.kind = NEO_SEQUENCE;
+      shown.kind = value.kind == HostValue::Kind::Map ? NEO_MAP : NEO_SEQUENCE;
       shown.items = items_.back().data();
       shown.item_count = items_.back().size();
       break;

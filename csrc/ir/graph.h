@@ -19,13 +19,14 @@ namespace neo {
 class Graph;
 struct Node;
 
-// What a value may be: a tensor, a sequence of, or an optional.
+// What a value may be: a tensor, a sequence of, an optional, or a map from keys to scalars.
 struct Type {
-  enum class Kind : uint8_t { Tensor, Sequence, Optional };
+  enum class Kind : uint8_t { Tensor, Sequence, Optional, Map };
   Kind kind = Kind::Tensor;
-  DType dtype = DType::Undefined;       // tensors
-  Shape shape;                          // tensors
-  std::shared_ptr<const Type> element;  // sequences and optionals
+  DType dtype = DType::Undefined;  // tensors
+  Shape shape;                     // tensors
+  // Of sequences and optionals; of maps their values, whose own element is the type of the keys.
+  std::shared_ptr<const Type> element;
 
   static Type tensor(DType dtype, Shape shape) { return {Kind::Tensor, dtype, std::move(shape), nullptr}; }
   static Type sequence(Type element) {
@@ -34,8 +35,11 @@ struct Type {
   static Type optional(Type element) {
     return {Kind::Optional, DType::Undefined, {}, std::make_shared<Type>(std::move(element))};
   }
+  // A Type error where the key is no integer and no string.
+  static Type map(DType key, DType value);
   bool is_tensor() const { return kind == Kind::Tensor; }
-  std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])"
+  DType key() const { return kind == Kind::Map ? element->element->dtype : DType::Undefined; }
+  std::string to_string() const;  // "float32[N,3]", "seq(float32[*])", "optional(int64[2])", "map(string,float32[])"
   static Type parse(std::string_view text, const SymbolLookup& symbols = {});
 };
 bool operator==(const Type& a, const Type& b);

@@ -72,12 +72,12 @@ Tensor copy_tensor(const Tensor& tensor);
 // Equal dtype, dims and bytes (strings by content).
 bool identical(const Tensor& a, const Tensor& b);
 
-// What a value holds at run time on the host: a tensor, a sequence, or an optional that may be empty.
+// What a value holds at run time on the host: a tensor, a sequence, a map, or an optional that may be empty.
 struct HostValue {
-  enum class Kind : uint8_t { Empty, Tensor, Sequence };
+  enum class Kind : uint8_t { Empty, Tensor, Sequence, Map };
   Kind kind = Kind::Empty;
   Tensor tensor;
-  std::vector<HostValue> items;
+  std::vector<HostValue> items;  // maps: keys and values, two tensors of one axis and one size
 
   HostValue() = default;
   HostValue(Tensor t) : kind(Kind::Tensor), tensor(std::move(t)) {}  // NOLINT
@@ -85,6 +85,12 @@ struct HostValue {
     HostValue v;
     v.kind = Kind::Sequence;
     v.items = std::move(items);
+    return v;
+  }
+  static HostValue map(Tensor keys, Tensor values) {
+    HostValue v;
+    v.kind = Kind::Map;
+    v.items = {std::move(keys), std::move(values)};
     return v;
   }
 };

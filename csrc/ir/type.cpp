@@ -14,6 +14,15 @@ Type parse_type(std::string_view text, const SymbolLookup& symbols, int depth) {
   };
   if (const auto element = inner("seq(")) return Type::sequence(parse_type(*element, symbols, depth + 1));
   if (const auto element = inner("optional(")) return Type::optional(parse_type(*element, symbols, depth + 1));
+  if (const auto pair = inner("map(")) {
+    const size_t comma = pair->find(',');
+    const auto key = comma == std::string_view::npos ? std::nullopt : find_dtype(pair->substr(0, comma));
+    NEO_CHECK(key.has_value(), Model, "type", "a map must be written like map(string,float32[]). Got \"", text, "\"");
+    const Type value = parse_type(pair->substr(comma + 1), symbols, depth + 1);
+    NEO_CHECK(value == Type::tensor(value.dtype, Shape::of({})), Model, "type",
+              "the values of a map must be scalars. Got \"", text, "\"");
+    return Type::map(*key, value.dtype);
+  }
   const size_t bracket = text.find('[');
   NEO_CHECK(bracket != std::string_view::npos, Model, "type",
             "a type is written like float32[N,3], seq(float32[*]) or optional(int64[2]). Got \"", text, "\"");
@@ -25,6 +34,14 @@ Type parse_type(std::string_view text, const SymbolLookup& symbols, int depth) {
 
 }  // namespace
 
+Type Type::map(DType key, DType value) {
+  NEO_CHECK(key == DType::String || is_integer(key), Type, "type",
+            "the keys of a map must be integers or strings. Got ", name(key));
+  Type values = tensor(value, Shape::of({}));
+  values.element = std::make_shared<Type>(tensor(key, Shape::of({})));
+  return {Kind::Map, DType::Undefined, {}, std::make_shared<Type>(std::move(values))};
+}
+
 std::string Type::to_string() const {
   switch (kind) {
     case Kind::Tensor:
@@ -33,6 +50,8 @@ std::string Type::to_string() const {
       return "seq(" + element->to_string() + ")";
     case Kind::Optional:
       return "optional(" + element->to_string() + ")";
+    case Kind::Map:
+      return "map(" + std::string(name(key())) + "," + element->to_string() + ")";
   }
   return {};
 }
@@ -42,7 +61,7 @@ Type Type::parse(std::string_view text, const SymbolLookup& symbols) {
 }
 
 bool operator==(const Type& a, const Type& b) {
-  if (a.kind != b.kind) return false;
+  if (a.kind != b.kind || a.key() != b.key()) return false;
   if (a.is_tensor()) return a.dtype == b.dtype && a.shape == b.shape;
   return *a.element == *b.element;
 }

@@ -79,7 +79,7 @@ bool parse_whole(const std::string& text, DType to, int64_t& x) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-void cast_from_strings(ReferenceContext& ctx, const Tensor& x, const Tensor& y, bool saturate) {
+void cast_from_strings(const ReferenceContext& ctx, const Tensor& x, const Tensor& y, bool saturate) {
   auto* to = static_cast<char*>(y.data());
   for (int64_t i = 0; i < x.size(); ++i, to += item_bytes(y.dtype())) {
     int64_t whole = 0;
@@ -112,8 +112,10 @@ double round_power(double x, std::string_view mode) {
   return std::ldexp(1.0, mode == "nearest" && fraction >= 0.75 ? exponent : exponent - 1);
 }
 
-void cast_tensor(ReferenceContext& ctx, const Tensor& x, DType to) {
-  const Tensor& y = ctx.output(0, to, x.dims());
+}  // namespace
+
+void cast_elements(const ReferenceContext& ctx, const Tensor& x, const Tensor& y) {
+  const DType to = y.dtype();
   const bool saturate = ctx.node().int_attr("saturate", 1) != 0;
   if (x.dtype() == to) return copy_tensor(x, y);
   if (x.dtype() == DType::String) return cast_from_strings(ctx, x, y, saturate);
@@ -128,6 +130,12 @@ void cast_tensor(ReferenceContext& ctx, const Tensor& x, DType to) {
   for (size_t i = 0; i < elements.size(); ++i) {
     store_double(to, element + static_cast<int64_t>(i) * item_bytes(to), elements[i], saturate);
   }
+}
+
+namespace {
+
+void cast_tensor(ReferenceContext& ctx, const Tensor& x, DType to) {
+  cast_elements(ctx, x, ctx.output(0, to, x.dims()));
 }
 
 void infer_cast_to(InferContext& ctx, DType to) {

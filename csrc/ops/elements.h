@@ -58,6 +58,9 @@ inline int64_t wrap_multiply(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
+// The elements of `x` as those of `y`, which has the same dims: what Cast makes of them.
+void cast_elements(const ReferenceContext& ctx, const Tensor& x, const Tensor& y);
+
 // How many elements a value has; zero where it is left out or unranked.
 Dim element_count_or_zero(const Value* value);
 // Bytes of all inputs and outputs.

@@ -21,6 +21,7 @@
   X(linear_model)          \
   X(loss)                  \
   X(lstm)                  \
+  X(map)                   \
   X(matmul)                \
   X(ml)                    \
   X(multibox)              \

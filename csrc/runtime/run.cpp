@@ -1,5 +1,7 @@
 #include "exec/run.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "runtime/frame.h"
 #include "runtime/limited_team.h"
@@ -7,6 +9,24 @@
 
 namespace neo {
 namespace {
+
+std::string_view kind_name(const HostValue& value) {
+  constexpr std::string_view kNames[] = {"None", "an array", "a list", "a dict"};
+  return kNames[static_cast<size_t>(value.kind)];
+}
+
+// Keys and values of a map are two arrays of one axis and one size, of the dtypes that its type says.
+void check_map(const HostValue& value, const Type& type, const std::string& input) {
+  NEO_CHECK(value.kind == HostValue::Kind::Map, Type, "run", "an input of type ", type.to_string(),
+            " must be a dict. Got ", kind_name(value), " - at input '", input, "'");
+  const Tensor &keys = value.items[0].tensor, &values = value.items[1].tensor;
+  NEO_CHECK(keys.dtype() == type.key() && values.dtype() == type.element->dtype, Type, "run",
+            "the dtypes of a map must be the input's. Got ", name(keys.dtype()), " and ", name(values.dtype()),
+            ", expected ", type.to_string(), " - at input '", input, "'");
+  NEO_CHECK(keys.rank() == 1 && keys.dims() == values.dims(), Shape, "run",
+            "a map must have as many values as keys, on one axis. Got ", to_string(values.dims()), " and ",
+            to_string(keys.dims()), " - at input '", input, "'");
+}
 
 // A plan trusts its arguments' kinds, dtypes, ranks and fixed sizes. Symbols are checked where they are bound.
 void check_value(const HostValue& value, const Type& type, const std::string& input) {
@@ -16,16 +36,16 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
       return;
     case Type::Kind::Sequence:
       NEO_CHECK(value.kind == HostValue::Kind::Sequence, Type, "run", "an input of type ", type.to_string(),
-                " must be a list. Got ", value.kind == HostValue::Kind::Empty ? "None" : "an array", " - at input '",
-                input, "'");
+                " must be a list. Got ", kind_name(value), " - at input '", input, "'");
       for (const HostValue& item : value.items) check_value(item, *type.element, input);
       return;
+    case Type::Kind::Map:
+      return check_map(value, type, input);
     case Type::Kind::Tensor:
       break;
   }
   NEO_CHECK(value.kind == HostValue::Kind::Tensor, Type, "run", "an input of type ", type.to_string(),
-            " must be an array. Got ", value.kind == HostValue::Kind::Empty ? "None" : "a list", " - at input '", input,
-            "'");
+            " must be an array. Got ", kind_name(value), " - at input '", input, "'");
   const Tensor& tensor = value.tensor;
   NEO_CHECK(type.dtype == DType::Undefined || tensor.dtype() == type.dtype, Type, "run",
             "dtype must be the input's. Got ", name(tensor.dtype()), ", expected ", name(type.dtype), " - at input '",
@@ -38,6 +58,12 @@ void check_value(const HostValue& value, const Type& type, const std::string& in
   }
   NEO_CHECK(fits, Shape, "run", "shape must be the input's. Got ", to_string(tensor.dims()), ", expected ",
             type.shape.to_string(), " - at input '", input, "'");
+}
+
+// Memory of its own for every tensor of a value.
+void copy_tensors(HostValue& value) {
+  if (value.kind == HostValue::Kind::Tensor) value.tensor = copy_tensor(value.tensor);
+  for (HostValue& item : value.items) copy_tensors(item);
 }
 
 class PlanRun final : public Run {
@@ -74,9 +100,12 @@ class PlanRun final : public Run {
     std::vector<HostValue> results = frame_->call(inputs, {});
     // The caller may write to what it gets: nothing of the plan's or of its own inputs.
     for (size_t i = 0; i < results.size(); ++i) {
-      const Slot::Storage storage = plan_->root->slots[static_cast<size_t>(plan_->root->results[i])].storage;
-      const bool shared = storage == Slot::Storage::Argument || storage == Slot::Storage::Constant;
-      if (shared && results[i].kind == HostValue::Kind::Tensor) results[i].tensor = copy_tensor(results[i].tensor);
+      const int slot = root.results[i];
+      const Slot::Storage storage = root.slots[static_cast<size_t>(slot)].storage;
+      const auto before = root.results.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool is_shared = storage == Slot::Storage::Argument || storage == Slot::Storage::Constant ||
+                             std::find(root.results.begin(), before, slot) != before;
+      if (is_shared) copy_tensors(results[i]);
     }
     return results;
   }

@@ -310,6 +310,14 @@ void io(A& a, Item& x) {
 template <class A>
 void io(A& a, Type& x) {
   io(a, x.kind);
+  if (x.kind == Type::Kind::Map) {
+    DType key = x.element ? x.key() : DType::Undefined;
+    DType value = x.element ? x.element->dtype : DType::Undefined;
+    io(a, key);
+    io(a, value);
+    x = Type::map(key, value);
+    return;
+  }
   if (x.kind == Type::Kind::Tensor) {
     io(a, x.dtype);
     std::optional<std::vector<Dim>> dims;

@@ -20,7 +20,7 @@ bool is_ranked(const Type& type) {
 
 // Equal as far as both say something: what a host step gives may have sizes that only its run tells.
 bool agrees(const Type& a, const Type& b) {
-  if (a.kind != b.kind) return false;
+  if (a.kind != b.kind || a.key() != b.key()) return false;
   if (!a.is_tensor()) return agrees(*a.element, *b.element);
   if (a.dtype != b.dtype) return false;
   if (!a.shape.has_rank() || !b.shape.has_rank()) return true;

@@ -7,13 +7,14 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neo import _native
+from neo.cli_values import read_value, save_outputs, to_json
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
@@ -69,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
             help="fix a symbolic size" + ("; a size or LEAST:MOST, several: a variant for each" if variants else ""),
         )
         command.add_argument(
-            "--input", action="append", default=[], metavar="NAME=FILE", help="an input from a .npy file, else random"
+            "--input",
+            action="append",
+            default=[],
+            metavar="NAME=FILE",
+            help="an input from a .npy or .json file, else random",
         )
         command.add_argument(
             "--tune",
@@ -82,9 +87,9 @@ def _parser() -> argparse.ArgumentParser:
         )
         add_database(command)
 
-    command = add("run", _run, "run a model on arrays from .npy files, or on random ones")
+    command = add("run", _run, "run a model on inputs from files, or on random ones")
     add_model(command)
-    command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz file")
+    command.add_argument("--output", metavar="FILE", help="write the outputs to an .npz or .json file; -: print JSON")
     command = add("compile", _compile_to, "compile a model into one file that runs without compiling again")
     add_model(command, variants=True)
     command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
@@ -203,19 +208,16 @@ def _compile(options: argparse.Namespace) -> Module:
     )
 
 
-def _given_inputs(options: argparse.Namespace) -> dict[str, Any]:
+def _given_inputs(options: argparse.Namespace, kinds: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Inputs from files; those from .json files by their type in `kinds`."""
     given = {}
     for item in options.input:
         name, _, path = item.partition("=")
         try:
-            array = np.load(path, allow_pickle=False)
+            given[name] = read_value(path, None if kinds is None else kinds.get(name))
         except (OSError, ValueError) as error:
             msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} ({error})"
             raise ModelError(msg) from error
-        if not isinstance(array, np.ndarray):
-            msg = f"[cli] --input must be NAME=FILE.npy. Got {item!r} (a file of several arrays)"
-            raise ModelError(msg)
-        given[name] = array
     return given
 
 
@@ -223,14 +225,15 @@ def _inputs(options: argparse.Namespace, module: Module) -> dict[str, Any]:
     """The inputs given by name, and random ones for the rest."""
     random = np.random.default_rng(0)
     sizes = _sizes(options)
-    inputs = _given_inputs(options)
+    inputs = _given_inputs(options, {spec.name: spec.dtype for spec in module.inputs})
     for spec in module.inputs:
         if spec.name in inputs:
             continue
         if spec.shape is None:
+            what, ending = ("unknown rank", "npy") if "(" not in spec.dtype else (f"type {spec.dtype}", "json")
             msg = (
-                f"[cli] an input of unknown rank must be given. Got none for {spec.name!r}\n"
-                f"Hint: --input {spec.name}=FILE.npy"
+                f"[cli] an input of {what} must be given. Got none for {spec.name!r}\n"
+                f"Hint: --input {spec.name}=FILE.{ending}"
             )
             raise ModelError(msg)
         shape = [sizes.get(str(d), hint) for d, hint in zip(spec.shape, spec.hints or (), strict=True)]
@@ -256,19 +259,22 @@ def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int
 def _run(options: argparse.Namespace) -> None:
     module = _compile(options)
     outputs = module.run(_inputs(options, module))
+    if options.output == "-":
+        print(to_json(outputs))
+        return
     rows = []
     for name, x in outputs.items():
-        x = np.asarray(x)
+        if not isinstance(x, np.ndarray):
+            kind = next(spec.dtype for spec in module.outputs if spec.name == name)
+            rows.append((name, kind, [] if x is None else [len(x)], "", ""))
+            continue
         numeric = x.size and x.dtype.kind in "fiu"
         rows.append(
             (name, x.dtype, list(x.shape), f"{x.min():.6g}" if numeric else "", f"{x.max():.6g}" if numeric else "")
         )
     print(render_table(("output", "dtype", "shape", "min", "max"), rows))
     if options.output:
-        target = Path(options.output)
-        part = target.with_name(target.name + ".part.npz")
-        np.savez(part, **outputs)
-        part.replace(target)
+        save_outputs(options.output, outputs)
 
 
 def _compile_to(options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ class Tensor:
     name : str
         The model's own name.
     dtype : str
-        NumPy's name of the element type; for sequences and optionals the whole type, ``seq(float32[*])``.
+        NumPy's name of the element type; for sequences, optionals and maps the whole type, ``seq(float32[*])``.
     shape : tuple of (int or str), or None
         A size or a symbol per axis; None where even the rank is open.
     hints : tuple of int, or None
@@ -64,7 +64,7 @@ class Signature:
             kinds = {t.name: entry["kind"] for t, entry in zip(ins, found["inputs"], strict=True)}
             depth = found["reduction_length"]
             whole = [t.name for t in ins] == inputs and [t.name for t in outs] == outputs and isinstance(depth, int)
-            whole = whole and all(kind in ("tensor", "sequence", "optional") for kind in kinds.values())
+            whole = whole and all(kind in ("tensor", "sequence", "optional", "map") for kind in kinds.values())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             msg = f"[load] the signature of a saved module must be whole. Got {error}"
             raise ModelError(msg) from error

@@ -40,7 +40,7 @@ static neo_tensor read_value(void) {
   neo_tensor value;
   memset(&value, 0, sizeof value);
   value.kind = (neo_kind)read_number();
-  if (value.kind == NEO_SEQUENCE) {
+  if (value.kind == NEO_SEQUENCE || value.kind == NEO_MAP) {
     value.item_count = (size_t)read_number();
     neo_tensor* items = allocate(value.item_count * sizeof(neo_tensor));
     for (size_t i = 0; i < value.item_count; ++i) items[i] = read_value();
@@ -85,7 +85,7 @@ static void write_number(FILE* file, int64_t number) {
 
 static void write_value(FILE* file, const neo_tensor* value) {
   write_number(file, value->kind);
-  if (value->kind == NEO_SEQUENCE) {
+  if (value->kind == NEO_SEQUENCE || value->kind == NEO_MAP) {
     write_number(file, (int64_t)value->item_count);
     for (size_t i = 0; i < value->item_count; ++i) write_value(file, &value->items[i]);
   } else if (value->kind == NEO_TENSOR) {

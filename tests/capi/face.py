@@ -52,6 +52,7 @@ class Info(Structure):
         ("symbols", POINTER(c_char_p)),
         ("hints", POINTER(c_int64)),
         ("type", c_char_p),
+        ("key", c_int),
     ]
 
 

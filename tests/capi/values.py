@@ -2,7 +2,8 @@
 
 Every number is an int64 in the machine's order, all else is padded to multiples of 8 bytes. A file is the number of
 cases; a case the number of values; a value its kind, then of a tensor dtype, rank, dims, number of elements and elements
-(of a string its size and bytes), of a sequence the number of items and the items. Kinds and dtypes are those of neo.h.
+(of a string its size and bytes), of a sequence the number of items and the items, of a map two items: its keys and its
+values. Kinds and dtypes are those of neo.h.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 __all__ = ["DTYPES", "pack", "unpack"]
 
-TENSOR, SEQUENCE, NONE = 0, 1, 3
+TENSOR, SEQUENCE, NONE, MAP = 0, 1, 3, 4
 STRING = 24
 
 # In the order of neo_dtype.
@@ -52,7 +53,7 @@ DTYPES = [
 
 
 def pack(cases: Iterable[Sequence[Any]]) -> bytes:
-    """Write cases, each a list of arrays, lists and None."""
+    """Write cases, each a list of arrays, lists, dicts (of floats: as float32) and None."""
     packed = list(cases)
     out = [_number(len(packed))]
     for values in packed:
@@ -78,6 +79,12 @@ def _padded(data: bytes) -> bytes:
 def _pack(value: Any) -> bytes:
     if value is None:
         return _number(NONE)
+    if isinstance(value, dict):
+        values = np.array(list(value.values()))
+        return _number(MAP, 2) + b"".join(
+            _pack(part)
+            for part in (np.array(list(value)), values.astype(np.float32) if values.dtype.kind == "f" else values)
+        )
     if isinstance(value, list | tuple):
         return _number(SEQUENCE, len(value)) + b"".join(_pack(item) for item in value)
     array = np.asarray(value)
@@ -109,6 +116,9 @@ class _Reader:
             return None
         if kind == SEQUENCE:
             return [self.value() for _ in range(self.number())]
+        if kind == MAP:
+            keys, values = (self.value() for _ in range(self.number()))
+            return dict(zip(keys.tolist(), values.tolist(), strict=True))
         name = DTYPES[self.number()]
         shape = [self.number() for _ in range(self.number())]
         count = self.number()

@@ -52,13 +52,8 @@ ADDED = {
     },
 }
 
-# Operators of ONNX that neo refuses altogether: image decoding, and values that are maps.
-REFUSED = {
-    ("", "ImageDecoder"),
-    ("ai.onnx.ml", "CastMap"),
-    ("ai.onnx.ml", "DictVectorizer"),
-    ("ai.onnx.ml", "ZipMap"),
-}
+# Operators of ONNX that neo refuses altogether.
+REFUSED = {("", "ImageDecoder")}
 
 HISTORY: dict[tuple[str, str], list[onnx.defs.OpSchema]] = defaultdict(list)
 for _schema in onnx.defs.get_all_schemas_with_history():

@@ -149,6 +149,32 @@ words (string[N] s, seq(float[K]) q) => (t, n, first)
 """
 
 
+def _maps() -> onnx.ModelProto:
+    """Maps as inputs and outputs, alone and in a sequence."""
+    counts = onnx.TypeProto()
+    counts.map_type.key_type = onnx.TensorProto.STRING
+    counts.map_type.value_type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    many = onnx.TypeProto()
+    many.sequence_type.elem_type.CopyFrom(counts)
+    nodes = [
+        helper.make_node("DictVectorizer", ["counts"], ["row"], domain="ai.onnx.ml", string_vocabulary=["a", "c", "b"]),
+        helper.make_node("Identity", ["counts"], ["same"]),
+        helper.make_node("Neg", ["scores"], ["negative"]),
+        helper.make_node("ZipMap", ["negative"], ["rows"], domain="ai.onnx.ml", classlabels_int64s=[3, 1, 2]),
+        helper.make_node("ZipMap", ["row"], ["named"], domain="ai.onnx.ml", classlabels_strings=["x", "y", "z"]),
+        helper.make_node("Identity", ["many"], ["many_again"]),
+    ]
+    inputs = [
+        onnx.ValueInfoProto(name="counts", type=counts),
+        helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, ["N", 3]),
+        onnx.ValueInfoProto(name="many", type=many),
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in ("row", "same", "rows", "named", "many_again")]
+    graph = helper.make_graph(nodes, "maps", inputs, outputs)
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8)
+
+
 def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
@@ -157,6 +183,7 @@ MODELS = {
     "network": _network(),
     "control": onnx.parser.parse_model(_CONTROL),
     "words": onnx.parser.parse_model(_WORDS),
+    "maps": _maps(),
 }
 
 
@@ -168,4 +195,7 @@ def feeds_of(name: str) -> dict[str, Any]:
     if name == "control":
         x = random.standard_normal((3, 4)).astype(np.float32)
         return {"x": x, "index": np.array([2, 0, 1, 1]), "flag": np.array(True)}
+    if name == "maps":
+        scores = random.standard_normal((2, 3)).astype(np.float32)
+        return {"counts": {"b": 2.0, "a": 0.5, "q": 1.0}, "scores": scores, "many": [{"k": 1.0}, {"m": -1.5, "k": 3.0}]}
     return {"s": np.array(["x", "yy"], object), "q": [np.arange(3, dtype=np.float32), np.ones(3, np.float32)]}

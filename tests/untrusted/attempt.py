@@ -187,6 +187,12 @@ def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) ->
             inputs[t.name] = [] if t.dtype.startswith("seq(") else None
             continue
         depth = t.dtype.count("seq(")
+        if "map(" in t.dtype:
+            made_up: Any = _entries(rng, t.dtype.split("map(")[1])
+            for _ in range(depth):
+                made_up = [made_up]
+            inputs[t.name] = made_up
+            continue
         kind = t.dtype.split("seq(")[-1].split("[")[0].rstrip(")")
         shape = t.shape if t.shape is not None else (2, 3)[: rng.randint(0, 2)]
         dims = [d if isinstance(d, int) else sizes.setdefault(d, rng.choice((1, 2, 3, 5))) for d in shape]
@@ -205,6 +211,14 @@ def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) ->
             given_array = [given_array]
         inputs[t.name] = given_array
     return inputs
+
+
+def _entries(rng: random.Random, kind: str) -> dict[Any, Any]:
+    """A map; `kind` is that of its keys, then that of its values."""
+    key, _, value = kind.partition(",")
+    keys: list[Any] = ["a", "b", "", "\u00e9"] if key == "string" else [0, 1, -1, 7]
+    values: list[Any] = ["1", "x", ""] if value.startswith("string") else [1, 0, 3]
+    return {k: rng.choice(values) for k in rng.sample(keys, rng.randint(0, len(keys)))}
 
 
 def _array(rng: random.Random, kind: str, dims: list[int]) -> np.ndarray[Any, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from neo import _native
-from neo.frontend.onnx.types import element_type
+from neo.frontend.onnx.types import element_type, type_of_text
 
 __all__ = ["element_type", "schema_type", "type_of_text", "value_info"]
 
@@ -35,21 +35,16 @@ def value_info(
     return onnx.ValueInfoProto(name=name, type=type_of_text(value.type, named))
 
 
-def type_of_text(text: str, dims: Sequence[int | str | None] | None = None) -> onnx.TypeProto:
-    """The type of neo's notation; `dims` are a tensor's sizes."""
-    wrapper, _, rest = text.partition("(")
-    if wrapper in ("seq", "optional"):
-        proto = onnx.TypeProto()
-        inner = proto.sequence_type.elem_type if wrapper == "seq" else proto.optional_type.elem_type
-        inner.CopyFrom(type_of_text(rest[:-1]))
-        return proto
-    return onnx.helper.make_tensor_type_proto(element_type(text.partition("[")[0]), dims)
-
-
 def schema_type(text: str) -> str:
     """The type of neo's notation as ONNX's schemas write it: ``seq(tensor(float))``."""
     wrapper, _, rest = text.partition("(")
     if wrapper in ("seq", "optional"):
         return f"{wrapper}({schema_type(rest[:-1])})"
-    number = element_type(text.partition("[")[0])
-    return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
+    if wrapper == "map":
+        key, _, element = rest[:-1].partition(",")
+        return f"map({_element_name(key)},{schema_type(element)})"
+    return f"tensor({_element_name(text.partition('[')[0])})"
+
+
+def _element_name(dtype: str) -> str:
+    return str(onnx.TensorProto.DataType.Name(element_type(dtype)).lower())

@@ -63,6 +63,11 @@ def seeded_inputs(
     rng = np.random.default_rng(seed)
     feeds = {}
     for item in module.inputs:
+        if item.shape is None:
+            raise ModelError(
+                f"[neo.testing] an input without a shape must be given. Got {item.name!r} of {item.dtype}, "
+                "expected it in inputs="
+            )
         shape = []
         for dim in item.shape:
             if not isinstance(dim, int) and str(dim) not in (sizes or {}):
@@ -230,8 +235,14 @@ def _assert_outputs(
         _assert_value(left, right, name + where, depth, steps.get(name), factor)
 
 
+def _entries(values: Mapping[Any, Any], keys: Mapping[Any, Any]) -> np.ndarray[Any, Any]:
+    """The values of a map in the order of `keys`; numbers with a point are those of float32."""
+    array = np.array([values[key] for key in keys])
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
 def _assert_value(actual: Any, expected: Any, name: str, depth: int, step: float | None, factor: float) -> None:
-    """Compare one output: an array, a sequence of them, or an empty optional."""
+    """Compare one output: an array, a sequence of them, a map, or an empty optional."""
     __tracebackhide__ = True
     if expected is None or actual is None:
         if expected is not actual:
@@ -243,6 +254,13 @@ def _assert_value(actual: Any, expected: Any, name: str, depth: int, step: float
             )
         for index, (left, right) in enumerate(zip(actual, expected, strict=True)):
             _assert_value(left, right, f"{name}[{index}]", depth, step, factor)
+    elif isinstance(expected, Mapping):
+        if not isinstance(actual, Mapping) or set(actual) != set(expected):
+            raise AssertionError(
+                f"[{name}] maps must have the same keys. Got {actual!r:.200}, expected {expected!r:.200}"
+            )
+        if expected:
+            _assert_value(_entries(actual, expected), _entries(expected, expected), name, depth, step, factor)
     elif step is not None:
         assert_quantized_close(actual, expected, step=step, name=name)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -13,7 +14,16 @@ from neo.errors import ModelError
 if TYPE_CHECKING:
     from neo import _native
 
-__all__ = ["check_names", "dims_of", "dtype_name", "element_type", "numpy_dtype", "type_proto", "type_text"]
+__all__ = [
+    "check_names",
+    "dims_of",
+    "dtype_name",
+    "element_type",
+    "numpy_dtype",
+    "type_of_text",
+    "type_proto",
+    "type_text",
+]
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
@@ -73,7 +83,7 @@ def dims_of(tensor: onnx.TypeProto.Tensor, place: str) -> list[int | str | None]
 
 
 def type_text(proto: onnx.TypeProto, place: str, depth: int = 0) -> str:
-    """A type in neo's notation: ``float32[2,3]``, ``seq(float32[*])``, ``optional(seq(int64[*]))``."""
+    """A type in neo's notation: ``float32[2,3]``, ``seq(float32[*])``, ``map(string,float32[])``."""
     kind = proto.WhichOneof("value")
     if depth > _MAX_NESTING:
         msg = f"[import] types may nest {_MAX_NESTING} deep. Got more - at {place}"
@@ -87,27 +97,42 @@ def type_text(proto: onnx.TypeProto, place: str, depth: int = 0) -> str:
         return f"seq({type_text(proto.sequence_type.elem_type, place, depth + 1)})"
     if kind == "optional_type":
         return f"optional({type_text(proto.optional_type.elem_type, place, depth + 1)})"
-    msg = f"[import] a value must be a tensor, a sequence or an optional. Got {kind or 'no type'} - at {place}"
+    if kind == "map_type":
+        return _map_text(proto.map_type, place)
+    msg = f"[import] a value must be a tensor, a sequence, an optional or a map. Got {kind or 'no type'} - at {place}"
     raise ModelError(msg)
+
+
+def _map_text(proto: onnx.TypeProto.Map, place: str) -> str:
+    """A map in neo's notation; whatever shape is declared for its values, each is one scalar."""
+    kind = proto.value_type.WhichOneof("value")
+    if kind != "tensor_type":
+        msg = f"[import] the values of a map must be numbers or strings. Got {kind or 'no type'} - at {place}"
+        raise ModelError(msg)
+    key = dtype_name(proto.key_type, place)
+    return f"map({key},{dtype_name(proto.value_type.tensor_type.elem_type, place)}[])"
 
 
 def type_proto(value: _native.Value) -> onnx.TypeProto:
     """The ONNX type of a value, for functions that depend on the types they are called with."""
-    text = value.type
-    wrappers = []
-    while text.startswith(("seq(", "optional(")):
-        wrapper, _, text = text.partition("(")
-        wrappers.append(wrapper)
-        text = text[:-1]
-    shape = value.shape if not wrappers else None
-    dims = None if shape is None else list(shape)
-    proto = onnx.helper.make_tensor_type_proto(element_type(text.partition("[")[0]), dims)
-    for wrapper in reversed(wrappers):
-        outer = onnx.TypeProto()
-        inner = outer.sequence_type.elem_type if wrapper == "seq" else outer.optional_type.elem_type
-        inner.CopyFrom(proto)
-        proto = outer
-    return proto
+    shape = value.shape
+    return type_of_text(value.type, None if shape is None else list(shape))
+
+
+def type_of_text(text: str, dims: Sequence[int | str | None] | None = None) -> onnx.TypeProto:
+    """The ONNX type of neo's notation; `dims` are a tensor's sizes."""
+    wrapper, _, rest = text.partition("(")
+    proto = onnx.TypeProto()
+    if wrapper in ("seq", "optional"):
+        inner = proto.sequence_type.elem_type if wrapper == "seq" else proto.optional_type.elem_type
+        inner.CopyFrom(type_of_text(rest[:-1]))
+        return proto
+    if wrapper == "map":
+        key, _, element = rest[:-1].partition(",")
+        proto.map_type.key_type = element_type(key)
+        proto.map_type.value_type.CopyFrom(type_of_text(element, ()))
+        return proto
+    return onnx.helper.make_tensor_type_proto(element_type(text.partition("[")[0]), dims)
 
 
 def element_type(name: str) -> int:

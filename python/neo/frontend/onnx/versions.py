@@ -243,7 +243,9 @@ VERSIONS: dict[tuple[str, str], Version] = {
     ("", "Xor"): Version(7, 7),
     ("ai.onnx.ml", "ArrayFeatureExtractor"): Version(1, 1),
     ("ai.onnx.ml", "Binarizer"): Version(1, 1),
+    ("ai.onnx.ml", "CastMap"): Version(1, 1),
     ("ai.onnx.ml", "CategoryMapper"): Version(1, 1),
+    ("ai.onnx.ml", "DictVectorizer"): Version(1, 1),
     ("ai.onnx.ml", "FeatureVectorizer"): Version(1, 1),
     ("ai.onnx.ml", "Imputer"): Version(1, 1),
     ("ai.onnx.ml", "LabelEncoder"): Version(2, 4),
@@ -257,6 +259,7 @@ VERSIONS: dict[tuple[str, str], Version] = {
     ("ai.onnx.ml", "TreeEnsemble"): Version(5, 5),
     ("ai.onnx.ml", "TreeEnsembleClassifier"): Version(1, 5),
     ("ai.onnx.ml", "TreeEnsembleRegressor"): Version(1, 5),
+    ("ai.onnx.ml", "ZipMap"): Version(1, 1),
 }
 
 
