@@ -151,33 +151,27 @@ void reference_gelu(ReferenceContext& ctx) {
   store_doubles(ctx.output(0, ctx.input(0).dtype(), dims), elements);
 }
 
-// PRelu
+// PRelu. The ONNX text has the slope broadcast to the input; ONNX Runtime broadcasts both.
 
 void infer_prelu(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Number);
   check_same_dtype(ctx, 0, 1);
-  if (ctx.ranked(0) && ctx.ranked(1)) {
-    ctx.check(
-        ctx.shape(1).rank() <= ctx.shape(0).rank(),
-        str("slope must broadcast to the input. Got ", ctx.shape(1).to_string(), " and ", ctx.shape(0).to_string()));
-    ctx.broadcast(ctx.shape(0), ctx.shape(1));
-  }
-  infer_same(ctx);
+  ctx.set_output(0, ctx.dtype(0), ctx.broadcast(ctx.shape(0), ctx.shape(1)));
 }
 
 void reference_prelu(ReferenceContext& ctx) {
   const DType dtype = ctx.input(0).dtype();
-  const Dims dims = ctx.input(0).dims();
+  const Dims dims = broadcast_all_dims(ctx);
   const Tensor& y = ctx.output(0, dtype, dims);
   if (is_integer(dtype)) {
-    auto elements = ctx.ints(0);
+    auto elements = broadcast_ints(ctx, 0, dims);
     const auto slope = broadcast_ints(ctx, 1, dims);
     for (size_t i = 0; i < elements.size(); ++i) {
       if (int_less(dtype, elements[i], 0)) elements[i] = wrap_multiply(elements[i], slope[i]);
     }
     return store_ints(y, elements);
   }
-  auto elements = ctx.doubles(0);
+  auto elements = broadcast_doubles(ctx, 0, dims);
   const auto slope = broadcast_doubles(ctx, 1, dims);
   for (size_t i = 0; i < elements.size(); ++i) {
     if (elements[i] < 0) elements[i] *= slope[i];
@@ -208,33 +202,6 @@ void reference_swiglu(ReferenceContext& ctx) {
   const auto linear = ctx.doubles(1);
   for (size_t i = 0; i < gate.size(); ++i) gate[i] *= sigmoid(alpha * gate[i]) * linear[i];
   store_doubles(ctx.output(0, ctx.input(0).dtype(), ctx.input(0).dims()), gate);
-}
-
-// Dropout, which passes everything in inference
-
-void infer_dropout(InferContext& ctx) {
-  check_dtype(ctx, 0, DTypeClass::Float);
-  infer_same(ctx);
-  ctx.set_output(1, DType::Bool, ctx.shape(0));
-  const auto training = ctx.constant_ints(2);
-  if (!training || training->size() != 1 || training->front() == 0) return;
-  const Tensor* ratio = ctx.constant(1);
-  if (ratio == nullptr || load_doubles(*ratio) != std::vector<double>{0.0}) {
-    ctx.fail(ErrorKind::Unsupported, "Dropout that trains is not supported. Got training_mode = true");
-  }
-}
-
-void reference_dropout(ReferenceContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  const bool training = ctx.has_input(2) && scalar_int(ctx, 2) != 0;
-  const double ratio = ctx.has_input(1) ? scalar_double(ctx, 1) : 0.5;
-  if (training && ratio != 0) {
-    ctx.fail(ErrorKind::Unsupported, "Dropout that trains is not supported. Got training_mode = true");
-  }
-  copy_tensor(x, ctx.output(0, x.dtype(), x.dims()));
-  if (!ctx.has_output(1)) return;
-  const Tensor& mask = ctx.output(1, DType::Bool, x.dims());
-  std::fill_n(mask.as<uint8_t>(), mask.size(), uint8_t{1});
 }
 
 }  // namespace
@@ -290,12 +257,6 @@ void add_activation_ops(OpRegistry& ops) {
            .layout = LayoutClass::Oblivious,
            .infer = infer_swiglu,
            .reference = reference_swiglu});
-  ops.add({.name = "Dropout",
-           .max_inputs = 3,
-           .max_outputs = 2,
-           .layout = LayoutClass::Oblivious,
-           .infer = infer_dropout,
-           .reference = reference_dropout});
 }
 
 }  // namespace neo

@@ -3,6 +3,7 @@
 #include "ops/control.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "ops/families.h"
@@ -80,6 +81,7 @@ class Outward {
   Type operator()(const Type& type) {
     if (type.kind == Type::Kind::Sequence) return Type::sequence((*this)(*type.element));
     if (type.kind == Type::Kind::Optional) return Type::optional((*this)(*type.element));
+    if (type.kind == Type::Kind::Map) return type;
     if (!type.shape.has_rank()) return type;
     std::vector<Dim> dims;
     for (const Dim& d : type.shape.dims()) {
@@ -111,9 +113,10 @@ class Join {
   const std::set<std::string>& symbols() const { return made_; }
 
   Type operator()(const Type& a, const Type& b, const std::string& what) {
-    if (a.kind != b.kind) refuse(a, b, what);
+    if (a.kind != b.kind || a.key() != b.key()) refuse(a, b, what);
     if (!a.is_tensor()) {
       Type element = (*this)(*a.element, *b.element, what);
+      if (a.kind == Type::Kind::Map) return Type::map(a.key(), element.dtype);
       return a.kind == Type::Kind::Sequence ? Type::sequence(std::move(element)) : Type::optional(std::move(element));
     }
     if (a.dtype != b.dtype && a.dtype != DType::Undefined && b.dtype != DType::Undefined) refuse(a, b, what);
@@ -260,10 +263,19 @@ void set_stacked(InferContext& ctx, size_t output, const Type& element, const Di
   ctx.set_output(static_cast<int>(output), element.dtype, std::move(shape));
 }
 
-// The body's condition never ends the loop: it is the constant true, or the condition that the body was given.
+// A count of so many iterations is none.
+bool has_bound(const Node& node) {
+  const Value* count = node.inputs[0];
+  if (!count) return false;
+  const Contents known = contents_of(*count);
+  return !known || known->size() != 1 || !(*known)[0].is(std::numeric_limits<int64_t>::max());
+}
+
+// The body's condition never ends the loop: it is the constant true, or the condition that the body was given. Where
+// there is a bound and no condition, the body's own ends nothing.
 bool condition_stays_true(const Node& node) {
-  if (!node.inputs[1]) return true;
-  if (constant_bool(node.inputs[1]) != true) return false;
+  if (!node.inputs[1] && has_bound(node)) return true;
+  if (node.inputs[1] && constant_bool(node.inputs[1]) != true) return false;
   const Graph& body = node.body("body");
   const Value* value = body.outputs[0];
   while (value->producer && value->producer->op == "Identity" && value->producer->input(0)) {
@@ -284,6 +296,8 @@ void infer_loop(InferContext& ctx) {
   inputs.first_carried = 2;
   inputs.carried = s.carried;
   const std::vector<Type> outputs = infer_iterations(ctx, inputs, 1, "loop_size");
+  ctx.check(has_bound(node) || !condition_stays_true(node),
+            "a loop must end: by a trip count, or by a condition that becomes false. Got neither");
   Outward outward(ctx, "loop_size");
   for (size_t i = 0; i < s.carried; ++i) ctx.set_output(static_cast<int>(i), outward(inputs.types[2 + i]));
   if (s.stacked == 0) return;

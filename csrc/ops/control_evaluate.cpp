@@ -150,8 +150,9 @@ std::vector<HostValue> evaluate_loop(const Node& node, const OpRegistry& ops, st
     const Tensor& limit = scalar(node, inputs[0], "the trip count");
     trips = load_int64(limit.dtype(), limit.data());
   }
-  const bool ends = node.inputs[1] != nullptr;  // without a condition the body's own ends nothing
-  bool condition = !ends || truth(node, inputs[1]);
+  // Where there is a bound and no condition, the body's own ends nothing.
+  const bool ends = node.inputs[1] != nullptr || trips == std::numeric_limits<int64_t>::max();
+  bool condition = node.inputs[1] == nullptr || truth(node, inputs[1]);
   std::vector<HostValue> arguments(inputs.begin(), inputs.end());
   std::vector<Stack> stacks;
   for (size_t i = 0; i < s.stacked; ++i) {

@@ -110,8 +110,7 @@ LabelDims infer_labels(InferContext& ctx) {
       const Dim& dim = ctx.shape(i)[static_cast<int>(axis)];
       const auto [found, added] = result.sizes.emplace(term[axis], dim);
       if (added) continue;
-      found->second = term[axis] >= kEllipsis ? ctx.broadcast(found->second, dim)
-                                              : unify(ctx, found->second, dim, "axes of one letter must be equal");
+      found->second = ctx.broadcast(found->second, dim);
     }
   }
   return result;
@@ -154,8 +153,9 @@ Loops plan_loops(const ReferenceContext& ctx) {
     for (size_t axis = 0; axis < dims.size(); ++axis) {
       const Label label = equation.operands[i][axis];
       int64_t& size = sizes.emplace(label, dims[axis]).first->second;
-      const bool spread = label >= kEllipsis && (size == 1 || dims[axis] == 1);
-      ctx.check(size == dims[axis] || spread, str("axes of one letter must be equal. Got ", size, " and ", dims[axis]));
+      const bool spread = size == 1 || dims[axis] == 1;
+      ctx.check(size == dims[axis] || spread,
+                str("axes of one letter must be equal, or of size 1. Got ", size, " and ", dims[axis]));
       if (size == 1) size = dims[axis];
     }
   }

@@ -99,7 +99,9 @@ AxisTaps sample_axis(const GridAttrs& attrs, const GridAxis& axis, double x) {
   if (attrs.mode == SampleMode::Nearest) x = std::nearbyint(x);
   if (std::isnan(x)) x = axis.low - 8;
   if (x < axis.low || x > axis.high) {
-    if (attrs.padding == Padding::Border) x = std::clamp(x, 0.0, static_cast<double>(axis.size - 1));
+    // Taps of the cubic kernel are clamped one by one, as PyTorch has it; for fewer taps that is the same.
+    if (attrs.padding == Padding::Border && attrs.mode != SampleMode::Cubic)
+      x = std::clamp(x, 0.0, static_cast<double>(axis.size - 1));
     if (attrs.padding == Padding::Reflection) x = reflect(x, axis.low, axis.high);
   }
   // Farther out nothing changes, and every position fits an integer.

@@ -76,13 +76,21 @@ void require_broadcast_to(InferContext& ctx, int input, const Shape& shape) {
   ctx.broadcast(shape, ctx.shape(input));
 }
 
-// LayerNormalization(X, scale, bias) -> Y, mean, inverse deviation
+// The dtype of the statistics; some exporters write 0, "undefined", for float32.
+DType stash_dtype(const Node& node) {
+  const auto found = node.attrs.find("stash_type");
+  const auto* number = found == node.attrs.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return number && *number == 0 ? DType::Float32 : dtype_attr(node, "stash_type", DType::Float32);
+}
+
+// LayerNormalization(X, scale, bias) -> Y, mean, inverse deviation. In ONNX all have one dtype; ONNX Runtime's
+// optimizer leaves out the Cast of a half precision X, and Y has the dtype of the scale.
 
 void infer_layer_norm(InferContext& ctx) {
-  check_dtype(ctx, 0, DTypeClass::Float);
-  infer_same(ctx);
+  for (const int i : {0, 1}) check_dtype(ctx, i, DTypeClass::Float);
+  ctx.set_output(0, ctx.dtype(1), ctx.shape(0));
   for (const int i : {1, 2}) require_broadcast_to(ctx, i, ctx.shape(0));
-  const DType stash = dtype_attr(ctx.node(), "stash_type", DType::Float32);
+  const DType stash = stash_dtype(ctx.node());
   Shape statistic;
   if (ctx.ranked(0)) {
     const int rank = ctx.shape(0).rank();
@@ -94,14 +102,14 @@ void infer_layer_norm(InferContext& ctx) {
 void reference_layer_norm(ReferenceContext& ctx) {
   const Dims dims = ctx.input(0).dims();
   const int axis = ctx.axis(ctx.node().int_attr("axis", -1), static_cast<int>(dims.size()));
-  const DType stash = dtype_attr(ctx.node(), "stash_type", DType::Float32);
+  const DType stash = stash_dtype(ctx.node());
   auto x = ctx.doubles(0);
   std::vector<double> mean;
   std::vector<double> inverse;
   normalize_rows(x, rows_of(dims, axis), ctx.node().float_attr("epsilon", 1e-5f), &mean, inverse);
   scale_by(ctx, 1, dims, x);
   shift_by(ctx, 2, dims, x);
-  store_doubles(ctx.output(0, ctx.input(0).dtype(), dims), x);
+  store_doubles(ctx.output(0, ctx.input(1).dtype(), dims), x);
   if (ctx.has_output(1)) store_doubles(ctx.output(1, stash, statistic_dims(dims, axis)), mean);
   if (ctx.has_output(2)) store_doubles(ctx.output(2, stash, statistic_dims(dims, axis)), inverse);
 }
@@ -118,7 +126,7 @@ void infer_rms_norm(InferContext& ctx) {
     const int rank = ctx.shape(0).rank();
     statistic = statistic_shape(ctx.shape(0), ctx.axis(ctx.node().int_attr("axis", -1), rank));
   }
-  ctx.set_output(1, dtype_attr(ctx.node(), "stash_type", DType::Float32), statistic);
+  ctx.set_output(1, stash_dtype(ctx.node()), statistic);
 }
 
 void reference_rms_norm(ReferenceContext& ctx) {
@@ -131,7 +139,7 @@ void reference_rms_norm(ReferenceContext& ctx) {
   shift_by(ctx, 2, dims, x);
   store_doubles(ctx.output(0, ctx.input(1).dtype(), dims), x);
   if (!ctx.has_output(1)) return;
-  const DType stash = dtype_attr(ctx.node(), "stash_type", DType::Float32);
+  const DType stash = stash_dtype(ctx.node());
   store_doubles(ctx.output(1, stash, statistic_dims(dims, axis)), inverse);
 }
 

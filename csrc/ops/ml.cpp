@@ -281,7 +281,22 @@ void reference_one_hot_encoder(ReferenceContext& ctx) {
   store_doubles(ctx.output(0, DType::Float32, dims), result);
 }
 
-// FeatureVectorizer
+// FeatureVectorizer. An input of one axis is one row; of more than two, what lies behind the first axis is a row, as
+// ONNX Runtime has it.
+
+Shape feature_shape(const InferContext& ctx, int input) {
+  const std::vector<Dim>& dims = ctx.shape(input).dims();
+  ctx.check(!dims.empty(), "features must have at least one axis. Got a scalar");
+  if (dims.size() == 1) return Shape({1, dims[0]});
+  return Shape({dims[0], product(std::span(dims).subspan(1))});
+}
+
+FeatureRows read_any_features(const ReferenceContext& ctx, int input) {
+  const Dims& dims = ctx.input(input).dims();
+  ctx.check(!dims.empty(), "features must have at least one axis. Got a scalar");
+  const int rank = static_cast<int>(dims.size());
+  return {rank == 1 ? 1 : dims[0], count_between(dims, rank == 1 ? 0 : 1, rank), ctx.doubles(input)};
+}
 
 void infer_feature_vectorizer(InferContext& ctx) {
   const auto widths = ctx.node().ints_attr("inputdimensions");
@@ -292,10 +307,10 @@ void infer_feature_vectorizer(InferContext& ctx) {
     if (!widths.empty()) {
       width = width + Dim(widths[static_cast<size_t>(i)]);
     } else {
-      width = width + (ctx.ranked(i) ? ctx.shape(i)[ctx.shape(i).rank() - 1] : ctx.fresh("features"));
+      width = width + (ctx.ranked(i) ? feature_shape(ctx, i)[1] : ctx.fresh("features"));
     }
   }
-  ctx.set_output(0, DType::Float32, Shape({feature_row_count(ctx, 0), width}));
+  ctx.set_output(0, DType::Float32, Shape({ctx.ranked(0) ? feature_shape(ctx, 0)[0] : ctx.fresh("rows"), width}));
 }
 
 void reference_feature_vectorizer(ReferenceContext& ctx) {
@@ -303,7 +318,7 @@ void reference_feature_vectorizer(ReferenceContext& ctx) {
   std::vector<FeatureRows> inputs;
   std::vector<int64_t> taken;
   for (int i = 0; i < ctx.input_count(); ++i) {
-    inputs.push_back(read_features(ctx, i));
+    inputs.push_back(read_any_features(ctx, i));
     ctx.check(inputs.back().rows == inputs.front().rows,
               str("inputs must have one number of rows. Got ", inputs.back().rows, ", expected ", inputs.front().rows));
     taken.push_back(widths.empty() ? inputs.back().features : widths[static_cast<size_t>(i)]);

@@ -208,19 +208,29 @@ Work lrn_work(const Node& node) {
   return {elements * Dim(2 * node.int_attr("size", 1) + 10), operand_bytes(node)};
 }
 
-// MeanVarianceNormalization
+// MeanVarianceNormalization. The default axes are those of an image; of another rank those of them that there are, as
+// ONNX Runtime has it.
+
+std::vector<int64_t> mvn_axes(const Node& node, int rank) {
+  if (node.has_attr("axes")) return node.ints_attr("axes");
+  std::vector<int64_t> axes;
+  for (const int64_t axis : {0, 2, 3}) {
+    if (axis < rank) axes.push_back(axis);
+  }
+  return axes;
+}
 
 void infer_mvn(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Float);
   infer_same(ctx);
   if (!ctx.ranked(0)) return;
-  for (const int64_t axis : ctx.node().ints_attr("axes", {0, 2, 3})) ctx.axis(axis, ctx.shape(0).rank());
+  for (const int64_t axis : mvn_axes(ctx.node(), ctx.shape(0).rank())) ctx.axis(axis, ctx.shape(0).rank());
 }
 
 void reference_mvn(ReferenceContext& ctx) {
   const Dims dims = ctx.input(0).dims();
   Dims kept = dims;
-  for (const int64_t axis : ctx.node().ints_attr("axes", {0, 2, 3})) {
+  for (const int64_t axis : mvn_axes(ctx.node(), static_cast<int>(dims.size()))) {
     kept[static_cast<size_t>(ctx.axis(axis, static_cast<int>(dims.size())))] = 1;
   }
   // The statistics that every element belongs to.

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/budget.h"
+#include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/sizes.h"
@@ -29,7 +30,9 @@ class RandomStream {
 
  private:
   static uint64_t seed_of(const Node& node) {
-    if (node.has_attr("seed")) {
+    const auto attr = node.attrs.find("seed");
+    if (attr != node.attrs.end()) {
+      if (const auto* whole = std::get_if<int64_t>(&attr->second)) return static_cast<uint64_t>(*whole);
       const double seed = node.float_attr("seed", 0);
       uint64_t bits;
       std::memcpy(&bits, &seed, sizeof bits);
@@ -128,6 +131,35 @@ void reference_multinomial(ReferenceContext& ctx) {
   store_ints(ctx.output(0, dtype_attr(ctx.node(), "dtype", DType::Int32), {dims[0], samples}), drawn);
 }
 
+// Dropout, which passes everything in inference; an element that training drops is zero, the others grow.
+
+void infer_dropout(InferContext& ctx) {
+  check_dtype(ctx, 0, DTypeClass::Float);
+  infer_same(ctx);
+  ctx.set_output(1, DType::Bool, ctx.shape(0));
+}
+
+void reference_dropout(ReferenceContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& y = ctx.output(0, x.dtype(), x.dims());
+  const bool training = ctx.has_input(2) && scalar_int(ctx, 2) != 0;
+  const double ratio = ctx.has_input(1) ? scalar_double(ctx, 1) : 0.5;
+  std::vector<int64_t> kept(static_cast<size_t>(ctx.has_output(1) || training ? x.size() : 0), 1);
+  if (training && ratio != 0) {
+    ctx.check(ratio > 0 && ratio < 1, str("ratio must be at least 0 and below 1. Got ", ratio));
+    RandomStream stream(ctx.node());
+    auto elements = ctx.doubles(0);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      kept[i] = stream.uniform() >= ratio;
+      elements[i] = kept[i] ? elements[i] / (1 - ratio) : 0;
+    }
+    store_doubles(y, elements);
+  } else {
+    copy_tensor(x, y);
+  }
+  if (ctx.has_output(1)) store_ints(ctx.output(1, DType::Bool, x.dims()), kept);
+}
+
 }  // namespace
 
 void add_random_ops(OpRegistry& ops) {
@@ -151,6 +183,13 @@ void add_random_ops(OpRegistry& ops) {
   }
   ops.add({.name = "Bernoulli", .infer = infer_bernoulli, .reference = reference_bernoulli, .random = true});
   ops.add({.name = "Multinomial", .infer = infer_multinomial, .reference = reference_multinomial, .random = true});
+  ops.add({.name = "Dropout",
+           .max_inputs = 3,
+           .max_outputs = 2,
+           .layout = LayoutClass::Oblivious,
+           .infer = infer_dropout,
+           .reference = reference_dropout,
+           .random = true});
 }
 
 }  // namespace neo

@@ -15,7 +15,16 @@ namespace neo {
 namespace {
 
 enum class Interpolation : uint8_t { Nearest, Linear, Cubic };
-enum class Coordinates : uint8_t { HalfPixel, HalfPixelSymmetric, PytorchHalfPixel, AlignCorners, Asymmetric, Crop };
+// HalfPixelForNearest is tf_half_pixel_for_nn, which ONNX had before opset 13 and ONNX Runtime takes in any.
+enum class Coordinates : uint8_t {
+  HalfPixel,
+  HalfPixelSymmetric,
+  HalfPixelForNearest,
+  PytorchHalfPixel,
+  AlignCorners,
+  Asymmetric,
+  Crop,
+};
 enum class Rounding : uint8_t { PreferFloor, PreferCeil, Floor, Ceil };
 enum class AspectPolicy : uint8_t { Stretch, NotLarger, NotSmaller };
 
@@ -41,6 +50,7 @@ struct ResizeAttrs {
         coordinates(choose<Coordinates>(node, "coordinate_transformation_mode", "half_pixel",
                                         {{"half_pixel", Coordinates::HalfPixel},
                                          {"half_pixel_symmetric", Coordinates::HalfPixelSymmetric},
+                                         {"tf_half_pixel_for_nn", Coordinates::HalfPixelForNearest},
                                          {"pytorch_half_pixel", Coordinates::PytorchHalfPixel},
                                          {"align_corners", Coordinates::AlignCorners},
                                          {"asymmetric", Coordinates::Asymmetric},
@@ -207,6 +217,8 @@ double original_position(const ResizeAttrs& attrs, const AxisResize& a, double x
       const double center = static_cast<double>(a.input) / 2;
       return center * (1 - static_cast<double>(a.output) / a.width) + (x + 0.5) / a.scale - 0.5;
     }
+    case Coordinates::HalfPixelForNearest:
+      return (x + 0.5) / a.scale;
     case Coordinates::PytorchHalfPixel:
       return a.output > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
     case Coordinates::AlignCorners:

@@ -211,11 +211,12 @@ std::vector<bool> marked_axes(const Context& ctx, const std::vector<int64_t>& ax
   return marked;
 }
 
+// Without axes, and as ONNX Runtime has it with none in them, every axis of size 1 goes.
 void infer_squeeze(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   const auto& dims = ctx.shape(0).dims();
   std::vector<Dim> kept;
-  if (!ctx.has_input(1)) {
+  if (!ctx.has_input(1) || constant_length(ctx, 1) == 0) {
     for (const Dim& dim : dims) {
       if (dim.is(1)) continue;
       // A symbol that may be 1 leaves the rank open.
@@ -246,7 +247,7 @@ void infer_squeeze(InferContext& ctx) {
 void reference_squeeze(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
   Dims kept;
-  if (ctx.has_input(1)) {
+  if (ctx.has_input(1) && ctx.input(1).size() > 0) {
     const auto marked = marked_axes(ctx, ctx.ints(1), x.rank());
     for (size_t i = 0; i < marked.size(); ++i) {
       if (!marked[i]) {

@@ -150,10 +150,12 @@ void reference_dft(ReferenceContext& ctx) {
   store_doubles(y, result);
 }
 
-// STFT
+// STFT. Beyond the ONNX text a real signal may lack its last axis, as ONNX Runtime takes it.
 
 void infer_stft(InferContext& ctx) {
-  ctx.check_rank(0, 3);
+  const int rank = ctx.ranked(0) ? ctx.shape(0).rank() : 3;
+  ctx.check(rank == 2 || rank == 3,
+            str("signal must be [batch, length, 1 or 2] or [batch, length]. Got ", ctx.shape(0).to_string()));
   ctx.check_rank(2, 1);
   const bool onesided = ctx.node().int_attr("onesided", 1) != 0;
   const Dim batch = ctx.ranked(0) ? ctx.shape(0)[0] : ctx.fresh("batch");
@@ -175,8 +177,9 @@ void infer_stft(InferContext& ctx) {
 
 void reference_stft(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
-  const int64_t parts = x.rank() == 3 ? x.dims()[2] : 0;
-  ctx.check(parts == 1 || parts == 2, str("signal must be [batch, length, 1 or 2]. Got ", to_string(x.dims())));
+  const int64_t parts = x.rank() == 3 ? x.dims()[2] : x.rank() == 2;
+  ctx.check(parts == 1 || parts == 2,
+            str("signal must be [batch, length, 1 or 2] or [batch, length]. Got ", to_string(x.dims())));
   const int64_t size = x.dims()[1];
   const int64_t step = scalar_int(ctx, 1);
   const bool has_window = ctx.has_input(2) && ctx.input(2).size() > 0;

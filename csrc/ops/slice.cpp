@@ -403,11 +403,10 @@ void reference_compress(ReferenceContext& ctx) {
   const int axis = flat ? 0 : ctx.axis(ctx.node().int_attr("axis", 0), rank);
   const int64_t size = dims[static_cast<size_t>(axis)];
   std::vector<int64_t> chosen;
-  for (size_t i = 0; i < condition.size(); ++i) {
-    if (condition[i] == 0) continue;
-    ctx.check(static_cast<int64_t>(i) < size,
-              str("condition must not choose elements past the axis. Got ", i, ", expected less than ", size));
-    chosen.push_back(static_cast<int64_t>(i));
+  // What the condition says past the axis counts for nothing, as in ONNX Runtime.
+  const auto asked = std::min(static_cast<int64_t>(condition.size()), size);
+  for (int64_t i = 0; i < asked; ++i) {
+    if (condition[static_cast<size_t>(i)] != 0) chosen.push_back(i);
   }
   dims[static_cast<size_t>(axis)] = static_cast<int64_t>(chosen.size());
   const int64_t outer = count_between(dims, 0, axis);

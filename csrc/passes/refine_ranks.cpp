@@ -15,6 +15,7 @@ int rank_before(const Node& node, const OpRegistry& ops) {
     const Value* axes = node.input(1);
     if (!axes || !axes->constant) return -1;
     const int count = static_cast<int>(axes->constant->size());
+    if (count == 0 && node.op == "Squeeze") return -1;  // every axis of size 1 goes
     return node.op == "Unsqueeze" ? rank - count : rank + count;
   }
   const Op* op = ops.find(node.op);

@@ -141,7 +141,7 @@ void Frame::run_loop(const LoopItem& item) {
 
   int64_t trips = std::numeric_limits<int64_t>::max();
   bool go = true;     // what the body's condition said last
-  bool ends = false;  // whether that ends the loop: only a Loop that was given a condition
+  bool ends = false;  // whether that ends the loop: a Loop that was given a condition, or no bound
   if (is_scan) {
     for (size_t i = 0; i < scanned.size(); ++i) {
       const Dims& dims = scanned[i].tensor.dims();
@@ -158,8 +158,8 @@ void Frame::run_loop(const LoopItem& item) {
                 to_string(count.dims()));
       trips = count.defined() ? load_int64(count.dtype(), count.data()) : trips;
     }
-    ends = item.condition >= 0;
-    if (ends) go = as_bool(read(item.condition));
+    ends = item.condition >= 0 || trips == std::numeric_limits<int64_t>::max();
+    if (item.condition >= 0) go = as_bool(read(item.condition));
   }
 
   std::vector<HostValue> carried;

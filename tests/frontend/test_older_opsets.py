@@ -149,11 +149,26 @@ def test_batch_normalization_of_every_element_apart() -> None:
     close(run("BatchNormalization", [X, scale, bias, mean, variance], 8, spatial=0), want)
 
 
-@pytest.mark.parametrize(("opset", "outputs"), [(6, 1), (7, 5), (9, 5)])
-def test_batch_normalization_that_trains_is_refused(opset: int, outputs: int) -> None:
-    vector = np.ones(3, np.float32)
-    with pytest.raises(neo.UnsupportedError, match="BatchNormalization that trains"):
-        run("BatchNormalization", [X, vector, vector, vector, vector], opset, outputs=outputs)
+@pytest.mark.parametrize(("opset", "outputs"), [(1, 1), (6, 1), (6, 5), (7, 5), (8, 3), (9, 5)])
+def test_batch_normalization_that_trains(opset: int, outputs: int) -> None:
+    scale, bias, mean = (RANDOM.standard_normal(3).astype(np.float32) for _ in range(3))
+    variance = RANDOM.uniform(0.5, 2, 3).astype(np.float32)
+    attrs: dict[str, Any] = {"momentum": 0.8, "epsilon": 1e-3}
+    if opset == 1:
+        attrs["consumed_inputs"] = [0, 0, 0, 1, 1]
+    got = run("BatchNormalization", [X, scale, bias, mean, variance], opset, outputs=outputs, **attrs)
+    axes, column = (0, 2, 3), (slice(None), None, None)
+    now, spread = X.astype(np.float64).mean(axes), X.astype(np.float64).var(axes)
+    y = (X - now[column]) / np.sqrt(spread[column] + 1e-3) * scale[column] + bias[column]
+    want = [y, 0.8 * mean + 0.2 * now, 0.8 * variance + 0.2 * spread, now, 1 / np.sqrt(spread + 1e-3)]
+    for g, w in zip([got] if outputs == 1 else got, want, strict=False):
+        close(g, w.astype(np.float32))
+
+
+def test_batch_normalization_that_trains_is_spatial() -> None:
+    vector = np.ones((3, 4, 5), np.float32)
+    with pytest.raises(neo.UnsupportedError, match="BatchNormalization that trains must be spatial"):
+        run("BatchNormalization", [X, *[vector] * 4], 7, outputs=5, spatial=0)
 
 
 def test_group_normalization_by_group() -> None:
@@ -180,9 +195,13 @@ def test_dropout_passes_its_input_on(opset: int) -> None:
     close(mask, np.ones(X.shape, bool if opset >= 10 else np.float32))
 
 
-def test_dropout_that_trains_is_refused() -> None:
-    with pytest.raises(neo.UnsupportedError, match="Dropout that trains"):
-        run("Dropout", [X], 6)
+@pytest.mark.parametrize("opset", [1, 6])
+def test_dropout_that_trains(opset: int) -> None:
+    ones = np.ones((100, 100), np.float32)
+    y, mask = run("Dropout", [ones], opset, outputs=2, ratio=0.25)
+    assert set(np.unique(y)) == {np.float32(0), np.float32(4 / 3)}
+    assert 0.7 < mask.mean() < 0.8
+    np.testing.assert_array_equal(mask, y != 0)
 
 
 def test_movement_by_attributes() -> None:
@@ -281,8 +300,8 @@ def test_resize_for_tensorflow() -> None:
     attrs = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "mode": "nearest", "nearest_mode": "floor"}
     inputs = [x, np.zeros(0, np.float32), np.array([1, 1, 1, 0.5], np.float32)]
     close(run("Resize", inputs, 11, constants=(1, 2), **attrs), np.array([[[[1, 3]]]], np.float32))
-    with pytest.raises(neo.UnsupportedError, match="tf_half_pixel_for_nn"):
-        run("Resize", inputs, 11, constants=(1, 2), **{**attrs, "mode": "linear"})
+    got = run("Resize", inputs, 11, constants=(1, 2), **{**attrs, "mode": "linear"})
+    close(got, np.array([[[[1, 3]]]], np.float32))
 
 
 def test_grid_sample_modes_by_their_old_names() -> None:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from neo.errors import ModelError, UnsupportedError
+from neo.errors import ModelError, ShapeError
 
 from tests.ops.single_node import infer, run
 
@@ -38,20 +38,33 @@ def test_gelu_with_bias(op):
     np.testing.assert_array_equal(run(op, x, bias), run("Gelu", x + bias, approximate=approximate))
 
 
-def test_prelu_broadcasts_one_way():
+def test_prelu_broadcasts_both_ways():
     x = np.array([[-1, 2], [-3, -4]], np.float32)
     np.testing.assert_array_equal(run("PRelu", x, np.array([[2], [3]], np.float32)), [[-2, 2], [-9, -12]])
-    with pytest.raises(ModelError, match="slope must broadcast to the input"):
-        infer("PRelu", "float32[2]", "float32[3,2]")
+    np.testing.assert_array_equal(run("PRelu", x[:1], np.array([[2], [3]], np.float32)), [[-2, 2], [-3, 2]])
+    assert infer("PRelu", "float32[2]", "float32[3,2]") == "float32[3,2]"
+    with pytest.raises(ShapeError, match="broadcast"):
+        infer("PRelu", "float32[2]", "float32[3]")
 
 
 def test_dropout_passes_in_inference_only():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    y, mask = run("Dropout", x, np.float32(0.5), outputs=2)
-    np.testing.assert_array_equal(y, x)
-    assert mask.all()
-    with pytest.raises(UnsupportedError, match="Dropout that trains"):
-        infer("Dropout", "float32[2]", np.float32(0.5), np.array(True))
+    for inputs in ((np.float32(0.5),), (np.float32(0.5), np.array(False)), (np.float32(0), np.array(True))):
+        y, mask = run("Dropout", x, *inputs, outputs=2)
+        np.testing.assert_array_equal(y, x)
+        assert mask.all()
+
+
+def test_dropout_that_trains():
+    x = np.ones((100, 100), np.float32)
+    y, mask = run("Dropout", x, np.float32(0.25), np.array(True), outputs=2)
+    np.testing.assert_array_equal(y, np.where(mask, np.float32(4 / 3), 0))
+    assert 0.7 < mask.mean() < 0.8
+    assert not np.array_equal(y, run("Dropout", x, np.float32(0.25), np.array(True)))
+    seeded = [run("Dropout", x, np.float32(0.5), np.array(True), seed=7) for _ in range(2)]
+    np.testing.assert_array_equal(*seeded)
+    with pytest.raises(ShapeError, match="ratio must be at least 0 and below 1. Got 1"):
+        run("Dropout", x, np.float32(1), np.array(True))
 
 
 def test_attributes_are_checked():

@@ -292,7 +292,7 @@ class NormRoutine final : public Routine {
     }
     const Shape& shape = node.inputs.front()->shape();
     if (workload.inputs.size() != node.inputs.size()) return "an input is used twice or left out";
-    if (node.int_attr("stash_type", 1) != 1) return "the statistics are not float32";
+    if (node.int_attr("stash_type", 1) > 1) return "the statistics are not float32";
     const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
     if (per_channel)
       return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");

@@ -11,6 +11,7 @@ from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
     activations,
     constants,
     elementwise,
+    experimental,
     index,
     microsoft,
     microsoft_attention,

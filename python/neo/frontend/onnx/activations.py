@@ -55,11 +55,12 @@ def _softmax(call: Call) -> Results:
 
 @register("Dropout", until=12)
 def _dropout(call: Call) -> Results:
-    x = call.need(0)
+    inputs = [call.need(0)]
     if call.opset < 7 and not call.attrs.get("is_test", 0):
-        raise call.refuse("Dropout that trains has no fixed result. Got is_test = 0")
+        ratio = call.array(call.attrs.get("ratio", 0.5), "float32")
+        inputs += [ratio, call.array(True, "bool")]
     if call.opset >= 10 or not call.wants(1):
-        return call.finish("Dropout", [x])
-    kept, mask = call.add("Dropout", [x], outputs=2)
+        return call.finish("Dropout", inputs)
+    kept, mask = call.add("Dropout", inputs, outputs=2)
     first = call.add("Identity", [kept])
-    return [first, call.add("CastLike", [mask, x])]
+    return [first, call.add("CastLike", [mask, inputs[0]])]

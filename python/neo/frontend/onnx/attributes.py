@@ -130,7 +130,8 @@ def dense_array(sparse: onnx.SparseTensorProto, folder: Path | None, place: str)
         msg = f"[import] a sparse tensor must have at most 2^32 elements. Got sizes {list(sparse.dims)} - at {place}"
         raise ModelError(msg)
     dims = tuple(sparse.dims)
-    fits = values.ndim == 1 and indices.dtype == np.int64
+    fits = values.ndim == 1 and indices.dtype.kind == "i"
+    indices = indices.astype(np.int64) if fits else indices
     if fits and indices.ndim == 2 and indices.shape == (values.size, len(dims)):
         fits = bool(((indices >= 0) & (indices < np.asarray(dims, np.int64))).all())
         flat = np.ravel_multi_index(tuple(indices.T), dims) if fits and values.size else np.zeros(0, np.int64)

@@ -30,6 +30,7 @@ from neo.limits import Limits
 __all__ = ["Context", "Importer", "Refusal"]
 
 _MAX_DEPTH = 64
+_OWN_DOMAINS = frozenset({"com.microsoft", "neo"})  # whose operators have one version
 _MOST_VERSION = 2**31 - 1  # of an opset of a domain that nobody knows
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _RESERVED = frozenset({"floordiv", "ceildiv", "mod", "min", "max", "broadcast"})
@@ -151,10 +152,6 @@ class Importer:
 
     def _set_outputs(self, scope: Scope, proto: onnx.GraphProto) -> None:
         names = [value.name for value in proto.output]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                msg = f"[import] an output must have a name of its own. Got {name!r} twice"
-                raise ModelError(msg)
         made = self._results(scope, proto)
         if self.refusals:
             return
@@ -303,7 +300,7 @@ class Importer:
         domain = _domain(node.domain)
         function = self._functions.get((domain, node.op_type, node.overload))
         if function is not None:
-            inner = Context(_opsets_of(function.opset_import), {}, place)
+            inner = Context({**context.opsets, **_opsets_of(function.opset_import)}, {}, place)
             for i, n in enumerate(function.node):
                 self._survey(n, inner, self._enter(n, inner, i), depth + 1)
             return
@@ -327,13 +324,14 @@ class Importer:
             self._refuse(node, context, place, "", "neo has no such operator")
 
     def _opset(self, domain: str, context: Context, place: str) -> int:
+        """The opset of a domain; the newest where the model does not import it and the domain is known."""
         opset = context.opsets.get(domain)
-        if opset is not None:
-            return opset
-        if domain != "com.microsoft":
+        if opset is None:
+            opset = 1 if domain in _OWN_DOMAINS else newest_opset(domain)
+        if opset is None:
             msg = f"[import] the model must import the domain of each node. Got {domain!r} - at {place}"
             raise ModelError(msg)
-        return 1
+        return opset
 
     @staticmethod
     def _name(op: str, domain: str) -> str:
@@ -393,7 +391,8 @@ class Importer:
         attributes = self.attributes_of(node, context)
         function = self._functions.get((domain, op, node.overload))
         if function is not None:
-            return self._inline(scope, function, inputs, attributes, _opsets_of(function.opset_import), place)
+            opsets = {**context.opsets, **_opsets_of(function.opset_import)}
+            return self._inline(scope, function, inputs, attributes, opsets, place)
         opset = self._opset(domain, context, place)
         converter = self._converter(op, domain, opset)
         schema = find_schema(domain, op, opset)

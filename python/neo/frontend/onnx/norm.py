@@ -11,11 +11,10 @@ __all__: list[str] = []
 @register("BatchNormalization", until=14)
 def _batch_normalization(call: Call) -> Results:
     """Below opset 14 a node trains where more than Y is asked for, below 7 where it does not say that it tests."""
-    if any(call.wants(i) for i in range(1, len(call.outputs))):
-        raise call.refuse("BatchNormalization that trains is not supported. Got outputs beside Y")
-    if call.opset < 7 and not call.attrs.get("is_test", 0):
-        raise call.refuse("BatchNormalization that trains is not supported. Got is_test = 0")
     epsilon = float(call.attrs.get("epsilon", 1e-5))
+    more = any(call.wants(i) for i in range(1, len(call.outputs)))
+    if more or (call.opset < 7 and not call.attrs.get("is_test", 0)):
+        return _batch_normalization_that_trains(call, epsilon)
     del call.outputs[1:]
     if call.attrs.get("spatial", 1):
         return call.finish("BatchNormalization", call.inputs, {"epsilon": epsilon})
@@ -26,16 +25,35 @@ def _batch_normalization(call: Call) -> Results:
     return call.finish("Add", [call.add("Mul", [normal, scale]), bias])
 
 
+def _batch_normalization_that_trains(call: Call, epsilon: float) -> Results:
+    """Running statistics, and those of the batch as ONNX Runtime gives them: mean and inverse deviation."""
+    if not call.attrs.get("spatial", 1):
+        raise call.refuse("BatchNormalization that trains must be spatial. Got spatial = 0")
+    x = call.need(0)
+    attrs = {"epsilon": epsilon, "momentum": float(call.attrs.get("momentum", 0.9)), "training_mode": 1}
+    results = call.add("BatchNormalization", call.inputs, attrs, outputs=3)
+    results = [call.add("Identity", [value]) for value in results]
+    if any(call.wants(i) for i in (3, 4)):
+        axes = call.array([axis for axis in range(call.rank(0)) if axis != 1])
+        mean = call.add("ReduceMean", [x, axes], {"keepdims": 1})
+        distance = call.add("Sub", [x, mean])
+        square = call.add("Mul", [distance, distance])
+        variance = call.add("ReduceMean", [square, axes], {"keepdims": 0})
+        deviation = call.add("Sqrt", [call.add("Add", [variance, call.array(epsilon, x.dtype)])])
+        results += [call.add("Squeeze", [mean, axes]), call.add("Reciprocal", [deviation])]
+    return results[: len(call.outputs)]
+
+
 @register("GroupNormalization", since=18, until=21)
 def _group_normalization(call: Call) -> Results:
-    """Scale and bias per group become scale and bias per channel."""
+    """Scale and bias per group, or one for all as ONNX Runtime takes them, become scale and bias per channel."""
     groups = int(call.attrs["num_groups"])
     channels = call.size(0, 1, "the number of channels")
     if groups < 1 or channels % groups:
         raise call.refuse(f"the number of channels must be a multiple of num_groups. Got {channels} and {groups}")
     each = []
     for i in (1, 2):
-        column = call.add("Reshape", [call.need(i), call.array([groups, 1])])
+        column = call.add("Reshape", [call.need(i), call.array([-1, 1])])
         wide = call.add("Expand", [column, call.array([groups, channels // groups])])
         each.append(call.add("Reshape", [wide, call.array([channels])]))
     return call.finish("GroupNormalization", [call.need(0), *each], call.attrs)

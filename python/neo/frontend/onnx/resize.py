@@ -30,18 +30,6 @@ def _upsample(call: Call) -> Results:
     return call.finish("Resize", [call.need(0), None, scales], attrs)
 
 
-@register("Resize", since=11, until=13)
-def _resize(call: Call) -> Results:
-    attrs = dict(call.attrs)
-    if attrs.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
-        # (x + 0.5) / scale, rounded down, is half_pixel rounded half up.
-        if attrs.get("mode", "nearest") != "nearest" or attrs.get("nearest_mode") != "floor":
-            raise call.refuse("tf_half_pixel_for_nn is supported for mode nearest with nearest_mode floor only")
-        attrs["coordinate_transformation_mode"] = "half_pixel"
-        attrs["nearest_mode"] = "round_prefer_ceil"
-    return call.finish("Resize", call.inputs, attrs)
-
-
 @register("GridSample", since=16, until=20)
 def _grid_sample(call: Call) -> Results:
     mode = call.attrs.get("mode", "bilinear")

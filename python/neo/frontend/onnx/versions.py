@@ -36,8 +36,8 @@ def newest_opset(domain: str) -> int | None:
     return None
 
 
-# Operators that ONNX Runtime's optimizer writes into ONNX's own domain.
-WITHOUT_SCHEMA = frozenset({"SimplifiedLayerNormalization"})
+# Operators of ONNX's own domain that ONNX Runtime's optimizer writes, or that were on trial before they had a version.
+WITHOUT_SCHEMA = frozenset({"SimplifiedLayerNormalization", "ThresholdedRelu"})
 
 VERSIONS: dict[tuple[str, str], Version] = {
     ("", "Abs"): Version(1, 13),
@@ -186,7 +186,7 @@ VERSIONS: dict[tuple[str, str], Version] = {
     ("", "RegexFullMatch"): Version(20, 20),
     ("", "Relu"): Version(1, 14),
     ("", "Reshape"): Version(5, 25),
-    ("", "Resize"): Version(13, 19),
+    ("", "Resize"): Version(11, 19),
     ("", "ReverseSequence"): Version(10, 28),
     ("", "RoiAlign"): Version(16, 22),
     ("", "RotaryEmbedding"): Version(23, 23),
