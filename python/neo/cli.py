@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 import time
@@ -18,6 +19,7 @@ from neo.cli_values import read_value, save_outputs, to_json
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
+from neo.report.fallbacks import fallback_line
 from neo.report.table import render_table
 from neo.saved import load
 from neo.tune.commands import add_commands, add_database, budget_of
@@ -27,6 +29,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0: done, 1: an error that was printed, 2: wrong usage)."""
+    logging.getLogger("neo").addHandler(logging.NullHandler())  # the commands print what compiling logs
     parser = _parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
@@ -208,6 +211,12 @@ def _compile(options: argparse.Namespace) -> Module:
     )
 
 
+def _tell_fallbacks(module: Module) -> None:
+    """A line about the operators that take more than a tenth of the estimated time for want of a fast routine."""
+    if line := fallback_line(module.fallbacks):
+        print(f"note: {line}", file=sys.stderr)
+
+
 def _given_inputs(options: argparse.Namespace, kinds: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Inputs from files; those from .json files by their type in `kinds`."""
     given = {}
@@ -259,6 +268,7 @@ def _random_array(random: np.random.Generator, spec: Tensor, shape: Sequence[int
 def _run(options: argparse.Namespace) -> None:
     module = _compile(options)
     outputs = module.run(_inputs(options, module))
+    _tell_fallbacks(module)
     if options.output == "-":
         print(to_json(outputs))
         return
@@ -291,6 +301,7 @@ def _compile_to(options: argparse.Namespace) -> None:
         tune=budget_of(options.tune),
         database=options.database,
     )
+    _tell_fallbacks(module)
     module.save(target)
     size = f"{target}: {target.stat().st_size / 1e6:.1f} MB"
     count = len(module._saved_parts())
@@ -353,6 +364,7 @@ def _bench(options: argparse.Namespace) -> None:
     module = _compile(options)
     if options.peers:
         _bench_beside(options, module)
+        _tell_fallbacks(module)
         return
     inputs = _inputs(options, module)
     module.run(inputs)
@@ -367,6 +379,7 @@ def _bench(options: argparse.Namespace) -> None:
         f"{q[1]:.3f} ms median, {q[0]:.3f} to {q[2]:.3f} ms (10 to 90 %), "
         f"{len(times)} calls, {module.threads} threads, {module.target}"
     )
+    _tell_fallbacks(module)
 
 
 def _profile(options: argparse.Namespace) -> None:
@@ -402,13 +415,21 @@ def _explain(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from neo.frontend.onnx import check_model
+    from neo.frontend.onnx import check_model, find_stale_shapes
 
     if options.accuracy:
         return _check_accuracy(options)
     refusals = check_model(options.model)
     if not refusals:
+        try:
+            module = compile_model(options.model)
+        except Error as error:
+            print(f"neo reads every node of this model but cannot compile it:\n{error}")
+            return 1
         print("neo runs every node of this model")
+        for stale in find_stale_shapes(options.model):
+            print(f"note: {stale}; neo uses the latter")
+        _tell_fallbacks(module)
         return 0
     print(
         render_table(

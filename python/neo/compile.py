@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import itertools
+import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -15,6 +17,7 @@ from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError, Resource
 from neo.limits import Limits
 from neo.module import Module, Tensor
 from neo.provenance import Provenance
+from neo.report.fallbacks import fallback_line
 from neo.select import Flat, Problem, Resource, solve
 from neo.signature import Signature
 from neo.tune.budget import parse_budget
@@ -124,15 +127,14 @@ def compile(  # noqa: A001  (the name users expect)
     if limits is not None and not isinstance(limits, Limits):
         msg = f"[compile] limits must be neo.Limits. Got {type(limits).__name__}"
         raise DTypeError(msg)
-    are_calls_limited = limits is not None
-    limits = limits or Limits()
-
-    wanted = _Wanted(threads, accuracy, memory, routines, limits, are_calls_limited)
+    wanted = _Wanted(threads, accuracy, memory, routines, limits)
     sizes = spread(shapes)
     made = {
         name: [_compile_one(model, name, budget, database, wanted, one) for one in sizes]
         for name in sorted(targets, key=_strength, reverse=True)
     }
+    if line := fallback_line(next(iter(made.values()))[0].fallbacks):
+        logging.getLogger("neo").warning("[compile] %s", line)
     if len(targets) == len(sizes) == 1:
         return made[targets[0]][0]
     best, *others = made.values()
@@ -148,15 +150,14 @@ class _Wanted:
     accuracy: str | None
     memory: int | None
     routines: Mapping[str, str | Sequence[str]] | None
-    limits: Limits
-    are_calls_limited: bool
+    limits: Limits | None  # None: those of a trusted model
 
 
-def _signature(model: Model, shapes: Mapping[str, Size], depth: int, limits: Limits) -> Signature:
+def _signature(model: Model, shapes: Mapping[str, Size], depth: int, limits: Limits | None) -> Signature:
     """Inputs and outputs of a model with these sizes."""
     from neo.frontend.onnx import read_model
 
-    with limits.budget():
+    with (limits or Limits()).budget():
         graph, declared = read_model(model, shapes=shapes, limits=limits)
     inputs = [_tensor(v) for v in graph.inputs]
     outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
@@ -174,7 +175,7 @@ def _compile_one(
     from neo.frontend.onnx import read_model
 
     threads, accuracy, memory, routines = wanted.threads, wanted.accuracy, wanted.memory, wanted.routines
-    limits = wanted.limits
+    limits = wanted.limits or Limits()
 
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
         return problem.lower(list(choice), total_us, threads)
@@ -238,7 +239,7 @@ def _compile_one(
     plain = budget is None and database is None
     try:
         with limits.budget():
-            graph, declared = read_model(model, shapes=shapes, limits=limits)
+            graph, declared = read_model(model, shapes=shapes, limits=wanted.limits)
             inputs = [_tensor(v) for v in graph.inputs]
             outputs = _told([_tensor(v) for v in graph.outputs], declared, inputs)
             kinds = {v.name: v.kind for v in graph.inputs}
@@ -257,7 +258,7 @@ def _compile_one(
             raise
         msg = f"[compile] memory must be available. Got {error or 'none'}"
         raise OutOfMemoryError(msg) from error
-    if wanted.are_calls_limited:
+    if wanted.limits is not None:
         native.limit_calls(limits.memory, float(limits.seconds))
     # Where there is no such device, a call says so.
     with contextlib.suppress(ResourceError):
@@ -397,6 +398,7 @@ def _told(
 ) -> list[Tensor]:
     """Outputs of which the model declares more than neo finds out: a rank, or a size that is a number."""
     used = {d for t in (*inputs, *outputs) for d in t.shape or () if isinstance(d, str)}
+    known = {d for t in inputs for d in t.shape or () if isinstance(d, str)}
     told = []
     for tensor in outputs:
         promised = declared.get(tensor.name)
@@ -406,13 +408,18 @@ def _told(
         found = tensor.shape or (None,) * len(promised)
         shape = []
         for mine, theirs in zip(found, promised, strict=True):
-            size = theirs if mine is None or (isinstance(theirs, int) and isinstance(mine, str)) else mine
+            # A size that the inputs' sizes tell is proven, whatever the model says.
+            is_open = isinstance(mine, str) and not known.issuperset(_SYMBOL.findall(mine))
+            size = theirs if mine is None or (isinstance(theirs, int) and is_open) else mine
             if size is None:
                 size = next(name for name in _names_like(tensor.name) if name not in used)
                 used.add(size)
             shape.append(size)
         told.append(Tensor(tensor.name, tensor.dtype, tuple(shape)))
     return told
+
+
+_SYMBOL = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
 
 
 def _names_like(stem: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.provenance import Provenance
+from neo.report.fallbacks import fallback_shares
 from neo.select import Flat, Problem, standing
 from neo.signature import Signature, Tensor
 
@@ -380,6 +381,17 @@ class Module:
         from neo.report.explain import Step
 
         return [Step(**s) for s in self._native.steps]
+
+    @property
+    def fallbacks(self) -> dict[str, float]:
+        """Operators that run by their references for want of a faster routine.
+
+        Returns
+        -------
+        dict of str to float
+            The share of the estimated time of a call, between 0 and 1, by operator, the largest first.
+        """
+        return fallback_shares(self.steps)
 
     def __reduce__(self) -> Any:
         msg = (

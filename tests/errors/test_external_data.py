@@ -85,3 +85,42 @@ def test_a_model_that_other_models_data_is_beside(folder: Path) -> None:
     (folder / "data.bin").rename(below / "data.bin")
     path = external(folder, location="weights/data.bin", length="12")
     assert neo.compile(path)(np.zeros((2, 3), np.float32))[0, 2] == 2
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Return a model as hubs cache it: model and data are links to files of other names in another folder."""
+    blobs, revision = tmp_path / "blobs", tmp_path / "snapshots" / "rev" / "onnx"
+    blobs.mkdir()
+    revision.mkdir(parents=True)
+    (blobs / "b").write_bytes(np.arange(3, dtype=np.float32).tobytes())
+    external(blobs, location="model.onnx_data").rename(blobs / "a")
+    (revision / "model.onnx").symlink_to("../../../blobs/a")
+    (revision / "model.onnx_data").symlink_to("../../../blobs/b")
+    return revision / "model.onnx"
+
+
+def test_a_link_beside_a_link(cache: Path) -> None:
+    result = neo.compile(cache)(np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(result, [[0, 1, 2], [0, 1, 2]])
+
+
+def test_data_beside_the_file_that_a_link_leads_to(cache: Path) -> None:
+    cache.with_name("model.onnx_data").unlink()
+    (cache.resolve().parent / "b").rename(cache.resolve().parent / "model.onnx_data")
+    result = neo.compile(cache)(np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(result, [[0, 1, 2], [0, 1, 2]])
+
+
+def test_a_link_out_of_both_folders(cache: Path, tmp_path: Path) -> None:
+    data = cache.with_name("model.onnx_data")
+    data.unlink()
+    (tmp_path / "secret.bin").write_bytes(b"\0" * 12)
+    data.symlink_to(tmp_path / "secret.bin")
+    with pytest.raises(neo.ModelError, match="must lie in the model's folder"):
+        neo.compile(cache)
+
+
+def test_links_of_a_model_that_nobody_has_looked_at(cache: Path) -> None:
+    with pytest.raises(neo.ModelError, match="must lie in the model's folder"):
+        neo.compile(cache, limits=neo.Limits())

@@ -246,11 +246,6 @@ CASES: dict[str, tuple[Any, str, type[Exception]]] = {
         "[Concat] ",
         neo.ModelError,
     ),
-    "a negative size": (
-        changed(set_dim(-1)),
-        "sizes must be between 0 and 2^46. Got -1 - at input 'x'",
-        neo.ModelError,
-    ),
     "a huge size": (
         changed(set_dim(1 << 60)),
         "sizes must be between 0 and 2^46. Got 1152921504606846976",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neo.errors import ResourceError, UnsupportedError
+from neo.frontend.onnx.attributes import tensor_array
 from neo.frontend.onnx.load import load_model
 
 __all__ = ["run_onnxruntime", "run_onnxruntime_apart"]
@@ -16,11 +17,15 @@ __all__ = ["run_onnxruntime", "run_onnxruntime_apart"]
 def _load(model: Any) -> Any:
     import onnx
 
-    proto, folder, _ = load_model(model, whole=True)
+    proto, folders, _ = load_model(model, whole=True)
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    if folder is not None:
-        onnx.external_data_helper.load_external_data_for_model(copy, str(folder))
+    for tensor in copy.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            array = tensor_array(tensor, folders, f"initializer {tensor.name!r}")
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    if folders:
+        onnx.external_data_helper.load_external_data_for_model(copy, str(folders[0]))
     return copy
 
 

@@ -30,6 +30,7 @@ from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
 )
 from neo.frontend.onnx.importer import Importer, Refusal
 from neo.frontend.onnx.load import load_model
+from neo.frontend.onnx.stale import StaleShape, stale_shapes
 from neo.limits import Limits
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from neo import _native
 
-__all__ = ["Refusal", "check_model", "import_model", "read_model"]
+__all__ = ["Refusal", "StaleShape", "check_model", "find_stale_shapes", "import_model", "read_model"]
 
 
 def import_model(
@@ -67,7 +68,6 @@ def read_model(
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    limits = limits or Limits()
     importer = Importer(load_model(model, limits=limits), {} if shapes is None else shapes, limits)
     graph = importer.run()
     if importer.refusals:
@@ -75,6 +75,17 @@ def read_model(
         msg = f"[import] every node must be supported. Got {len(importer.refusals)} that are not:\n{listed}"
         raise UnsupportedError(msg)
     return graph, importer.declared_outputs()
+
+
+def find_stale_shapes(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[StaleShape]:
+    """Values whose declared shape cannot be: neo takes the shape that inference proves.
+
+    Raises what `import_model` does.
+    """
+    loaded = load_model(model)
+    importer = Importer(loaded, {})
+    graph = importer.run()
+    return [] if importer.refusals else stale_shapes(loaded.proto.graph, graph)
 
 
 def check_model(model: str | PathLike[str] | bytes | onnx.ModelProto) -> list[Refusal]:

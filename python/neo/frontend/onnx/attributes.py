@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ _PACKED: dict[int, int] = {
 }
 
 
-def tensor_array(tensor: onnx.TensorProto, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
+def tensor_array(tensor: onnx.TensorProto, folders: Sequence[Path], place: str) -> np.ndarray[Any, Any]:
     """A tensor's elements; external data is read from beside the model and nowhere else.
 
     Raises
@@ -39,7 +40,7 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, place: str) -> n
         msg = f"[import] a tensor must be whole. Got a segment - at {place}"
         raise ModelError(msg)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return _external_array(tensor, count, folder, place)
+        return _external_array(tensor, count, folders, place)
     try:
         return numpy_helper.to_array(tensor)
     except Exception as error:
@@ -63,12 +64,12 @@ def _element_count(dims: Any, place: str) -> int:
     return 0 if 0 in dims else count
 
 
-def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
+def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path], place: str) -> np.ndarray[Any, Any]:
     for entry in tensor.external_data:
         check_names(entry.key, entry.value)
     facts = {entry.key: entry.value for entry in tensor.external_data}
     location = facts.get("location", "")
-    if folder is None:
+    if not folders:
         msg = (
             f"[import] external data needs a model that is a file. Got {location!r} - at {place}\n"
             "Hint: pass the model's path."
@@ -78,12 +79,11 @@ def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, p
         msg = f"[import] strings must be in the model itself. Got external data - at {place}"
         raise ModelError(msg)
     try:
-        path = (folder / location).resolve()
-        inside = bool(location) and not Path(location).is_absolute() and path.is_relative_to(folder.resolve())
-        exists = inside and path.is_file()
+        path = _find_data(location, folders) if location and not Path(location).is_absolute() else None
+        exists = path is not None and path.is_file()
     except (OSError, ValueError):  # names no file system has
-        inside = exists = False
-    if not inside:
+        path, exists = None, False
+    if path is None:
         msg = f"[import] external data must lie in the model's folder. Got {location!r} - at {place}"
         raise ModelError(msg)
     if not exists:
@@ -115,7 +115,16 @@ def _external_array(tensor: onnx.TensorProto, count: int, folder: Path | None, p
     return numpy_helper.to_array(inline)
 
 
-def dense_array(sparse: onnx.SparseTensorProto, folder: Path | None, place: str) -> np.ndarray[Any, Any]:
+def _find_data(location: str, folders: Sequence[Path]) -> Path | None:
+    """The real file of a location, which must lie in one of the folders; None where it does not."""
+    found = [(folder / location).resolve() for folder in folders]
+    real = [folder.resolve() for folder in folders]
+    # A name beside the model's path is looked up first; where there is none, beside the model's real file.
+    path = next((p for p in found if p.exists()), found[0])
+    return path if any(path.is_relative_to(folder) for folder in real) else None
+
+
+def dense_array(sparse: onnx.SparseTensorProto, folders: Sequence[Path], place: str) -> np.ndarray[Any, Any]:
     """A sparse tensor's elements, the zeros included.
 
     Raises
@@ -123,8 +132,8 @@ def dense_array(sparse: onnx.SparseTensorProto, folder: Path | None, place: str)
     neo.ModelError
         Indices lie outside the tensor or do not fit its values.
     """
-    values = tensor_array(sparse.values, folder, place)
-    indices = tensor_array(sparse.indices, folder, place)
+    values = tensor_array(sparse.values, folders, place)
+    indices = tensor_array(sparse.indices, folders, place)
     count = _element_count(sparse.dims, place)
     if count > 1 << 32:
         msg = f"[import] a sparse tensor must have at most 2^32 elements. Got sizes {list(sparse.dims)} - at {place}"
@@ -146,14 +155,14 @@ def dense_array(sparse: onnx.SparseTensorProto, folder: Path | None, place: str)
     return dense.reshape(dims)
 
 
-def attribute_value(attribute: onnx.AttributeProto, folder: Path | None, place: str) -> Any:
+def attribute_value(attribute: onnx.AttributeProto, folders: Sequence[Path], place: str) -> Any:
     """The value of an attribute that is not a graph."""
     kind = attribute.type
     where = f"attribute {attribute.name!r} of {place}"
     if kind == onnx.AttributeProto.TENSOR:
-        return tensor_array(attribute.t, folder, where)
+        return tensor_array(attribute.t, folders, where)
     if kind == onnx.AttributeProto.SPARSE_TENSOR:
-        return dense_array(attribute.sparse_tensor, folder, where)
+        return dense_array(attribute.sparse_tensor, folders, where)
     if kind == onnx.AttributeProto.STRING:
         return _text(attribute.s)
     if kind == onnx.AttributeProto.STRINGS:

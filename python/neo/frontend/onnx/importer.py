@@ -66,7 +66,7 @@ class Importer:
         self, loaded: Loaded, shapes: Mapping[str, int | tuple[int, int]], limits: Limits | None = None
     ) -> None:
         self._model = loaded.proto
-        self._folder = loaded.folder
+        self._folders = loaded.folders
         self._tensors = loaded.tensors
         self._shapes = _checked_shapes(shapes)
         self._functions = {(_domain(f.domain), f.name, f.overload): f for f in loaded.proto.functions}
@@ -203,12 +203,12 @@ class Importer:
                 raise ModelError(msg)
             array = large.get(index)
             if array is None:
-                array = tensor_array(tensor, self._folder, f"initializer {tensor.name!r}")
+                array = tensor_array(tensor, self._folders, f"initializer {tensor.name!r}")
             scope.define(tensor.name, scope.graph.add_constant(tensor.name, array), "initializers")
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
             check_names(name)
-            array = dense_array(sparse, self._folder, f"sparse initializer {name!r}")
+            array = dense_array(sparse, self._folders, f"sparse initializer {name!r}")
             scope.define(name, scope.graph.add_constant(name, array), "sparse initializers")
 
     def add_function(self, function: onnx.FunctionProto) -> None:
@@ -376,7 +376,7 @@ class Importer:
 
     def value_of(self, attribute: onnx.AttributeProto, place: str) -> Any:
         """The value of an attribute that is not a graph."""
-        return attribute_value(attribute, self._folder, place)
+        return attribute_value(attribute, self._folders, place)
 
     def _apply(
         self,

@@ -27,13 +27,14 @@ _OTHER_FORMATS = frozenset(
 
 
 class Loaded(NamedTuple):
-    """A model, the folder its external data lies in (None when it is not a file), and large tensors.
+    """A model, the folders its external data may lie in (none when it is not a file), and large tensors.
 
-    These stand for the data of the main graph's initializers, by their place among them.
+    The first folder is that of the model's path. Large tensors stand for the data of the main graph's initializers, by
+    their place among them.
     """
 
     proto: onnx.ModelProto
-    folder: Path | None
+    folders: tuple[Path, ...]
     tensors: Mapping[int, np.ndarray[Any, Any]]
 
 
@@ -41,6 +42,8 @@ def load_model(
     model: str | PathLike[str] | bytes | onnx.ModelProto, *, whole: bool = False, limits: Limits | None = None
 ) -> Loaded:
     """Read a model, without running or checking its nodes; a whole one keeps large tensors in the message.
+
+    Without limits a path that is a link may have its external data beside the file that it leads to.
 
     Raises
     ------
@@ -51,10 +54,10 @@ def load_model(
     """
     most = (limits or Limits()).bytes
     if isinstance(model, onnx.ModelProto):
-        return Loaded(_checked(model, "the model given"), None, {})
+        return Loaded(_checked(model, "the model given"), (), {})
     if isinstance(model, (bytes, bytearray, memoryview)):
         _check_size(memoryview(model).nbytes, most, "the bytes given")
-        return Loaded(_parse(bytes(model), "the bytes given"), None, {})
+        return Loaded(_parse(bytes(model), "the bytes given"), (), {})
     if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
         if path.suffix.lower() in _OTHER_FORMATS:
@@ -74,9 +77,16 @@ def load_model(
             reason = error.strerror if isinstance(error, OSError) else error
             msg = f"[import] the model file must be readable. Got {path} ({reason})"
             raise ResourceError(msg) from error
-        return Loaded(_parse(raw, str(path)), path.parent, split.tensors if split else {})
+        return Loaded(
+            _parse(raw, str(path)), _data_folders(path, follow=limits is None), split.tensors if split else {}
+        )
     msg = f"[import] model must be a path, bytes or an onnx.ModelProto. Got {type(model).__name__}"
     raise DTypeError(msg)
+
+
+def _data_folders(path: Path, *, follow: bool) -> tuple[Path, ...]:
+    real = path.resolve().parent if follow else path.parent
+    return (path.parent,) if real == path.parent.resolve() else (path.parent, real)
 
 
 def _check_size(size: int, most: int, place: str) -> None:

@@ -27,6 +27,8 @@ __all__ = [
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
+# What exporters write as the name of a size that they do not know.
+_NAMELESS = frozenset({"", "?", "*", "-1", "none", "null", "nan", "unk", "unknown", "any", "undefined"})
 
 
 def check_names(*names: object) -> None:
@@ -66,19 +68,22 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def dims_of(tensor: onnx.TypeProto.Tensor, place: str) -> list[int | str | None] | None:
-    """Sizes, names of symbols, None for a size nobody named; None altogether where the rank is open."""
+    """Sizes, names of symbols, None for a size nobody named; None altogether where the rank is open.
+
+    A negative size and a name that says "unknown" are a size nobody named: they need not agree with others.
+    """
     if not tensor.HasField("shape"):
         return None
     dims: list[int | str | None] = []
     for d in tensor.shape.dim:
         if d.HasField("dim_value"):
-            if not 0 <= d.dim_value < MAX_SIZE:
+            if d.dim_value >= MAX_SIZE:
                 msg = f"[import] sizes must be between 0 and 2^46. Got {d.dim_value} - at {place}"
                 raise ModelError(msg)
-            dims.append(d.dim_value)
+            dims.append(d.dim_value if d.dim_value >= 0 else None)
         else:
             check_names(d.dim_param)
-            dims.append(d.dim_param or None)
+            dims.append(None if d.dim_param.strip().lower() in _NAMELESS else d.dim_param)
     return dims
 
 

@@ -1,0 +1,58 @@
+"""Operators without a fast routine: compiling warns, the commands and the module name them."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import neo
+import onnx
+import pytest
+from neo.cli import main
+
+SLOW = """
+<ir_version: 8, opset_import: ["" : 18]>
+slow (float[64, 8, 8] x) => (y) { d = Det (x)  y = Relu (d) }"""
+FAST = """
+<ir_version: 8, opset_import: ["" : 18]>
+fast (float[64, 64] x) => (y) { d = Relu (x)  y = Softmax (d) }"""
+
+
+def warnings_of(text: str, caplog: pytest.LogCaptureFixture) -> tuple[neo.Module, list[str]]:
+    with caplog.at_level(logging.WARNING, logger="neo"):
+        module = neo.compile(onnx.parser.parse_model(text))
+    return module, [record.getMessage() for record in caplog.records if record.name == "neo"]
+
+
+def test_a_slow_fallback_speaks(caplog: pytest.LogCaptureFixture) -> None:
+    module, messages = warnings_of(SLOW, caplog)
+    assert list(module.fallbacks) == ["Det"]
+    assert 0.1 < module.fallbacks["Det"] <= 1
+    (message,) = messages
+    assert message.startswith("[compile] operators without a fast routine take ")
+    assert "% of the estimated time: Det " in message
+
+
+def test_a_fast_model_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    module, messages = warnings_of(FAST, caplog)
+    assert module.fallbacks == {}
+    assert messages == []
+
+
+@pytest.mark.parametrize("command", ["check", "run", "bench"])
+def test_the_commands_name_them(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnx"
+    more = ["--seconds", "0.01"] if command == "bench" else []
+    for text, expected in ((SLOW, "note: operators without a fast routine take "), (FAST, "")):
+        path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+        assert main([command, str(path), *more]) == 0
+        err = capsys.readouterr().err
+        assert err.startswith(expected)
+        assert bool(err) == bool(expected)
+        assert err.count("Det") == bool(expected)
+
+
+def test_a_saved_module_knows_them(tmp_path: Path) -> None:
+    module = neo.compile(onnx.parser.parse_model(SLOW))
+    module.save(tmp_path / "m.neo")
+    assert neo.load(tmp_path / "m.neo").fallbacks == module.fallbacks
