@@ -1,6 +1,9 @@
 #include "ir/graph.h"
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 
 #include "base/check.h"
 #include "base/knobs.h"
@@ -35,6 +38,28 @@ Range to_range(std::string_view text) {
   }
   NEO_CHECK(whole, Model, "size", "a range is written like [1,64]. Got \"", text, "\"");
   return range;
+}
+
+// The formulas that symbols of the graph stand for, those in formulas included.
+std::map<std::string, std::string> formulas_of(const Graph& graph) {
+  std::map<std::string, std::string> formulas;
+  const std::function<void(const Dim&)> add = [&](const Dim& dim) {
+    std::map<std::string, Symbol> used;
+    dim.collect_symbols(used);
+    for (const auto& [name, symbol] : used) {
+      if (symbol.formula && formulas.emplace(name, symbol.formula->to_string()).second) add(*symbol.formula);
+    }
+  };
+  for (const auto& v : graph.values()) {
+    if (!v->type.is_tensor() || !v->shape().has_rank()) continue;
+    for (const Dim& d : v->shape().dims()) add(d);
+  }
+  for (const auto& node : graph.nodes()) {
+    for (const auto& [key, attr] : node->attrs) {
+      if (const auto* dims = std::get_if<std::vector<Dim>>(&attr)) std::for_each(dims->begin(), dims->end(), add);
+    }
+  }
+  return formulas;
 }
 
 // A number, the name of a symbol, an expression, "N in [1,64]" for a symbol with its range, or None for a new symbol.
@@ -262,6 +287,7 @@ void bind_graph(py::module_& m) {
           "An empty body that shares this graph's symbols.")
       .def(
           "declare_symbol", [](Graph& g, const std::string& name) { g.symbols()->reserve(name); }, py::arg("name"))
+      .def_property_readonly("formulas", formulas_of, "What symbols of this graph stand for, by their names.")
       .def_property_readonly("reduction_length", [](const Graph& g) { return longest_reduction(g, standard_ops()); })
       .def("infer", [](Graph& g) { infer_graph(g, standard_ops()); })
       .def("verify", [](const Graph& g) { verify(g); })

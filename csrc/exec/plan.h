@@ -37,7 +37,8 @@ struct Slot {
   std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
 };
 
-// Where a symbol's value comes from when a region starts: the size of a slot that exists by then.
+// Where a symbol's value comes from when a region starts: the symbol's formula, or the size of a slot that exists by
+// then.
 struct SymbolSource {
   Symbol symbol;
   int slot = 0;

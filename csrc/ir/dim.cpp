@@ -12,11 +12,15 @@ namespace neo {
 namespace {
 
 // Bounds what hostile sizes can cost: an expression may have this many nodes.
-constexpr int kMaxExpression = 4096;
-constexpr size_t kMaxDegree = 16;
+constexpr int kMaxExpression = 16384;
+// A product of two sums that has more terms keeps the longer one as a factor in parentheses.
+constexpr size_t kMaxProducts = 128;
+constexpr size_t kMaxDegree = 64;
 constexpr int kMaxDivisionSteps = 64;
 
 using Product = std::vector<AtomRef>;
+
+constexpr std::string_view kLargeRule = "an expression over sizes must be small";
 
 [[noreturn]] void overflow(std::string_view operation) {
   fail(ErrorKind::Shape, "size", str("arithmetic on sizes must fit in 64 bits. Got an overflow in ", operation));
@@ -75,7 +79,7 @@ Dim make_sum(std::vector<Term> terms, int64_t constant) {
 Dim make_atom(Atom::Kind kind, std::vector<Dim> args) {
   auto atom = std::make_shared<Atom>();
   atom->kind = kind;
-  constexpr std::string_view kNames[] = {"", "floordiv", "mod", "min", "max", "broadcast"};
+  constexpr std::string_view kNames[] = {"", "floordiv", "mod", "min", "max", "broadcast", ""};
   atom->key = std::string(kNames[static_cast<size_t>(kind)]) + "(";
   for (size_t i = 0; i < args.size(); ++i) {
     atom->key += (i ? ", " : "") + args[i].to_string();
@@ -315,22 +319,30 @@ Dim Dim::from_terms(Terms terms) {
   for (const Term& t : terms.terms) {
     size += 1;
     for (const AtomRef& atom : t.atoms) size += atom->size;
-    NEO_CHECK(t.atoms.size() <= kMaxDegree && size <= kMaxExpression, Unsupported, "size",
-              "an expression over sizes must have at most ", kMaxExpression, " nodes and degree ", kMaxDegree,
-              ". Got a larger one");
+    NEO_CHECK(t.atoms.size() <= kMaxDegree && size <= kMaxExpression, Unsupported, "size", kLargeRule, ". Got ", size,
+              " nodes and degree ", t.atoms.size(), ", expected at most ", kMaxExpression, " and ", kMaxDegree);
   }
   terms.size = size;
   return Dim(std::make_shared<const Terms>(std::move(terms)));
 }
 
 Dim Dim::symbol(std::string name, Range range, int64_t hint) {
-  NEO_CHECK(range.lo <= range.hi, Shape, "size", "the range of a symbol must not be empty. Got \"", name, "\" in [",
-            range.lo, ", ", range.hi, "]");
+  return symbol(Symbol{std::move(name), range, hint, nullptr});
+}
+
+Dim Dim::symbol(Symbol symbol) {
+  const Range range = symbol.range;
+  NEO_CHECK(range.lo <= range.hi, Shape, "size", "the range of a symbol must not be empty. Got \"", symbol.name,
+            "\" in [", range.lo, ", ", range.hi, "]");
   if (range.lo == range.hi) return Dim(range.lo);
   auto atom = std::make_shared<Atom>();
-  atom->key = print_name(name);
-  atom->symbol = {std::move(name), range, hint};
+  atom->key = print_name(symbol.name);
+  atom->symbol = std::move(symbol);
   return make_sum({{1, {std::move(atom)}}}, 0);
+}
+
+int Dim::node_count() const {
+  return terms_ ? terms_->size : 1;
 }
 
 int64_t Dim::value() const {
@@ -367,13 +379,12 @@ Dim operator+(const Dim& a, const Dim& b) {
 Dim operator*(const Dim& a, const Dim& b) {
   const int64_t ca = DimAccess::constant(a);
   const int64_t cb = DimAccess::constant(b);
-  const int64_t constant = multiply_checked(ca, cb);
-  if (a.is_constant() && b.is_constant()) return constant;
+  if (a.is_constant() && b.is_constant()) return multiply_checked(ca, cb);
   const std::vector<Term> ta = terms_of(a);
   const std::vector<Term> tb = terms_of(b);
-  NEO_CHECK((ta.size() + 1) * (tb.size() + 1) <= kMaxExpression, Unsupported, "size",
-            "an expression over sizes must have at most ", kMaxExpression, " nodes. Got a product of ", ta.size(),
-            " by ", tb.size(), " terms");
+  if (!ta.empty() && !tb.empty() && (ta.size() + 1) * (tb.size() + 1) > kMaxProducts) {
+    return ta.size() < tb.size() ? a * make_atom(Atom::Kind::Group, {b}) : make_atom(Atom::Kind::Group, {a}) * b;
+  }
   std::vector<Term> terms;
   for (const Term& t : ta) {
     if (cb != 0) terms.push_back({multiply_checked(t.coefficient, cb), t.atoms});
@@ -387,7 +398,7 @@ Dim operator*(const Dim& a, const Dim& b) {
   for (const Term& u : tb) {
     if (ca != 0) terms.push_back({multiply_checked(u.coefficient, ca), u.atoms});
   }
-  return make_sum(std::move(terms), constant);
+  return make_sum(std::move(terms), multiply_checked(ca, cb));
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
@@ -519,6 +530,11 @@ void Dim::collect_symbols(std::map<std::string, Symbol>& out) const {
       for (const Dim& arg : atom->args) arg.collect_symbols(out);
     }
   }
+}
+
+bool is_large_expression(const Error& error) {
+  return error.kind() == ErrorKind::Unsupported &&
+         std::string_view(error.what()).starts_with(str("[size] ", kLargeRule));
 }
 
 std::optional<bool> prove_equal(const Dim& a, const Dim& b) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
+
 namespace neo {
 
 // The largest size a dim or a tensor may have; everything above is refused as overflow.
@@ -26,11 +28,14 @@ struct Range {
   int64_t hi = kMaxExtent;
 };
 
+class Dim;
+
 // A named unknown size. Two symbols are the same when their names are.
 struct Symbol {
   std::string name;
-  Range range{0, kMaxSymbol};  // what the size may be
-  int64_t hint = 0;            // the value that costs are taken at; 0: none given
+  Range range{0, kMaxSymbol};          // what the size may be
+  int64_t hint = 0;                    // the value that costs are taken at; 0: none given
+  std::shared_ptr<const Dim> formula;  // set: the symbol stands for this expression (SymbolTable::define)
 };
 
 using SymbolValues = std::map<std::string, int64_t, std::less<>>;
@@ -44,10 +49,12 @@ class Dim {
   Dim() = default;
   Dim(int64_t value) : constant_(value) {}  // NOLINT: integers are dims
   static Dim symbol(std::string name, Range range = {0, kMaxSymbol}, int64_t hint = 0);
+  static Dim symbol(Symbol symbol);
 
   bool is_constant() const { return terms_ == nullptr; }
   int64_t value() const;  // a constant's; asserts otherwise
   bool is(int64_t value) const { return is_constant() && constant_ == value; }
+  int node_count() const;                   // of the expression, a constant being one node
   std::optional<Symbol> as_symbol() const;  // set when this is one bare symbol
 
   friend bool operator==(const Dim& a, const Dim& b);
@@ -95,6 +102,10 @@ Dim mod(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 Dim broadcast(const Dim& a, const Dim& b);
+
+// Whether arithmetic refused an expression with more nodes or a higher degree than a Dim may have. Inference then goes
+// on with symbols that stand for the parts.
+bool is_large_expression(const Error& error);
 
 // Three-valued comparison: true, false, or not provable from the symbols' ranges.
 std::optional<bool> prove_equal(const Dim& a, const Dim& b);

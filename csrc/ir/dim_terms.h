@@ -10,12 +10,13 @@
 
 namespace neo {
 
-// What a polynomial multiplies: a symbol, or an operation that is not a polynomial.
+// What a polynomial multiplies: a symbol, an operation that is not a polynomial, or a sum in parentheses that would
+// have too many terms multiplied out.
 struct Atom {
-  enum class Kind : uint8_t { Symbol, FloorDiv, Mod, Min, Max, Broadcast };
+  enum class Kind : uint8_t { Symbol, FloorDiv, Mod, Min, Max, Broadcast, Group };
   Kind kind = Kind::Symbol;
   Symbol symbol;          // Kind::Symbol
-  std::vector<Dim> args;  // the others; two for FloorDiv and Mod, at least two for the rest
+  std::vector<Dim> args;  // one for Group, two for FloorDiv and Mod, at least two for the rest
   std::string key;        // the printed form; equal keys are equal atoms
   int size = 1;           // nodes of the expression
 };

@@ -99,7 +99,7 @@ class Parser {
 
   Dim symbol(const std::string& name) const {
     const auto known = symbols_ ? symbols_(name) : std::nullopt;
-    return known ? Dim::symbol(known->name, known->range, known->hint) : Dim::symbol(name);
+    return known ? Dim::symbol(*known) : Dim::symbol(name);
   }
 
   Dim call(std::string_view function, int depth) {

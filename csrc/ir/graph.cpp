@@ -49,6 +49,23 @@ void SymbolTable::reserve(const std::string& name) {
   used_.emplace(name, 1);
 }
 
+Dim SymbolTable::define(const Dim& formula) {
+  if (formula.is_constant() || formula.as_symbol()) return formula;
+  const std::string text = formula.to_string();
+  if (const auto it = defined_.find(text); it != defined_.end()) return it->second;
+  const Range range = formula.range();
+  if (range.lo > kMaxExtent || range.hi < -kMaxExtent) return formula;
+  Symbol symbol = *fresh("size").as_symbol();
+  symbol.range = {std::max(range.lo, -kMaxExtent), std::min(range.hi, kMaxExtent)};
+  symbol.hint = std::clamp(formula.hint(), int64_t{1}, kMaxExtent);
+  symbol.formula = std::make_shared<const Dim>(formula);
+  return defined_[text] = Dim::symbol(std::move(symbol));
+}
+
+void SymbolTable::note(const Symbol& symbol) {
+  defined_[symbol.formula->to_string()] = Dim::symbol(symbol);
+}
+
 Graph::Graph() : symbols_(std::make_shared<SymbolTable>()) {}
 Graph::Graph(std::shared_ptr<SymbolTable> symbols) : symbols_(std::move(symbols)) {
   NEO_ASSERT(symbols_ != nullptr, "a graph needs a symbol table");

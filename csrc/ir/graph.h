@@ -48,10 +48,9 @@ bool operator==(const Type& a, const Type& b);
 struct Value {
   std::string name;  // unique in its graph
   Type type;
-  std::optional<Tensor> constant;  // set: known at compile time
-  std::optional<std::vector<Dim>>
-      contents;              // set: an integer tensor of rank 0 or 1 whose elements are known expressions
-  Node* producer = nullptr;  // null: a graph input or a constant
+  std::optional<Tensor> constant;            // set: known at compile time
+  std::optional<std::vector<Dim>> contents;  // set: an integer tensor whose elements, row by row, are known expressions
+  Node* producer = nullptr;                  // null: a graph input or a constant
   int output_index = 0;
 
   bool is_constant() const { return constant.has_value(); }
@@ -116,9 +115,13 @@ class SymbolTable {
  public:
   Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol});  // "stem", "stem_1", ...
   void reserve(const std::string& name);                            // fresh() will not give this name
+  // A symbol that stands for an expression, the same one for the same expression. Constants and symbols stay.
+  Dim define(const Dim& formula);
+  void note(const Symbol& symbol);  // which stands for a formula: define() gives it for that
 
  private:
   std::map<std::string, int, std::less<>> used_;
+  std::map<std::string, Dim, std::less<>> defined_;  // by the formula's text
 };
 
 class Graph {

@@ -167,6 +167,12 @@ class Parser {
         if (symbol.range.lo >= symbol.range.hi) refuse_at(begin, "the range of a symbol must hold several sizes");
       }
       if (accept_word("hint")) symbol.hint = integer();
+      if (accept("=")) {
+        const std::vector<Dim> formula = sizes();
+        if (formula.size() != 1) refuse_at(begin, "a symbol must stand for one size");
+        symbol.formula = std::make_shared<const Dim>(formula.front());
+        table_->note(symbol);
+      }
       table_->reserve(symbol.name);
       if (!symbols_.emplace(symbol.name, symbol).second) refuse_at(begin, "symbols must have different names");
     } while (accept(","));
@@ -315,6 +321,17 @@ class Parser {
     return attrs;
   }
 
+  std::vector<Dim> sizes() {
+    skip();
+    const size_t begin = at_;
+    expect("[");
+    balanced("]");
+    expect("]");
+    const Shape shape = part(begin, [&] { return Shape::parse(text_.substr(begin, at_ - begin), lookup_); });
+    if (!shape.has_rank()) refuse_at(begin, "a list of sizes must have a length. Got [*]");
+    return shape.dims();
+  }
+
   Attr parse_attr() {
     skip();
     if (peek("\"")) return string();
@@ -324,13 +341,7 @@ class Parser {
     if (accept("strings[]")) return std::vector<std::string>();
     if (peek("dims[")) {
       at_ += 4;
-      const size_t begin = at_;
-      ++at_;
-      balanced("]");
-      expect("]");
-      const Shape shape = part(begin, [&] { return Shape::parse(text_.substr(begin, at_ - begin), lookup_); });
-      if (!shape.has_rank()) refuse_at(begin, "a list of sizes must have a length. Got [*]");
-      return shape.dims();
+      return sizes();
     }
     size_t end = at_;
     while (end < text_.size() && is_word(text_[end])) ++end;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/graph.h"
 #include "ir/literal.h"
@@ -21,6 +22,17 @@ std::string joined(const std::vector<T>& items, const F& print_item) {
 }
 
 using SymbolMap = std::map<std::string, Symbol>;
+
+// The symbols of an expression and, before a symbol that stands for a formula, those of the formula.
+void collect(const Dim& dim, std::vector<Symbol>& symbols, std::set<std::string>& seen) {
+  SymbolMap used;
+  dim.collect_symbols(used);
+  for (const auto& [name, symbol] : used) {
+    if (!seen.insert(name).second) continue;
+    if (symbol.formula) collect(*symbol.formula, symbols, seen);
+    symbols.push_back(symbol);
+  }
+}
 
 void collect(const Type& type, SymbolMap& symbols) {
   const Type* t = &type;
@@ -46,13 +58,18 @@ std::string print_symbols(const Graph& graph) {
   SymbolMap symbols;
   collect(graph, symbols);
   if (symbols.empty()) return "";
+  std::vector<Symbol> ordered;
+  std::set<std::string> seen;
+  for (const auto& [name, s] : symbols) collect(Dim::symbol(s), ordered, seen);
   std::string text;
-  for (const auto& [name, s] : symbols) {
+  for (const Symbol& s : ordered) {
+    const std::string& name = s.name;
     text += (text.empty() ? "symbols " : ", ") + print_name(name);
     if (s.range.lo != Symbol().range.lo || s.range.hi != Symbol().range.hi) {
       text += " in [" + std::to_string(s.range.lo) + "," + std::to_string(s.range.hi) + "]";
     }
     if (s.hint != 0) text += " hint " + std::to_string(s.hint);
+    if (s.formula) text += " = [" + s.formula->to_string() + "]";
   }
   return text + "\n";
 }

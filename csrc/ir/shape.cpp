@@ -58,7 +58,13 @@ Dims Shape::to_dims() const {
 
 Dims Shape::hint_dims() const {
   Dims sizes;
-  for (const Dim& d : dims()) sizes.push_back(std::max<int64_t>(1, d.hint()));
+  int64_t rest = kMaxExtent;
+  for (const Dim& d : dims()) {
+    // Hints of several sizes that are each possible may make a tensor that is not.
+    const int64_t size = d.is_constant() ? std::max<int64_t>(1, d.value()) : std::clamp<int64_t>(d.hint(), 1, rest);
+    sizes.push_back(size);
+    rest = std::max<int64_t>(1, rest / size);
+  }
   return sizes;
 }
 

@@ -14,14 +14,14 @@ namespace {
 class BlockBuilder {
  public:
   BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-               const OpRegistry& ops, const Target& target, Team& team, std::set<std::string> outer_symbols)
+               const OpRegistry& ops, const Target& target, Team& team, KnownSizes outer_sizes)
       : graph_(graph),
         problem_(problem),
         choices_(choices),
         ops_(ops),
         target_(target),
         team_(team),
-        known_(std::move(outer_symbols)) {}
+        known_(std::move(outer_sizes)) {}
 
   std::shared_ptr<const Block> build() {
     for (const Value* input : graph_.inputs) {
@@ -51,11 +51,60 @@ class BlockBuilder {
         .choices[static_cast<size_t>(choices_[static_cast<size_t>(variable)])];
   }
 
-  // Nodes whose results are read at run time: inputs that only shape inference needed keep nothing alive.
+  // The first node that makes a value with this symbol as a size of its own, for those that only running tells.
+  std::map<std::string, const Node*> find_makers() const {
+    std::map<std::string, const Node*> makers;
+    KnownSizes given = known_;
+    for (const Value* v : graph_.inputs) given.learn(v->type);
+    for (const auto& node : graph_.nodes()) {
+      if (node->bodies.empty() && problem_.open.count(node.get()) == 0) continue;
+      for (const Value* v : node->outputs) {
+        if (!v || !v->type.is_tensor() || !v->shape().has_rank()) continue;
+        for (const Dim& d : v->shape().dims()) {
+          const auto symbol = d.as_symbol();
+          if (symbol && !given.contains(symbol->name)) makers.emplace(symbol->name, node.get());
+        }
+      }
+    }
+    return makers;
+  }
+
+  // Nodes whose results or whose sizes are read at run time: inputs that only shape inference needed keep nothing
+  // alive.
   void find_live() {
     std::vector<const Value*> wanted(graph_.outputs.begin(), graph_.outputs.end());
+    const std::map<std::string, const Node*> makers = find_makers();
+    std::set<std::string> wanted_sizes;
+    const std::function<void(const Dim&)> want_size = [&](const Dim& dim) {
+      std::map<std::string, Symbol> used;
+      dim.collect_symbols(used);
+      for (const auto& [name, symbol] : used) {
+        if (!wanted_sizes.insert(name).second) continue;
+        if (const auto it = makers.find(name); it != makers.end()) {
+          const auto& outputs = it->second->outputs;
+          wanted.push_back(*std::find_if(outputs.begin(), outputs.end(), [](const Value* v) { return v != nullptr; }));
+        } else if (symbol.formula) {
+          want_size(*symbol.formula);
+        }
+      }
+    };
+    const auto want_sizes_of = [&](const Value* v) {
+      if (!v || !v->type.is_tensor() || !v->shape().has_rank()) return;
+      for (const Dim& d : v->shape().dims()) want_size(d);
+    };
+    const std::function<void(const Node&)> want_sizes = [&](const Node& node) {
+      for (const Value* v : node.inputs) want_sizes_of(v);
+      for (const Value* v : node.outputs) want_sizes_of(v);
+      if (node.op == "neo.Dims") {
+        for (const Dim& d : std::get<std::vector<Dim>>(node.attrs.at("dims"))) want_size(d);
+      }
+      for (const auto& [name, body] : node.bodies) {
+        for (const auto& inner : body->nodes()) want_sizes(*inner);
+      }
+    };
     const auto want_node = [&](const Node& node) {
       if (!live_.insert(&node).second) return;
+      want_sizes(node);
       const SelectionProblem::Choice& choice = choice_of(node);
       if (!choice.candidate) {
         for (const Value* v : node.inputs) {
@@ -112,30 +161,41 @@ class BlockBuilder {
   Slot& slot(int index) { return block_->slots[static_cast<size_t>(index)]; }
   Region& region() { return block_->regions.back(); }
 
-  bool is_known(const Dim& dim) const {
-    std::map<std::string, Symbol> used;
-    dim.collect_symbols(used);
-    return std::all_of(used.begin(), used.end(), [&](const auto& s) { return known_.count(s.first) > 0; });
+  // A formula of known sizes is computed when the region starts.
+  bool is_known(const Dim& dim) {
+    const auto define = [this](const Symbol& symbol) { region().sources.push_back({symbol, -1, 0}); };
+    return !known_.find_unknown(dim, define);
   }
 
-  bool is_known(const Type& type) const {
+  bool is_known(const Type& type) {
     if (!type.is_tensor() || !type.shape.has_rank()) return false;
     return std::all_of(type.shape.dims().begin(), type.shape.dims().end(), [&](const Dim& d) { return is_known(d); });
   }
 
-  // Every size that exists by now becomes known: arguments first, then what host steps made.
-  void start_region() {
-    block_->regions.emplace_back();
+  // Calls visit(symbol, slot, axis) for the sizes of arguments and of what host steps made that were not read so far.
+  template <class F>
+  void visit_new_sizes(const F& visit) const {
     for (size_t i = 0; i < block_->slots.size(); ++i) {
       const Slot& s = block_->slots[i];
       if (s.storage != Slot::Storage::Argument && s.storage != Slot::Storage::Owned) continue;
       if (!s.type.is_tensor() || !s.type.shape.has_rank()) continue;
       for (int axis = 0; axis < s.type.shape.rank(); ++axis) {
         const auto symbol = s.type.shape[axis].as_symbol();
-        if (!symbol || (!sourced_.insert({static_cast<int>(i), axis}).second)) continue;
-        region().sources.push_back({*symbol, static_cast<int>(i), axis});
-        known_.insert(symbol->name);
+        if (symbol && sourced_.count({static_cast<int>(i), axis}) == 0) visit(*symbol, static_cast<int>(i), axis);
       }
+    }
+  }
+
+  // Every size that exists by now becomes known: arguments first, then what host steps made.
+  void start_region() {
+    block_->regions.emplace_back();
+    std::vector<SymbolSource> sources;
+    visit_new_sizes([&](const Symbol& symbol, int slot, int axis) { sources.push_back({symbol, slot, axis}); });
+    for (SymbolSource& source : sources) {
+      sourced_.insert({source.slot, source.axis});
+      known_.insert(source.symbol.name);
+      source.symbol.formula = nullptr;
+      region().sources.push_back(std::move(source));
     }
   }
 
@@ -384,6 +444,9 @@ class BlockBuilder {
   }
 
   std::shared_ptr<const Block> lower_body(const Graph& body) {
+    bool has_new_sizes = false;
+    visit_new_sizes([&](const Symbol&, int, int) { has_new_sizes = true; });
+    if (has_new_sizes) start_region();
     return BlockBuilder(body, problem_, choices_, ops_, target_, team_, known_).build();
   }
 
@@ -459,7 +522,7 @@ class BlockBuilder {
   const OpRegistry& ops_;
   const Target& target_;
   Team& team_;
-  std::set<std::string> known_;
+  KnownSizes known_;
   std::shared_ptr<Block> block_ = std::make_shared<Block>();
   std::set<const Node*> live_;
   std::map<const Candidate*, StepItem> steps_;  // slots are not filled in

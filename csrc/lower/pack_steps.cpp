@@ -26,7 +26,7 @@ Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
   for (const Value* v : candidate.workload->inputs) {
     if (!v->constant) {
       const std::string name = str("i", inputs++);
-      if (v->contents) recipe.contents[name] = *v->contents;
+      if (v->contents && v->shape().rank() <= 1) recipe.contents[name] = *v->contents;
       continue;
     }
     const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);

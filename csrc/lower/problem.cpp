@@ -21,8 +21,7 @@ class Builder {
     auto problem = std::make_unique<SelectionProblem>();
     problem_ = problem.get();
     add_graphs(graph, 1, true);
-    std::set<std::string> seen;
-    find_refined(graph, seen);
+    problem->open = find_open_nodes(graph);
     target_.cold_constants = problem->cold_constants = constant_bytes() > target_.kept_bytes;
     for (auto& [graph_part, trips] : graphs_) add_choices(*graph_part);
     add_arrays();
@@ -56,30 +55,6 @@ class Builder {
         problem_->nodes.push_back({node.get(), trips, {}, {}});
       }
       for (const auto& [name, body] : node->bodies) add_graphs(*body, trips * expected_trips(*node), variables);
-    }
-  }
-
-  // Symbols that stand in a node's result for the first time although neither inputs nor inference made them: a pass
-  // gave a rank to what had none (refine_ranks).
-  void find_refined(const Graph& graph, std::set<std::string>& seen) {
-    const auto symbols_of = [](const Value* v) {
-      std::map<std::string, Symbol> used;
-      if (v && v->type.is_tensor() && v->shape().has_rank()) {
-        for (const Dim& d : v->shape().dims()) d.collect_symbols(used);
-      }
-      return used;
-    };
-    for (const Value* input : graph.inputs) {
-      for (const auto& [name, symbol] : symbols_of(input)) seen.insert(name);
-    }
-    for (const auto& node : graph.nodes()) {
-      for (const Symbol& symbol : node->symbols) seen.insert(symbol.name);
-      for (const auto& [name, body] : node->bodies) find_refined(*body, seen);
-      for (const Value* output : node->outputs) {
-        for (const auto& [name, symbol] : symbols_of(output)) {
-          if (seen.insert(name).second) refined_[node.get()].insert(name);
-        }
-      }
     }
   }
 
@@ -122,24 +97,9 @@ class Builder {
 
   // Why only a host step can do this: its memory cannot be laid out before it runs.
   std::optional<std::string> open_size(const Workload& workload) const {
-    const auto ranked = [](const Value* v) { return v->type.is_tensor() && v->shape().has_rank(); };
-    if (!std::all_of(workload.inputs.begin(), workload.inputs.end(), ranked))
-      return "the rank of an input is not known";
-    if (!std::all_of(workload.outputs.begin(), workload.outputs.end(), ranked))
-      return "the rank of the result is not known";
-    std::map<std::string, Symbol> used;
-    for (const Value* v : workload.outputs) {
-      for (const Dim& d : v->shape().dims()) d.collect_symbols(used);
-    }
     for (const Node* node : workload.nodes) {
-      for (const Symbol& symbol : node->symbols) {
-        if (used.count(symbol.name)) return str("the size ", symbol.name, " is known only after it ran");
-      }
-      const auto refined = refined_.find(node);
-      if (refined == refined_.end()) continue;
-      for (const std::string& name : refined->second) {
-        if (used.count(name)) return str("the size ", name, " is known only after it ran");
-      }
+      const auto it = problem_->open.find(node);
+      if (it != problem_->open.end()) return it->second;
     }
     return std::nullopt;
   }
@@ -419,7 +379,6 @@ class Builder {
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
   size_t first_group_ = 0;
-  std::map<const Node*, std::set<std::string>> refined_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lower/cost_trees.h"
+#include "lower/known_sizes.h"
 #include "routines/routine.h"
 
 namespace neo {
@@ -59,6 +60,7 @@ struct SelectionProblem {
   std::vector<SchemaVariable> schemas;  // then these; choice 0 is off, 1 is on
   std::vector<Group> groups;
   std::vector<Conversion> conversions;
+  OpenNodes open;
   bool cold_constants = false;  // what estimates took them for
 
   // Arrays. Times in microseconds; kForbidden where a choice or a pair is impossible.

@@ -149,7 +149,7 @@ void infer_cast_to(InferContext& ctx, DType to) {
   if (!is_integer(to) || !(is_integer(from) || from == DType::Bool) || to == DType::UInt64 || from == DType::UInt64) {
     return;
   }
-  auto contents = shape_contents(ctx, 0);
+  auto contents = tensor_contents(ctx, 0);
   if (!contents) return;
   for (const Dim& dim : *contents) {
     const bool wide = to == DType::Int64 || (!dim.is_constant() && to == DType::Int32);

@@ -75,7 +75,9 @@ class Outward {
   bool is_outer(const Dim& d) const {
     std::map<std::string, Symbol> symbols;
     d.collect_symbols(symbols);
-    return std::all_of(symbols.begin(), symbols.end(), [&](const auto& s) { return outer_.count(s.first) > 0; });
+    return std::all_of(symbols.begin(), symbols.end(), [&](const auto& s) {
+      return outer_.count(s.first) > 0 || (s.second.formula && is_outer(*s.second.formula));
+    });
   }
 
   Type operator()(const Type& type) {

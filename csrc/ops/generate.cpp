@@ -73,7 +73,8 @@ const std::vector<Dim>& dims_attr(const Node& node) {
 void infer_dims(InferContext& ctx) {
   const auto& dims = dims_attr(ctx.node());
   const bool scalar = ctx.node().int_attr("scalar", 0) != 0;
-  ctx.set_output(0, DType::Int64, scalar ? Shape::of({}) : Shape::of({static_cast<int64_t>(dims.size())}));
+  ctx.set_output(0, dtype_attr(ctx.node(), "dtype", DType::Int64),
+                 scalar ? Shape::of({}) : Shape::of({static_cast<int64_t>(dims.size())}));
   ctx.set_contents(0, dims);
 }
 
@@ -86,7 +87,9 @@ void reference_dims(ReferenceContext& ctx) {
     sizes.push_back(dim.value());
   }
   const bool scalar = ctx.node().int_attr("scalar", 0) != 0;
-  store_ints(ctx.output(0, DType::Int64, scalar ? Dims{} : Dims{static_cast<int64_t>(sizes.size())}), sizes);
+  store_ints(ctx.output(0, dtype_attr(ctx.node(), "dtype", DType::Int64),
+                        scalar ? Dims{} : Dims{static_cast<int64_t>(sizes.size())}),
+             sizes);
 }
 
 // ConstantOfShape

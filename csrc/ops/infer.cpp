@@ -1,6 +1,7 @@
 #include "ops/infer.h"
 
 #include <algorithm>
+#include <map>
 #include <new>
 
 #include "base/budget.h"
@@ -40,6 +41,38 @@ void keep_declared(Type& inferred, const Type& declared) {
     if (!(element == *inferred.element)) inferred.element = std::make_shared<Type>(std::move(element));
   }
 }
+
+// While this lives, the sizes and the known elements that a node reads are numbers and bare symbols.
+class BareInputs {
+ public:
+  BareInputs(const Node& node, SymbolTable& symbols) {
+    for (Value* v : node.inputs) {
+      if (v && !v->constant && !held_.count(v)) hide(*v, symbols);
+    }
+  }
+  ~BareInputs() {
+    for (auto& [value, held] : held_) {
+      value->type = std::move(held.first);
+      value->contents = std::move(held.second);
+    }
+  }
+  BareInputs(const BareInputs&) = delete;
+  BareInputs& operator=(const BareInputs&) = delete;
+
+ private:
+  void hide(Value& value, SymbolTable& symbols) {
+    held_[&value] = {value.type, value.contents};
+    if (value.type.is_tensor() && value.shape().has_rank()) {
+      std::vector<Dim> dims = value.shape().dims();
+      for (Dim& d : dims) d = symbols.define(d);
+      value.type.shape = Shape(std::move(dims));
+    }
+    if (!value.contents) return;
+    for (Dim& d : *value.contents) d = symbols.define(d);
+  }
+
+  std::map<Value*, std::pair<Type, std::optional<std::vector<Dim>>>> held_;
+};
 
 }  // namespace
 
@@ -82,14 +115,26 @@ std::vector<int> infer_with_ranks(Node& node, const OpRegistry& ops, SymbolTable
       declared.push_back(v ? v->type : Type());
       if (v) v->contents.reset();
     }
-    node.guards.clear();
-    InferContext context(node, ops, symbols);
-    op.infer(context);
-    context.drop_stale_symbols();
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i]) keep_declared(node.outputs[i]->type, declared[i]);
+    const auto infer = [&] {
+      node.guards.clear();
+      InferContext context(node, ops, symbols);
+      op.infer(context);
+      context.drop_stale_symbols();
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        if (node.outputs[i]) keep_declared(node.outputs[i]->type, declared[i]);
+      }
+      for (int i = 0; i < context.input_count(); ++i) ranks.push_back(context.required_rank(i));
+    };
+    try {
+      infer();
+    } catch (const Error& error) {
+      if (!is_large_expression(error)) throw;
+      for (Value* v : node.outputs) {
+        if (v) v->contents.reset();
+      }
+      const BareInputs bare(node, symbols);
+      infer();
     }
-    for (int i = 0; i < context.input_count(); ++i) ranks.push_back(context.required_rank(i));
   });
   return ranks;
 }
@@ -129,6 +174,34 @@ void check_ranks(const Node& node, const OpRegistry& ops, std::span<const HostVa
 
 void infer_graph(Graph& graph, const OpRegistry& ops) {
   for (const auto& node : graph.nodes()) infer_node(*node, ops, *graph.symbols());
+}
+
+namespace {
+
+// What readers learn from a value.
+using Facts = std::pair<Type, std::optional<std::vector<Dim>>>;
+
+std::vector<Facts> facts_of(const Node& node) {
+  std::vector<Facts> facts;
+  for (const Value* v : node.outputs) facts.push_back(v ? Facts{v->type, v->contents} : Facts{});
+  return facts;
+}
+
+}  // namespace
+
+void infer_again(Graph& graph, const OpRegistry& ops, std::unordered_set<const Value*> changed,
+                 const std::unordered_set<const Node*>& stale) {
+  for (const auto& node : graph.nodes()) {
+    const bool reads = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                   [&](const Value* v) { return v && changed.count(v) > 0; });
+    if (!reads && stale.count(node.get()) == 0) continue;
+    const std::vector<Facts> before = facts_of(*node);
+    infer_node(*node, ops, *graph.symbols());
+    const std::vector<Facts> after = facts_of(*node);
+    for (size_t i = 0; i < after.size(); ++i) {
+      if (node->outputs[i] && after[i] != before[i]) changed.insert(node->outputs[i]);
+    }
+  }
 }
 
 std::vector<Type> InferContext::infer_body(std::string_view name, const std::vector<Type>& inputs,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unordered_set>
+
 #include "ops/op.h"
 
 namespace neo {
@@ -13,6 +15,10 @@ std::vector<int> required_ranks(Node& node, const OpRegistry& ops, SymbolTable& 
 // Infers a copy of a node with the types that its inputs turned out to have: what could not be checked before. For
 // nodes with inputs of unknown rank; others are left alone.
 void check_ranks(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs);
+// Infers again, in order, the nodes that read one of the changed values and the stale ones, and what reads a result
+// that this changes.
+void infer_again(Graph& graph, const OpRegistry& ops, std::unordered_set<const Value*> changed,
+                 const std::unordered_set<const Node*>& stale = {});
 // Every node in order, bodies included. Outputs keep declared types where inference knows less.
 void infer_graph(Graph& graph, const OpRegistry& ops);
 

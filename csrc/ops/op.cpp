@@ -63,12 +63,36 @@ std::optional<std::vector<Dim>> InferContext::contents(int input) const {
   return value ? value->contents : std::nullopt;
 }
 
+namespace {
+
+// Expressions with more nodes go on as a symbol that stands for them: what nodes make of expressions grows with the
+// product of their sizes.
+constexpr int kLargeExpression = 40;
+
+void name_large(std::vector<Dim>& dims, SymbolTable& symbols) {
+  for (Dim& dim : dims) {
+    if (dim.node_count() > kLargeExpression) dim = symbols.define(dim);
+  }
+}
+
+}  // namespace
+
 void InferContext::set_output(int i, Type type) {
-  if (Value* value = node_.output(static_cast<size_t>(i))) value->type = std::move(type);
+  Value* value = node_.output(static_cast<size_t>(i));
+  if (value == nullptr) return;
+  if (type.is_tensor() && type.shape.has_rank()) {
+    std::vector<Dim> dims = type.shape.dims();
+    name_large(dims, symbols_);
+    type.shape = Shape(std::move(dims));
+  }
+  value->type = std::move(type);
 }
 
 void InferContext::set_contents(int i, std::vector<Dim> contents) {
-  if (Value* value = node_.output(static_cast<size_t>(i))) value->contents = std::move(contents);
+  Value* value = node_.output(static_cast<size_t>(i));
+  if (value == nullptr) return;
+  name_large(contents, symbols_);
+  value->contents = std::move(contents);
 }
 
 Dim InferContext::fresh(std::string_view stem, Range range) {

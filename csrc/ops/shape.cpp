@@ -15,8 +15,8 @@ std::string quoted(const Shape& shape) {
 
 // Keeps known elements across operators that only change the dims.
 void pass_contents(InferContext& ctx, const Shape& result) {
-  if (!result.has_rank() || result.rank() > 1) return;
-  if (auto contents = shape_contents(ctx, 0)) ctx.set_contents(0, std::move(*contents));
+  if (!result.is_static()) return;
+  if (auto contents = tensor_contents(ctx, 0)) ctx.set_contents(0, std::move(*contents));
 }
 
 void set_view(InferContext& ctx, std::vector<Dim> dims) {
@@ -322,9 +322,26 @@ std::vector<int64_t> permutation(const Node& node, int rank) {
 void infer_transpose(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   std::vector<Dim> dims;
-  for (const int64_t axis : permutation(ctx.node(), ctx.shape(0).rank()))
-    dims.push_back(ctx.shape(0)[static_cast<int>(axis)]);
-  set_view(ctx, std::move(dims));
+  const std::vector<int64_t> perm = permutation(ctx.node(), ctx.shape(0).rank());
+  for (const int64_t axis : perm) dims.push_back(ctx.shape(0)[static_cast<int>(axis)]);
+  const Shape result(std::move(dims));
+  ctx.set_output(0, ctx.dtype(0), result);
+  if (!result.is_static()) return;
+  const auto contents = tensor_contents(ctx, 0);
+  if (!contents) return;
+  const Dims sizes = result.to_dims();
+  const Dims strides = dense_strides(ctx.shape(0).to_dims());
+  std::vector<Dim> moved;
+  for (int64_t i = 0; i < std::ssize(*contents); ++i) {
+    int64_t from = 0;
+    int64_t rest = i;
+    for (size_t a = sizes.size(); a-- > 0;) {
+      from += rest % sizes[a] * strides[static_cast<size_t>(perm[a])];
+      rest /= sizes[a];
+    }
+    moved.push_back((*contents)[static_cast<size_t>(from)]);
+  }
+  ctx.set_contents(0, std::move(moved));
 }
 
 void reference_transpose(ReferenceContext& ctx) {

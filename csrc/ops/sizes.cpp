@@ -67,6 +67,17 @@ std::optional<std::vector<Dim>> shape_contents(InferContext& ctx, int input) {
   return ctx.contents(input);
 }
 
+std::optional<std::vector<Dim>> tensor_contents(InferContext& ctx, int input) {
+  if (!ctx.ranked(input) || !ctx.shape(input).is_static()) return std::nullopt;
+  if (ctx.shape(input).rank() <= 1) return shape_contents(ctx, input);
+  if (element_count(ctx.shape(input).to_dims()) > kMaxContents) return std::nullopt;
+  const Tensor* constant = ctx.constant(input);
+  if (!constant) return ctx.contents(input);
+  if (!is_integer(constant->dtype())) return std::nullopt;
+  const std::vector<int64_t> ints = load_ints(*constant);
+  return std::vector<Dim>(ints.begin(), ints.end());
+}
+
 std::optional<Dim> scalar_contents(InferContext& ctx, int input) {
   const auto contents = shape_contents(ctx, input);
   if (!contents || contents->size() != 1) return std::nullopt;

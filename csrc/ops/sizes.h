@@ -21,6 +21,8 @@ Dim unify(InferContext& ctx, const Dim& a, const Dim& b, const std::string& rule
 
 // The elements of an integer input of rank 0 or 1, unless there are more than a shape computation would have.
 std::optional<std::vector<Dim>> shape_contents(InferContext& ctx, int input);
+// The same of an input of any rank, row by row.
+std::optional<std::vector<Dim>> tensor_contents(InferContext& ctx, int input);
 // The only element of an integer input that holds one.
 std::optional<Dim> scalar_contents(InferContext& ctx, int input);
 // How many elements a rank 1 input has, where that is known.

@@ -43,7 +43,7 @@ void infer_concat(InferContext& ctx) {
             a == axis ? dim + shape[a] : unify(ctx, dim, shape[a], "inputs must agree on the axes that are not joined");
       }
     }
-    const auto part = rank == 1 ? shape_contents(ctx, i) : std::nullopt;
+    const auto part = rank > 0 && axis == 0 ? tensor_contents(ctx, i) : std::nullopt;
     if (!part) {
       contents.reset();
     } else if (contents) {
@@ -225,6 +225,32 @@ void check_once(const Context& ctx, const std::vector<int64_t>& axes, int rank) 
   }
 }
 
+// The elements of a slice, where those of the whole are known.
+void keep_sliced_contents(InferContext& ctx, const std::vector<int64_t>& axes, const std::vector<Dim>& starts,
+                          const std::vector<Dim>& ends, const std::optional<std::vector<int64_t>>& steps) {
+  auto contents = tensor_contents(ctx, 0);
+  if (!contents) return;
+  Dims dims = ctx.shape(0).to_dims();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!starts[i].is_constant() || !ends[i].is_constant()) return;
+    const auto axis = static_cast<size_t>(ctx.axis(axes[i], ctx.shape(0).rank()));
+    const int64_t step = steps ? (*steps)[i] : 1;
+    const auto [begin, count] = slice_axis(dims[axis], starts[i].value(), ends[i].value(), step);
+    const int64_t run = count_between(dims, static_cast<int>(axis) + 1, static_cast<int>(dims.size()));
+    const int64_t outer = count_between(dims, 0, static_cast<int>(axis));
+    std::vector<Dim> kept;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t k = 0; k < count; ++k) {
+        const auto from = contents->begin() + (o * dims[axis] + begin + k * step) * run;
+        kept.insert(kept.end(), from, from + run);
+      }
+    }
+    contents = std::move(kept);
+    dims[axis] = count;
+  }
+  ctx.set_contents(0, std::move(*contents));
+}
+
 void infer_slice(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, ctx.dtype(0), Shape());
   std::vector<Dim> dims = ctx.shape(0).dims();
@@ -262,19 +288,7 @@ void infer_slice(InferContext& ctx) {
     dim = sliced_size(dim, (*starts)[i], (*ends)[i], step);
   }
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
-  const auto contents = known && rank == 1 && axes->size() <= 1 ? shape_contents(ctx, 0) : std::nullopt;
-  if (!contents) return;
-  std::vector<Dim> kept = *contents;
-  if (axes->size() == 1) {
-    const Dim& start = starts->front();
-    const Dim& end = ends->front();
-    if (!start.is_constant() || !end.is_constant()) return;
-    const int64_t step = steps ? steps->front() : 1;
-    const auto [begin, count] = slice_axis(static_cast<int64_t>(contents->size()), start.value(), end.value(), step);
-    kept.clear();
-    for (int64_t i = 0; i < count; ++i) kept.push_back((*contents)[static_cast<size_t>(begin + i * step)]);
-  }
-  ctx.set_contents(0, std::move(kept));
+  if (known) keep_sliced_contents(ctx, *axes, *starts, *ends, steps);
 }
 
 void reference_slice(ReferenceContext& ctx) {

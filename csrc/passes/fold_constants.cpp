@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/budget.h"
+#include "ops/infer.h"
 #include "passes/pass.h"
 
 namespace neo {
@@ -31,8 +32,24 @@ bool is_foldable(const Node& node, const PassContext& context, int64_t left_byte
   return !op->work || op->work(node).flops.hint() <= kMaxFlops;
 }
 
-bool fold(Graph& graph, const PassContext& context) {
+// Whether inference knew nothing of the value that its constant tells.
+bool is_news(const Value& value, const Value& constant) {
+  if (!(value.type == constant.type) || !value.contents) return true;
+  return !std::all_of(value.contents->begin(), value.contents->end(), [](const Dim& d) { return d.is_constant(); });
+}
+
+// Whether constants took the place of nodes; `has_news`: and told what was not known before.
+bool fold(Graph& graph, const PassContext& context, bool& has_news) {
   bool changed = false;
+  std::unordered_set<const Value*> news;
+  std::unordered_set<const Node*> stale;
+  for (const auto& node : graph.nodes()) {
+    for (auto& [name, body] : node->bodies) {
+      bool body_has_news = false;
+      changed = fold(*body, context, body_has_news) || changed;
+      if (body_has_news) stale.insert(node.get());
+    }
+  }
   for (const auto& node : graph.nodes()) {
     if (!is_foldable(*node, context, *context.foldable_bytes)) continue;
     checkpoint();
@@ -49,6 +66,7 @@ bool fold(Graph& graph, const PassContext& context) {
       const std::string name = old->name;
       growth += results[i].tensor.bytes();
       Value* constant = graph.add_constant(name, results[i].tensor);
+      if (is_news(*old, *constant)) news.insert(constant);
       graph.replace_uses(old, constant);
       graph.rename(constant, name);
     }
@@ -64,14 +82,17 @@ bool fold(Graph& graph, const PassContext& context) {
     });
     graph.erase_unused_values();
   }
+  has_news = !news.empty() || !stale.empty();
+  if (has_news) infer_again(graph, context.ops, std::move(news), stale);
   return changed;
 }
 
 }  // namespace
 
-// Nodes whose inputs are all constants become constants.
+// Nodes whose inputs are all constants become constants. What depends on them is inferred again.
 bool fold_constants(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+  bool has_news = false;
+  return fold(graph, context, has_news);
 }
 
 }  // namespace neo

@@ -17,14 +17,21 @@ void collect_input_symbols(const Graph& graph, std::map<std::string, Symbol>& sy
   }
 }
 
+// Formulas of known symbols are known, and noted as such.
+bool is_known(const Dim& d, std::map<std::string, Symbol>& known) {
+  std::map<std::string, Symbol> used;
+  d.collect_symbols(used);
+  return std::all_of(used.begin(), used.end(), [&](const auto& s) {
+    if (known.count(s.first) > 0) return true;
+    if (!s.second.formula || !is_known(*s.second.formula, known)) return false;
+    known.insert(s);
+    return true;
+  });
+}
+
 bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassContext& context) {
   std::map<std::string, Symbol> known = outer;
   collect_input_symbols(graph, known);
-  const auto is_known = [&](const Dim& d) {
-    std::map<std::string, Symbol> used;
-    d.collect_symbols(used);
-    return std::all_of(used.begin(), used.end(), [&](const auto& s) { return known.count(s.first) > 0; });
-  };
   bool changed = false;
   std::vector<Node*> nodes;
   for (const auto& n : graph.nodes()) nodes.push_back(n.get());
@@ -34,7 +41,7 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
     for (Value* v : node->outputs) {
       if (!v || !v->contents || !v->type.is_tensor() || !v->shape().is_static() || !is_integer(v->dtype())) continue;
       const std::vector<Dim>& elements = *v->contents;
-      if (!std::all_of(elements.begin(), elements.end(), is_known)) continue;
+      if (!std::all_of(elements.begin(), elements.end(), [&](const Dim& d) { return is_known(d, known); })) continue;
       const std::string value_name = v->name;
       Value* folded = nullptr;
       if (std::all_of(elements.begin(), elements.end(), [](const Dim& d) { return d.is_constant(); })) {
@@ -43,6 +50,8 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
         for (size_t i = 0; i < elements.size(); ++i)
           store_int64(v->dtype(), p + static_cast<int64_t>(i) * item_bytes(v->dtype()), elements[i].value());
         folded = graph.add_constant(value_name, tensor);
+      } else if (v->shape().rank() > 1) {
+        continue;
       } else {
         Attrs attrs;
         attrs["dims"] = elements;

@@ -14,12 +14,17 @@ int64_t now_ns() {
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
-  const auto& [name, range, hint] = source.symbol;
+  const auto place = [&] {
+    return source.symbol.formula ? str("the formula of ", source.symbol.name)
+                                 : str("axis ", source.axis, " of \"", slot, "\"");
+  };
+  const std::string& name = source.symbol.name;
+  const Range range = source.symbol.range;
   NEO_CHECK(range.lo <= size && size <= range.hi, Shape, "run", "a size must lie in its range. Got ", name, "=", size,
-            ", expected ", range.lo, " to ", range.hi, " - at axis ", source.axis, " of \"", slot, "\"");
+            ", expected ", range.lo, " to ", range.hi, " - at ", place());
   auto [it, fresh] = symbols.emplace(name, size);
   NEO_CHECK(fresh || it->second == size, Shape, "run", "one size has one value. Got ", name, "=", it->second,
-            " before and ", name, "=", size, " at axis ", source.axis, " of \"", slot, "\"");
+            " before and ", name, "=", size, " at ", place());
 }
 
 // Sizes that are numbers must be met; symbols take theirs from the tensor.
@@ -121,6 +126,10 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
 void Frame::enter_region(size_t index) {
   const Region& region = block_.regions[index];
   for (const SymbolSource& source : region.sources) {
+    if (source.symbol.formula) {
+      bind_symbol(symbols_, source, source.symbol.formula->evaluate(symbols_), {});
+      continue;
+    }
     const auto slot = static_cast<size_t>(source.slot);
     const Slot& from = block_.slots[slot];
     const Dims& dims = dims_of(slot);

@@ -171,6 +171,10 @@ void io(A& a, SymbolSource& x) {
   io(a, x.symbol);
   io(a, x.slot);
   io(a, x.axis);
+  if (x.slot >= 0) return;
+  Dim formula = x.symbol.formula ? *x.symbol.formula : Dim();
+  io(a, formula);
+  x.symbol.formula = std::make_shared<const Dim>(std::move(formula));
 }
 
 template <class A>

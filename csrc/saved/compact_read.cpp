@@ -132,7 +132,7 @@ class Reader {
     if (kind == Atom::Kind::Symbol) {
       Symbol symbol;
       io(*this, symbol);
-      return Dim::symbol(symbol.name, symbol.range, symbol.hint);
+      return Dim::symbol(std::move(symbol));
     }
     std::vector<Dim> args;
     io(*this, args);

@@ -83,7 +83,7 @@ std::vector<std::string> read_names(const Json& json) {
 }
 
 Range read_range(const Json& lo, const Json& hi) {
-  const int64_t low = lo.as_int(0, kMaxExtent);
+  const int64_t low = lo.as_int(-kMaxExtent, kMaxExtent);
   return {low, hi.as_int(low, kMaxExtent)};
 }
 
@@ -160,15 +160,17 @@ class PlanReader {
 
   SymbolSource read_source(const Json& json) const {
     const Json::Array& parts = json.as_array();
-    NEO_CHECK(parts.size() == 5, Model, "load", "a source must be a symbol, its range, a slot and an axis. Got ",
-              parts.size(), " entries");
+    NEO_CHECK(parts.size() == 5 || parts.size() == 6, Model, "load",
+              "a source must be a symbol, its range, a slot and an axis, or a formula. Got ", parts.size(), " entries");
     const auto it = symbols_.find(parts[0].as_string());
     NEO_CHECK(it != symbols_.end(), Model, "load", "a source must be of a symbol. Got \"", parts[0].as_string(), "\"");
     SymbolSource source;
     source.symbol = it->second;
     source.symbol.range = read_range(parts[1], parts[2]);
-    source.slot = static_cast<int>(parts[3].as_int(0, kMaxSlots));
+    const bool computed = parts.size() == 6;
+    source.slot = static_cast<int>(computed ? parts[3].as_int(-1, -1) : parts[3].as_int(0, kMaxSlots));
     source.axis = static_cast<int>(parts[4].as_int(0, 1024));
+    if (computed) source.symbol.formula = std::make_shared<const Dim>(read_dim(parts[5]));
     return source;
   }
 
@@ -252,8 +254,14 @@ class PlanReader {
     Region region;
     for (const Json& s : json.at("sources").as_array()) {
       region.sources.push_back(read_source(s));
-      flow.check_source(region.sources.back());
-      known.insert(region.sources.back().symbol.name);
+      const SymbolSource& source = region.sources.back();
+      if (source.symbol.formula) {
+        NEO_CHECK(is_known(*source.symbol.formula, known), Model, "load",
+                  "a formula must be of sizes that are known before it. Got ", source.symbol.formula->to_string());
+      } else {
+        flow.check_source(source);
+      }
+      known.insert(source.symbol.name);
     }
     for (const Json& g : json.at("guards").as_array()) region.guards.push_back(read_guard(g));
     const Json::Array& items = json.at("items").as_array();

@@ -221,12 +221,13 @@ class PlanWriter {
   Json write(const Region& region) {
     return Json::Object{
         {"items", list(region.items, [&](const Item& i) { return write(i); })},
-        {"sources",
-         list(region.sources,
-              [&](const SymbolSource& s) {
-                symbols_.emplace(s.symbol.name, s.symbol);
-                return Json(Json::Array{s.symbol.name, s.symbol.range.lo, s.symbol.range.hi, s.slot, s.axis});
-              })},
+        {"sources", list(region.sources,
+                         [&](const SymbolSource& s) {
+                           symbols_.emplace(s.symbol.name, s.symbol);
+                           Json::Array source{s.symbol.name, s.symbol.range.lo, s.symbol.range.hi, s.slot, s.axis};
+                           if (s.symbol.formula) source.push_back(write(*s.symbol.formula));
+                           return Json(std::move(source));
+                         })},
         {"guards", list(region.guards, [&](const Guard& g) {
            return Json(
                Json::Array{kRelationNames[static_cast<size_t>(g.relation)], write(g.left), write(g.right), g.message});

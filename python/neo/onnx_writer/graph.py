@@ -78,7 +78,7 @@ class _GraphWriter:
         self._names: dict[str, str] = {}
         self._constants: dict[str, str] = {}
         self._sources: dict[str, tuple[str, int]] = {}
-        self._sizes = SizeWriter(self._emit_size, self.constant, self._find_symbol)
+        self._sizes = SizeWriter(self._emit_size, self.constant, self._find_symbol, graph.formulas)
         self._readers: dict[str, list[tuple[str, int]]] = {}
         for node in graph.nodes:
             for i, v in enumerate(node.inputs):

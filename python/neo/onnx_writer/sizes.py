@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,10 +27,17 @@ class UnknownSizeError(Exception):
 class SizeWriter:
     """Writes formulas of one graph as vectors of one int64; the same formula once."""
 
-    def __init__(self, emit: Emit, constant: Constant, find_symbol: Callable[[str], tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        emit: Emit,
+        constant: Constant,
+        find_symbol: Callable[[str], tuple[str, int]],
+        formulas: Mapping[str, str],
+    ) -> None:
         self._emit = emit
         self._constant = constant
         self._find_symbol = find_symbol
+        self._formulas = formulas  # of symbols that stand for one
         self._made: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._symbols: dict[str, str] = {}  # by those names
@@ -80,6 +87,8 @@ class SizeWriter:
         match tree:
             case ast.Constant(value=int(value)):
                 return self._number(value)
+            case ast.Name(id=name) if self._symbols[name] in self._formulas:
+                return self._write(self._parse(self._formulas[self._symbols[name]]))
             case ast.Name(id=name):
                 value_name, axis = self._find_symbol(self._symbols[name])
                 return self._emit("Shape", [value_name], {"start": axis, "end": axis + 1}, self._symbols[name])

@@ -266,9 +266,11 @@ class ResizeRoutine : public Routine {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
-    if (blocked) c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
-    if (form_ == ResizeForm::Blocked) c.outputs.front().layout = layout;
+    if (blocked) {
+      const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
+      c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
+      if (form_ == ResizeForm::Blocked) c.outputs.front().layout = layout;
+    }
     c.cost.time_us = roofline_us(workload.work(ops), target, blocked ? 0.25 : 0.06) * (blocked ? 1 : 1.5);
     return {std::move(c)};
   }
