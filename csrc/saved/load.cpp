@@ -258,6 +258,7 @@ class PlanReader {
       if (source.symbol.formula) {
         NEO_CHECK(is_known(*source.symbol.formula, known), Model, "load",
                   "a formula must be of sizes that are known before it. Got ", source.symbol.formula->to_string());
+        maker_.note_formula(source.symbol);
       } else {
         flow.check_source(source);
       }

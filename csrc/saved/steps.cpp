@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "ir/text.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -117,6 +118,28 @@ SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols)
   return made;
 }
 
+std::string StepMaker::with_formulas(const std::string& workload) const {
+  const size_t where = workload.rfind(" where ");
+  if (formulas_.empty() || where == std::string::npos) return workload;
+  const std::string_view declared = std::string_view(workload).substr(where);
+  const auto is_declared = [&](const std::string& name) {
+    const std::string entry = print_name(name) + " in [";
+    return declared.find(" " + entry) != std::string_view::npos;
+  };
+  std::string text = workload;
+  for (const Symbol& s : formulas_) {
+    std::map<std::string, Symbol> used;
+    s.formula->collect_symbols(used);
+    if (is_declared(s.name) ||
+        !std::all_of(used.begin(), used.end(), [&](const auto& u) { return is_declared(u.first); }))
+      continue;
+    text += str(", ", print_name(s.name), " in [", s.range.lo, ",", s.range.hi, "]");
+    if (s.hint > 0) text += str(" hint ", s.hint);
+    text += " = [" + s.formula->to_string() + "]";
+  }
+  return text;
+}
+
 SavedStep StepMaker::make(const Json& json, const std::string& node, const SymbolLookup& symbols) const {
   Recipe recipe = read_recipe(json, blobs_, symbols);
   if (recipe.routine.empty()) return make_conversion(std::move(recipe), symbols);
@@ -124,7 +147,7 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", recipe.routine,
             "\"\nHint: compile the model again.");
   const WorkloadFacts facts = facts_of(recipe);
-  ParsedWorkload parsed = parse_workload(recipe.workload, ops_, &facts);
+  ParsedWorkload parsed = parse_workload(with_formulas(recipe.workload), ops_, &facts);
   const Node& root = parsed.workload.root();
   parsed.graph->nodes().back()->name = node;
 

@@ -41,14 +41,18 @@ class StepMaker {
       : target_(target), ops_(ops), routines_(routines), blobs_(blobs) {}
 
   SavedStep make(const Json& recipe, const std::string& node, const SymbolLookup& symbols) const;
+  // The plan's symbols that stand for formulas: inference of a workload takes them too.
+  void note_formula(const Symbol& symbol) { formulas_.push_back(symbol); }
 
  private:
+  std::string with_formulas(const std::string& workload) const;
   SavedStep make_conversion(Recipe recipe, const SymbolLookup& symbols) const;
 
   const Target& target_;
   const OpRegistry& ops_;
   const RoutineTable& routines_;
   const SavedBlobs& blobs_;
+  std::vector<Symbol> formulas_;
 };
 
 }  // namespace neo
