@@ -213,13 +213,16 @@ void bind_select(py::module_& m) {
       .def_property_readonly("machine", [](const BoundProblem& p) { return p.target; })
       .def(
           "lower",
-          [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe) {
+          [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe,
+             bool keeps_denormals) {
             const py::gil_scoped_release release;
             const auto team = process_thread_pool().lease(threads, Oversubscribe::No);
-            auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team);
+            auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team,
+                              keeps_denormals ? Denormals::Keep : Denormals::Flush);
             return std::make_shared<Module>(std::move(plan), threads, oversubscribe);
           },
-          py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false);
+          py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false,
+          py::arg("keeps_denormals") = false);
 
   m.def(
       "space_sizes",
@@ -230,7 +233,7 @@ void bind_select(py::module_& m) {
         py::dict sizes;
         for (const Routine* r : standard_routines().for_root(parsed.workload.root().op)) {
           for (const Workload& w : r->matches(parsed.workload.root(), users, *parsed.graph)) {
-            if (w.nodes != parsed.workload.nodes || r->rejects(w, machine)) continue;
+            if (w.nodes != parsed.workload.nodes || rejection_of(*r, w, machine)) continue;
             sizes[py::str(std::string(r->name()))] = r->space(w, machine).size();
           }
         }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/float_mode.h"
 #include "exec/step.h"
 #include "ir/graph.h"
 #include "ir/schema.h"
@@ -145,6 +146,7 @@ struct Plan {
   std::vector<std::string> output_names;
   double estimate_us = 0;               // the selection's total
   DeviceKind device = DeviceKind::Cpu;  // beside the CPU; Cpu: none
+  Denormals denormals = Denormals::Flush;
 };
 
 }  // namespace neo

@@ -537,14 +537,18 @@ class BlockBuilder {
 }  // namespace
 
 std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-                                  double total_us, const OpRegistry& ops, const Target& target, Team& team) {
+                                  double total_us, const OpRegistry& ops, const Target& target, Team& team,
+                                  Denormals denormals) {
   NEO_ASSERT(choices.size() == problem.costs.size());
+  // What is computed from constants now has the bits that a call would give it.
+  const FloatModeScope mode(denormals);
   auto plan = std::make_shared<Plan>();
   plan->root = BlockBuilder(graph, problem, choices, ops, target, team, {}).build();
   for (const Value* v : graph.inputs) plan->input_names.push_back(v->name);
   for (const Value* v : graph.outputs) plan->output_names.push_back(v->name);
   plan->estimate_us = time_behind(problem, choices, total_us, target);
   plan->device = target.device;
+  plan->denormals = denormals;
   return plan;
 }
 

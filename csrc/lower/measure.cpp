@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/float_mode.h"
 #include "base/flush.h"
 #include "base/topology.h"
 #include "lower/device_contender.h"
@@ -451,6 +452,7 @@ Measurer::~Measurer() = default;
 std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
                                              Residence residence, const OpRegistry& ops, const Target& target,
                                              Team& team, const RaceOptions& options) {
+  const FloatModeScope mode(Denormals::Flush);  // as in a call
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
   if (device_) stage.device = std::make_unique<DeviceStage>(device_);

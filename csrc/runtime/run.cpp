@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/float_mode.h"
 #include "runtime/frame.h"
 #include "runtime/limited_team.h"
 #include "runtime/plan_device.h"
@@ -85,6 +86,16 @@ class PlanRun final : public Run {
     // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
     if (state_.budget.use_count() > 1)
       state_.budget = std::make_shared<Budget>(state_.budget->quota(), state_.budget.get());
+    // The workers take the mode over with the work; what is polled is the caller's code and runs in the caller's mode.
+    const FloatModeScope mode(plan_->denormals);
+    std::function<void()> polled;
+    if (poll != nullptr) {
+      polled = [poll, before = mode.before()] {
+        const FloatModeScope restored(before);
+        (*poll)();
+      };
+      poll = &polled;
+    }
     state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);
     const BudgetScope scope(state_.budget);
     std::optional<LimitedTeam> limited;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/float_mode.h"
 #include "base/knobs.h"
 #include "base/topology.h"
 #include "runtime/phased_run.h"
@@ -61,31 +62,6 @@ bool poll(int64_t spin_us, IsDone&& is_done) {
     }
   } while (std::chrono::steady_clock::now() < end);
   return false;
-}
-
-// How this thread rounds and treats denormal numbers. Workers take it over from the caller: the bits of a result
-// must not depend on who computes it.
-uint64_t float_mode() {
-#if defined(__x86_64__)
-  constexpr uint32_t kStatusFlags = 0x3f;
-  return _mm_getcsr() & ~kStatusFlags;
-#elif defined(__aarch64__)
-  uint64_t mode = 0;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
-  return mode;
-#else
-  return 0;
-#endif
-}
-
-void set_float_mode(uint64_t mode) {
-#if defined(__x86_64__)
-  _mm_setcsr(static_cast<uint32_t>(mode));
-#elif defined(__aarch64__)
-  __asm__ volatile("msr fpcr, %0" ::"r"(mode));
-#else
-  static_cast<void>(mode);
-#endif
 }
 
 // Which task this thread is in, if any.
@@ -244,6 +220,7 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     in_task = {};
   }
 
+  // The caller's: the bits of a result must not depend on which thread computes it.
   uint64_t wanted_float_mode() const { return float_mode_; }
 
   // Polling is for threads that have a core of their own.

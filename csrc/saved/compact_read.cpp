@@ -198,6 +198,8 @@ SavedModule read_compact(std::span<const std::byte> bytes, const FileBytes& file
   auto plan = std::make_shared<Plan>();
   io(reader, plan->input_names);
   io(reader, plan->output_names);
+  io(reader, plan->denormals);
+  const FloatModeScope mode(plan->denormals);
   io(reader, plan->root);
   module.plan = std::move(plan);
   module.target = std::move(head.target);

@@ -195,6 +195,7 @@ CompactModule write_compact(const SavedModule& module, const FileBytes& file) {
   Plan copy = *module.plan;
   io(plan, copy.input_names);
   io(plan, copy.output_names);
+  io(plan, copy.denormals);
   io(plan, copy.root);
 
   compact::PartHead head;

@@ -108,6 +108,9 @@ class PlanReader {
     read_ranges(blocks);
     auto plan = std::make_shared<Plan>();
     plan->device = device_;
+    const Json* keeps_denormals = json_.find("keeps_denormals");
+    if (keeps_denormals && keeps_denormals->as_bool()) plan->denormals = Denormals::Keep;
+    const FloatModeScope mode(plan->denormals);
     plan->root = read_block(0, 0, {});
     NEO_CHECK(blocks_read_ == blocks.size(), Model, "load", "every block must be the body of an item. Got ",
               blocks_read_, ", expected ", blocks.size());

@@ -102,6 +102,7 @@ class PlanWriter {
                         {"inputs", strings(plan.input_names)},
                         {"outputs", strings(plan.output_names)},
                         {"estimate_us", plan.estimate_us},
+                        {"keeps_denormals", plan.denormals == Denormals::Keep},
                         {"symbols", symbols},
                         {"blocks", std::move(blocks)}};
   }

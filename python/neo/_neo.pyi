@@ -304,7 +304,14 @@ class Problem:
     def places(self) -> list[list[int]]: ...
     @property
     def cpu_penalty_us(self) -> float: ...
-    def lower(self, choices: Sequence[int], total_us: float, threads: int, oversubscribe: bool = False) -> Module: ...
+    def lower(
+        self,
+        choices: Sequence[int],
+        total_us: float,
+        threads: int,
+        oversubscribe: bool = False,
+        keeps_denormals: bool = False,
+    ) -> Module: ...
 
 class Bench:
     @property

@@ -69,8 +69,9 @@ def compile(  # noqa: A001  (the name users expect)
         Where measured times are kept. With `tune` the default is ``neo/tuning.db`` in the user's cache folder. Without,
         the times stored there are used, and nothing is measured or written.
     accuracy : {"default", "strict", "reduced"}, optional
-        ``"strict"`` keeps to methods whose error is that of the direct one. ``"reduced"`` lets a device round the
-        operands of convolutions to fewer bits than float32 has (docs/accuracy.md).
+        ``"strict"`` keeps to methods whose error is that of the direct one, and keeps denormal numbers, which are zeros
+        otherwise. ``"reduced"`` lets a device round the operands of convolutions to fewer bits than float32 has
+        (docs/accuracy.md).
     memory : int, optional
         Bytes that packed weights may take.
     routines : mapping of str to str or list of str, optional
@@ -178,7 +179,7 @@ def _compile_one(
     limits = wanted.limits or Limits()
 
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
-        return problem.lower(list(choice), total_us, threads)
+        return problem.lower(list(choice), total_us, threads, keeps_denormals=accuracy == "strict")
 
     def tuned() -> Chosen:
         from neo.tune.choose import choose, is_doubtful

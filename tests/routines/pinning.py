@@ -29,7 +29,9 @@ class Pinned:
         return module.call(list(inputs))[0]
 
 
-def compile_pinned(graph: _native.Graph, tier: str, pins: Mapping[str, str], threads: int = 1) -> Pinned:
+def compile_pinned(
+    graph: _native.Graph, tier: str, pins: Mapping[str, str], threads: int = 1, keeps_denormals: bool = False
+) -> Pinned:
     """Compile with the nodes in ``pins`` run by the routine named there; "name" with any schedule, "name{}" with none."""
 
     def allow(node: str, routine: str) -> bool:
@@ -41,7 +43,7 @@ def compile_pinned(graph: _native.Graph, tier: str, pins: Mapping[str, str], thr
     for u, v, matrix in problem.edges:
         edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix
     solution = solve(Problem(problem.costs, edges, []))
-    module = problem.lower(list(solution.choice), float(solution.total), threads)
+    module = problem.lower(list(solution.choice), float(solution.total), threads, keeps_denormals=keeps_denormals)
     return Pinned(module, {step["node"]: step["routine"] for step in module.steps if step["op"] != "neo.Adapt"})
 
 

@@ -32,8 +32,9 @@ def graph_of(weight, bias=None, tail="", transposed=False, alpha=1.0):
     return graph
 
 
-def compile_compressed(graph, tier, threads=1):
-    pinned = compile_pinned(graph, tier, dict.fromkeys(["product", "tail"], COMPRESSED), threads)
+def compile_compressed(graph, tier, threads=1, keeps_denormals=False):
+    pins = dict.fromkeys(["product", "tail"], COMPRESSED)
+    pinned = compile_pinned(graph, tier, pins, threads, keeps_denormals)
     assert all(routine.startswith(COMPRESSED) for routine in pinned.routines.values()), pinned.routines
     return pinned
 
@@ -72,7 +73,7 @@ def test_no_bit_of_a_weight_is_lost(tier):
     where = random.random((k, n)) < 0.0005
     odd = [1e-30, -3e-9, 1e-42, -1e-45, np.float32(2**-14) * np.abs(weight).max()]
     weight[where] = random.choice(np.float32(odd), int(where.sum()))
-    pinned = compile_compressed(graph_of(weight), tier)
+    pinned = compile_compressed(graph_of(weight), tier, keeps_denormals=True)
     for row in {0, 1, k - 1, *np.flatnonzero(where.any(axis=1))[:40].tolist()}:
         x = np.zeros([1, k], np.float32)
         x[0, row] = 1
