@@ -59,6 +59,11 @@ StepLaunches launches_of(const Block& block, const Binding& binding, const StepI
   return step.launches(args);
 }
 
+bool has_nothing_to_write(std::span<const Arg> outputs) {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const Arg& output) { return !output.present || element_count(output.dims) == 0; });
+}
+
 // Where a slot lies in the memory that it is in the end a part of.
 struct Place {
   int memory = 0;
@@ -244,8 +249,12 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
       for (int slot : call->inputs) args.push_back(describe_slot(block, *binding, slot));
       for (int slot : call->outputs) args.push_back(describe_slot(block, *binding, slot));
       const auto& step = static_cast<const KernelStep&>(*call->step);
-      prepared = step.prepare(args);
-      if (!item.later.empty()) step.fetch_later(prepared.bytes.data(), item.later);
+      if (has_nothing_to_write(std::span(args).subspan(call->inputs.size()))) {
+        prepared.is_idle = true;
+      } else {
+        prepared = step.prepare(args);
+        if (!item.later.empty()) step.fetch_later(prepared.bytes.data(), item.later);
+      }
       binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
     }
     if (kHasDevices && call && call->step->kind() == Step::Kind::Device) {

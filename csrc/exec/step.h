@@ -28,6 +28,7 @@ struct Arg {
 struct Prepared {
   std::vector<std::byte> bytes;  // plain data, read by run()
   int64_t scratch_bytes = 0;     // memory the step wants for the length of one run, 64-byte aligned
+  bool is_idle = false;          // no output has an element, and the step does not run
 
   template <class T>
   static Prepared of(const T& plan, int64_t scratch_bytes = 0) {
@@ -55,6 +56,7 @@ class KernelStep : public Step {
  public:
   Kind kind() const final { return Kind::Kernel; }
   // May throw (a size that the routine cannot take is a bug of its rejects()). The result does not depend on addresses.
+  // Some output has elements; inputs may have none.
   virtual Prepared prepare(std::span<const Arg> args) const = 0;
   // Whether it can fetch constants of a later step beside its own work, which that one then need not wait for.
   virtual bool fetches_later() const { return false; }

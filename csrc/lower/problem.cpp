@@ -116,13 +116,18 @@ class Builder {
       for (const Routine* routine : routines_.for_root(node->op)) {
         if (!routine->serves(target_)) continue;
         for (Workload& workload : routine->matches(*node, users, graph)) {
-          if (auto reason = routine->rejects(workload, target_)) {
+          if (auto reason = rejection_of(*routine, workload, target_)) {
             variable.rejections.push_back({routine, *reason});
             continue;
           }
           const auto shared = std::make_shared<const Workload>(std::move(workload));
           const std::optional<std::string> open = open_size(*shared);
           for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
+            if ((candidate.cost.error > 0 || candidate.cost.rounds) && shared->is_exact()) {
+              if (variable.rejections.empty() || variable.rejections.back().routine != routine)
+                variable.rejections.push_back({routine, kRejectExact});
+              continue;
+            }
             if (open && candidate.kind != Candidate::Kind::Host && candidate.kind != Candidate::Kind::Counted) {
               variable.rejections.push_back({routine, *open});
               break;

@@ -195,7 +195,7 @@ double largest_sum(const Tensor& weights, int axis) {
 }
 
 // ConvInteger and MatMulInteger count in int32; in float32 where no sum can leave the whole numbers that are exact
-// there.
+// there. The attribute keeps the product from routines that transform their operands, which would round.
 bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   const bool is_conv = node.op == "ConvInteger";
   Value* x = node.inputs[0];
@@ -214,8 +214,10 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   if (!whole || 255 * largest_sum(*whole, axis) >= kExactSum) return false;
   Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
   Value* real = dequantize(rewriter, node, x, scale, zero);
+  Attrs attrs = node.attrs;
+  attrs["exact"] = int64_t{1};
   Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul",
-                                   {real, rewriter.add_constant(codes->name + ".whole", *whole)}, node.attrs);
+                                   {real, rewriter.add_constant(codes->name + ".whole", *whole)}, std::move(attrs));
   Value* out = node.outputs.front();
   // What turns the counts to float32 at once reads them as they are.
   for (Node* reader : rewriter.readers(out)) {

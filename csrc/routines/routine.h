@@ -31,10 +31,16 @@ struct Workload {
   const Node& root() const { return *nodes.back(); }
   int input_index(const Value* value) const;  // -1 where it is not an input
   Work work(const OpRegistry& ops) const;
+  // Whether the result is an integer that float32 holds: of whole numbers every sum and product must be exact, which a
+  // direct sum's are. A pass says so by the attribute `exact` of the product.
+  bool is_exact() const;
 
   // docs/workloads.md. The key of the database, test ids, traces; parse_workload reads it back.
   std::string text() const;
 };
+
+// Why a routine whose error is not the direct sum's does not take an exact workload.
+inline constexpr const char* kRejectExact = "the result is an integer, which its arithmetic would round";
 
 // How a value is held at a block's boundary and by every reference: on the host, row-major.
 Schema plain_schema(const Type& type);
@@ -127,6 +133,10 @@ class Routine {
   virtual std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                      PackedStore& packed) const = 0;
 };
+
+// Why a routine does not take a workload on a target: by a rule that holds for all routines, or by its own. No kernel
+// is made for a workload in which a fixed axis has no elements: packing and costs count with at least one.
+std::optional<std::string> rejection_of(const Routine& routine, const Workload& workload, const Target& target);
 
 // The one table. Selection, tests, benchmarks, the command line and docs enumerate it.
 class RoutineTable {

@@ -248,6 +248,7 @@ void Frame::run_copy(const StepItem& call) {
 void Frame::run_step(const StepItem& call, size_t item) {
   if (call.step->kind() == Step::Kind::Kernel) {
     const Prepared& prepared = binding_->prepared[item];
+    if (prepared.is_idle) return;
     pointers_.clear();
     for (int slot : call.inputs) pointers_.push_back(address_of(slot));
     for (int slot : call.outputs) pointers_.push_back(address_of(slot));

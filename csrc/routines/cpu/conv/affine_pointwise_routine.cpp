@@ -304,6 +304,7 @@ class AffinePointwiseRoutine final : public Routine {
     std::string why;
     const auto problem = read_affine(workload, &why);
     if (!problem) return why;
+    if (workload.is_exact()) return kRejectExact;
     if (problem->conv.geometry.oc % target.lanes() != 0 && !keeps_zero(problem->conv.epilogue)) {
       return "the activation does not keep padding lanes zero";
     }

@@ -362,6 +362,7 @@ class ChainRoutine final : public Routine {
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     std::string why;
     if (!read_chain(workload, &why)) return why;
+    if (workload.is_exact()) return kRejectExact;
     return std::nullopt;
   }
 

@@ -18,6 +18,11 @@ NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+// What an average multiplies by; windows without elements sum to 0.
+NEO_INLINE float share_of(int64_t count) {
+  return count > 0 ? 1.0f / (float)count : 0.0f;
+}
+
 NEO_INLINE Taps taps_at(const PoolAxis& a, int64_t o, bool include_pad) {
   const int64_t first = o * a.stride - a.pad;
   // Taps whose position is below `limit`.
@@ -123,7 +128,7 @@ NEO_INLINE void points(const RowWindow& w, int64_t first_output, const Taps& tap
       }
     }
   }
-  const F32 scale = broadcast(average ? 1.0f / (float)(w.depth.count * w.height.count * taps.count) : 1.0f);
+  const F32 scale = broadcast(average ? share_of(w.depth.count * w.height.count * taps.count) : 1.0f);
   for (int i = 0; i < n; ++i) store(dst + i * a.dst, average ? acc[i] * scale : acc[i]);
 }
 
@@ -182,7 +187,7 @@ template <bool average, int k, int stride, int rows>
   };
   F32 first = k - stride == 2 ? column() : nothing, second = k - stride >= 1 ? column() : nothing;
   const int64_t counted = w.depth.count * w.height.count;
-  const F32 usual = broadcast(1.0f / (float)(counted * k));
+  const F32 usual = broadcast(share_of(counted * k));
   for (int64_t o = 0; o < output; ++o, dst += kLanes) {
     F32 acc = k - stride == 2 ? combine<average>(first, second) : k - stride == 1 ? second : column();
     if (stride == 2 && k == 3) acc = combine<average>(acc, column());
@@ -198,7 +203,7 @@ template <bool average, int k, int stride, int rows>
     if (at + k <= 0 || at >= input)
       acc = fill_channels(average ? 0.0f : -INFINITY, channels);
     else if (average)
-      acc = acc * broadcast(1.0f / (float)(counted * count_at(a, o, w.shape.include_pad)));
+      acc = acc * broadcast(share_of(counted * count_at(a, o, w.shape.include_pad)));
     store(dst, acc);
   }
 }

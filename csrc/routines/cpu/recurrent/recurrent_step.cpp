@@ -82,10 +82,14 @@ class RecurrentStep final : public KernelStep {
       NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
                 to_string(given));
     }
-    call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-    call.tiles = input_tiles(form_, method_, kernels_, call.steps, call.batch);
-    call.takes_input = takes_input(form_, method_, kernels_, call.batch);
-    plan_projection(call);
+    // Without steps the last state is the first one, and nothing is multiplied.
+    const bool has_steps = call.steps > 0;
+    if (has_steps) {
+      call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
+      call.tiles = input_tiles(form_, method_, kernels_, call.steps, call.batch);
+      call.takes_input = takes_input(form_, method_, kernels_, call.batch);
+      plan_projection(call);
+    }
     plan_cells(call);
     call.two_h = form_.kind != CellKind::GruGates;
     int64_t size = 0;
@@ -94,7 +98,9 @@ class RecurrentStep final : public KernelStep {
       size += ceil_div(floats, 16) * 16;
       return at;
     };
-    const int64_t rows = call.takes_input ? 0 : call.is_beside() ? 2 * call.tiles.large : rows_stride(call);
+    const int64_t rows = call.takes_input || !has_steps ? 0
+                         : call.is_beside()             ? 2 * call.tiles.large
+                                                        : rows_stride(call);
     call.gates = take(rows * form_.directions * packed_.width);
     call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
     call.cell = take(form_.directions * call.state);
@@ -111,13 +117,14 @@ class RecurrentStep final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
     auto* memory = reinterpret_cast<float*>(scratch);
+    const bool has_steps = call.steps > 0;
     if (call.is_beside())
       pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
-    else if (!call.takes_input)
+    else if (has_steps && !call.takes_input)
       project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
     load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
     if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
-    by_strassen() ? run_products(call, args, memory, team) : run_steps(call, args, memory, team);
+    if (has_steps) by_strassen() ? run_products(call, args, memory, team) : run_steps(call, args, memory, team);
     const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
     store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
     store_state(call, args, outputs_[2], memory + call.cell, 1);

@@ -1,0 +1,358 @@
+"""A small graph for every routine of the CPU, with names for its axes, so that each can be given 0 or 1 elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from neo import _native
+
+__all__ = ["ROUTINES", "Net", "Spec"]
+
+
+class Net:
+    """A graph in the making. Axes are letters, one per axis: ``NCHW``; digits are sizes."""
+
+    def __init__(self, sizes: Mapping[str, int], symbols: str = "") -> None:
+        self.graph = _native.Graph()
+        self.sizes = sizes
+        self.symbols = symbols
+        self.inputs: list[np.ndarray] = []
+        self.fixed: set[str] = set()  # axes of constants, which no symbol can stand for
+        self.pinned: list[str] = []
+        self._random = np.random.default_rng(0)
+
+    def dims(self, axes: str) -> list[int]:
+        """Sizes of axes."""
+        return [int(a) if a.isdigit() else self.sizes[a] for a in axes]
+
+    def input(self, axes: str, dtype: str = "float32", below: int | None = None) -> Any:
+        """An input: floats of about 1, or integers of 0 to `below` - 1."""
+        name = f"x{len(self.inputs)}"
+        value = self._array(axes, below).astype(dtype)
+        self.inputs.append(value)
+        dims = [a if a in self.symbols else size for a, size in zip(axes, value.shape, strict=True)]
+        return self.graph.add_input(name, dtype, dims)
+
+    def constant(self, axes: str, scale: float = 1.0) -> Any:
+        """A float32 constant of numbers up to `scale`."""
+        self.fixed.update(a for a in axes if not a.isdigit())
+        return self.array(self._array(axes, None) * np.float32(scale))
+
+    def array(self, value: np.ndarray) -> Any:
+        """A constant."""
+        return self.graph.add_constant("k", np.asarray(value))
+
+    def node(self, op: str, operands: Sequence[Any], outputs: int = 1, pin: bool = True, **attrs: Any) -> Any:
+        """A node and its outputs; `pin`: the routine under test takes it."""
+        name = f"n{len(self.graph.nodes)}"
+        if pin:
+            self.pinned.append(name)
+        made = self.graph.add_node(op, list(operands), [f"{name}.{i}" for i in range(outputs)], attrs, name).outputs
+        return made[0] if outputs == 1 else made
+
+    def _array(self, axes: str, below: int | None) -> np.ndarray:
+        dims = self.dims(axes)
+        if below is not None:
+            return self._random.integers(0, max(below, 1), dims)
+        return self._random.uniform(-1, 1, dims).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How a routine is reached: sizes of the axes, and what makes the graph and returns its outputs."""
+
+    sizes: Mapping[str, int]
+    build: Callable[[Net], Any]
+    fixed: str = ""  # axes whose sizes the routine must know
+
+    def net(self, sizes: Mapping[str, int] | None = None, symbols: str = "") -> Net:
+        """The graph with some sizes changed and some axes as symbols of their own names."""
+        net = Net({**self.sizes, **(sizes or {})}, symbols)
+        net.fixed.update(self.fixed)
+        outputs = self.build(net)
+        net.graph.outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        return net
+
+
+def _conv(weight: str, bias: bool = True, **attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        operands = [net.input("NCHW"), net.constant(weight, 0.2)]
+        if bias:
+            operands.append(net.constant(weight[0]))
+        return net.node("Conv", operands, **attrs)
+
+    return build
+
+
+def _depthwise(net: Net, x: Any, channels: str, size: int = 3, **attrs: Any) -> Any:
+    group = net.sizes[channels]
+    weight = net.constant(f"{channels}1{size}{size}", 0.3)
+    return net.node("Conv", [x, weight, net.constant(channels)], group=group, pads=[size // 2] * 4, **attrs)
+
+
+def _pointwise(net: Net, x: Any, to: str, channels: str) -> Any:
+    return net.node("Conv", [x, net.constant(f"{to}{channels}11", 0.2), net.constant(to)])
+
+
+def _chain(first: bool, before: bool, behind: bool) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        x, channels = net.input("NCHW"), "C"
+        if first:
+            weight = net.constant("MC33", 0.2)
+            x, channels = net.node("Conv", [x, weight, net.constant("M")], pads=[1] * 4, strides=[2, 2]), "M"
+        if before:
+            x, channels = _pointwise(net, x, "M", "C"), "M"
+        x = _depthwise(net, x, channels)
+        return _pointwise(net, x, "O", channels) if behind else x
+
+    return build
+
+
+def _affine_pointwise(net: Net) -> Any:
+    scale = net.node("Mul", [net.input("NCHW"), net.constant("C11")])
+    shifted = net.node("Add", [scale, net.constant("C11")])
+    x = net.node("Relu", [shifted])
+    return _pointwise(net, x, "O", "C")
+
+
+def _pool(op: str, **attrs: Any) -> Callable[[Net], Any]:
+    return lambda net: net.node(op, [net.input("NCHW")], **attrs)
+
+
+def _recurrent(op: str, gates: int, outputs: int = 2, directions: int = 1, **attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        d, hidden = str(directions), net.sizes["H"]
+        weights = [
+            net.array(np.float32(0.2) * _uniform((directions, gates * hidden, net.sizes[a]), i))
+            for i, a in enumerate("IH")
+        ]
+        net.fixed.update("IH")
+        operands = [net.input("TBI"), *weights, None, None, net.input(f"{d}BH")]
+        direction = "bidirectional" if directions == 2 else "forward"
+        return net.node(op, operands, outputs, hidden_size=hidden, direction=direction, **attrs)
+
+    return build
+
+
+def _uniform(dims: tuple[int, ...], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, dims).astype(np.float32)
+
+
+def _pad(net: Net) -> Any:
+    return net.node("Pad", [net.input("ABC"), net.array(np.array([0, 1, 2, 1, 0, 2])), net.array(np.float32(0.5))])
+
+
+def _reduced(*axes: int) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        x = net.input("ABC")
+        return [
+            net.node(op, [x, net.array(np.array(axes))], keepdims=0)
+            for op in ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceLogSum")
+        ]
+
+    return build
+
+
+def _concat(net: Net) -> Any:
+    return net.node("Concat", [net.node("Relu", [net.input(axes)], pin=False) for axes in ("ABC", "DBC")], axis=0)
+
+
+def _norms(net: Net) -> Any:
+    x = net.input("NCHW")
+    channels = [net.constant("C"), net.constant("C")]
+    return [
+        net.node("InstanceNormalization", [x, *channels]),
+        net.node("GroupNormalization", [x, *channels], num_groups=net.sizes["C"] or 1),
+        net.node("LayerNormalization", [x, net.constant("W"), net.constant("W")], axis=-1),
+        net.node("RMSNormalization", [x, net.constant("W")], axis=-1),
+    ]
+
+
+def _eltwise(net: Net) -> Any:
+    x = net.node("Add", [net.input("ABC"), net.input("BC")])
+    x = net.node("Mul", [x, net.constant("1", 2.0)])
+    return net.node("Sigmoid", [net.node("Max", [x, net.input("AB1")])])
+
+
+def _int_eltwise(net: Net) -> Any:
+    x = net.node("Add", [net.input("ABC", "int32", 90), net.input("BC", "int32", 90)])
+    return net.node("Less", [x, net.input("AB1", "int32", 90)])
+
+
+def _gemm(net: Net) -> Any:
+    x = net.input("BMK")
+    constant = net.node("MatMul", [x, net.constant("KN", 0.3)])
+    general = net.node("Gemm", [net.input("MK"), net.constant("NK"), net.constant("N")], transB=1)
+    return [constant, net.node("MatMul", [x, net.input("BKN")]), general]
+
+
+def _resize(**attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        scales = net.array(np.array([1, 1, 2, 2], np.float32))
+        return net.node("Resize", [net.input("NCHW"), None, scales], mode="linear", **attrs)
+
+    return build
+
+
+def _resize_to_nhwc(net: Net) -> Any:
+    y = _resize()(net)
+    return net.node("Transpose", [y], perm=[0, 2, 3, 1])
+
+
+def _channels(net: Net) -> Any:
+    x = net.input("NCHW")
+    weight = net.constant("CC11", 0.2)
+    a, b = net.node("Conv", [x, weight], pin=False), net.node("Conv", [x, net.constant("CC11", 0.2)], pin=False)
+    weight = net.array(_uniform((8, 2 * net.sizes["C"], 1, 1), 3))
+    return net.node("Conv", [net.node("Concat", [a, b], axis=1), weight], pin=False)
+
+
+_IMAGE = {"N": 2, "C": 16, "H": 9, "W": 10, "O": 32}
+_THREE = {**_IMAGE, "C": 3}
+_CHAIN = {"N": 1, "C": 16, "M": 32, "H": 8, "W": 9, "O": 16}
+_BLOCK = {"A": 3, "B": 5, "C": 17}
+_SAME = [1] * 4
+
+ROUTINES: dict[str, list[Spec]] = {
+    "cpu:float32/direct_nchwc": [
+        Spec(_IMAGE, _conv("OC33", pads=_SAME)),
+        Spec(_IMAGE, _conv("OC33", strides=[2, 2], dilations=[2, 2], pads=[2] * 4)),
+        Spec(_IMAGE, _conv("OC11", bias=False)),
+        Spec({**_IMAGE, "G": 8}, _conv("OG33", group=2, pads=_SAME), fixed="C"),
+    ],
+    "cpu:float32/direct_nchw": [Spec(_THREE, _conv("OC33", pads=_SAME, strides=[2, 2])), Spec(_THREE, _conv("OC51"))],
+    "cpu:float32/direct_rows": [Spec(_THREE, _conv("OC33", pads=_SAME))],
+    "cpu:float32/depthwise_nchwc": [
+        Spec(_IMAGE, lambda net: _depthwise(net, net.input("NCHW"), "C")),
+        Spec(_IMAGE, lambda net: _depthwise(net, net.input("NCHW"), "C", 5, strides=[2, 2])),
+    ],
+    "cpu:float32/depthwise_pointwise": [Spec(_CHAIN, _chain(first=False, before=False, behind=True))],
+    "cpu:float32/pointwise_depthwise": [Spec(_CHAIN, _chain(first=False, before=True, behind=False))],
+    "cpu:float32/inverted_residual": [Spec(_CHAIN, _chain(first=False, before=True, behind=True))],
+    "cpu:float32/first_depthwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=False))],
+    "cpu:float32/first_depthwise_pointwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=True))],
+    "cpu:float32/affine_pointwise": [
+        Spec(_IMAGE, _affine_pointwise),
+        Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _affine_pointwise),
+    ],
+    "cpu:float32/strassen": [Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _conv("OC11"))],
+    "cpu:float32/panel": [Spec(_IMAGE, _conv("OC33", pads=_SAME)), Spec(_IMAGE, _conv("OC11"))],
+    "cpu:float32/winograd": [
+        Spec(_IMAGE, _conv("OC33", pads=_SAME)),
+        Spec(_IMAGE, _conv("OC55", pads=[2] * 4)),
+        Spec(_IMAGE, _conv("OC17")),
+        Spec(_IMAGE, _conv("OC33", pads=_SAME, strides=[2, 2])),
+        Spec({**_THREE, "H": 20, "W": 22}, _conv("OC77", pads=[3] * 4, strides=[2, 2])),
+    ],
+    "cpu:float32/gemv_compressed": [
+        Spec(
+            {"M": 1, "K": 600, "N": 500},
+            lambda net: net.node("MatMul", [net.input("MK"), net.constant("KN", 0.3)]),
+            fixed="M",
+        ),
+        Spec(
+            {"M": 1, "K": 500, "N": 600},
+            lambda net: net.node("Gemm", [net.input("MK"), net.constant("NK", 0.3), net.constant("N")], transB=1),
+            fixed="M",
+        ),
+    ],
+    "cpu:float32/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _gemm)],
+    "cpu:float32/eltwise": [Spec(_BLOCK, _eltwise)],
+    "cpu:int64/eltwise": [Spec(_BLOCK, _int_eltwise)],
+    "cpu:float32/pool_nchwc": [
+        Spec(_IMAGE, _pool("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2])),
+        Spec(_IMAGE, _pool("AveragePool", kernel_shape=[3, 3], pads=_SAME, ceil_mode=1, strides=[2, 2])),
+    ],
+    "cpu:float32/pool_nchw": [
+        Spec(_IMAGE, _pool("AveragePool", kernel_shape=[3, 3], pads=_SAME)),
+        Spec(_IMAGE, _pool("MaxPool", kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1)),
+    ],
+    "cpu:float32/global_pool_nchwc": [Spec(_IMAGE, _pool("GlobalAveragePool")), Spec(_IMAGE, _pool("GlobalMaxPool"))],
+    "cpu:float32/reduce": [
+        Spec(_BLOCK, _reduced(1)),
+        Spec(_BLOCK, _reduced(2)),
+        Spec(_BLOCK, _reduced(0, 1, 2)),
+        Spec(_BLOCK, lambda net: [net.node(op, [net.input("ABC")], axis=1) for op in ("ArgMax", "ArgMin")]),
+    ],
+    "cpu:float32/softmax": [
+        Spec(_BLOCK, lambda net, axis=axis, op=op: net.node(op, [net.input("ABC")], axis=axis))
+        for op in ("Softmax", "LogSoftmax")
+        for axis in (1, -1)
+    ],
+    "cpu:float32/norm": [Spec({"N": 2, "C": 4, "H": 3, "W": 9}, _norms)],
+    "cpu/view": [
+        Spec(
+            {"A": 4, "B": 5, "C": 6},
+            lambda net: net.node("Slice", [net.input("ABC"), *(net.array(np.array([n])) for n in (1, 9, 0))]),
+            fixed="A",
+        )
+    ],
+    "cpu/assemble": [Spec({"A": 4, "B": 5, "C": 6, "D": 3}, _concat)],
+    "cpu:float32/channels_nchwc": [Spec({**_IMAGE, "C": 16}, _channels)],
+    "cpu/copy": [
+        Spec({"A": 4, "B": 5, "C": 6}, lambda net: net.node("Transpose", [net.input("ABC")], perm=[2, 0, 1])),
+        Spec(
+            {"A": 1, "B": 5, "C": 6}, lambda net: net.node("Expand", [net.input("1BC"), net.array(np.array([3, 1, 1]))])
+        ),
+    ],
+    "cpu/pad": [Spec({"A": 4, "B": 5, "C": 6}, _pad)],
+    "cpu/gather": [
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net: net.node("Gather", [net.input("AB"), net.array(np.arange(net.sizes["I"]))]),
+            fixed="AI",
+        )
+    ],
+    "cpu:float32/resize_nchwc": [Spec(_IMAGE, _resize())],
+    "cpu:float32/resize_nchwc_to_nhwc": [Spec(_IMAGE, _resize_to_nhwc)],
+    "cpu:float32/resize_nchw": [
+        Spec(_IMAGE, _resize(coordinate_transformation_mode="align_corners")),
+        Spec(_IMAGE, _resize(coordinate_transformation_mode="asymmetric")),
+    ],
+    "cpu:float32/grid_sample": [
+        Spec(
+            {"N": 2, "C": 3, "H": 4, "W": 5, "P": 6, "Q": 7},
+            lambda net, mode=mode: net.node("GridSample", [net.input("NCHW"), net.input("NPQ2")], padding_mode=mode),
+        )
+        for mode in ("zeros", "border", "reflection")
+    ],
+    "cpu:float32/recurrent_compressed": [
+        Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
+        Spec({"T": 3, "B": 1, "I": 8, "H": 300}, _recurrent("GRU", 3, linear_before_reset=1), fixed="B"),
+    ],
+    "cpu:float32/recurrent": [
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("GRU", 3)),
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("GRU", 3, linear_before_reset=1, directions=2)),
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("LSTM", 4, 3)),
+        Spec({"T": 6, "B": 1, "I": 33, "H": 64}, _recurrent("LSTM", 4, 3, directions=2)),
+        Spec({"T": 6, "B": 1, "I": 64, "H": 64}, _recurrent("GRU", 3)),
+        Spec({"T": 8, "B": 64, "I": 128, "H": 128}, _recurrent("LSTM", 4, 3)),
+        Spec({"T": 8, "B": 64, "I": 128, "H": 128}, _recurrent("GRU", 3)),
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("RNN", 1)),
+    ],
+    "cpu:float32/lrn_nchwc": [Spec(_IMAGE, lambda net: net.node("LRN", [net.input("NCHW")], size=3))],
+    "cpu:float32/lrn_nchw": [Spec(_IMAGE, lambda net: net.node("LRN", [net.input("NCHW")], size=3))],
+    "cpu/scatter_nd": [
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net, kind=kind: net.node(
+                "ScatterND",
+                [net.input("AB"), net.input("I1", "int64", net.sizes["A"]), net.input("IB")],
+                reduction=kind,
+            ),
+        )
+        for kind in ("none", "add")
+    ],
+    "cpu/gather_elements": [
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net: net.node("GatherElements", [net.input("AB"), net.input("IB", "int64", net.sizes["A"])], axis=0),
+        )
+    ],
+    "cpu/top_k": [
+        Spec({"A": 4, "B": 5}, lambda net: net.node("TopK", [net.input("AB"), net.array(np.array([1]))], 2, axis=1))
+    ],
+}
