@@ -23,7 +23,7 @@ struct Activation {
   std::string_view second;  // attribute of `b`
   double second_default;
   double (*real)(double x, double a, double b);
-  bool integers = false;  // integers are allowed too
+  int64_t (*whole)(DType dtype, int64_t x, double a, double b) = nullptr;  // null: no integers
 };
 
 double gelu_tanh(double x) {
@@ -33,6 +33,17 @@ double gelu_tanh(double x) {
 double shrink(double x, double bias, double lambd) {
   if (x < -lambd) return x + bias;
   return x > lambd ? x - bias : 0.0;
+}
+
+// A long double holds every int64 and uint64 and its sum with a whole bias. A result outside the type's range wraps.
+int64_t whole_shrink(DType dtype, int64_t x, double bias, double lambd) {
+  constexpr long double kHalf = 9223372036854775808.0L;
+  const bool is_unsigned = dtype == DType::UInt64;
+  const auto number = is_unsigned ? static_cast<long double>(static_cast<uint64_t>(x)) : static_cast<long double>(x);
+  if (number >= -lambd && number <= lambd) return 0;
+  const long double shrunk = number < 0 ? number + bias : number - bias;
+  if (shrunk >= kHalf && shrunk < 2 * kHalf) return static_cast<int64_t>(static_cast<uint64_t>(shrunk));
+  return shrunk >= -kHalf && shrunk < kHalf ? static_cast<int64_t>(shrunk) : 0;
 }
 
 constexpr std::array kActivations = {
@@ -45,10 +56,11 @@ constexpr std::array kActivations = {
                [](double x, double, double) { return x * std::max(0.0, std::min(1.0, x / 6.0 + 0.5)); }},
     Activation{"LeakyRelu", "alpha", 0.01f, "", 0, [](double x, double a, double) { return x < 0 ? a * x : x; }},
     Activation{"Mish", "", 0, "", 0, [](double x, double, double) { return x * std::tanh(softplus(x)); }},
-    Activation{"Relu", "", 0, "", 0, [](double x, double, double) { return x < 0 ? 0.0 : x; }, true},
+    Activation{"Relu", "", 0, "", 0, [](double x, double, double) { return x < 0 ? 0.0 : x; },
+               [](DType dtype, int64_t x, double, double) { return int_less(dtype, x, 0) ? 0 : x; }},
     Activation{"Selu", "alpha", 1.67326319217681884765625, "gamma", 1.05070102214813232421875,
                [](double x, double a, double b) { return b * (x > 0 ? x : a * std::expm1(x)); }},
-    Activation{"Shrink", "bias", 0.0, "lambd", 0.5, shrink, true},
+    Activation{"Shrink", "bias", 0.0, "lambd", 0.5, shrink, whole_shrink},
     Activation{"Sigmoid", "", 0, "", 0, [](double x, double, double) { return sigmoid(x); }},
     Activation{"Softplus", "", 0, "", 0, [](double x, double, double) { return softplus(x); }},
     Activation{"Softsign", "", 0, "", 0, [](double x, double, double) { return x / (1.0 + std::fabs(x)); }},
@@ -67,7 +79,7 @@ const Activation& get_activation(const Node& node) {
 }
 
 void infer_activation(InferContext& ctx) {
-  check_dtype(ctx, 0, get_activation(ctx.node()).integers ? DTypeClass::Number : DTypeClass::Float);
+  check_dtype(ctx, 0, get_activation(ctx.node()).whole ? DTypeClass::Number : DTypeClass::Float);
   infer_same(ctx);
 }
 
@@ -78,6 +90,12 @@ void reference_activation(ReferenceContext& ctx) {
   };
   const double a = attribute(activation.first, activation.first_default);
   const double b = attribute(activation.second, activation.second_default);
+  if (is_integer(ctx.input(0).dtype())) {
+    const DType dtype = ctx.input(0).dtype();
+    auto elements = ctx.ints(0);
+    for (int64_t& x : elements) x = activation.whole(dtype, x, a, b);
+    return store_ints(ctx.output(0, dtype, ctx.input(0).dims()), elements);
+  }
   auto elements = ctx.doubles(0);
   for (double& x : elements) x = activation.real(x, a, b);
   store_doubles(ctx.output(0, ctx.input(0).dtype(), ctx.input(0).dims()), elements);

@@ -120,7 +120,14 @@ void cast_elements(const ReferenceContext& ctx, const Tensor& x, const Tensor& y
   if (x.dtype() == to) return copy_tensor(x, y);
   if (x.dtype() == DType::String) return cast_from_strings(ctx, x, y, saturate);
   if (to == DType::String) return cast_to_strings(x, y);
-  if (!is_float(x.dtype()) && (!is_float(to) || item_bytes(to) > 1)) return store_ints(y, load_ints(x));
+  if (x.dtype() == DType::UInt64 && to == DType::Float32) {
+    const auto* from = x.as<uint64_t>();
+    std::transform(from, from + x.size(), y.as<float>(), [](uint64_t n) { return static_cast<float>(n); });
+    return;
+  }
+  // The elements of uint64 are held as the bits of int64, which only integers read back.
+  const bool as_ints = !is_float(to) || (item_bytes(to) > 1 && x.dtype() != DType::UInt64);
+  if (!is_float(x.dtype()) && as_ints) return store_ints(y, load_ints(x));
   auto elements = load_doubles(x);
   if (to == DType::Float8E8M0) {
     const std::string mode = ctx.node().string_attr("round_mode", "up");

@@ -120,15 +120,15 @@ void reference_group_norm(ReferenceContext& ctx) {
   ctx.check(dims.size() >= 2, str("the input must have batch and channels. Got ", to_string(dims)));
   const int64_t channels = dims[1];
   const int64_t groups = ctx.node().op == "InstanceNormalization" ? channels : ctx.node().int_attr("num_groups", 1);
-  ctx.check(groups > 0 && channels % groups == 0,
+  ctx.check(channels == 0 || (groups > 0 && channels % groups == 0),
             str("channels must be divisible by num_groups. Got ", channels, " by ", groups));
   const double epsilon = ctx.node().float_attr("epsilon", kDefaultEpsilon);
   auto x = ctx.doubles(0);
   const auto scale = channel_doubles(ctx, 1, channels);
   const auto bias = channel_doubles(ctx, 2, channels);
   const int64_t plane = AxisView(dims, 1).inner;
-  const int64_t size = channels / groups * plane;
-  for (int64_t group = 0; group < dims[0] * groups; ++group) {
+  const int64_t size = channels == 0 ? 0 : channels / groups * plane;
+  for (int64_t group = 0; size > 0 && group < dims[0] * groups; ++group) {
     double* elements = x.data() + group * size;
     const Moments m = moments(elements, size);
     const double deviation = std::sqrt(m.variance + epsilon);

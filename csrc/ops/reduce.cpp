@@ -173,12 +173,37 @@ Groups read_groups(const ReferenceContext& ctx) {
   return groups;
 }
 
+// The means of integers, rounded towards zero, by quotients and remainders: sums may leave 64 bits.
+template <class T>
+std::vector<int64_t> whole_means(const std::vector<int64_t>& x, const Groups& groups) {
+  const auto size = static_cast<T>(groups.size);
+  std::vector<T> quotient(static_cast<size_t>(groups.count)), rest(quotient.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto element = static_cast<T>(x[i]);
+    const auto group = static_cast<size_t>(groups.group[i]);
+    quotient[group] += element / size;
+    rest[group] += element % size;
+    quotient[group] += rest[group] / size;
+    rest[group] %= size;
+  }
+  std::vector<int64_t> means(quotient.size());
+  for (size_t i = 0; i < means.size(); ++i) {
+    const T other_sign = quotient[i] > 0 && rest[i] < 0 ? 1 : 0, own_sign = rest[i] > 0 && quotient[i] + 1 <= 0 ? 1 : 0;
+    means[i] = static_cast<int64_t>(quotient[i] - other_sign + own_sign);
+  }
+  return means;
+}
+
 void reference_reduce(ReferenceContext& ctx) {
   const Reduction& reduction = get_reduction(ctx.node());
   const DType dtype = ctx.input(0).dtype();
   const Groups groups = read_groups(ctx);
   const Tensor& y = ctx.output(0, dtype, groups.output);
   const auto count = static_cast<size_t>(groups.count);
+  if (reduction.name == "ReduceMean" && is_integer(dtype)) {
+    const auto x = ctx.ints(0);
+    return store_ints(y, dtype == DType::UInt64 ? whole_means<uint64_t>(x, groups) : whole_means<int64_t>(x, groups));
+  }
   if (reduction.whole && !is_float(dtype)) {
     const auto x = ctx.ints(0);
     std::vector<int64_t> result(count, whole_initial(reduction, dtype));
