@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.untrusted.routine_seeds import routine_models
+
 __all__ = ["Seed", "built_seeds", "load_seeds", "save_seeds"]
 
 _MOST_BYTES = 100_000
@@ -114,7 +116,12 @@ def _model(
 
 
 def built_seeds() -> list[Seed]:
-    """Networks of a few nodes, one for each way through the compiler."""
+    """Networks of a few nodes, one for each way through the compiler and for each routine."""
+    routines = [Seed(f"built-{name}", model, []) for name, model in routine_models().items()]
+    return [*_ways(), *routines]
+
+
+def _ways() -> list[Seed]:
     node = helper.make_node
     image = _value("x", [1, 3, 8, 8])
     return [

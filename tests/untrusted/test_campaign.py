@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from neo import _native
+from neo.frontend.onnx import read_model
 
 from tests.untrusted import campaign
 from tests.untrusted.attempt import Attempts
@@ -23,6 +25,16 @@ def test_damaged_models_are_refused_or_run(tmp_path: Path) -> None:
     reached = {stage: sum(stages[s] for s in STAGES[i:]) / len(outcomes) for i, stage in enumerate(STAGES)}
     assert reached["import"] > 0.5
     assert reached["select"] > 0.2
+
+
+def test_the_seeds_are_offered_every_routine() -> None:
+    offered = set()
+    for seed in built_seeds():
+        graph, _ = read_model(seed.model)
+        problem = _native.build_problem(_native.run_passes(graph), "cpu", 2)
+        offered |= {c["routine"].split("{")[0] for entry in problem.nodes for c in entry["choices"] if "routine" in c}
+    known = {name for name in _native.routine_names() if name.startswith("cpu")}
+    assert known <= offered
 
 
 def test_the_same_number_makes_the_same_model(tmp_path: Path) -> None:

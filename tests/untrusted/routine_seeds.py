@@ -1,0 +1,99 @@
+"""Sound models that together are offered every routine of the CPU, those of large weights too."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import onnx
+from onnx import parser
+
+__all__ = ["routine_models"]
+
+
+class _Network(NamedTuple):
+    """Inputs, nodes and outputs as text, and the dims of weights, which a node of the model makes."""
+
+    inputs: str
+    nodes: str
+    outputs: str
+    weights: dict[str, tuple[int, ...]]
+
+
+_SAME = "pads = [1, 1, 1, 1]"
+_NETWORKS = {
+    "convolutions": _Network(
+        "float[1, 16, 12, 12] x",
+        f"a = Conv <{_SAME}> (x, w) b = Relu (a) c = Conv <{_SAME}, strides = [2, 2]> (b, v) d = Conv (c, p) y = Add (d, c)",
+        "y",
+        {"w": (32, 16, 3, 3), "v": (32, 32, 3, 3), "p": (32, 32, 1, 1)},
+    ),
+    "first": _Network(
+        "float[N, 3, 24, 24] x",
+        f"a = Conv <{_SAME}> (x, w) y = MaxPool <kernel_shape = [2, 2]> (a)",
+        "y",
+        {"w": (16, 3, 3, 3)},
+    ),
+    "pointwise": _Network(
+        "float[1, 128, 16, 16] x",
+        "s = Mul (x, m) t = Add (s, m) r = Relu (t) a = Conv (r, w) y = Conv (a, w)",
+        "y",
+        {"m": (128, 1, 1), "w": (128, 128, 1, 1)},
+    ),
+    "chain": _Network(
+        "float[1, 3, 16, 16] x",
+        f"f = Conv <{_SAME}, strides = [2, 2]> (x, w) g = Relu (f) d = Conv <{_SAME}, group = 32> (g, v) e = Relu (d) "
+        f"p = Conv (e, u) q = Conv (p, t) h = Conv <{_SAME}, group = 32> (q, v) y = Conv (h, u)",
+        "y",
+        {"w": (32, 3, 3, 3), "v": (32, 1, 3, 3), "u": (16, 32, 1, 1), "t": (32, 16, 1, 1)},
+    ),
+    "row": _Network(
+        "float[1, 640] x", "a = MatMul (x, w) b = Tanh (a) y = MatMul (b, v)", "y", {"w": (640, 500), "v": (500, 7)}
+    ),
+    "long_recurrent": _Network(
+        "float[T, 1, 8] x",
+        "l, lh, lc = LSTM <hidden_size = 260> (x, w, r) s = Squeeze (l) u = Reshape (s, dims) g, gh = GRU <hidden_size = 4> (u, v, q)",
+        "lh, gh",
+        {"w": (1, 1040, 8), "r": (1, 1040, 260), "v": (1, 12, 260), "q": (1, 12, 4)},
+    ),
+    "images": _Network(
+        "float[1, 16, 9, 9] x, float[1, 4, 5, 2] at",
+        'l = LRN <size = 3> (x) r = Resize <mode = "linear"> (l, , twice) g = GridSample (r, at) '
+        "a = AveragePool <kernel_shape = [3, 3]> (r) m = GlobalAveragePool (a) c = Concat <axis = 1> (l, l) "
+        'b = Conv (c, w) z = Resize <mode = "linear"> (x, , twice) t = Transpose <perm = [0, 2, 3, 1]> (z) '
+        "i = InstanceNormalization (b, n, n)",
+        "g, m, t, i",
+        {"w": (16, 32, 1, 1), "n": (16,)},
+    ),
+    "moves": _Network(
+        "float[4, 5, 6] x, int64[N, 1] at, float[N, 5, 6] put, int64[4, 2, 6] from",
+        "p = Pad (x, pads) g = Gather (x, some) s = ScatterND (x, at, put) e = GatherElements <axis = 1> (x, from) "
+        "k, ki = TopK (x, one) a, b = Split <axis = 1, num_outputs = 2> (x) j = Relu (a) i = Abs (b) c = Concat <axis = 1> (j, i) "
+        "t = Transpose <perm = [2, 0, 1]> (x) f = Softmax (c) m = ReduceMean (f) n = Add (at, from2)",
+        "p, g, s, e, k, ki, t, m, n",
+        {},
+    ),
+}
+_CONSTANTS = (
+    "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
+    "int64[1] one = {1}, int64[1] from2 = {3}"
+)
+
+
+def routine_models() -> dict[str, onnx.ModelProto]:
+    """The models by name."""
+    models = {}
+    for name, network in _NETWORKS.items():
+        sizes = "".join(
+            f", int64[{len(dims)}] {w}_dims = {{{', '.join(map(str, dims))}}}" for w, dims in network.weights.items()
+        )
+        made = " ".join(
+            f"{w} = ConstantOfShape <value: tensor = float[1] {{0.01}}> ({w}_dims)" for w in network.weights
+        )
+        text = f'<ir_version: 8, opset_import: ["": 18]> {name} ({network.inputs}) => ({network.outputs})'
+        model = parser.parse_model(f"{text} <{_CONSTANTS}{sizes}> {{ {made} {network.nodes} }}")
+        read = {n for node in model.graph.node for n in node.input}
+        kept = [t for t in model.graph.initializer if t.name in read]
+        del model.graph.initializer[:]
+        model.graph.initializer.extend(kept)
+        models[name] = model
+    return models
