@@ -9,17 +9,10 @@
 namespace neo {
 namespace {
 
-bool is_empty_tensor(const Value* value) {
-  if (!value || !value->type.is_tensor() || !value->shape().has_rank()) return false;
+bool is_empty_constant(const Value* value) {
+  if (!value->is_constant() || !value->type.is_tensor() || !value->shape().has_rank()) return false;
   const auto& dims = value->shape().dims();
   return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is(0); });
-}
-
-bool has_empty_tensor(const Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const Node* node) {
-    return std::any_of(node->inputs.begin(), node->inputs.end(), is_empty_tensor) ||
-           std::any_of(node->outputs.begin(), node->outputs.end(), is_empty_tensor);
-  });
 }
 
 }  // namespace
@@ -35,7 +28,8 @@ bool Workload::is_exact() const {
 std::optional<std::string> rejection_of(const Routine& routine, const Workload& workload, const Target& target) {
   // Routines that move bytes and the references are named without a dtype.
   const bool computes = routine.name().find(':') != std::string_view::npos;
-  if (computes && has_empty_tensor(workload)) return "a tensor has no elements";
+  const bool packs_nothing = std::any_of(workload.inputs.begin(), workload.inputs.end(), is_empty_constant);
+  if (computes && packs_nothing) return "a constant has no elements";
   return routine.rejects(workload, target);
 }
 
