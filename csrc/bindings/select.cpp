@@ -233,7 +233,7 @@ void bind_select(py::module_& m) {
         py::dict sizes;
         for (const Routine* r : standard_routines().for_root(parsed.workload.root().op)) {
           for (const Workload& w : r->matches(parsed.workload.root(), users, *parsed.graph)) {
-            if (w.nodes != parsed.workload.nodes || rejection_of(*r, w, machine)) continue;
+            if (w.nodes != parsed.workload.nodes || r->rejects(w, machine)) continue;
             sizes[py::str(std::string(r->name()))] = r->space(w, machine).size();
           }
         }

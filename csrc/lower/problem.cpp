@@ -116,7 +116,7 @@ class Builder {
       for (const Routine* routine : routines_.for_root(node->op)) {
         if (!routine->serves(target_)) continue;
         for (Workload& workload : routine->matches(*node, users, graph)) {
-          if (auto reason = rejection_of(*routine, workload, target_)) {
+          if (auto reason = routine->rejects(workload, target_)) {
             variable.rejections.push_back({routine, *reason});
             continue;
           }

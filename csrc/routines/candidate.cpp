@@ -7,30 +7,12 @@
 #include "routines/step_cost.h"
 
 namespace neo {
-namespace {
-
-bool is_empty_constant(const Value* value) {
-  if (!value->is_constant() || !value->type.is_tensor() || !value->shape().has_rank()) return false;
-  const auto& dims = value->shape().dims();
-  return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is(0); });
-}
-
-}  // namespace
-
 Workload Workload::of(const Node& node) {
   return of(std::vector<const Node*>{&node});
 }
 
 bool Workload::is_exact() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) { return node->int_attr("exact", 0) != 0; });
-}
-
-std::optional<std::string> rejection_of(const Routine& routine, const Workload& workload, const Target& target) {
-  // Routines that move bytes and the references are named without a dtype.
-  const bool computes = routine.name().find(':') != std::string_view::npos;
-  const bool packs_nothing = std::any_of(workload.inputs.begin(), workload.inputs.end(), is_empty_constant);
-  if (computes && packs_nothing) return "a constant has no elements";
-  return routine.rejects(workload, target);
 }
 
 Workload Workload::of(std::vector<const Node*> nodes) {

@@ -134,10 +134,6 @@ class Routine {
                                      PackedStore& packed) const = 0;
 };
 
-// Why a routine does not take a workload on a target: by a rule that holds for all routines, or by its own. No kernel
-// is made for a constant without elements: packing and costs count with at least one along each axis.
-std::optional<std::string> rejection_of(const Routine& routine, const Workload& workload, const Target& target);
-
 // The one table. Selection, tests, benchmarks, the command line and docs enumerate it.
 class RoutineTable {
  public:

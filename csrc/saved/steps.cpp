@@ -165,7 +165,7 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   const auto group =
       std::find_if(groups.begin(), groups.end(), [&](const Workload& w) { return w.nodes == parsed.workload.nodes; });
   if (group == groups.end()) refuse("it does not take that group");
-  if (const auto reason = rejection_of(*routine, *group, target_)) refuse(*reason);
+  if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
   const auto workload = std::make_shared<const Workload>(*group);
   // What it chooses by estimate, or the point of its space that tuning found.
   std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);

@@ -158,7 +158,9 @@ class CompressedRoutine final : public Routine {
     if (problem->residual) return "a tensor is added";
     if (!problem->packs_b() || problem->geometry.b_rank != 2) return "the weights are not a constant matrix";
     if (problem->geometry.alpha != 1.0f) return "the product is scaled";
-    if (!problem->a->shape().is_static() || problem->hint().m != 1 || problem->hint().batches() != 1) {
+    // The hint counts an axis without elements as one.
+    if (!problem->a->shape().is_static() || !problem->c->shape().element_count().is(problem->columns()) ||
+        problem->hint().m != 1 || problem->hint().batches() != 1) {
       return "more than one row";
     }
     const CompressedShape shape = shape_of(*problem, target);
