@@ -57,8 +57,7 @@ def test_run_makes_up_inputs_of_every_dtype_it_can(neo_command, tmp_path):
     )
     onnx.save(model, tmp_path / "m.onnx")
     status, out, err = neo_command("run", tmp_path / "m.onnx", "--shape", "N=3")
-    assert status == 0
-    assert err.startswith("note: operators without a fast routine take ")  # strings
+    assert (status, err) == (0, "")
     assert out.count("[3, 2]") == 4
 
 

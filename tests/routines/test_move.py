@@ -277,6 +277,9 @@ def test_pads_of_channel_blocks(mode, tier):
         pinned = compile_pinned(graph, tier, {"before": blocked, "pad": PAD, "after": blocked})
         assert sum(step["op"] == "neo.Adapt" for step in pinned.module.steps) == 2
         data = elements(random, np.float32, dims)
+        data = np.where(
+            np.abs(data) < np.finfo(np.float32).tiny, np.float32(0), data
+        )  # a pool's comparison takes denormal numbers as zeros
         for threads in (1, 3):
             np.testing.assert_array_equal(pinned(data, threads=threads), graph.evaluate([data])[0])
 

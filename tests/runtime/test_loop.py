@@ -74,8 +74,14 @@ def test_limits(limits: dict[str, int | bool], iterations: int, shape: str) -> N
         assert conditions.ravel().tolist() == seen
 
 
-def test_no_limit_runs_until_the_call_is_cancelled() -> None:
-    future = neo.compile(counting("", "")).run_async({"zero": np.int64(0)})
+def test_without_limits_the_body_ends_the_loop() -> None:
+    count, numbers, _ = neo.compile(counting("", "")).run({"zero": np.int64(0)}).values()
+    assert count == STOPS_AFTER
+    assert numbers.tolist() == list(range(STOPS_AFTER))
+
+
+def test_a_long_loop_runs_until_the_call_is_cancelled() -> None:
+    future = neo.compile(counting("M", "")).run_async({"zero": np.int64(0), "M": np.int64(1 << 40)})
     with pytest.raises(TimeoutError):
         future.result(timeout=0.05)
     future.cancel()

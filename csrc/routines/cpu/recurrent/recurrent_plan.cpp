@@ -57,7 +57,7 @@ int64_t gates_width(const RecurrentForm& form, int64_t lanes) {
 
 InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
                        int64_t steps, int64_t batch) {
-  if (method.way != RecurrentWay::InputBeside || batch != 1) return {};
+  if (method.way != RecurrentWay::InputBeside || batch != 1 || form.input == 0) return {};
   const InputTiles tiles = kernels.tiles_of(form.kind);
   return steps < tiles.small ? InputTiles{} : tiles;
 }
