@@ -31,8 +31,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import pytest_ring  # noqa: E402
-from faults import FAULTS, Fault  # noqa: E402
+import pytest_ring  # type: ignore[import-not-found]  # noqa: E402
+from faults import FAULTS, Fault  # type: ignore[import-not-found]  # noqa: E402
 
 FOLDER = ROOT / "build" / "faults"
 MARKERS = "not gpu and not bench"

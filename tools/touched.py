@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from check_layers import ARROWS, reachable
+from check_layers import ARROWS, reachable  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parents[1]
 
