@@ -325,7 +325,7 @@ FAULTS = (
         "A call that is cancelled goes on to its end.",
         (
             "tests/face/test_async.py::test_cancel_ends_a_call_that_runs",
-            "tests/runtime/test_loop.py::test_no_limit_runs_until_the_call_is_cancelled",
+            "tests/runtime/test_loop.py::test_a_long_loop_runs_until_the_call_is_cancelled",
         ),
     ),
     Fault(

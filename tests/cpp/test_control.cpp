@@ -273,7 +273,8 @@ TEST(Infer, DeepBodiesAreRefused) {
   std::string text = "y = Neg(x)";
   for (int i = 0; i < 40; ++i) {
     text =
-        "constant go = bool[] {true} y = Loop(-, go, x) with { body = graph \"b\" (i: int64[], c: bool[], x: "
+        "constant n = int64[] {3} constant go = bool[] {true} y = Loop(n, go, x) with { body = graph \"b\" (i: "
+        "int64[], c: bool[], x: "
         "float32[*]) -> (c, w) {" +
         text + " w = Concat(y, y) {axis=0} } }";
   }
