@@ -311,8 +311,16 @@ FAULTS = (
     Fault(
         "phase_wait",
         "csrc/runtime/phased_run.cpp",
-        "const int64_t all_done = (phase + 1) * parts_;",
-        "const int64_t all_done = (phase + 1) * parts_ - 1;",
+        "    const int64_t all_done = (phase + 1) * parts_;\n"
+        "    for (int looks = 1; done_.load(std::memory_order_acquire) < all_done; ++looks) {\n"
+        "      if (looks % kLooksBetweenHelp == 0) help_others(phase, member, looks >= kPatientLooks);\n"
+        "      if (looks >= kPatientLooks)\n"
+        "        sched_yield();\n"
+        "      else\n"
+        "        pause_briefly();\n"
+        "    }\n"
+        "    phase = done_.load(std::memory_order_acquire) / parts_;\n",
+        "    ++phase;\n",
         "A member begins a phase before the last one of the phase before has ended.",
         (),
         "*ThreadPool*:*PhasedRun*",
