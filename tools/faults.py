@@ -506,7 +506,7 @@ FAULTS = (
         "",
         "The C face goes on taking a handle that was released, and never gives its memory back.",
         ("tests/capi/test_face.py::test_only_live_handles_of_their_type_are_taken",),
-        builds=("neo",),
+        builds=("neo", "neo_static"),
     ),
     Fault(
         "strided_input",
@@ -523,7 +523,7 @@ FAULTS = (
         "if (dims[axis] != 1 && value.strides[axis] < stride) return false;",
         "The C face reads a tensor whose rows lie apart as if they did not.",
         ("tests/capi/test_face.py::test_strides_are_followed",),
-        builds=("neo",),
+        builds=("neo", "neo_static"),
     ),
     Fault(
         "command_output",

@@ -8,10 +8,10 @@ namespace neo::kernel::examples {
 const Table& all() {
   static const Table table = [] {
     Table t;
-    for (const Kernel& k :
-         {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8), gemm_local(), scan_blocks(),
-          scan_totals(), scan_add(), sort_blocks(), sort_merge(), conv_subgroup(), softmax_subgroup(), eltwise_vector(),
-          mirror_vector(), gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
+    for (const Kernel& k : {gemm_registers("gemm_6x4x16", 6, 4, 16), gemm_registers("gemm_6x2x8", 6, 2, 8),
+                            gemm_local(), scan_blocks(), scan_totals(), scan_add(), sort_blocks(), sort_merge(),
+                            conv_subgroup(), softmax_subgroup(), eltwise_vector(), mirror_vector(), repeat_strided(),
+                            gather_rows(), histogram(), gemm_matrices(), round_to_tf32(), image_blur()}) {
       t.emplace(k.name, k);
     }
     return t;

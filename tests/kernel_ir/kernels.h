@@ -19,6 +19,7 @@ Kernel conv_subgroup();
 Kernel softmax_subgroup();
 Kernel eltwise_vector();
 Kernel mirror_vector();
+Kernel repeat_strided();
 Kernel gather_rows();
 Kernel histogram();
 Kernel gemm_matrices();

@@ -61,6 +61,11 @@ def mirror(rng, n):
     return {"n": n}, {}, {"x": x}, {"y": x[::-1], "z": 2 * x[::-1]}
 
 
+def repeat(rng, n, period):
+    x = rng.standard_normal(4 * period).astype("f4")
+    return {"n": n, "period": period}, {}, {"x": x}, {"y": x[period * (np.arange(n) % 4)]}
+
+
 def gather(rng, rows, width, count):
     x, index = rng.standard_normal((rows, width)).astype("f4"), rng.integers(-rows - 2, rows + 2, count).astype("i4")
     known = (index >= -rows) & (index < rows)
@@ -96,6 +101,7 @@ def cases():
         ("softmax_subgroup", softmax, (1, 1)),
         ("eltwise_vector", eltwise, (61, 7)),
         ("mirror_vector", mirror, (22,)),
+        ("repeat_strided", repeat, (29, 3)),
         ("gather_rows", gather, (11, 45, 13)),
         ("histogram", histogram, (777,)),
         ("image_blur", blur, (1,)),

@@ -101,4 +101,14 @@ Kernel mirror_vector() {
   return b.finish();
 }
 
+// Four elements that lie `period` apart, again and again: a product of a remainder keeps its parentheses.
+Kernel repeat_strided() {
+  Builder b("repeat_strided");
+  const Expr n = b.size("n", 1, 1 << 20), period = b.size("period", 1, 1 << 10);
+  const Array x = b.input("x", DType::Float32, period * 4), y = b.output("y", DType::Float32, n);
+  const Expr i = b.group(0, "gx", n);
+  y[i] = x[period * (i % 4)];
+  return b.finish();
+}
+
 }  // namespace neo::kernel::examples
