@@ -170,7 +170,7 @@ def failing_tests(copy: Path, tests: Sequence[str]) -> list[str]:
         ended = {value for kind, value in events if kind == "end"}
         cut = [value for kind, value in events if kind == "start" and value not in ended]
         if not cut:
-            if not events:
+            if not events and not failing:
                 raise SystemExit("pytest must run. Got:\n" + (copy / "build" / "pytest.log").read_text()[-3000:])
             break
         failing.update(cut)

@@ -356,6 +356,9 @@ def test_only_live_handles_of_their_type_are_taken(pair_path: Path) -> None:
     refused(MODEL, "results must be a handle", call, "neo_result_count", module, byref(count))
     call("neo_release", module)
     refused(MODEL, "must be a handle that was given out and not released. Got another", call, "neo_release", module)
+    refused(
+        MODEL, "must be a handle that was given out and not released", call, "neo_input_count", module, byref(count)
+    )
     call("neo_release_token", token)
     for function in ("neo_release", "neo_release_token", "neo_release_results"):
         call(function, None)
