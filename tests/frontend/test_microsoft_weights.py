@@ -48,6 +48,25 @@ def test_matmul_nbits(bits: int, zeros: str, sizes: tuple[int, int, int]) -> Non
     np.testing.assert_allclose(neo.compile(model)(arrays["x0"]), plain(inputs[0]) + bias, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@pytest.mark.parametrize("given", [(1,), (2, 3), (1, 2, 3, 4)])
+def test_matmul_nbits_with_operands_of_the_call(bits: int, zeros: str, given: tuple[int, ...]) -> None:
+    """The same as with constants."""
+    n, k, block = 7, 40, 16
+    w = RANDOM.integers(0, 256, n, 3, block * bits // 8, dtype=np.uint8)
+    scales = RANDOM.generator.uniform(0.01, 0.1, (n, 3)).astype(np.float32)
+    points = {"none": None, "packed": packed(n, bits, 3), "float": normal(n, 3)}[zeros]
+    inputs: list[Any] = [normal(2, 3, k), w, scales, points, RANDOM.integers(0, 3, k) if 4 in given else None]
+    attrs = {"K": k, "N": n, "bits": bits, "block_size": block}
+    present = [i for i in range(1, 5) if inputs[i] is not None]
+    constant, _ = node_model("MatMulNBits", inputs, attrs, opset=17, domain=DOMAIN, constants=present)
+    some = [i for i in present if i not in given]
+    model, arrays = node_model("MatMulNBits", inputs, attrs, opset=17, domain=DOMAIN, constants=some)
+    want = next(iter(neo.compile(constant).run({"x0": inputs[0]}).values()))
+    np.testing.assert_allclose(next(iter(neo.compile(model).run(arrays).values())), want, rtol=1e-4, atol=1e-4)
+
+
 def test_matmul_nbits_with_groups() -> None:
     n, k, block = 8, 64, 16
     w = RANDOM.integers(0, 256, n, 4, block // 2, dtype=np.uint8)
@@ -86,6 +105,15 @@ def test_matmul_bnb4(kind: int, sizes: tuple[int, int, int]) -> None:
         symbols={0: ["B", "S", k]},
         tolerance=1e-3,
     )
+    check(
+        "MatMulBnb4",
+        [normal(2, 3, k), w, most],
+        K=k,
+        N=n,
+        quant_type=kind,
+        block_size=block,
+        tolerance=1e-3,
+    )
 
 
 @pytest.mark.parametrize("bits", [4, 8])
@@ -97,17 +125,17 @@ def test_gather_of_blocks_in_bytes(bits: int, zeros: bool) -> None:
     inputs: list[Any] = [data, np.array([[1, 8, -2], [0, 0, 3]]), scales]
     if zeros:
         inputs.append(packed(rows, bits, width // block))
-    constants = (0, 2, 3) if zeros else (0, 2)
-    check(
-        "GatherBlockQuantized",
-        inputs,
-        constants=constants,
-        bits=bits,
-        block_size=block,
-        gather_axis=0,
-        quantize_axis=1,
-        symbols={1: ["A", "B"]},
-    )
+    for constants in ((0, 2, 3) if zeros else (0, 2), ()):
+        check(
+            "GatherBlockQuantized",
+            inputs,
+            constants=constants,
+            bits=bits,
+            block_size=block,
+            gather_axis=0,
+            quantize_axis=1,
+            symbols={1: ["A", "B"]},
+        )
 
 
 @pytest.mark.parametrize("dtype", [TensorProto.INT4, TensorProto.UINT4])
@@ -154,7 +182,6 @@ def test_bad_weights_are_refused_in_one_line() -> None:
         ([x, w[:3], scales], {}, (1, 2), neo.ModelError, "the weights must have 64 elements"),
         ([x, w, scales[:1]], {}, (1, 2), neo.ModelError, "the scales must have 8 elements"),
         ([x, w, scales], {"N": 0}, (1, 2), neo.ModelError, "'N' must be positive"),
-        ([x, w, scales], {}, (2,), neo.UnsupportedError, "the weights must be a constant"),
         ([x, w, scales, None, np.full(32, 7, np.int32)], {}, (1, 2, 4), neo.ModelError, "g_idx must give"),
         ([x, w, scales], {"weight_prepacked": 1}, (1, 2), neo.UnsupportedError, "packed for a device"),
     ):

@@ -1,11 +1,13 @@
-"""Operators of com.microsoft whose weights are blocks of few bits: the weights are made float on import."""
+"""Operators of com.microsoft whose weights are blocks of few bits: constant weights are made float on import."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from neo import _native
 from neo.errors import ModelError
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.registry import register
@@ -68,8 +70,6 @@ def _check_size(call: Call, what: str, array: _Array, size: int) -> None:
 def _zero_points(call: Call, index: int, rows: int, blocks: int, bits: int) -> _Array:
     array = call.constant(index)
     if array is None:
-        if call.input(index) is not None:
-            raise call.refuse("the zero points must be a constant")
         return np.full((rows, blocks), float(1 << (bits - 1)), np.float32)
     if array.dtype == np.uint8:
         row = -(-blocks * bits // 8)
@@ -77,6 +77,60 @@ def _zero_points(call: Call, index: int, rows: int, blocks: int, bits: int) -> _
         return _unpack(array.reshape(rows, row), bits, blocks).astype(np.float32)
     _check_size(call, "the zero points", array, rows * blocks)
     return array.reshape(rows, blocks).astype(np.float32)
+
+
+def _codes_at_run_time(call: Call, packed: _native.Value, bits: int, shape: tuple[int, int], count: int) -> Any:
+    """The codes of `packed`, which has `shape` in bytes, as uint8 [rows, count]."""
+    rows, row_bytes = shape
+    field = bits if bits in (2, 4, 8) else 1
+    x = call.add("Reshape", [packed, call.array([rows, row_bytes, 1])])
+    if field < 8:
+        shifts = call.array(np.arange(0, 8, field, dtype=np.uint8), "uint8")
+        x = call.add("BitShift", [x, shifts], {"direction": "RIGHT"})
+        x = call.add("BitwiseAnd", [x, call.array(np.uint8((1 << field) - 1), "uint8")])
+    if field < bits:
+        codes = row_bytes * 8 // bits
+        x = call.add("Reshape", [x, call.array([rows, row_bytes * 8])])
+        x = call.add("Slice", [x, call.array([0]), call.array([codes * bits]), call.array([1])])
+        x = call.add("Reshape", [x, call.array([rows, codes, bits])])
+        x = call.add("BitShift", [x, call.array(np.arange(bits, dtype=np.uint8), "uint8")], {"direction": "LEFT"})
+        x = call.add("Cast", [x], {"to": "int32"})
+        x = call.add("ReduceSum", [x, call.array([2])], {"keepdims": 0})
+        x = call.add("Cast", [x], {"to": "uint8"})
+    x = call.add("Reshape", [x, call.array([rows, -1])])
+    return call.add("Slice", [x, call.array([0]), call.array([count]), call.array([1])])
+
+
+def _matmul_nbits_at_run_time(call: Call, n: int, k: int, size: int, bits: int) -> Results:
+    """Weights, scales, zero points or groups that only a call knows."""
+    blocks = -(-k // size)
+    x = call.need(0)
+    codes = _codes_at_run_time(call, call.need(1), bits, (n * blocks, size * bits // 8), size)
+    codes = call.add("Reshape", [codes, call.array([n, blocks * size])])
+    codes = call.add("Slice", [codes, call.array([0]), call.array([k]), call.array([1])])
+    points = call.input(3)
+    if points is None:
+        points = call.array(np.full((n, blocks), 1 << (bits - 1), np.float32), "float32")
+    elif points.dtype == "uint8":
+        points = _codes_at_run_time(call, points, bits, (n, -(-blocks * bits // 8)), blocks)
+    block_of: Any = call.array(np.arange(k) // size)
+    if call.input(4) is not None:
+        block_of = call.add("Reshape", [call.need(4), call.array([-1])])
+        block_of = call.add("Slice", [block_of, call.array([0]), call.array([k]), call.array([0])])
+
+    def by_row_of_the_weights(value: Any) -> Any:
+        value = call.add("Cast", [call.add("Reshape", [value, call.array([n, blocks])])], {"to": "float32"})
+        return call.add("Gather", [value, block_of], {"axis": 1})
+
+    weights = call.add("Sub", [call.add("Cast", [codes], {"to": "float32"}), by_row_of_the_weights(points)])
+    weights = call.add("Mul", [weights, by_row_of_the_weights(call.need(2))])
+    weights = call.add("Transpose", [weights], {"perm": [1, 0]})
+    if x.dtype != "float32":
+        weights = call.add("Cast", [weights], {"to": x.dtype})
+    y = call.add("MatMul", [x, weights])
+    if call.input(5) is not None:
+        y = call.add("Add", [y, call.need(5)])
+    return [y]
 
 
 @register("MatMulNBits", domain=_DOMAIN)
@@ -90,6 +144,8 @@ def _matmul_nbits(call: Call) -> Results:
         msg = f"[{call.op}] bits must be 2 to 8 and fill the bytes of a block. Got {bits} and blocks of {size}"
         raise ModelError(msg)
     blocks = -(-k // size)
+    if any(call.input(i) is not None and call.constant(i) is None for i in (1, 2, 3, 4)):
+        return _matmul_nbits_at_run_time(call, n, k, size, bits)
     packed = call.need_constant(1, "the weights")
     scales = call.need_constant(2, "the scales")
     _check_size(call, "the weights", packed, n * blocks * (size * bits // 8))
@@ -120,57 +176,73 @@ def _matmul_bnb4(call: Call) -> Results:
         msg = f"[{call.op}] quant_type must be 0 or 1. Got {kind}"
         raise ModelError(msg)
     levels = np.array(_NF4 if kind else (*_FP4_MAGNITUDES, *(-m for m in _FP4_MAGNITUDES)), np.float32)
-    packed = call.need_constant(1, "the weights").reshape(-1)
-    most = call.need_constant(2, "the largest magnitudes").reshape(-1).astype(np.float32)
+    packed, most = call.constant(1), call.constant(2)
+    x = call.need(0)
+    block_of = np.arange(n * k) // size
+    if packed is None or most is None:
+        parts = call.add("Reshape", [call.need(1), call.array([-1, 1])])
+        parts = call.add("BitShift", [parts, call.array([4, 0], "uint8")], {"direction": "RIGHT"})
+        codes = call.add("BitwiseAnd", [parts, call.array(15, "uint8")])
+        codes = call.add("Cast", [call.add("Reshape", [codes, call.array([-1])])], {"to": "int32"})
+        codes = call.add("Slice", [codes, call.array([0]), call.array([n * k]), call.array([0])])
+        factors = call.add("Reshape", [call.need(2), call.array([-1])])
+        factors = call.add(
+            "Gather", [call.add("Cast", [factors], {"to": "float32"}), call.array(block_of)], {"axis": 0}
+        )
+        value = call.add("Mul", [call.add("Gather", [call.array(levels, "float32"), codes], {"axis": 0}), factors])
+        value = call.add("Cast", [call.add("Reshape", [value, call.array([n, k])])], {"to": x.dtype})
+        if call.attrs.get("transB", 1):
+            value = call.add("Transpose", [value], {"perm": [1, 0]})
+        return call.finish("MatMul", [x, value])
     _check_size(call, "the weights", packed, (n * k + 1) // 2)
     _check_size(call, "the largest magnitudes", most, -(-n * k // size))
-    codes = np.stack([packed >> 4, packed & 15], axis=-1).reshape(-1)[: n * k]
-    weights = (levels[codes] * most[np.arange(n * k) // size]).reshape(n, k)
-    x = call.need(0)
+    pairs = np.stack([packed.reshape(-1) >> 4, packed.reshape(-1) & 15], axis=-1).reshape(-1)[: n * k]
+    weights = (levels[pairs] * most.reshape(-1).astype(np.float32)[block_of]).reshape(n, k)
     return call.finish("MatMul", [x, call.array(weights.T if call.attrs.get("transB", 1) else weights, x.dtype)])
 
 
 @register("GatherBlockQuantized", domain=_DOMAIN)
 def _gather_block_quantized(call: Call) -> Results:
     """Rows of codes with the scales and zero points of their blocks; only what is gathered becomes float."""
-    data = call.need_constant(0, "the data")
-    scales, indices = call.need_constant(2, "the scales"), call.need(1)
-    size = int(call.attrs.get("block_size", 128))
-    rank = data.ndim
+    data, points, kind = call.need(0), call.input(3), call.need(0).dtype
+    if kind not in ("uint8", "int4", "uint4"):
+        raise call.refuse(f"the data must be uint8, int4 or uint4. Got {kind}")
+    shape = [call.size(0, axis, "the size of the data") for axis in range(call.rank(0))]
+    blocks = [call.size(2, axis, "the number of scales") for axis in range(call.rank(2))]
+    size, rank = int(call.attrs.get("block_size", 128)), len(shape)
     gather, along = (int(call.attrs.get(name, default)) for name, default in (("gather_axis", 0), ("quantize_axis", 1)))
     if not (-rank <= gather < rank and -rank <= along < rank):
         msg = f"[{call.op}] gather_axis and quantize_axis must be axes of the data. Got {gather} and {along}"
         raise ModelError(msg)
     gather, along = gather % rank, along % rank
-    codes, zeros, middle = data, call.constant(3), 0
-    if zeros is None and call.input(3) is not None:
-        raise call.refuse("the zero points must be a constant")
-    if data.dtype == np.uint8:
+    dtype, middle = "int8" if kind == "int4" else "uint8", 0
+    codes = data if kind == dtype else call.add("Cast", [data], {"to": dtype})
+    if points is not None and kind != dtype:
+        points = call.add("Cast", [points], {"to": dtype})
+    if kind == "uint8":
         bits = int(call.attrs.get("bits", 4))
         if bits not in (2, 4, 8):
             msg = f"[{call.op}] bits must be 2, 4 or 8. Got {bits}"
             raise ModelError(msg)
         middle = 1 << (bits - 1)
-        codes = _unpack(data, bits, data.shape[-1] * 8 // bits)
-        if zeros is not None:
-            zeros = _unpack(zeros, bits, scales.shape[-1])
-    kind = call.need(0).dtype
-    if kind not in ("uint8", "int4", "uint4"):
-        raise call.refuse(f"the data must be uint8, int4 or uint4. Got {kind}")
-    dtype = "int8" if kind == "int4" else "uint8"
-    codes = codes.astype(dtype)
-    zeros = np.full(scales.shape, middle, dtype) if zeros is None else zeros.astype(dtype)
-    if size < 1 or zeros.shape != scales.shape or scales.shape[along] != -(-codes.shape[along] // size):
+        rows, shape[-1] = math.prod(shape[:-1]), shape[-1] * 8 // bits
+        codes = _codes_at_run_time(call, codes, bits, (rows, shape[-1] * bits // 8), shape[-1])
+        codes = call.add("Reshape", [codes, call.array(shape)])
+        if points is not None:
+            rows = math.prod(blocks[:-1])
+            points = _codes_at_run_time(call, points, bits, (rows, -(-blocks[-1] * bits // 8)), blocks[-1])
+            points = call.add("Reshape", [points, call.array(blocks)])
+    if points is None:
+        points = call.array(np.full(blocks, middle, dtype), dtype)
+    expected = [-(-n // max(size, 1)) if axis == along else n for axis, n in enumerate(shape)]
+    if size < 1 or list(points.shape or ()) != blocks or blocks != expected:
         msg = (
             f"[{call.op}] scales and zero points must have one element for each block of {size}. "
-            f"Got {list(scales.shape)} and {list(zeros.shape)} for {list(codes.shape)}"
+            f"Got {blocks} and {list(points.shape or ())} for {shape}"
         )
         raise ModelError(msg)
     if gather == along:
         raise call.refuse("gathering along the axis of the blocks is not supported")
-    parts = [
-        call.add("Gather", [call.array(array, kind), indices], {"axis": gather})
-        for array, kind in ((codes, dtype), (scales, call.need(2).dtype), (zeros, dtype))
-    ]
+    parts = [call.add("Gather", [value, call.need(1)], {"axis": gather}) for value in (codes, call.need(2), points)]
     axis = along + call.rank(1) - 1 if along > gather else along
     return call.finish("DequantizeLinear", parts, {"axis": axis, "block_size": size})
