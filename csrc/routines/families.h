@@ -113,6 +113,7 @@
   X(scatter_nd)                \
   X(gather_elements)           \
   X(top_k)                     \
+  X(trees)                     \
   NEO_DEVICE_ROUTINES(X)       \
   X(reference)
 

@@ -113,6 +113,10 @@ class Call:
         """A new constant."""
         return self.scope.graph.add_constant(f"{self._stem()}.const", np.asarray(elements, dtype=numpy_dtype(dtype)))
 
+    def strings(self, elements: Sequence[str]) -> _native.Value:
+        """A new constant of strings, of one axis."""
+        return self.scope.graph.add_constant(f"{self._stem()}.const", np.array(elements, dtype=object))
+
     def add(
         self,
         op: str,
