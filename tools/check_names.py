@@ -4,7 +4,8 @@ Usage: ``python tools/check_names.py [checkout]``
 
 A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` format every message alike. Passing on an
 error that Python has set is none. A type of namespace ``neo`` is defined in one file: two of one name are merged by the
-linker into whichever it meets first. File names are lower case with underscores, and none is called utils, helpers, common
+linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
+name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
 or misc.
 """
 
@@ -19,6 +20,14 @@ THROW = re.compile(r"\bthrow\b(?!\s*(?:;|py::error_already_set\(\)))")
 COMMENT_OR_TEXT = re.compile(r"//.*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"")
 NAMESPACE = re.compile(r"^namespace(?P<name> [\w:]+)? {|^}  // namespace(?P<end>.*)", re.M)
 TYPE = re.compile(r"^(?:struct|class|enum(?: class)?|union) (?P<type>\w+)(?: final)?(?: :[^;{]*)? {", re.M)
+VALUE = re.compile(
+    r"^(?:(?:constexpr|const|static|thread_local) )+[^=(){};]*?(?P<value>\w+)(?:\[[^\]]*\])* (?:=|{)", re.M
+)
+ALIAS = re.compile(r"^using (?P<alias>\w+) =", re.M)
+FUNCTION = re.compile(
+    r"^(?!using |return |namespace )[A-Za-z_][\w:<>,&* ]*[ &*](?P<function>\w+)\((?P<parameters>[^{};]*)\) {", re.M
+)
+PARAMETER_NAME = re.compile(r"\s*\b\w+(?: = [^,]*)?(?=,|$)")
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.isa)?\.(h|cpp|py|pyi)")
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}
 
@@ -49,6 +58,36 @@ def check_types(csrc: Path) -> Iterator[str]:
                 yield f"{path.relative_to(csrc.parent)}: {name} is defined in {home.relative_to(csrc.parent)} too"
 
 
+def local_names(text: str) -> Iterator[str]:
+    """Yield what a file defines in an unnamed namespace, with the namespace before it; of functions the parameters too."""
+    names: list[str | None] = []
+    patterns = (NAMESPACE, TYPE, VALUE, ALIAS, FUNCTION)
+    for match in sorted((m for p in patterns for m in p.finditer(text)), key=lambda match: match.start()):
+        if match.re is not NAMESPACE:
+            if None in names:
+                name = next(filter(None, match.groups()))
+                if match.re is FUNCTION:
+                    parameters = " ".join(match["parameters"].split())
+                    name += f"({PARAMETER_NAME.sub('', parameters)})"
+                yield "::".join([*filter(None, names), name])
+        elif match["end"] is None:
+            names.append(match["name"] and match["name"].strip())
+        elif names:
+            names.pop()
+
+
+def check_local_names(csrc: Path) -> Iterator[str]:
+    """Yield one line for every name of an unnamed namespace that two sources of a folder define."""
+    homes: dict[tuple[str, str], Path] = {}
+    for path in sorted(p for p in csrc.rglob("*.cpp") if ".isa." not in p.name):
+        parts = path.relative_to(csrc).parts
+        folder = "/".join(parts[:2]) if parts[:2] == ("routines", "gpu") else parts[0]
+        for name in local_names(path.read_text(encoding="utf-8")):
+            home = homes.setdefault((folder, name), path)
+            if home != path:
+                yield f"{path.relative_to(csrc.parent)}: {name} is defined in {home.relative_to(csrc.parent)} too"
+
+
 def check(root: Path) -> Iterator[str]:
     """Yield one line for every broken rule."""
     csrc = root / "csrc"
@@ -59,6 +98,7 @@ def check(root: Path) -> Iterator[str]:
             if THROW.search(COMMENT_OR_TEXT.sub("", line)):
                 yield f"{path.relative_to(root)}:{number}: a bare throw; use NEO_CHECK or neo::fail"
     yield from check_types(csrc)
+    yield from check_local_names(csrc)
     for folder in ("csrc", "python", "tests", "tools"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in {".h", ".cpp", ".py", ".pyi"}:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/topology.h"
 
 namespace neo {
@@ -15,11 +16,6 @@ constexpr int kChecksPerClock = 16;
 constexpr int64_t kPollNs = 50'000'000;
 
 thread_local std::shared_ptr<Budget> current_budget;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 [[noreturn]] void fail_memory(int64_t bytes, int64_t held, int64_t limit, std::string_view whose) {
   fail(ErrorKind::Memory, "memory",
@@ -44,7 +40,7 @@ void Budget::start(int64_t held, const std::atomic<bool>* cancelled, const std::
   is_over_.store(false, std::memory_order_relaxed);
   if (quota_.seconds) {
     const double ns = *quota_.seconds * 1e9;
-    const int64_t now = now_ns();
+    const int64_t now = steady_now_ns();
     until_clock_ = 1;
     deadline_ns_ = ns < 9e18 - static_cast<double>(now) ? now + static_cast<int64_t>(ns) : INT64_MAX;
   }
@@ -74,7 +70,7 @@ void Budget::fail_late() const {
 }
 
 void Budget::look_at_clock() {
-  const int64_t now = now_ns();
+  const int64_t now = steady_now_ns();
   if (quota_.seconds && now >= deadline_ns_) {
     is_over_.store(true, std::memory_order_relaxed);
     fail_late();
@@ -89,7 +85,8 @@ void Budget::look_at_clock() {
 
 bool Budget::is_over() noexcept {
   if (is_over_.load(std::memory_order_relaxed)) return true;
-  if ((cancelled_ && cancelled_->load(std::memory_order_relaxed)) || (quota_.seconds && now_ns() >= deadline_ns_)) {
+  if ((cancelled_ && cancelled_->load(std::memory_order_relaxed)) ||
+      (quota_.seconds && steady_now_ns() >= deadline_ns_)) {
     is_over_.store(true, std::memory_order_relaxed);
     return true;
   }

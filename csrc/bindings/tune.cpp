@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
 #include "bindings/plan.h"

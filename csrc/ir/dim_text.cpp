@@ -8,11 +8,11 @@
 namespace neo {
 namespace {
 
-constexpr int kMaxDepth = 500;
+constexpr int kMaxDimDepth = 500;
 
-class Parser {
+class DimParser {
  public:
-  Parser(std::string_view text, const SymbolLookup& symbols) : text_(text), symbols_(symbols) {}
+  DimParser(std::string_view text, const SymbolLookup& symbols) : text_(text), symbols_(symbols) {}
 
   Dim parse() {
     Dim d = sum(0);
@@ -41,7 +41,7 @@ class Parser {
   }
 
   Dim sum(int depth) {
-    if (depth > kMaxDepth) refuse(str("at most ", kMaxDepth, " levels"));
+    if (depth > kMaxDimDepth) refuse(str("at most ", kMaxDimDepth, " levels"));
     Dim d = product(accept('-'), depth);
     for (;;) {
       if (accept('+')) {
@@ -158,7 +158,7 @@ std::string Dim::to_string() const {
 }
 
 Dim Dim::parse(std::string_view text, const SymbolLookup& symbols) {
-  return Parser(text, symbols).parse();
+  return DimParser(text, symbols).parse();
 }
 
 }  // namespace neo

@@ -10,13 +10,13 @@
 namespace neo {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxParsedDepth = 64;
 
 using Constants = std::function<std::optional<Tensor>(std::string_view)>;
 
-class Parser {
+class GraphParser {
  public:
-  Parser(std::string_view text, const Constants& constants) : text_(text), constants_(constants) {}
+  GraphParser(std::string_view text, const Constants& constants) : text_(text), constants_(constants) {}
 
   std::unique_ptr<Graph> parse() {
     table_ = std::make_shared<SymbolTable>();
@@ -179,7 +179,8 @@ class Parser {
   }
 
   std::unique_ptr<Graph> parse_graph(int depth) {
-    if (depth > kMaxDepth) refuse_at(at_, str("bodies must nest at most ", kMaxDepth, " deep. Got deeper ones"));
+    if (depth > kMaxParsedDepth)
+      refuse_at(at_, str("bodies must nest at most ", kMaxParsedDepth, " deep. Got deeper ones"));
     auto graph = std::make_unique<Graph>(table_);
     expect_word("graph");
     graph->name = string();
@@ -461,7 +462,7 @@ class Parser {
 }  // namespace
 
 std::unique_ptr<Graph> parse_graph(std::string_view text, const Constants& constants) {
-  return Parser(text, constants).parse();
+  return GraphParser(text, constants).parse();
 }
 
 }  // namespace neo

@@ -7,14 +7,14 @@
 namespace neo {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxVerifiedDepth = 64;
 
 class Verifier {
  public:
   Verifier(const Graph& graph, int depth, bool typed) : graph_(graph), depth_(depth), typed_(typed) {}
 
   void run() {
-    check(depth_ <= kMaxDepth, str("bodies nest deeper than ", kMaxDepth));
+    check(depth_ <= kMaxVerifiedDepth, str("bodies nest deeper than ", kMaxVerifiedDepth));
     check(graph_.symbols() != nullptr, "there is no symbol table");
     check_values();
     check_inputs();

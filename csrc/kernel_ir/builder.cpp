@@ -6,10 +6,6 @@
 namespace neo::kernel {
 namespace {
 
-Variable make_variable(std::string name, ValueType type) {
-  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
-}
-
 // A literal in the type of the buffer's elements.
 Expr as_element(const Expr& value, ValueType type, int lanes) {
   const bool literal = value->op == Op::Integer || value->op == Op::Real;

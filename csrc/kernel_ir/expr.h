@@ -92,6 +92,10 @@ struct VariableInfo {
 };
 using Variable = std::shared_ptr<const VariableInfo>;
 
+inline Variable make_variable(std::string name, ValueType type) {
+  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
+}
+
 // An immutable expression; shared parts are the same object.
 class Expr {
  public:

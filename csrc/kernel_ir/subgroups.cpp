@@ -4,10 +4,6 @@
 namespace neo::kernel {
 namespace {
 
-Variable make_variable(std::string name, ValueType type) {
-  return std::make_shared<const VariableInfo>(VariableInfo{std::move(name), type});
-}
-
 Expr axis_of(const Axis& axis) {
   return axis.variable == nullptr ? Expr(0) : variable(axis.variable);
 }

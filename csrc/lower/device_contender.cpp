@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "exec/binding.h"
 #include "lower/race.h"
 
@@ -17,11 +18,11 @@ constexpr int64_t kUsualPauseNs = 5'000;
 constexpr int kTries = 3;
 constexpr int64_t kAlignment = 256;
 
-int64_t bytes_of(const Arg& arg) {
+int64_t arg_bytes(const Arg& arg) {
   return element_count(arg.layout.physical_dims(arg.dims)) * item_bytes(arg.dtype);
 }
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
+std::span<const std::byte> arg_bytes(const Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.data()), static_cast<size_t>(tensor.bytes())};
 }
 
@@ -35,7 +36,7 @@ const DeviceBuffer* DeviceStage::upload(const Tensor& tensor) {
   if (!buffer) {
     kept = tensor;
     buffer = device_->allocate(std::max<int64_t>(tensor.bytes(), 1));
-    queue_->write(*buffer, 0, bytes_of(tensor));
+    queue_->write(*buffer, 0, arg_bytes(tensor));
   }
   return buffer.get();
 }
@@ -46,7 +47,7 @@ void DeviceStage::place() {
 }
 
 void DeviceStage::warm(const Tensor& input) {
-  queue_->write(*uploads_.at({input.data(), input.bytes()}).second, 0, bytes_of(input));
+  queue_->write(*uploads_.at({input.data(), input.bytes()}).second, 0, arg_bytes(input));
 }
 
 void DeviceStage::warm_outputs(int64_t bytes) {
@@ -67,10 +68,10 @@ DeviceContender::DeviceContender(DeviceStage& stage, const DeviceStep* step, std
   for (const Tensor& input : inputs_) operands_.push_back(stage_.upload(input));
   for (size_t i = inputs_.size(); i < args_.size(); ++i) {
     offsets_.push_back(output_bytes_);
-    output_bytes_ += (bytes_of(args_[i]) + kAlignment - 1) / kAlignment * kAlignment;
+    output_bytes_ += (arg_bytes(args_[i]) + kAlignment - 1) / kAlignment * kAlignment;
   }
   stage_.reserve_outputs(output_bytes_);
-  if (copies_out_) host_.resize(static_cast<size_t>(bytes_of(args_.back())));
+  if (copies_out_) host_.resize(static_cast<size_t>(arg_bytes(args_.back())));
   if (!step_) return;
   launches_ = step_->launches(args_);
   stage_.reserve_scratch(temporary_offsets(launches_, step_->counts()).back());
@@ -118,7 +119,7 @@ int64_t DeviceContender::warm_up(int runs) {
 
 void DeviceContender::run() {
   DeviceQueue& queue = stage_.queue();
-  if (copies_in_) queue.write(const_cast<DeviceBuffer&>(*operands_.front()), 0, bytes_of(inputs_.front()));
+  if (copies_in_) queue.write(const_cast<DeviceBuffer&>(*operands_.front()), 0, arg_bytes(inputs_.front()));
   for (const Launch& l : resolved_) queue.launch(l);
   if (copies_out_) {
     // A copy alone sends back what it was given.

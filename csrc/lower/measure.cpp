@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/flush.h"
 #include "base/topology.h"
@@ -104,7 +105,7 @@ Arg describe(const Value& value, const Schema& schema) {
   return arg;
 }
 
-int64_t bytes_of(const Arg& arg) {
+int64_t aligned_bytes(const Arg& arg) {
   return align_bytes(element_count(arg.layout.physical_dims(arg.dims)) * item_bytes(arg.dtype));
 }
 
@@ -245,7 +246,7 @@ class Contender {
       return;
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(bytes_of(args_[i])));
+      if (is_constant_[i]) constants_.emplace_back(pointers_[i], static_cast<size_t>(aligned_bytes(args_[i])));
     }
     if (step_->kind() == Step::Kind::Kernel) {
       prepared_ = static_cast<const KernelStep&>(*step_).prepare(args_);
@@ -262,7 +263,7 @@ class Contender {
       pointers_.push_back(at);
       if (step_->kind() == Step::Kind::Host)
         host_outputs_.emplace_back(Tensor(args_[i].dtype, args_[i].dims, at, nullptr));
-      at += bytes_of(args_[i]);
+      at += aligned_bytes(args_[i]);
     }
     if (step_->kind() == Step::Kind::Host) host_inputs_.assign(inputs_.begin(), inputs_.end());
   }
@@ -277,7 +278,7 @@ class Contender {
     caches.write(stage_.scratch.data(), prepared_.scratch_bytes);
     caches.write(stage_.outputs.data(), output_bytes_);
     for (size_t i = inputs_.size(); i-- > 0;) {
-      if (!is_constant_[i]) caches.write(pointers_[i], bytes_of(args_[i]));
+      if (!is_constant_[i]) caches.write(pointers_[i], aligned_bytes(args_[i]));
     }
     if (step_->kind() == Step::Kind::Host) {
       std::vector<HostValue> outputs = host_outputs_;
@@ -331,7 +332,7 @@ class Contender {
 
   void add_output(const Value& value, const Schema& schema) {
     args_.push_back(describe(value, schema));
-    output_bytes_ += bytes_of(args_.back());
+    output_bytes_ += aligned_bytes(args_.back());
   }
 
   Stage& stage_;

@@ -85,9 +85,4 @@ std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t
   return results;
 }
 
-int64_t steady_now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace neo

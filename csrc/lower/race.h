@@ -26,7 +26,4 @@ struct RaceTime {
 std::vector<RaceTime> race(size_t contenders, const std::function<int64_t(size_t)>& time_ns,
                            const std::function<int64_t()>& now_ns, const RaceOptions& options);
 
-// steady_clock
-int64_t steady_now_ns();
-
 }  // namespace neo

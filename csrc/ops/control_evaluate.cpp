@@ -11,22 +11,22 @@
 namespace neo {
 namespace {
 
-[[noreturn]] void refuse(const Node& node, ErrorKind kind, const std::string& rule) {
+[[noreturn]] void refuse_run(const Node& node, ErrorKind kind, const std::string& rule) {
   fail(kind, node.op, str(rule, " - at ", node.place()));
 }
 
-int checked_axis(const Node& node, int64_t axis, int rank) {
+int checked_scan_axis(const Node& node, int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
-    refuse(node, ErrorKind::Model, str("an axis must lie in [", -rank, ", ", rank - 1, "]. Got ", axis));
+    refuse_run(node, ErrorKind::Model, str("an axis must lie in [", -rank, ", ", rank - 1, "]. Got ", axis));
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 const Tensor& scalar(const Node& node, const HostValue& value, std::string_view what) {
   if (value.kind != HostValue::Kind::Tensor || value.tensor.size() != 1 || value.tensor.dtype() == DType::String) {
-    refuse(node, ErrorKind::Shape,
-           str(what, " must be one number. Got ",
-               value.kind == HostValue::Kind::Tensor ? to_string(value.tensor.dims()) : "no tensor"));
+    refuse_run(node, ErrorKind::Shape,
+               str(what, " must be one number. Got ",
+                   value.kind == HostValue::Kind::Tensor ? to_string(value.tensor.dims()) : "no tensor"));
   }
   return value.tensor;
 }
@@ -54,7 +54,7 @@ void copy_elements(const Tensor& from, int64_t source, const Tensor& to, int64_t
               static_cast<size_t>(count * item));
 }
 
-int64_t count_between(const Dims& dims, size_t begin, size_t end) {
+int64_t elements_between(const Dims& dims, size_t begin, size_t end) {
   return element_count(Dims(dims.begin() + static_cast<int64_t>(begin), dims.begin() + static_cast<int64_t>(end)));
 }
 
@@ -63,8 +63,8 @@ Tensor take(const Tensor& t, int axis, int64_t at) {
   const auto a = static_cast<size_t>(axis);
   Dims dims = t.dims();
   const int64_t length = dims[a];
-  const int64_t outer = count_between(dims, 0, a);
-  const int64_t inner = count_between(dims, a + 1, dims.size());
+  const int64_t outer = elements_between(dims, 0, a);
+  const int64_t inner = elements_between(dims, a + 1, dims.size());
   dims.erase(dims.begin() + axis);
   Tensor result(t.dtype(), std::move(dims));
   for (int64_t o = 0; o < outer; ++o) copy_elements(t, (o * length + at) * inner, result, o * inner, inner);
@@ -79,12 +79,12 @@ class Stack {
 
   void add(const HostValue& value) {
     if (value.kind != HostValue::Kind::Tensor) {
-      refuse(node_, ErrorKind::Type, str("output ", index_, " collects tensors. Got a sequence or nothing"));
+      refuse_run(node_, ErrorKind::Type, str("output ", index_, " collects tensors. Got a sequence or nothing"));
     }
     if (!items_.empty() && (value.tensor.dims() != items_[0].dims() || value.tensor.dtype() != items_[0].dtype())) {
-      refuse(node_, ErrorKind::Shape,
-             str("output ", index_, " must have one shape in every iteration. Got ", name(value.tensor.dtype()),
-                 to_string(value.tensor.dims()), " after ", name(items_[0].dtype()), to_string(items_[0].dims())));
+      refuse_run(node_, ErrorKind::Shape,
+                 str("output ", index_, " must have one shape in every iteration. Got ", name(value.tensor.dtype()),
+                     to_string(value.tensor.dims()), " after ", name(items_[0].dtype()), to_string(items_[0].dims())));
     }
     items_.push_back(value.tensor);
   }
@@ -100,11 +100,11 @@ class Stack {
       for (const Dim& d : element_.type.shape.dims()) dims.push_back(d.is_constant() ? d.value() : 0);
     }
     if (dtype == DType::Undefined) {
-      refuse(node_, ErrorKind::Type, str("output ", index_, " has no known dtype. Got no iteration"));
+      refuse_run(node_, ErrorKind::Type, str("output ", index_, " has no known dtype. Got no iteration"));
     }
-    const auto axis = static_cast<size_t>(checked_axis(node_, axis_.axis, static_cast<int>(dims.size()) + 1));
-    const int64_t outer = count_between(dims, 0, axis);
-    const int64_t inner = count_between(dims, axis, dims.size());
+    const auto axis = static_cast<size_t>(checked_scan_axis(node_, axis_.axis, static_cast<int>(dims.size()) + 1));
+    const int64_t outer = elements_between(dims, 0, axis);
+    const int64_t inner = elements_between(dims, axis, dims.size());
     dims.insert(dims.begin() + static_cast<int64_t>(axis), count);
     Tensor result(dtype, std::move(dims));
     for (int64_t i = 0; i < count; ++i) {
@@ -179,11 +179,12 @@ std::vector<HostValue> evaluate_scan(const Node& node, const OpRegistry& ops, st
   int64_t length = -1;
   for (size_t i = 0; i < s.scanned; ++i) {
     const HostValue& value = inputs[s.carried + i];
-    if (value.kind != HostValue::Kind::Tensor) refuse(node, ErrorKind::Type, "a scan input must be a tensor. Got none");
-    in_axes[i].axis = checked_axis(node, in_axes[i].axis, value.tensor.rank());
+    if (value.kind != HostValue::Kind::Tensor)
+      refuse_run(node, ErrorKind::Type, "a scan input must be a tensor. Got none");
+    in_axes[i].axis = checked_scan_axis(node, in_axes[i].axis, value.tensor.rank());
     const int64_t n = value.tensor.dims()[static_cast<size_t>(in_axes[i].axis)];
     if (length >= 0 && n != length) {
-      refuse(node, ErrorKind::Shape, str("scan inputs must have one length. Got ", length, " and ", n));
+      refuse_run(node, ErrorKind::Shape, str("scan inputs must have one length. Got ", length, " and ", n));
     }
     length = n;
   }
@@ -211,7 +212,7 @@ std::vector<HostValue> evaluate_control(const Node& node, const OpRegistry& ops,
   if (node.op == "If") return evaluate_if(node, ops, inputs);
   if (node.op == "Loop") return evaluate_loop(node, ops, inputs);
   if (node.op == "Scan") return evaluate_scan(node, ops, inputs);
-  refuse(node, ErrorKind::Unsupported, "the operator has no reference");
+  refuse_run(node, ErrorKind::Unsupported, "the operator has no reference");
 }
 
 }  // namespace neo

@@ -24,7 +24,7 @@ struct Equation {
   Term output;
 };
 
-[[noreturn]] void refuse(const Node& node, std::string_view rule) {
+[[noreturn]] void refuse_equation(const Node& node, std::string_view rule) {
   fail(ErrorKind::Model, node.op, str(rule, ". Got \"", node.string_attr("equation", ""), "\" - at ", node.place()));
 }
 
@@ -33,13 +33,14 @@ Term parse_term(const Node& node, std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (text.substr(i, 3) == "...") {
-      if (std::find(term.begin(), term.end(), kMark) != term.end()) refuse(node, "a term may have one ellipsis");
+      if (std::find(term.begin(), term.end(), kMark) != term.end())
+        refuse_equation(node, "a term may have one ellipsis");
       term.push_back(kMark);
       i += 2;
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       term.push_back(c);
     } else {
-      refuse(node, "an equation must be made of letters, commas, an ellipsis and an arrow");
+      refuse_equation(node, "an equation must be made of letters, commas, an ellipsis and an arrow");
     }
   }
   return term;
@@ -66,13 +67,14 @@ Equation parse_equation(const Node& node, const std::vector<int>& ranks) {
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
   }
-  if (equation.operands.size() != ranks.size()) refuse(node, "an equation must have one term per operand");
+  if (equation.operands.size() != ranks.size()) refuse_equation(node, "an equation must have one term per operand");
   int ellipsis = 0;
   for (size_t i = 0; i < ranks.size(); ++i) {
     Term& term = equation.operands[i];
     const bool marked = std::find(term.begin(), term.end(), kMark) != term.end();
     const int rest = ranks[i] - static_cast<int>(term.size()) + (marked ? 1 : 0);
-    if (rest < 0 || (!marked && rest != 0)) refuse(node, "a term must have one letter per axis of its operand");
+    if (rest < 0 || (!marked && rest != 0))
+      refuse_equation(node, "a term must have one letter per axis of its operand");
     expand_ellipsis(term, rest);
     ellipsis = std::max(ellipsis, rest);
   }
@@ -128,7 +130,7 @@ void infer_einsum(InferContext& ctx) {
   std::vector<Dim> dims;
   for (const Label label : labels.equation.output) {
     const auto found = labels.sizes.find(label);
-    if (found == labels.sizes.end()) refuse(ctx.node(), "the result must use letters of the operands");
+    if (found == labels.sizes.end()) refuse_equation(ctx.node(), "the result must use letters of the operands");
     dims.push_back(found->second);
   }
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));
@@ -161,7 +163,7 @@ Loops plan_loops(const ReferenceContext& ctx) {
   }
   std::vector<Label> order = equation.output;
   for (const Label label : order) {
-    if (sizes.find(label) == sizes.end()) refuse(ctx.node(), "the result must use letters of the operands");
+    if (sizes.find(label) == sizes.end()) refuse_equation(ctx.node(), "the result must use letters of the operands");
   }
   Loops loops;
   loops.outer = order.size();

@@ -54,6 +54,10 @@ inline int64_t wrap_add(int64_t a, int64_t b) {
 inline int64_t wrap_subtract(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
 }
+
+inline int64_t whole_abs(DType dtype, int64_t x) {
+  return dtype != DType::UInt64 && x < 0 ? wrap_subtract(0, x) : x;
+}
 inline int64_t wrap_multiply(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }

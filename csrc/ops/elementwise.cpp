@@ -25,10 +25,6 @@ double sign(double x) {
   return std::isnan(x) ? x : (x > 0) - (x < 0);
 }
 
-int64_t whole_abs(DType dtype, int64_t x) {
-  return dtype != DType::UInt64 && x < 0 ? wrap_subtract(0, x) : x;
-}
-
 int64_t whole_sign(DType dtype, int64_t x) {
   return dtype == DType::UInt64 ? x != 0 : (x > 0) - (x < 0);
 }

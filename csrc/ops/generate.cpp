@@ -223,14 +223,14 @@ void reference_eye_like(ReferenceContext& ctx) {
 
 // Windows: a + b cos(2 pi n / N) + c cos(4 pi n / N).
 
-struct Window {
+struct SignalWindow {
   const char* op;
   double a;
   double b;
   double c;
 };
 
-constexpr Window kWindows[] = {
+constexpr SignalWindow kWindows[] = {
     {"HannWindow", 0.5, -0.5, 0.0},
     {"HammingWindow", 25.0 / 46.0, 25.0 / 46.0 - 1.0, 0.0},
     {"BlackmanWindow", 0.42, -0.5, 0.08},
@@ -244,8 +244,8 @@ void infer_window(InferContext& ctx) {
 }
 
 void reference_window(ReferenceContext& ctx) {
-  const auto* window =
-      std::find_if(std::begin(kWindows), std::end(kWindows), [&](const Window& w) { return ctx.node().op == w.op; });
+  const auto* window = std::find_if(std::begin(kWindows), std::end(kWindows),
+                                    [&](const SignalWindow& w) { return ctx.node().op == w.op; });
   const int64_t size = scalar_int(ctx, 0);
   ctx.check(size >= 0, str("size must not be negative. Got ", size));
   const bool periodic = ctx.node().int_attr("periodic", 1) != 0;
@@ -285,7 +285,7 @@ void add_generate_ops(OpRegistry& ops) {
            .reference = reference_eye_like,
            .work = movement_work,
            .shape_inputs = {0}});
-  for (const Window& window : kWindows) {
+  for (const SignalWindow& window : kWindows) {
     ops.add({.name = window.op, .infer = infer_window, .reference = reference_window, .shape_inputs = {0}});
   }
 }

@@ -264,7 +264,7 @@ struct UniqueLess {
   }
 };
 
-struct Groups {
+struct RowGroups {
   std::vector<int64_t> first;    // per group, the first member
   std::vector<int64_t> counts;   // per group
   std::vector<int64_t> inverse;  // per item, its group
@@ -272,7 +272,7 @@ struct Groups {
 
 // Item i is the row elements[offset(i, j)] for j in [0, width).
 template <class T, class Offset>
-Groups group_rows(const T* elements, int64_t count, int64_t width, const Offset& offset, bool sorted) {
+RowGroups group_rows(const T* elements, int64_t count, int64_t width, const Offset& offset, bool sorted) {
   const UniqueLess less;
   const auto row_less = [&](int64_t a, int64_t b) {
     for (int64_t j = 0; j < width; ++j) {
@@ -296,7 +296,7 @@ Groups group_rows(const T* elements, int64_t count, int64_t width, const Offset&
       return order[static_cast<size_t>(a.first)] < order[static_cast<size_t>(b.first)];
     });
   }
-  Groups groups;
+  RowGroups groups;
   groups.inverse.resize(static_cast<size_t>(count));
   for (size_t g = 0; g < spans.size(); ++g) {
     groups.first.push_back(order[static_cast<size_t>(spans[g].first)]);
@@ -319,7 +319,7 @@ void reference_unique(ReferenceContext& ctx) {
   const int64_t outer = count_between(dims, 0, axis);
   const int64_t inner = count_between(dims, axis + 1, rank);
   const auto offset = [=](int64_t i, int64_t j) { return (j / inner * count + i) * inner + j % inner; };
-  Groups groups;
+  RowGroups groups;
   if (x.dtype() == DType::String) {
     groups = group_rows(x.strings(), count, outer * inner, offset, sorted);
   } else if (x.dtype() == DType::UInt64) {

@@ -10,7 +10,7 @@
 namespace neo {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxBodyDepth = 64;
 constexpr int kMaxBodies = 20000;
 
 thread_local int depth = 0;
@@ -77,7 +77,7 @@ class BareInputs {
 }  // namespace
 
 BodyDepth::BodyDepth(const Node& node) {
-  NEO_CHECK(depth < kMaxDepth, Unsupported, node.op, "bodies must nest at most ", kMaxDepth,
+  NEO_CHECK(depth < kMaxBodyDepth, Unsupported, node.op, "bodies must nest at most ", kMaxBodyDepth,
             " deep. Got deeper ones - at ", node.place());
   ++depth;
 }

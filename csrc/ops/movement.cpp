@@ -62,15 +62,15 @@ struct Pair64 {
 };
 
 // Loops over all axes but the last, then moves one row of the last.
-struct Box {
+struct StridedBox {
   Dims dims;
   Dims src_strides;
   Dims dst_strides;
 };
 
 // Drops axes of size one and joins neighbours that are contiguous on both sides.
-Box simplify(const Dims& dims, const Dims& src_strides, const Dims& dst_strides) {
-  Box box;
+StridedBox simplify(const Dims& dims, const Dims& src_strides, const Dims& dst_strides) {
+  StridedBox box;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 1) continue;
     if (!box.dims.empty() && box.src_strides.back() == src_strides[i] * dims[i] &&
@@ -89,7 +89,7 @@ Box simplify(const Dims& dims, const Dims& src_strides, const Dims& dst_strides)
 }
 
 template <class T>
-void move_box(const Box& box, const T* src, T* dst) {
+void move_box(const StridedBox& box, const T* src, T* dst) {
   const size_t outer = box.dims.size() - 1;
   const int64_t n = box.dims[outer];
   const int64_t from = box.src_strides[outer];
@@ -119,7 +119,7 @@ void move_box(const Box& box, const T* src, T* dst) {
 }
 
 template <class T>
-void move_from(const Box& box, const void* src, int64_t src_offset, void* dst, int64_t dst_offset) {
+void move_from(const StridedBox& box, const void* src, int64_t src_offset, void* dst, int64_t dst_offset) {
   move_box(box, static_cast<const T*>(src) + src_offset, static_cast<T*>(dst) + dst_offset);
 }
 
@@ -128,7 +128,7 @@ void move_from(const Box& box, const void* src, int64_t src_offset, void* dst, i
 void copy_strided(DType dtype, const Dims& dims, const void* src, const StridedView& from, void* dst,
                   const StridedView& to) {
   if (element_count(dims) == 0) return;
-  const Box box = simplify(dims, from.strides, to.strides);
+  const StridedBox box = simplify(dims, from.strides, to.strides);
   if (dtype == DType::String) return move_from<std::string>(box, src, from.offset, dst, to.offset);
   switch (item_bytes(dtype)) {
     case 1:

@@ -25,10 +25,6 @@ struct Reduction {
   bool bools = false;
 };
 
-int64_t whole_abs(DType dtype, int64_t x) {
-  return dtype != DType::UInt64 && x < 0 ? wrap_subtract(0, x) : x;
-}
-
 constexpr std::array kReductions = {
     Reduction{"ReduceL1", 0, [](double sum, double x) { return sum + std::fabs(x); }, nullptr,
               [](DType dtype, int64_t sum, int64_t x) { return wrap_add(sum, whole_abs(dtype, x)); }},
@@ -146,19 +142,19 @@ void infer_reduce(InferContext& ctx) {
 // References
 
 // The groups that a reduction folds.
-struct Groups {
+struct ReducedGroups {
   std::vector<int64_t> group;  // of every element
   int64_t count = 0;           // of groups
   double size = 0;             // of one group
   Dims output;
 };
 
-Groups read_groups(const ReferenceContext& ctx) {
+ReducedGroups read_groups(const ReferenceContext& ctx) {
   const Dims dims = ctx.input(0).dims();
   const auto axes = ctx.has_input(1) ? ctx.ints(1) : std::vector<int64_t>{};
   const auto reduced = reduced_axes(ctx.node(), axes, static_cast<int>(dims.size()));
   Dims kept = dims;
-  Groups groups;
+  ReducedGroups groups;
   int64_t size = 1;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (reduced[axis]) {
@@ -175,7 +171,7 @@ Groups read_groups(const ReferenceContext& ctx) {
 
 // The means of integers, rounded towards zero, by quotients and remainders: sums may leave 64 bits.
 template <class T>
-std::vector<int64_t> whole_means(const std::vector<int64_t>& x, const Groups& groups) {
+std::vector<int64_t> whole_means(const std::vector<int64_t>& x, const ReducedGroups& groups) {
   const auto size = static_cast<T>(groups.size);
   std::vector<T> quotient(static_cast<size_t>(groups.count)), rest(quotient.size());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -197,7 +193,7 @@ std::vector<int64_t> whole_means(const std::vector<int64_t>& x, const Groups& gr
 void reference_reduce(ReferenceContext& ctx) {
   const Reduction& reduction = get_reduction(ctx.node());
   const DType dtype = ctx.input(0).dtype();
-  const Groups groups = read_groups(ctx);
+  const ReducedGroups groups = read_groups(ctx);
   const Tensor& y = ctx.output(0, dtype, groups.output);
   const auto count = static_cast<size_t>(groups.count);
   if (reduction.name == "ReduceMean" && is_integer(dtype)) {
@@ -226,7 +222,7 @@ void reference_reduce(ReferenceContext& ctx) {
 }
 
 void reference_reduce_log_sum_exp(ReferenceContext& ctx) {
-  const Groups groups = read_groups(ctx);
+  const ReducedGroups groups = read_groups(ctx);
   const auto x = ctx.doubles(0);
   auto largest = make_scratch<double>(groups.count, -kInfinity);
   for (size_t i = 0; i < x.size(); ++i) {

@@ -16,7 +16,7 @@ namespace {
 constexpr char32_t kLastPoint = 0x10FFFF;
 constexpr size_t kMaxSteps = 50000;
 constexpr int kMaxRepeat = 1000;  // RE2's limit
-constexpr int kMaxDepth = 500;
+constexpr int kMaxPatternDepth = 500;
 
 using Ranges = std::vector<std::pair<char32_t, char32_t>>;
 
@@ -58,7 +58,7 @@ const std::array<NamedClass, 14> kNamedClasses = {{
     {U"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
 }};
 
-bool is_word(char32_t point) {
+bool is_word_point(char32_t point) {
   return std::any_of(kWords.begin(), kWords.end(),
                      [point](const auto& range) { return point >= range.first && point <= range.second; });
 }
@@ -185,8 +185,8 @@ class RegexParser {
   }
 
   Fragment alternatives(int depth) {
-    NEO_CHECK(depth < kMaxDepth, Unsupported, "Regex", "a pattern must not nest deeper. Got more than ", kMaxDepth,
-              " levels");
+    NEO_CHECK(depth < kMaxPatternDepth, Unsupported, "Regex", "a pattern must not nest deeper. Got more than ",
+              kMaxPatternDepth, " levels");
     const Flags outer = flags_;
     Fragment result = concatenation(depth);
     while (take('|')) {
@@ -415,7 +415,7 @@ class RegexParser {
         value = value * 8 + static_cast<char32_t>(*digit_of(next(), 8));
       return value;
     }
-    if (is_word(letter)) refuse("an escaped letter must be one that RE2 knows");
+    if (is_word_point(letter)) refuse("an escaped letter must be one that RE2 knows");
     return letter;
   }
 
@@ -520,8 +520,8 @@ std::optional<size_t> Regex::longest_match(const std::vector<char32_t>& points, 
   std::vector<int> pending;
   std::vector<size_t> seen(steps_.size(), SIZE_MAX);
   const auto holds = [&](Place place, size_t at) {
-    const bool before = at > 0 && is_word(points[at - 1]);
-    const bool after = at < points.size() && is_word(points[at]);
+    const bool before = at > 0 && is_word_point(points[at - 1]);
+    const bool after = at < points.size() && is_word_point(points[at]);
     switch (place) {
       case Place::TextBegin:
         return at == 0;

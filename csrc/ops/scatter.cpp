@@ -9,55 +9,55 @@ namespace neo {
 
 namespace {
 
-enum class Reduction : uint8_t { None, Add, Mul, Max, Min };
+enum class ScatterReduction : uint8_t { None, Add, Mul, Max, Min };
 
-Reduction reduction_of(const Node& node) {
+ScatterReduction reduction_of(const Node& node) {
   const std::string text = node.string_attr("reduction", "none");
-  if (text == "none") return Reduction::None;
-  if (text == "add") return Reduction::Add;
-  if (text == "mul") return Reduction::Mul;
-  if (text == "max") return Reduction::Max;
+  if (text == "none") return ScatterReduction::None;
+  if (text == "add") return ScatterReduction::Add;
+  if (text == "mul") return ScatterReduction::Mul;
+  if (text == "max") return ScatterReduction::Max;
   NEO_CHECK(text == "min", Model, node.op, "reduction must be none, add, mul, max or min. Got \"", text, "\" - at ",
             node.place());
-  return Reduction::Min;
+  return ScatterReduction::Min;
 }
 
 template <class T>
-T reduce(Reduction reduction, T a, T b) {
+T reduce(ScatterReduction reduction, T a, T b) {
   switch (reduction) {
-    case Reduction::Add:
+    case ScatterReduction::Add:
       return a + b;
-    case Reduction::Mul:
+    case ScatterReduction::Mul:
       return a * b;
-    case Reduction::Max:
+    case ScatterReduction::Max:
       return a != a || a > b ? a : b;
-    case Reduction::Min:
+    case ScatterReduction::Min:
       return a != a || a < b ? a : b;
-    case Reduction::None:
+    case ScatterReduction::None:
       break;
   }
   return b;
 }
 
-int64_t reduce_signed(Reduction reduction, int64_t a, int64_t b) {
-  if (reduction == Reduction::Max) return std::max(a, b);
-  if (reduction == Reduction::Min) return std::min(a, b);
+int64_t reduce_signed(ScatterReduction reduction, int64_t a, int64_t b) {
+  if (reduction == ScatterReduction::Max) return std::max(a, b);
+  if (reduction == ScatterReduction::Min) return std::min(a, b);
   return static_cast<int64_t>(reduce(reduction, static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
 
 // Writes runs of updates into an array, combining them with what is there; each step is rounded to the dtype.
 class Scatterer {
  public:
-  Scatterer(Reduction reduction, const Tensor& updates, const Tensor& y)
+  Scatterer(ScatterReduction reduction, const Tensor& updates, const Tensor& y)
       : reduction_(reduction), dtype_(y.dtype()), updates_(updates), y_(y), move_(dtype_, updates.data(), y.data()) {
-    NEO_CHECK(reduction == Reduction::None || dtype_ != DType::String, Unsupported, "Scatter",
+    NEO_CHECK(reduction == ScatterReduction::None || dtype_ != DType::String, Unsupported, "Scatter",
               "strings cannot be reduced");
-    NEO_CHECK(reduction == Reduction::None || !is_complex(dtype_), Unsupported, "Scatter",
+    NEO_CHECK(reduction == ScatterReduction::None || !is_complex(dtype_), Unsupported, "Scatter",
               "complex numbers cannot be reduced");
   }
 
   void operator()(int64_t to, int64_t from, int64_t count) const {
-    if (reduction_ == Reduction::None) return move_(to, from, count);
+    if (reduction_ == ScatterReduction::None) return move_(to, from, count);
     const int64_t item = item_bytes(dtype_);
     for (int64_t i = 0; i < count; ++i) {
       char* target = y_.as<char>() + (to + i) * item;
@@ -77,7 +77,7 @@ class Scatterer {
   }
 
  private:
-  Reduction reduction_;
+  ScatterReduction reduction_;
   DType dtype_;
   const Tensor& updates_;
   const Tensor& y_;

@@ -9,7 +9,7 @@ bool is_reshape(const Node& node) {
   return node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" || node.op == "Unsqueeze";
 }
 
-bool eliminate(Graph& graph) {
+bool eliminate_reshapes_in_body(Graph& graph) {
   bool changed = false;
   for (const auto& node : graph.nodes()) {
     if (!is_reshape(*node)) continue;
@@ -76,7 +76,7 @@ bool multiply_in_place(Graph& graph, const PassContext& context) {
 bool eliminate_reshapes(Graph& graph, const PassContext& context) {
   const bool changed = for_each_body(graph, [&](Graph& g) {
     const bool multiplied = multiply_in_place(g, context);
-    return eliminate(g) || multiplied;
+    return eliminate_reshapes_in_body(g) || multiplied;
   });
   if (changed) remove_dead_nodes(graph, context);
   return changed;

@@ -61,7 +61,7 @@ void sink(Graph& graph, const PassContext& context) {
   rewriter.finish();
 }
 
-bool eliminate(Graph& graph, const PassContext& context) {
+bool eliminate_transposes_in_body(Graph& graph, const PassContext& context) {
   if (!is_transposing(graph)) return false;
   const bool cleaned = clean(graph, context);
   // Whether it pays is seen at the end: some meet their inverses, some only move.
@@ -77,7 +77,7 @@ bool eliminate(Graph& graph, const PassContext& context) {
 // Transposes that move nothing go, neighbours become one, and where fewer elements move in the end, all others sink
 // through elementwise operators, Concat, Split, Slice, Pad, Squeeze and reductions until they meet their inverses.
 bool eliminate_transposes(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return eliminate(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return eliminate_transposes_in_body(g, context); });
 }
 
 }  // namespace neo

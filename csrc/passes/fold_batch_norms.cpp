@@ -33,7 +33,7 @@ std::optional<Affine> as_affine(const Node& node) {
   return affine;
 }
 
-bool fold(Graph& graph, const PassContext& context) {
+bool fold_batch_norms_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     const auto affine = as_affine(*node);
@@ -70,7 +70,7 @@ bool fold(Graph& graph, const PassContext& context) {
 // Inference-time BatchNormalization goes into the weights of the node before it, or becomes a multiplication and an
 // addition.
 bool fold_batch_norms(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return fold_batch_norms_in_body(g, context); });
 }
 
 }  // namespace neo

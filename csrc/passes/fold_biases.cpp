@@ -24,7 +24,7 @@ void move_clamp(Node& node, bool turns, const std::function<double(double)>& mov
   if (has_max) node.attrs.insert_or_assign(turns ? "clamp_min" : "clamp_max", hi);
 }
 
-bool fold(Graph& graph, const PassContext& context) {
+bool fold_biases_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     const bool is_product = node->op == "Mul" || node->op == "Div";
@@ -76,7 +76,7 @@ bool fold(Graph& graph, const PassContext& context) {
 // Additions of constants and multiplications by constants per channel go into the bias and the weights of the Conv,
 // Gemm or MatMul before them; ones that are the same for all channels also through a clamp, whose bounds they move.
 bool fold_biases(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return fold_biases_in_body(g, context); });
 }
 
 }  // namespace neo

@@ -10,7 +10,7 @@ bool takes_clamp(const Node& node) {
          is_float(node.outputs.front()->dtype());
 }
 
-bool fold(Graph& graph, const PassContext& context) {
+bool fold_clamps_in_body(Graph& graph, const PassContext& context) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
@@ -32,7 +32,7 @@ bool fold(Graph& graph, const PassContext& context) {
 
 // Relu and Clip by constants become the clamp of the Conv, Gemm or MatMul before them.
 bool fold_clamps(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return fold_clamps_in_body(g, context); });
 }
 
 }  // namespace neo

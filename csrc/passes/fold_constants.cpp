@@ -39,14 +39,14 @@ bool is_news(const Value& value, const Value& constant) {
 }
 
 // Whether constants took the place of nodes; `has_news`: and told what was not known before.
-bool fold(Graph& graph, const PassContext& context, bool& has_news) {
+bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_news) {
   bool changed = false;
   std::unordered_set<const Value*> news;
   std::unordered_set<const Node*> stale;
   for (const auto& node : graph.nodes()) {
     for (auto& [name, body] : node->bodies) {
       bool body_has_news = false;
-      changed = fold(*body, context, body_has_news) || changed;
+      changed = fold_constants_in_body(*body, context, body_has_news) || changed;
       if (body_has_news) stale.insert(node.get());
     }
   }
@@ -92,7 +92,7 @@ bool fold(Graph& graph, const PassContext& context, bool& has_news) {
 // Nodes whose inputs are all constants become constants. What depends on them is inferred again.
 bool fold_constants(Graph& graph, const PassContext& context) {
   bool has_news = false;
-  return fold(graph, context, has_news);
+  return fold_constants_in_body(graph, context, has_news);
 }
 
 }  // namespace neo

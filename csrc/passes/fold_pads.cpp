@@ -91,7 +91,7 @@ std::optional<std::vector<int64_t>> joint_pads(const Node& reader, const Constan
              : std::nullopt;
 }
 
-bool fold(Graph& graph, const PassContext& context) {
+bool fold_pads_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* reader : rewriter.nodes()) {
     if (reader->op != "Conv" && reader->op != "AveragePool" && reader->op != "MaxPool") continue;
@@ -113,7 +113,7 @@ bool fold(Graph& graph, const PassContext& context) {
 // Constant padding of the spatial axes becomes that of the convolution or pool behind it: zeros before Conv, zeros
 // before an AveragePool that counts them, and before MaxPool what is no larger than any element.
 bool fold_pads(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return fold(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return fold_pads_in_body(g, context); });
 }
 
 }  // namespace neo

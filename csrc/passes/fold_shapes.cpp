@@ -29,14 +29,14 @@ bool is_known(const Dim& d, std::map<std::string, Symbol>& known) {
   });
 }
 
-bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassContext& context) {
+bool fold_shapes_in_body(Graph& graph, const std::map<std::string, Symbol>& outer, const PassContext& context) {
   std::map<std::string, Symbol> known = outer;
   collect_input_symbols(graph, known);
   bool changed = false;
   std::vector<Node*> nodes;
   for (const auto& n : graph.nodes()) nodes.push_back(n.get());
   for (Node* node : nodes) {
-    for (auto& [name, body] : node->bodies) changed = fold(*body, known, context) || changed;
+    for (auto& [name, body] : node->bodies) changed = fold_shapes_in_body(*body, known, context) || changed;
     if (node->op == "neo.Dims" || !node->bodies.empty()) continue;
     for (Value* v : node->outputs) {
       if (!v || !v->contents || !v->type.is_tensor() || !v->shape().is_static() || !is_integer(v->dtype())) continue;
@@ -75,7 +75,7 @@ bool fold(Graph& graph, const std::map<std::string, Symbol>& outer, const PassCo
 // Integer tensors whose elements are known expressions of the inputs' sizes become constants or neo.Dims, which the
 // plan fills in from the binding; the nodes that computed them die.
 bool fold_shapes(Graph& graph, const PassContext& context) {
-  const bool changed = fold(graph, {}, context);
+  const bool changed = fold_shapes_in_body(graph, {}, context);
   if (changed) remove_dead_nodes(graph, context);
   return changed;
 }

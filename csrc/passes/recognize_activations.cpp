@@ -13,13 +13,13 @@ constexpr double kGeluCubic = 0.044715;
 
 // An operator that computes a node from one value. The operands of Clip and PRelu are among the attributes until it is
 // made.
-struct Found {
+struct FoundActivation {
   std::string_view op;
   Value* x = nullptr;
   Attrs attrs = {};
 };
 
-Found swish(Value* x, double alpha) {
+FoundActivation swish(Value* x, double alpha) {
   return {"Swish", x, alpha == 1 ? Attrs{} : Attrs{{"alpha", alpha}}};
 }
 
@@ -44,17 +44,17 @@ bool is_gelu_polynomial(const Rewriter& rewriter, Value* value, Value* x) {
 }
 
 // number * x * (a + a * f(x)) with number * a = 1/2, f = erf(x / sqrt(2)) or its approximation by tanh.
-std::optional<Found> match_gelu(const Rewriter& rewriter, double number, Value* x, Value* gate) {
+std::optional<FoundActivation> match_gelu(const Rewriter& rewriter, double number, Value* x, Value* gate) {
   const auto sum = as_shifted(gate);
   if (!sum || !is_near(number * sum->number, 0.5)) return std::nullopt;
   const Product inner = as_product(rewriter, sum->value);
   if (inner.factors.size() != 1 || !inner.divisors.empty() || !is_near(inner.number, sum->number)) return std::nullopt;
   if (const Node* erf = made_by(inner.factors[0], "Erf")) {
-    if (as_product(rewriter, erf->inputs[0]).is(kSqrtHalf, {x})) return Found{"Gelu", x};
+    if (as_product(rewriter, erf->inputs[0]).is(kSqrtHalf, {x})) return FoundActivation{"Gelu", x};
   }
   if (const Node* tanh = made_by(inner.factors[0], "Tanh")) {
     if (is_gelu_polynomial(rewriter, tanh->inputs[0], x))
-      return Found{"Gelu", x, {{"approximate", std::string("tanh")}}};
+      return FoundActivation{"Gelu", x, {{"approximate", std::string("tanh")}}};
   }
   return std::nullopt;
 }
@@ -73,7 +73,7 @@ std::optional<Ramp> as_ramp(const Value* value) {
   return sum ? std::optional(Ramp{sum->value, sum->number, bounds->hi}) : std::nullopt;
 }
 
-std::optional<Found> match_gated(const Rewriter& rewriter, double number, Value* x, Value* gate) {
+std::optional<FoundActivation> match_gated(const Rewriter& rewriter, double number, Value* x, Value* gate) {
   if (rewriter.uses(gate) != 1) return std::nullopt;
   if (is_near(number, 1)) {
     if (const Node* sigmoid = made_by(gate, "Sigmoid")) {
@@ -84,16 +84,16 @@ std::optional<Found> match_gated(const Rewriter& rewriter, double number, Value*
     const Node* hard = made_by(gate, "HardSigmoid");
     if (hard && hard->inputs[0] == x && is_near(hard->float_attr("alpha", 0.2), 1.0 / 6) &&
         is_near(hard->float_attr("beta", 0.5), 0.5)) {
-      return Found{"HardSwish", x};
+      return FoundActivation{"HardSwish", x};
     }
     if (const Node* tanh = made_by(gate, "Tanh")) {
       const Node* softplus = made_by(tanh->inputs[0], "Softplus");
-      if (softplus && softplus->inputs[0] == x) return Found{"Mish", x};
+      if (softplus && softplus->inputs[0] == x) return FoundActivation{"Mish", x};
     }
   }
   if (const auto ramp = as_ramp(gate)) {
     if (ramp->x == x && is_near(ramp->shift, 3) && is_near(ramp->top, 6) && is_near(number, 1.0 / 6))
-      return Found{"HardSwish", x};
+      return FoundActivation{"HardSwish", x};
   }
   return match_gelu(rewriter, number, x, gate);
 }
@@ -106,18 +106,18 @@ Value* logistic_divisor(const Value* value) {
   return neg ? neg->inputs[0] : nullptr;
 }
 
-std::optional<Found> match_product(const Rewriter& rewriter, const Node& root) {
+std::optional<FoundActivation> match_activation_product(const Rewriter& rewriter, const Node& root) {
   const Product product = as_whole_product(rewriter, root.outputs.front());
   if (product.divisors.size() == 1 && is_near(product.number, 1)) {
     Value* x = logistic_divisor(product.divisors[0]);
-    if (x && product.factors.empty()) return Found{"Sigmoid", x};
+    if (x && product.factors.empty()) return FoundActivation{"Sigmoid", x};
     if (x && product.factors == std::vector<Value*>{x}) return swish(x, 1);
   }
   if (!product.divisors.empty()) return std::nullopt;
   if (product.factors.size() == 1) {
     const auto ramp = as_ramp(product.factors[0]);
     if (!ramp || rewriter.uses(product.factors[0]) != 1 || !is_near(product.number * ramp->top, 1)) return std::nullopt;
-    return Found{"HardSigmoid", ramp->x, {{"alpha", product.number}, {"beta", product.number * ramp->shift}}};
+    return FoundActivation{"HardSigmoid", ramp->x, {{"alpha", product.number}, {"beta", product.number * ramp->shift}}};
   }
   if (product.factors.size() != 2) return std::nullopt;
   for (size_t side = 0; side < 2; ++side) {
@@ -128,7 +128,7 @@ std::optional<Found> match_product(const Rewriter& rewriter, const Node& root) {
 }
 
 // relu(x) + other, where other = -slope * relu(-x)
-std::optional<Found> match_prelu(const Rewriter& rewriter, Value* kept, Value* other, double sign) {
+std::optional<FoundActivation> match_prelu(const Rewriter& rewriter, Value* kept, Value* other, double sign) {
   const Node* relu = made_by(kept, "Relu");
   if (!relu) return std::nullopt;
   Value* x = relu->inputs[0];
@@ -146,17 +146,17 @@ std::optional<Found> match_prelu(const Rewriter& rewriter, Value* kept, Value* o
     }
   }
   if (!reflected || (product.factors.size() == 2) != (slope != nullptr)) return std::nullopt;
-  if (!slope) return Found{"LeakyRelu", x, {{"alpha", -sign * product.number}}};
+  if (!slope) return FoundActivation{"LeakyRelu", x, {{"alpha", -sign * product.number}}};
   Tensor slopes(slope->dtype(), slope->constant->dims());
   std::vector<double> numbers = load_doubles(*slope->constant);
   for (double& n : numbers) n *= -sign * product.number;
   store_doubles(slopes, numbers);
-  Found found{"PRelu", x};
+  FoundActivation found{"PRelu", x};
   found.attrs["slope"] = slopes;
   return found;
 }
 
-std::optional<Found> match_sum(const Rewriter& rewriter, const Node& root) {
+std::optional<FoundActivation> match_sum(const Rewriter& rewriter, const Node& root) {
   if (root.op == "Sub") return match_prelu(rewriter, root.inputs[0], root.inputs[1], -1);
   for (size_t side = 0; side < 2; ++side) {
     if (auto found = match_prelu(rewriter, root.inputs[side], root.inputs[1 - side], 1)) return found;
@@ -165,20 +165,20 @@ std::optional<Found> match_sum(const Rewriter& rewriter, const Node& root) {
 }
 
 // Max(x, a * x)
-std::optional<Found> match_leaky_relu(const Rewriter& rewriter, const Node& root) {
+std::optional<FoundActivation> match_leaky_relu(const Rewriter& rewriter, const Node& root) {
   if (root.op != "Max" || root.inputs.size() != 2) return std::nullopt;
   for (size_t side = 0; side < 2; ++side) {
     Value* x = root.inputs[side];
     const Product other = as_product(rewriter, root.inputs[1 - side]);
     const bool leaks =
         other.divisors.empty() && other.factors == std::vector<Value*>{x} && other.number > 0 && other.number < 1;
-    if (leaks) return Found{"LeakyRelu", x, {{"alpha", other.number}}};
+    if (leaks) return FoundActivation{"LeakyRelu", x, {{"alpha", other.number}}};
   }
   return std::nullopt;
 }
 
 // Min and Max with a number, and clamps of clamps; Clip's bounds are made from `attrs`.
-std::optional<Found> match_clamp(const Rewriter& rewriter, const Node& root) {
+std::optional<FoundActivation> match_clamp(const Rewriter& rewriter, const Node& root) {
   constexpr double kInfinity = HUGE_VAL;
   Value* x = nullptr;
   std::optional<Bounds> bounds;
@@ -201,12 +201,12 @@ std::optional<Found> match_clamp(const Rewriter& rewriter, const Node& root) {
   } else if (root.op == "Clip" ? bounds->lo != 0 || bounds->hi != kInfinity : root.op == "Relu") {
     return std::nullopt;
   }
-  if (bounds->lo == 0 && bounds->hi == kInfinity) return Found{"Relu", x};
-  return Found{"Clip", x, {{"lo", bounds->lo}, {"hi", bounds->hi}}};
+  if (bounds->lo == 0 && bounds->hi == kInfinity) return FoundActivation{"Relu", x};
+  return FoundActivation{"Clip", x, {{"lo", bounds->lo}, {"hi", bounds->hi}}};
 }
 
 // clip(alpha * x + beta, 0, 1); what a linear node before it would take in is left to it.
-std::optional<Found> match_hard_sigmoid(const Rewriter& rewriter, const Node& root) {
+std::optional<FoundActivation> match_hard_sigmoid(const Rewriter& rewriter, const Node& root) {
   const auto bounds = root.op == "Clip" ? bounds_of(root) : std::nullopt;
   if (!bounds || bounds->lo != 0 || bounds->hi != 1) return std::nullopt;
   const Value* input = root.inputs.front();
@@ -217,18 +217,18 @@ std::optional<Found> match_hard_sigmoid(const Rewriter& rewriter, const Node& ro
     return std::nullopt;
   Value* x = product.factors[0];
   if (x->producer && rewriter.uses(x) == 1 && as_linear(*x->producer)) return std::nullopt;
-  return Found{"HardSigmoid", x, {{"alpha", product.number}, {"beta", sum->number}}};
+  return FoundActivation{"HardSigmoid", x, {{"alpha", product.number}, {"beta", sum->number}}};
 }
 
 // log(1 + exp(x))
-std::optional<Found> match_softplus(const Node& root) {
+std::optional<FoundActivation> match_softplus(const Node& root) {
   const auto sum = root.op == "Log" ? as_shifted(root.inputs.front()) : std::nullopt;
   const Node* exp = sum && sum->number == 1 ? made_by(sum->value, "Exp") : nullptr;
-  return exp ? std::optional(Found{"Softplus", exp->inputs[0]}) : std::nullopt;
+  return exp ? std::optional(FoundActivation{"Softplus", exp->inputs[0]}) : std::nullopt;
 }
 
-std::optional<Found> match(const Rewriter& rewriter, const Node& root) {
-  if (root.op == "Mul" || root.op == "Div" || root.op == "Reciprocal") return match_product(rewriter, root);
+std::optional<FoundActivation> match_activation(const Rewriter& rewriter, const Node& root) {
+  if (root.op == "Mul" || root.op == "Div" || root.op == "Reciprocal") return match_activation_product(rewriter, root);
   if (root.op == "Add" || root.op == "Sub") return match_sum(rewriter, root);
   if (auto found = match_leaky_relu(rewriter, root)) return found;
   if (auto found = match_hard_sigmoid(rewriter, root)) return found;
@@ -236,7 +236,7 @@ std::optional<Found> match(const Rewriter& rewriter, const Node& root) {
   return match_clamp(rewriter, root);
 }
 
-Value* make(Rewriter& rewriter, const Node& root, Found found) {
+Value* make(Rewriter& rewriter, const Node& root, FoundActivation found) {
   std::vector<Value*> inputs{found.x};
   const std::string& name = root.outputs.front()->name;
   if (found.op == "Clip") {
@@ -253,13 +253,13 @@ Value* make(Rewriter& rewriter, const Node& root, Found found) {
   return rewriter.insert(&root, found.op, std::move(inputs), std::move(found.attrs));
 }
 
-bool recognize(Graph& graph, const PassContext& context) {
+bool recognize_activations_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (rewriter.is_retired(node) || node->outputs.empty() || !node->outputs.front()) continue;
     Value* out = node->outputs.front();
     if (!out->type.is_tensor() || !is_float(out->dtype()) || !out->shape().has_rank()) continue;
-    auto found = match(rewriter, *node);
+    auto found = match_activation(rewriter, *node);
     if (!found || !(found->x->type == out->type)) continue;
     rewriter.replace(out, make(rewriter, *node, std::move(*found)));
   }
@@ -271,7 +271,7 @@ bool recognize(Graph& graph, const PassContext& context) {
 // Activations that exporters write out in parts become one node: Sigmoid, HardSigmoid, Swish, HardSwish, Mish, Gelu by
 // erf and by tanh, Softplus, PRelu, LeakyRelu, and clamps.
 bool recognize_activations(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return recognize(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return recognize_activations_in_body(g, context); });
 }
 
 }  // namespace neo

@@ -119,7 +119,7 @@ struct Normalization {
   const Value* beta = nullptr;
 };
 
-std::optional<Normalization> match_product(const Rewriter& rewriter, Value* value) {
+std::optional<Normalization> match_normalization_product(const Rewriter& rewriter, Value* value) {
   const auto scaled = as_scaled(as_whole_product(rewriter, value));
   if (!scaled || scaled->others.size() != 1) return std::nullopt;
   Normalization found{scaled->statistics, false, scaled->number, scaled->gamma, nullptr};
@@ -161,16 +161,16 @@ std::optional<Normalization> match_affine(const Rewriter& rewriter, Value* kept,
   return std::nullopt;
 }
 
-std::optional<Normalization> match(const Rewriter& rewriter, const Node& root) {
+std::optional<Normalization> match_normalization(const Rewriter& rewriter, const Node& root) {
   Value* out = root.outputs.front();
-  if (root.op == "Mul" || root.op == "Div") return match_product(rewriter, out);
+  if (root.op == "Mul" || root.op == "Div") return match_normalization_product(rewriter, out);
   if (root.op != "Add") return std::nullopt;
   for (size_t side = 0; side < 2; ++side) {
     Value* left = root.inputs[side];
     Value* right = root.inputs[1 - side];
     if (auto found = match_affine(rewriter, left, right)) return found;
     if (!right->constant || rewriter.uses(left) != 1) continue;
-    auto found = match_product(rewriter, left);
+    auto found = match_normalization_product(rewriter, left);
     if (!found) continue;
     found->beta = right;
     return found;
@@ -290,7 +290,7 @@ bool split_skip_norm(Rewriter& rewriter, Node& node) {
   return true;
 }
 
-bool recognize(Graph& graph, const PassContext& context) {
+bool recognize_normalizations_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   // From the end: the outermost node of a pattern is met first.
   for (auto it = rewriter.nodes().rbegin(); it != rewriter.nodes().rend(); ++it) {
@@ -304,7 +304,7 @@ bool recognize(Graph& graph, const PassContext& context) {
       rewriter.replace(out, sum);
       continue;
     }
-    const auto found = match(rewriter, *node);
+    const auto found = match_normalization(rewriter, *node);
     if (!found || !(found->statistics.x->type == out->type)) continue;
     Value* normal = make_row_norm(rewriter, *node, *found);
     if (!normal) normal = make_instance_norm(rewriter, *node, *found);
@@ -318,7 +318,7 @@ bool recognize(Graph& graph, const PassContext& context) {
 // Normalizations that exporters write out in parts become LayerNormalization, RMSNormalization or
 // InstanceNormalization; square sums and their roots become ReduceSumSquare and ReduceL2.
 bool recognize_normalizations(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return recognize(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return recognize_normalizations_in_body(g, context); });
 }
 
 }  // namespace neo

@@ -29,7 +29,7 @@ bool covers_plane(const Node& node) {
          std::all_of(dilations.begin(), dilations.end(), is_one);
 }
 
-bool recognize(Graph& graph, const PassContext& context) {
+bool recognize_pools_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     const bool is_mean = node->op == "ReduceMean" || node->op == "AveragePool";
@@ -62,7 +62,7 @@ bool recognize(Graph& graph, const PassContext& context) {
 
 // Means and maxima over all spatial axes become GlobalAveragePool and GlobalMaxPool, which work in blocked layouts.
 bool recognize_pools(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return recognize(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return recognize_pools_in_body(g, context); });
 }
 
 }  // namespace neo

@@ -11,7 +11,7 @@ NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&))
 namespace neo {
 namespace {
 
-struct Axis {
+struct MovedAxis {
   int64_t size = 1;
   int64_t from = 0;  // strides in elements
   int64_t to = 0;
@@ -23,7 +23,7 @@ constexpr int kMaxAxes = 12;
 // read only where every blocked axis is inside its extent; padding lanes of the destination become zero.
 struct Transform {
   int axes = 0;
-  Axis axis[kMaxAxes];
+  MovedAxis axis[kMaxAxes];
   int64_t item_bytes = 4;
   int64_t bytes = 0;  // > 0: both sides lie the same way, one memcpy
   // The destination's innermost axis may be a block: lanes at and beyond `extent` of the block index hold zero.
@@ -65,7 +65,7 @@ void copy_row(int64_t width, const std::byte* from, std::byte* to, int64_t count
 }
 
 void run_axes(const Transform& t, int level, const std::byte* from, std::byte* to, int64_t block) {
-  const Axis& axis = t.axis[level];
+  const MovedAxis& axis = t.axis[level];
   int64_t size = axis.size;
   if (level == t.lane_axis) {
     const int64_t valid = std::min(size, t.extent - block * size);
@@ -182,11 +182,11 @@ Transform plan_transform(const Arg& from, const Arg& to) {
   return t;
 }
 
-using TransposeKernel = void (*)(const TransposePlane&);
+using TransposeTile = void (*)(const TransposePlane&);
 
 class AdaptStep final : public KernelStep {
  public:
-  explicit AdaptStep(TransposeKernel transpose) : transpose_(transpose) {}
+  explicit AdaptStep(TransposeTile transpose) : transpose_(transpose) {}
   Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(plan_transform(args[0], args[1])); }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
@@ -224,8 +224,8 @@ class AdaptStep final : public KernelStep {
       return;
     }
     // The two outermost loops are the tasks.
-    const Axis& a = t.axis[0];
-    const Axis& b = t.axis[1];
+    const MovedAxis& a = t.axis[0];
+    const MovedAxis& b = t.axis[1];
     team.parallel_for(a.size * b.size, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t x = i / b.size;
@@ -240,7 +240,7 @@ class AdaptStep final : public KernelStep {
   }
 
  private:
-  TransposeKernel transpose_;
+  TransposeTile transpose_;
 };
 
 }  // namespace

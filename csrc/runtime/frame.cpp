@@ -3,14 +3,10 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace neo {
 namespace {
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
@@ -203,7 +199,7 @@ void Frame::check_late(int view, size_t memory) const {
 
 void Frame::execute(const Item& item, size_t index) {
   run_.budget->checkpoint();
-  const int64_t start = run_.trace ? now_ns() : 0;
+  const int64_t start = run_.trace ? steady_now_ns() : 0;
   if (const auto* step = std::get_if<StepItem>(&item.what)) {
     run_step(*step, index);
   } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
@@ -216,7 +212,7 @@ void Frame::execute(const Item& item, size_t index) {
   if (run_.observer && run_.observed == &block_) observe(item);
   if (run_.trace) {
     const int64_t device_ns = kHasDevices && run_.device && item.device != DeviceKind::Cpu ? run_.device->take_ns() : 0;
-    const int64_t end = now_ns();
+    const int64_t end = steady_now_ns();
     run_.trace->push_back({&item, device_ns > 0 ? end - device_ns : start, end, run_.iteration, bound_[region_]});
   }
 }

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
+
 namespace neo {
 namespace {
 
 constexpr int64_t kPauseNs = 1000;
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -39,9 +36,9 @@ void RecordingTeam::run(int64_t count, Task task, void* context) {
       count,
       [](void* of, int64_t begin, int64_t end, int member) {
         const Call& c = *static_cast<const Call*>(of);
-        const int64_t start = now_ns();
+        const int64_t start = steady_now_ns();
         c.task(c.context, begin, end, member);
-        record(c.self->members_[static_cast<size_t>(member)], member, start, now_ns());
+        record(c.self->members_[static_cast<size_t>(member)], member, start, steady_now_ns());
       },
       &call);
 }
@@ -52,9 +49,9 @@ void RecordingTeam::run_phases(int64_t phases, int64_t count, ShareChanges chang
       phases, count, changes,
       [](void* of, int64_t phase, int64_t begin, int64_t end, int member) {
         const Call& c = *static_cast<const Call*>(of);
-        const int64_t start = now_ns();
+        const int64_t start = steady_now_ns();
         c.phase_task(c.context, phase, begin, end, member);
-        record(c.self->members_[static_cast<size_t>(member)], member, start, now_ns());
+        record(c.self->members_[static_cast<size_t>(member)], member, start, steady_now_ns());
       },
       &call);
 }

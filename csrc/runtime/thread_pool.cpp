@@ -37,14 +37,14 @@ enum SlotState : uint32_t {
   kStopped,  // the worker must end
 };
 
-using Slot = std::atomic<uint32_t>;
-static_assert(sizeof(Slot) == sizeof(uint32_t) && Slot::is_always_lock_free, "a slot is a futex");
+using StateWord = std::atomic<uint32_t>;
+static_assert(sizeof(StateWord) == sizeof(uint32_t) && StateWord::is_always_lock_free, "a slot is a futex");
 
-void sleep_while(Slot& slot, uint32_t value) {
+void sleep_while(StateWord& slot, uint32_t value) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
 }
 
-void wake_sleeper(Slot& slot) {
+void wake_sleeper(StateWord& slot) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
@@ -154,7 +154,7 @@ class Worker {
   void work(int64_t spin_us) noexcept;
   bool wait_for_work(int64_t spin_us);
 
-  alignas(kSeparate) Slot slot_{kIdle};
+  alignas(kSeparate) StateWord slot_{kIdle};
   LeasedTeam* team_ = nullptr;  // written by assign, read after post
   int member_ = 0;
   std::thread thread_;

@@ -7,7 +7,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxBlock = 64;
+constexpr int64_t kMaxLayoutBlock = 64;
 constexpr size_t kNoRegion = static_cast<size_t>(-1);
 
 bool is_string(const Type& type) {
@@ -53,7 +53,7 @@ void check_slot(const Slot& slot) {
   const int rank = is_ranked(slot.type) ? slot.type.shape.rank() : 0;
   check(slot.layout.rank() == rank, "the layout of a slot must have its rank");
   for (const Layout::Block& b : slot.layout.blocks())
-    check(b.size <= kMaxBlock, "the block of a layout must be at most 64");
+    check(b.size <= kMaxLayoutBlock, "the block of a layout must be at most 64");
   const bool held_by_caller = slot.storage == Storage::Argument || slot.storage == Storage::Owned;
   check(held_by_caller || is_ranked(slot.type), "planned memory must be of a tensor of a rank");
   check(held_by_caller || !slot.type.is_tensor() || slot.type.dtype != DType::Undefined, "a slot must have a dtype");

@@ -10,11 +10,11 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxBlock = 64;
+constexpr int64_t kMaxStepBlock = 64;
 
 void check_schema(const Schema& schema) {
   for (const Layout::Block& b : schema.layout.blocks()) {
-    NEO_CHECK(b.size <= kMaxBlock, Model, "load", "the block of a layout must be at most ", kMaxBlock, ". Got ",
+    NEO_CHECK(b.size <= kMaxStepBlock, Model, "load", "the block of a layout must be at most ", kMaxStepBlock, ". Got ",
               schema.layout.to_string());
   }
 }

@@ -4,12 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "select/problem.h"
+
 namespace neo::select {
 namespace {
-
-size_t at(int i) {
-  return static_cast<size_t>(i);
-}
 
 Factor plane_of(const Reduction::Pair& pair, int plane, int p, int q, size_t rows, size_t columns) {
   const double* from = pair.values.data() + at(plane) * rows * columns;

@@ -5,12 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "select/problem.h"
+
 namespace neo::select {
 namespace {
-
-size_t at(int i) {
-  return static_cast<size_t>(i);
-}
 
 // A factor seen from a larger scope: its stride along each of that scope's axes, 0 where it has none.
 struct Broadcast {

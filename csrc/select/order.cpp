@@ -4,13 +4,10 @@
 #include <tuple>
 
 #include "select/elimination.h"
+#include "select/problem.h"
 
 namespace neo::select {
 namespace {
-
-size_t at(int i) {
-  return static_cast<size_t>(i);
-}
 
 using Neighbours = std::vector<std::vector<int>>;  // each sorted
 

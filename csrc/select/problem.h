@@ -1,8 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace neo::select {
+
+// An int as the index of a vector.
+inline size_t at(int i) {
+  return static_cast<size_t>(i);
+}
 
 // A selection problem for the solvers. A table has one plane per quantity: the cost, then the usage of each limited
 // resource. Infinite cost: forbidden; usage is finite.

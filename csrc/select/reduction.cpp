@@ -5,14 +5,12 @@
 #include <limits>
 #include <utility>
 
+#include "select/problem.h"
+
 namespace neo::select {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-size_t at(int i) {
-  return static_cast<size_t>(i);
-}
 
 // How a pair's plane is walked: for choice i of one end and j of the other.
 struct View {

@@ -13,7 +13,7 @@ namespace neo {
 namespace {
 
 template <class F>
-ErrorKind kind_of(F&& f) {
+ErrorKind arena_error_kind(F&& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -67,7 +67,7 @@ TEST(Arena, smaller_request_keeps_block_and_contents) {
 TEST(Arena, limit_is_a_memory_error_and_keeps_the_block) {
   Arena arena(128);
   arena.reserve(128);
-  EXPECT_EQ(kind_of([&] { arena.reserve(129); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([&] { arena.reserve(129); }), ErrorKind::Memory);
   EXPECT_EQ(arena.capacity_bytes(), 128);
 }
 
@@ -75,13 +75,13 @@ TEST(Arena, room_beyond_the_limit_that_rounding_left_is_not_given) {
   constexpr int64_t kLimit = (3 << 20) + 1;
   Arena arena(kLimit);
   arena.reserve(kLimit);
-  EXPECT_EQ(kind_of([&] { arena.reserve(kLimit + 1); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([&] { arena.reserve(kLimit + 1); }), ErrorKind::Memory);
 }
 
 TEST(Arena, more_than_the_machine_has_is_a_memory_error_and_leaves_an_empty_usable_arena) {
   Arena arena;
   arena.reserve(64);
-  EXPECT_EQ(kind_of([&] { arena.reserve(int64_t{1} << 60); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([&] { arena.reserve(int64_t{1} << 60); }), ErrorKind::Memory);
   EXPECT_EQ(arena.capacity_bytes(), 0);
   EXPECT_EQ(arena.data(), nullptr);
   arena.reserve(64);
@@ -90,8 +90,8 @@ TEST(Arena, more_than_the_machine_has_is_a_memory_error_and_leaves_an_empty_usab
 
 TEST(Arena, overflow_of_a_size_is_a_memory_error) {
   Arena arena;
-  EXPECT_EQ(kind_of([&] { arena.reserve(Arena::kNoLimit); }), ErrorKind::Memory);
-  EXPECT_EQ(kind_of([] { align_bytes(Arena::kNoLimit - 62); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([&] { arena.reserve(Arena::kNoLimit); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([] { align_bytes(Arena::kNoLimit - 62); }), ErrorKind::Memory);
   EXPECT_EQ(align_bytes(Arena::kNoLimit - 63), Arena::kNoLimit - 63);
   EXPECT_EQ(align_bytes(0), 0);
   EXPECT_EQ(align_bytes(1), 64);
@@ -103,10 +103,10 @@ TEST(Arena, slice_outside_the_block_is_a_bug) {
   arena.reserve(128);
   EXPECT_EQ(arena.slice(64, 64).data, arena.data() + 64);
   EXPECT_EQ(arena.slice(128, 0).size, 0);
-  EXPECT_EQ(kind_of([&] { arena.slice(64, 65); }), ErrorKind::Internal);
-  EXPECT_EQ(kind_of([&] { arena.slice(-1, 1); }), ErrorKind::Internal);
-  EXPECT_EQ(kind_of([&] { arena.slice(1, Arena::kNoLimit); }), ErrorKind::Internal);
-  EXPECT_EQ(kind_of([&] { arena.reserve(-1); }), ErrorKind::Internal);
+  EXPECT_EQ(arena_error_kind([&] { arena.slice(64, 65); }), ErrorKind::Internal);
+  EXPECT_EQ(arena_error_kind([&] { arena.slice(-1, 1); }), ErrorKind::Internal);
+  EXPECT_EQ(arena_error_kind([&] { arena.slice(1, Arena::kNoLimit); }), ErrorKind::Internal);
+  EXPECT_EQ(arena_error_kind([&] { arena.reserve(-1); }), ErrorKind::Internal);
 }
 
 TEST(Arena, moves_leave_the_source_empty) {
@@ -118,7 +118,7 @@ TEST(Arena, moves_leave_the_source_empty) {
   EXPECT_EQ(source.data(), nullptr);
   source = std::move(target);
   EXPECT_EQ(source.data(), block);
-  EXPECT_EQ(kind_of([&] { source.reserve(257); }), ErrorKind::Memory);
+  EXPECT_EQ(arena_error_kind([&] { source.reserve(257); }), ErrorKind::Memory);
 }
 
 }  // namespace

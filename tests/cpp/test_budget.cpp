@@ -11,7 +11,7 @@
 namespace neo {
 namespace {
 
-ErrorKind kind_of(const std::function<void()>& f) {
+ErrorKind budget_error_kind(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -29,7 +29,7 @@ TEST(Budget, counts_tensors_while_they_live) {
     EXPECT_EQ(budget->held(), 0);
     outlives = Tensor(DType::UInt8, {5000});
     EXPECT_GE(budget->held(), 5000);
-    EXPECT_EQ(kind_of([] { Tensor(DType::UInt8, {5000}); }), ErrorKind::Memory);
+    EXPECT_EQ(budget_error_kind([] { Tensor(DType::UInt8, {5000}); }), ErrorKind::Memory);
   }
   EXPECT_EQ(Budget::current(), nullptr);
   outlives = {};
@@ -39,8 +39,8 @@ TEST(Budget, counts_tensors_while_they_live) {
 TEST(Budget, sizes_that_overflow_are_beyond_any_limit) {
   Budget budget;
   budget.start(INT64_MAX - 5, nullptr, nullptr);
-  EXPECT_EQ(kind_of([&] { budget.take(10); }), ErrorKind::Memory);
-  EXPECT_EQ(kind_of([] { take_memory(INT64_MAX); }), ErrorKind::Memory);
+  EXPECT_EQ(budget_error_kind([&] { budget.take(10); }), ErrorKind::Memory);
+  EXPECT_EQ(budget_error_kind([] { take_memory(INT64_MAX); }), ErrorKind::Memory);
 }
 
 TEST(Budget, ends_when_cancelled_or_late) {
@@ -50,10 +50,10 @@ TEST(Budget, ends_when_cancelled_or_late) {
   budget.checkpoint();
   EXPECT_FALSE(budget.is_over());
   cancelled = true;
-  EXPECT_EQ(kind_of([&] { budget.checkpoint(); }), ErrorKind::Cancelled);
+  EXPECT_EQ(budget_error_kind([&] { budget.checkpoint(); }), ErrorKind::Cancelled);
   EXPECT_TRUE(budget.is_over());
   Budget late(Quota{.seconds = 0});
-  EXPECT_EQ(kind_of([&] { late.checkpoint(); }), ErrorKind::Time);
+  EXPECT_EQ(budget_error_kind([&] { late.checkpoint(); }), ErrorKind::Time);
 }
 
 TEST(LimitedTeam, covers_every_range_in_time_and_none_later) {

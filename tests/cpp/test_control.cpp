@@ -21,7 +21,7 @@ std::string output_type(const Graph& graph, size_t i = 0) {
   return graph.outputs[i]->type.to_string();
 }
 
-std::string error_of(std::string_view text) {
+std::string inference_error(std::string_view text) {
   try {
     inferred(text);
   } catch (const Error& e) {
@@ -96,7 +96,7 @@ TEST(If, KnownElementsLeaveABranchThatIsTaken) {
 }
 
 TEST(If, BranchesOfDifferentDtypesAreRefused) {
-  EXPECT_NE(error_of(R"(graph "g" (c: bool[], x: float32[3]) -> (r) {
+  EXPECT_NE(inference_error(R"(graph "g" (c: bool[], x: float32[3]) -> (r) {
     "pick": r = If(c, x) with {
       then_branch = graph "t" (x: float32[3]) -> (x) { }
       else_branch = graph "e" (x: float32[3]) -> (a) { a = Shape(x) }
@@ -200,14 +200,15 @@ TEST(Loop, CarriesSequences) {
 }
 
 TEST(Loop, ABodyThatDoesNotFitIsRefused) {
-  EXPECT_NE(error_of(R"(graph "g" (n: int64[], x: float32[2]) -> (r) {
+  EXPECT_NE(inference_error(R"(graph "g" (n: int64[], x: float32[2]) -> (r) {
     "l": r = Loop(n, -, x) with {
       body = graph "b" (i: int64[], c: bool[]) -> (c) { }
     }
   })")
                 .find("[Loop] the body \"body\" must have 3 inputs. Got 2 - at node \"l\""),
             std::string::npos);
-  EXPECT_NE(error_of(R"(graph "g" (n: int64[]) -> (r) { "l": r = Loop(n, -) })").find("attribute \"body\" is required"),
+  EXPECT_NE(inference_error(R"(graph "g" (n: int64[]) -> (r) { "l": r = Loop(n, -) })")
+                .find("attribute \"body\" is required"),
             std::string::npos);
 }
 
@@ -241,10 +242,10 @@ TEST(Scan, NothingToScanGivesEmptyOutputs) {
 }
 
 TEST(Infer, ArityIsChecked) {
-  EXPECT_NE(error_of(R"(graph "g" (x: float32[1,1,2,2]) -> (y) { "conv1": y = Conv(x) })")
+  EXPECT_NE(inference_error(R"(graph "g" (x: float32[1,1,2,2]) -> (y) { "conv1": y = Conv(x) })")
                 .find("[Conv] operator needs 2 to 3 inputs. Got 1 - at node \"conv1\""),
             std::string::npos);
-  EXPECT_NE(error_of(R"(graph "g" () -> (y) { y = NoSuch() })")
+  EXPECT_NE(inference_error(R"(graph "g" () -> (y) { y = NoSuch() })")
                 .find("[NoSuch] the operator is not supported - at the NoSuch that makes \"y\""),
             std::string::npos);
 }
@@ -264,7 +265,7 @@ TEST(Infer, GuardsAreKeptWhereNothingIsProven) {
   ASSERT_EQ(graph->nodes()[0]->guards.size(), 1u);
   EXPECT_EQ(graph->nodes()[0]->guards[0].relation, Guard::Relation::Broadcasts);
   EXPECT_TRUE(graph->nodes()[1]->guards.empty());
-  EXPECT_NE(error_of(R"(graph "g" (x: float32[2], y: float32[3]) -> (a) { a = Add(x, y) })").find("[Add]"),
+  EXPECT_NE(inference_error(R"(graph "g" (x: float32[2], y: float32[3]) -> (a) { a = Add(x, y) })").find("[Add]"),
             std::string::npos);
 }
 
@@ -278,7 +279,7 @@ TEST(Infer, DeepBodiesAreRefused) {
         "float32[*]) -> (c, w) {" +
         text + " w = Concat(y, y) {axis=0} } }";
   }
-  EXPECT_NE(error_of("graph \"g\" (x: float32[2]) -> (y) {" + text + "}").find("bodies"), std::string::npos);
+  EXPECT_NE(inference_error("graph \"g\" (x: float32[2]) -> (y) {" + text + "}").find("bodies"), std::string::npos);
 }
 
 TEST(Evaluate, WrongInputsAreRefused) {

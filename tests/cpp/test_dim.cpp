@@ -18,7 +18,7 @@ constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 template <class F>
-ErrorKind kind_of(F f) {
+ErrorKind dim_error_kind(F f) {
   try {
     f();
   } catch (const Error& e) {
@@ -100,26 +100,26 @@ TEST(Dim, BroadcastTakesTheSizeThatIsNotOne) {
 }
 
 TEST(Dim, OverflowIsAShapeError) {
-  EXPECT_EQ(kind_of([] { (void)(Dim(kMax) + 1); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)(Dim(kMin) - 1); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)(Dim(kMax) * 2); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)floordiv(Dim(kMin), -1); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)floordiv(Dim(1), 0); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)mod(N, 0); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)(N * kMax + N); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)(N * N * N).evaluate({{"N", int64_t{1} << 40}}); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)floordiv(N, M).evaluate({{"N", 1}, {"M", 0}}); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)N.evaluate({}); }), ErrorKind::Internal);
+  EXPECT_EQ(dim_error_kind([] { (void)(Dim(kMax) + 1); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)(Dim(kMin) - 1); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)(Dim(kMax) * 2); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)floordiv(Dim(kMin), -1); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)floordiv(Dim(1), 0); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)mod(N, 0); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)(N * kMax + N); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)(N * N * N).evaluate({{"N", int64_t{1} << 40}}); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)floordiv(N, M).evaluate({{"N", 1}, {"M", 0}}); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)N.evaluate({}); }), ErrorKind::Internal);
   EXPECT_EQ(mod(Dim(kMin), -1).value(), 0);
 }
 
 TEST(Dim, ExpressionsThatExplodeAreRefused) {
-  EXPECT_EQ(kind_of([] {
+  EXPECT_EQ(dim_error_kind([] {
               Dim d = N + M + P + 1;
               for (int i = 0; i < 20; ++i) d = d * d;
             }),
             ErrorKind::Unsupported);
-  EXPECT_EQ(kind_of([] {
+  EXPECT_EQ(dim_error_kind([] {
               Dim d = N;
               for (int i = 0; i < 5000; ++i) d = floordiv(M, d + i + 1);
             }),
@@ -185,10 +185,10 @@ TEST(Dim, TextParsesBack) {
 TEST(Dim, GarbageDoesNotParse) {
   for (const char* text :
        {"", "N +", "(", "f(N)", "1 2", "99999999999999999999", "min(N", "\"open", "\"open\\", "min(N)", "N)"}) {
-    EXPECT_EQ(kind_of([&] { (void)Dim::parse(text); }), ErrorKind::Model) << text;
+    EXPECT_EQ(dim_error_kind([&] { (void)Dim::parse(text); }), ErrorKind::Model) << text;
   }
-  EXPECT_EQ(kind_of([] { (void)Dim::parse(std::string(100000, '(')); }), ErrorKind::Model);
-  EXPECT_EQ(kind_of([] { (void)Shape::parse("N,3"); }), ErrorKind::Model);
+  EXPECT_EQ(dim_error_kind([] { (void)Dim::parse(std::string(100000, '(')); }), ErrorKind::Model);
+  EXPECT_EQ(dim_error_kind([] { (void)Shape::parse("N,3"); }), ErrorKind::Model);
 }
 
 TEST(Shape, TextParsesBack) {
@@ -202,9 +202,9 @@ TEST(Shape, TextParsesBack) {
 TEST(Shape, ElementCountsAreChecked) {
   EXPECT_EQ(element_count(Dims{int64_t{1} << 20, 0, int64_t{1} << 20}), 0);
   // Strides are products of the other sizes.
-  EXPECT_EQ(kind_of([] { (void)element_count({int64_t{1} << 40, 0, int64_t{1} << 40}); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)element_count({int64_t{1} << 40, int64_t{1} << 40}); }), ErrorKind::Shape);
-  EXPECT_EQ(kind_of([] { (void)element_count({2, -1}); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)element_count({int64_t{1} << 40, 0, int64_t{1} << 40}); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)element_count({int64_t{1} << 40, int64_t{1} << 40}); }), ErrorKind::Shape);
+  EXPECT_EQ(dim_error_kind([] { (void)element_count({2, -1}); }), ErrorKind::Shape);
   EXPECT_EQ(dense_strides({2, 3, 4}), (Dims{12, 4, 1}));
 }
 

@@ -12,7 +12,7 @@
 namespace neo::gpu {
 namespace {
 
-const Dims kPlane = {1, 64, 28, 28};
+const Dims kImagePlane = {1, 64, 28, 28};
 constexpr int64_t kInputTexels = 64 * 28 * 28 / 4, kWeightTexels = 64 * 64 * 9 / 4;
 
 DirectConv with_images(int64_t texels) {
@@ -24,7 +24,7 @@ DirectConv with_images(int64_t texels) {
 
 std::set<int> images_of(const DirectConv& conv) {
   std::set<int> found;
-  const Space space = direct_conv_space(conv, kPlane);
+  const Space space = direct_conv_space(conv, kImagePlane);
   for (int64_t i = 0; i < space.size(); ++i) found.insert(DirectConvSchedule::of(space.values(i)).image);
   return found;
 }
@@ -41,8 +41,8 @@ TEST(GpuImages, SpacesHaveWhatFitsTheDevice) {
 }
 
 TEST(GpuImages, ASpaceWithoutImagesIsWhatItWas) {
-  const Space without = direct_conv_space(with_images(0), kPlane),
-              with = direct_conv_space(with_images(1 << 20), kPlane);
+  const Space without = direct_conv_space(with_images(0), kImagePlane),
+              with = direct_conv_space(with_images(1 << 20), kImagePlane);
   EXPECT_GT(with.size(), without.size());
   for (int64_t i = 0; i < without.size(); i += 97) {
     const Schedule schedule = without.at(i);
@@ -54,10 +54,10 @@ TEST(GpuImages, ASpaceWithoutImagesIsWhatItWas) {
 TEST(GpuImages, AreChosenByTheEstimate) {
   for (DeviceModel model : device_models()) {
     const auto time_us = [&](const DirectConvSchedule& s) {
-      return estimate(direct_profile(with_images(0), s, kPlane, kPlane), model).time_us;
+      return estimate(direct_profile(with_images(0), s, kImagePlane, kImagePlane), model).time_us;
     };
     const auto best = [&](int64_t texels) {
-      const auto found = best_direct(with_images(texels), kPlane, kPlane, model);
+      const auto found = best_direct(with_images(texels), kImagePlane, kImagePlane, model);
       EXPECT_EQ(found.size(), 1) << model.name;
       return DirectConvSchedule::of(found.front());
     };
@@ -108,8 +108,8 @@ TEST(GpuImages, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
       s.inner = s.load = 4;
       s.image = image;
       const DirectConv conv = with_images(0);
-      const Profile expected = direct_profile(conv, s, kPlane, kPlane);
-      const Profile found = found_in(DirectConvProgram(conv, s), {kPlane, kPlane});
+      const Profile expected = direct_profile(conv, s, kImagePlane, kImagePlane);
+      const Profile found = found_in(DirectConvProgram(conv, s), {kImagePlane, kImagePlane});
       EXPECT_NEAR(found.texels / expected.texels, 1, 0.05) << lanes << " " << image;
       EXPECT_NEAR(found.flops / expected.flops, 1, 0.02) << lanes << " " << image;
       EXPECT_DOUBLE_EQ(found.unique_bytes, expected.unique_bytes) << lanes << " " << image;

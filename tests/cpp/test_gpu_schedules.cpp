@@ -10,28 +10,28 @@
 namespace neo::gpu {
 namespace {
 
-const Dims kPlane = {1, 64, 56, 56};
+const Dims kConvPlane = {1, 64, 56, 56};
 
 TEST(GpuSchedules, ATypicalConvolutionHasMoreThanTenThousand) {
-  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}, false}, kPlane).size();
-  for (const int block : {1, 4, 8, 16}) all += direct_conv_space(typical(block), kPlane).size();
-  EXPECT_GE(direct_conv_space(typical(16), kPlane).size(), 10000);
+  int64_t all = tiled_conv_space({typical(1).geometry, {}, {}, false}, kConvPlane).size();
+  for (const int block : {1, 4, 8, 16}) all += direct_conv_space(typical(block), kConvPlane).size();
+  EXPECT_GE(direct_conv_space(typical(16), kConvPlane).size(), 10000);
   EXPECT_GE(all, 40000);
 }
 
 TEST(GpuSchedules, EveryModelHasOneThatItCanRun) {
   for (const DeviceModel& model : device_models()) {
-    const auto direct = best_direct(typical(4), kPlane, kPlane, model);
+    const auto direct = best_direct(typical(4), kConvPlane, kConvPlane, model);
     ASSERT_FALSE(direct.empty()) << model.name;
     const DirectConvSchedule schedule = DirectConvSchedule::of(direct.front());
     EXPECT_EQ(reject_direct_schedule(typical(4), schedule), nullptr) << model.name;
-    const Profile profile = direct_profile(typical(4), schedule, kPlane, kPlane);
+    const Profile profile = direct_profile(typical(4), schedule, kConvPlane, kConvPlane);
     EXPECT_LE(profile.registers, 2 * model.registers) << model.name;
     EXPECT_LE(profile.threads, model.group_threads) << model.name;
     const TiledConv tiled{typical(1).geometry, {}, {}, false};
-    const auto with_local = best_tiled(tiled, kPlane, kPlane, model);
+    const auto with_local = best_tiled(tiled, kConvPlane, kConvPlane, model);
     ASSERT_FALSE(with_local.empty()) << model.name;
-    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(with_local.front()), kPlane, kPlane).local_bytes,
+    EXPECT_LE(tiled_profile(tiled, TiledConvSchedule::of(with_local.front()), kConvPlane, kConvPlane).local_bytes,
               model.local_bytes);
     // No estimate beats the arithmetic that the device has.
     const Estimate e = estimate(profile, model);
@@ -44,16 +44,16 @@ TEST(GpuSchedules, SubgroupsAreChosenWhereTheyReadBlocks) {
   for (const DeviceModel& model : device_models()) {
     for (const int size : {8, 16}) {
       const DirectConv conv = typical(size);
-      const auto best = best_subgroup(conv, kPlane, kPlane, model);
+      const auto best = best_subgroup(conv, kConvPlane, kConvPlane, model);
       ASSERT_NE(best.empty(), model.reads_blocks(size)) << model.name;
       if (best.empty()) continue;
       const SubgroupConvSchedule schedule = SubgroupConvSchedule::of(best.front());
       EXPECT_EQ(reject_subgroup_schedule(conv, schedule), nullptr) << model.name;
-      const Estimate e = estimate(subgroup_profile(conv, schedule, kPlane, kPlane), model);
+      const Estimate e = estimate(subgroup_profile(conv, schedule, kConvPlane, kConvPlane), model);
       EXPECT_GE(e.time_us * model.gflops * 1e3, 2.0 * 64 * 64 * 9 * 56 * 56) << model.name;
-      const auto direct = best_direct(conv, kPlane, kPlane, model);
+      const auto direct = best_direct(conv, kConvPlane, kConvPlane, model);
       ASSERT_FALSE(direct.empty()) << model.name;
-      const Profile other = direct_profile(conv, DirectConvSchedule::of(direct.front()), kPlane, kPlane);
+      const Profile other = direct_profile(conv, DirectConvSchedule::of(direct.front()), kConvPlane, kConvPlane);
       EXPECT_LT(e.time_us, estimate(other, model).time_us) << model.name << " by " << size;
     }
   }
@@ -121,8 +121,8 @@ TEST(GpuSchedules, ProfilesOfKernelsAgreeWithThoseOfSchedules) {
   schedule.lanes = 4;
   schedule.unroll = 1;
   const DirectConv conv = typical(4);
-  const Profile expected = direct_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(DirectConvProgram(conv, schedule), {kPlane, kPlane});
+  const Profile expected = direct_profile(conv, schedule, kConvPlane, kConvPlane);
+  const Profile found = found_in(DirectConvProgram(conv, schedule), {kConvPlane, kConvPlane});
   expect_alike(found, expected);
   EXPECT_NEAR(found.loaded_bytes / expected.loaded_bytes, 1, 0.05);
 }
@@ -132,8 +132,8 @@ TEST(GpuSchedules, ProfilesOfSubgroupsAgreeToo) {
   schedule.columns = 7;
   schedule.vectors = 2;
   const DirectConv conv = typical(16);
-  const Profile expected = subgroup_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(SubgroupConvProgram(conv, schedule), {kPlane, kPlane});
+  const Profile expected = subgroup_profile(conv, schedule, kConvPlane, kConvPlane);
+  const Profile found = found_in(SubgroupConvProgram(conv, schedule), {kConvPlane, kConvPlane});
   expect_alike(found, expected);
   EXPECT_EQ(found.subgroup, expected.subgroup);
   EXPECT_NEAR(found.block_bytes / expected.block_bytes, 1, 0.05);
@@ -142,8 +142,8 @@ TEST(GpuSchedules, ProfilesOfSubgroupsAgreeToo) {
 TEST(GpuSchedules, ProfilesOfMatricesAgreeToo) {
   const TiledConv conv{typical(1).geometry, {}, {}, true};
   const TiledConvSchedule schedule{32, 2, 2, 32, 16, 0};
-  const Profile expected = tiled_profile(conv, schedule, kPlane, kPlane);
-  const Profile found = found_in(TiledConvProgram(conv, schedule), {kPlane, kPlane});
+  const Profile expected = tiled_profile(conv, schedule, kConvPlane, kConvPlane);
+  const Profile found = found_in(TiledConvProgram(conv, schedule), {kConvPlane, kConvPlane});
   EXPECT_EQ(found.threads, expected.threads);
   EXPECT_EQ(found.local_bytes, expected.local_bytes);
   EXPECT_DOUBLE_EQ(found.groups, expected.groups);

@@ -29,7 +29,7 @@ struct Small {
   }
 };
 
-std::string message_of(const std::function<void()>& f) {
+std::string graph_message(const std::function<void()>& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -99,9 +99,10 @@ TEST(Graph, RenamingTakesANameOver) {
 
 TEST(Graph, ErasingWhatIsReadIsABug) {
   Small s;
-  EXPECT_NE(
-      message_of([&] { s.graph.erase_nodes([&](const Node& n) { return &n == s.relu; }); }).find("still reads \"a\""),
-      std::string::npos);
+  EXPECT_NE(graph_message([&] {
+              s.graph.erase_nodes([&](const Node& n) { return &n == s.relu; });
+            }).find("still reads \"a\""),
+            std::string::npos);
 }
 
 TEST(Graph, SortKeepsTheOrderWhereItCan) {
@@ -118,7 +119,7 @@ TEST(Graph, ACycleNamesANodeOnIt) {
   Small s;
   s.graph.add_node("Neg", {s.add->outputs[0]}, {"after"});
   s.relu->inputs[0] = s.add->outputs[0];
-  const std::string message = message_of([&] { s.graph.sort(); });
+  const std::string message = graph_message([&] { s.graph.sort(); });
   EXPECT_NE(message.find("cycle"), std::string::npos) << message;
   EXPECT_EQ(message.find("after"), std::string::npos) << message;
 }
@@ -153,7 +154,7 @@ TEST(Node, AttributesOfAnotherTypeAreRefused) {
   EXPECT_EQ(node.int_attr("group", 1), 2);
   EXPECT_EQ(node.int_attr("other", 7), 7);
   EXPECT_EQ(node.ints_attr("pads"), std::vector<int64_t>());
-  EXPECT_EQ(message_of([&] { node.float_attr("group", 1); }),
+  EXPECT_EQ(graph_message([&] { node.float_attr("group", 1); }),
             "[Conv] attribute \"group\" has the wrong type. Got an int, expected a float - at node \"c1\"");
 }
 
@@ -170,7 +171,7 @@ TEST(Verify, NamesWhatIsBroken) {
     Small s;
     verify(s.graph);
     damage(s);
-    return message_of([&] { verify(s.graph); });
+    return graph_message([&] { verify(s.graph); });
   };
   EXPECT_NE(broken([](Small& s) { s.graph.outputs[0] = nullptr; }).find("output is missing"), std::string::npos);
   EXPECT_NE(broken([](Small& s) {

@@ -21,7 +21,7 @@ class ScopedEnv {
 };
 
 template <class F>
-std::string message_of(F&& f) {
+std::string knob_message(F&& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -87,7 +87,7 @@ TEST(Knobs, bool_takes_six_words) {
 
 TEST(Knobs, bad_bool_names_the_variable_and_the_value) {
   ScopedEnv env("NEO_VERIFY", "yes");
-  const std::string message = message_of([] { knob_bool(Knob::Verify); });
+  const std::string message = knob_message([] { knob_bool(Knob::Verify); });
   EXPECT_NE(message.find("[NEO_VERIFY]"), std::string::npos) << message;
   EXPECT_NE(message.find("Got 'yes'"), std::string::npos) << message;
 }
@@ -95,7 +95,7 @@ TEST(Knobs, bad_bool_names_the_variable_and_the_value) {
 TEST(Knobs, bad_integer_names_the_variable_and_the_range) {
   for (const char* text : {"two", "4x", "-1", "1025", "99999999999999999999", " 4", "4 ", "0x4", "1.5"}) {
     ScopedEnv env("NEO_NUM_THREADS", text);
-    const std::string message = message_of([] { knob_int(Knob::NumThreads); });
+    const std::string message = knob_message([] { knob_int(Knob::NumThreads); });
     EXPECT_NE(message.find("[NEO_NUM_THREADS]"), std::string::npos) << message;
     EXPECT_NE(message.find("expected 0 to 1024"), std::string::npos) << message;
   }
@@ -104,7 +104,7 @@ TEST(Knobs, bad_integer_names_the_variable_and_the_range) {
 TEST(Knobs, bad_choice_lists_the_choices) {
   for (const char* text : {"loud", "of", "off auto", "automatic"}) {
     ScopedEnv env("NEO_PIN", text);
-    const std::string message = message_of([] { knob_string(Knob::Pin); });
+    const std::string message = knob_message([] { knob_string(Knob::Pin); });
     EXPECT_NE(message.find("[NEO_PIN]"), std::string::npos) << message;
     EXPECT_NE(message.find("expected one of off, auto, on"), std::string::npos) << message;
   }

@@ -33,7 +33,7 @@ graph "net" (x: float32[N,3,"odd name"], c: bool[], s: seq(float32[*]), o: optio
 }
 )";
 
-std::string error_of(std::string_view text) {
+std::string parse_error(std::string_view text) {
   try {
     parse_graph(text);
   } catch (const Error& e) {
@@ -71,7 +71,7 @@ TEST(Print, LargeConstantsAreFoundByHash) {
     return hash == content_hash(big) ? std::optional<Tensor>(big) : std::nullopt;
   };
   EXPECT_EQ(print(*parse_graph(text, find)), text);
-  EXPECT_NE(error_of(text).find("- at 2:"), std::string::npos);
+  EXPECT_NE(parse_error(text).find("- at 2:"), std::string::npos);
   Tensor other(DType::Float32, {100});
   std::copy_n(big.as<float>(), 100, other.as<float>());
   EXPECT_EQ(content_hash(other), content_hash(big));
@@ -104,18 +104,18 @@ TEST(Print, EveryElementOfEveryDtypeParsesBack) {
 }
 
 TEST(Parse, ErrorsGiveLineAndColumn) {
-  EXPECT_EQ(error_of("graph \"g\" () -> () {\n  y = Relu(z)\n}"),
+  EXPECT_EQ(parse_error("graph \"g\" () -> () {\n  y = Relu(z)\n}"),
             "[parse] a value must be defined before it is used. Got \"z\" - at 2:12");
-  EXPECT_NE(error_of("graph g").find("expected a string - at 1:7"), std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" (x: float33[2]) -> () {}").find("float33"), std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" (x: float32[2], x: float32[2]) -> () {}").find("- at 1:27"), std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" () -> (y) {}").find("- at 1:18"), std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" () -> () {\n constant w = int8[2] {1, 300}}").find("an element of int8 - at 2:27"),
+  EXPECT_NE(parse_error("graph g").find("expected a string - at 1:7"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" (x: float33[2]) -> () {}").find("float33"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" (x: float32[2], x: float32[2]) -> () {}").find("- at 1:27"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" () -> (y) {}").find("- at 1:18"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" () -> () {\n constant w = int8[2] {1, 300}}").find("an element of int8 - at 2:27"),
             std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" () -> () {\n constant w = int8[99999999999] {1}}").find("must list"),
+  EXPECT_NE(parse_error("graph \"g\" () -> () {\n constant w = int8[99999999999] {1}}").find("must list"),
             std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" (x: float32[N +]) -> () {}").find("a size is written"), std::string::npos);
-  EXPECT_NE(error_of("graph \"g\" () -> () {} more").find("expected the end"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" (x: float32[N +]) -> () {}").find("a size is written"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" () -> () {} more").find("expected the end"), std::string::npos);
 }
 
 TEST(Parse, CommentsAreSkipped) {
@@ -125,13 +125,13 @@ TEST(Parse, CommentsAreSkipped) {
 TEST(Parse, DeepNestingIsRefused) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "graph \"g\" () -> () { = If() with { b = ";
-  EXPECT_NE(error_of(text).find("nest at most"), std::string::npos);
+  EXPECT_NE(parse_error(text).find("nest at most"), std::string::npos);
   std::string type(100000, '(');
-  EXPECT_NE(error_of("graph \"g\" (x: seq" + type).find("[parse]"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" (x: seq" + type).find("[parse]"), std::string::npos);
   std::string seq;
   for (int i = 0; i < 5000; ++i) seq += "seq(";
   seq += "int8[]" + std::string(5000, ')');
-  EXPECT_NE(error_of("graph \"g\" (x: " + seq + ") -> () {}").find("nest at most"), std::string::npos);
+  EXPECT_NE(parse_error("graph \"g\" (x: " + seq + ") -> () {}").find("nest at most"), std::string::npos);
 }
 
 TEST(Parse, DamagedTextNeverCrashes) {

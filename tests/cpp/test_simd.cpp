@@ -17,8 +17,8 @@
 namespace neo::testing {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kFloatInf = std::numeric_limits<float>::infinity();
+constexpr float kFloatNan = std::numeric_limits<float>::quiet_NaN();
 
 // Distance of y from the exact value, in units of the last place of the float nearest to it.
 double ulps(float y, double exact) {
@@ -35,10 +35,11 @@ double ulps(float y, double exact) {
 
 // Floats of every exponent and sign, and the special ones; a multiple of every tier's lanes.
 std::vector<float> samples(uint32_t stride) {
-  std::vector<float> x = {
-      0.0f,    -0.0f,          1.0f,          -1.0f,          kInf,       -kInf,      kNan,    0.5f,    -0.5f,   1.5f,
-      2.5f,    -2.5f,          8388607.5f,    -8388607.5f,    88.72f,     88.73f,     -87.4f,  -103.9f, -104.1f, 1e-45f,
-      -1e-45f, 1.1754944e-38f, 3.4028235e38f, -3.4028235e38f, 1.5707964f, 3.1415927f, 9999.5f, 10000.5f};
+  std::vector<float> x = {0.0f,       -0.0f,       1.0f,    -1.0f,          kFloatInf,     -kFloatInf,
+                          kFloatNan,  0.5f,        -0.5f,   1.5f,           2.5f,          -2.5f,
+                          8388607.5f, -8388607.5f, 88.72f,  88.73f,         -87.4f,        -103.9f,
+                          -104.1f,    1e-45f,      -1e-45f, 1.1754944e-38f, 3.4028235e38f, -3.4028235e38f,
+                          1.5707964f, 3.1415927f,  9999.5f, 10000.5f};
   for (uint64_t bits = 0; bits < (1ull << 32); bits += stride) x.push_back(std::bit_cast<float>(uint32_t(bits)));
   while (x.size() % 16 != 0) x.push_back(0.0f);
   return x;
@@ -158,9 +159,9 @@ TEST_P(Simd, BinaryFunctionsAreExact) {
       else if (name == "div")
         expected = a[i] / b[i];
       else if (name == "min" || name == "min_nan")
-        expected = nan ? kNan : std::min(a[i], b[i]);
+        expected = nan ? kFloatNan : std::min(a[i], b[i]);
       else if (name == "max" || name == "max_nan")
-        expected = nan ? kNan : std::max(a[i], b[i]);
+        expected = nan ? kFloatNan : std::max(a[i], b[i]);
       else if (name == "pow")
         expected = std::pow(a[i], b[i]);
       else if (name == "copy_sign")
@@ -272,15 +273,15 @@ TEST_P(Simd, HalvesConvertBothWays) {
     const float middle = lo + (hi - lo) / 2;
     std::vector<float> x(16, middle);
     x[1] = std::nextafter(middle, 0.0f);
-    x[2] = std::nextafter(middle, kInf);
+    x[2] = std::nextafter(middle, kFloatInf);
     std::vector<uint16_t> y(16);
     probes().f32_to_f16(x.data(), y.data(), 16);
     ASSERT_EQ(y[0], i % 2 ? i + 1 : i);
     ASSERT_EQ(y[1], i);
     ASSERT_EQ(y[2], i + 1);
   }
-  const std::vector<float> large = {65519.0f, 65520.0f, 1e30f, kInf, -1e30f, -kInf, 1e-30f, -1e-30f,
-                                    0,        0,        0,     0,    0,      0,     0,      0};
+  const std::vector<float> large = {65519.0f, 65520.0f, 1e30f, kFloatInf, -1e30f, -kFloatInf, 1e-30f, -1e-30f,
+                                    0,        0,        0,     0,         0,      0,          0,      0};
   std::vector<uint16_t> y(16);
   probes().f32_to_f16(large.data(), y.data(), 16);
   EXPECT_EQ(std::vector<uint16_t>(y.begin(), y.begin() + 8),

@@ -70,3 +70,33 @@ def test_a_type_has_one_home(tmp_path, first, second, clash):
         "csrc/passes/b.h: neo::" in result.stdout and "Bounds is defined in csrc/passes/a.h too" in result.stdout
     ) == clash
     assert result.returncode == (1 if clash else 0), result.stdout
+
+
+LOCAL = "namespace neo {{\nnamespace {{\n\n{0}\n\n}}  // namespace\n}}  // namespace neo\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [
+        ("constexpr int kMax = 5;", "constexpr double kMax = 0.5;", "kMax"),
+        ("struct Walk {\n  int at;\n};", "class Walk {\n};", "Walk"),
+        ("using Row = int;", "using Row = float;", "Row"),
+        (
+            "int sum(int a,\n        int b) {\n  return a + b;\n}",
+            "int sum(int x, int y) {\n  return y;\n}",
+            "sum(int, int)",
+        ),
+        ("int sum(int a) {\n  return a;\n}", "int sum(float a) {\n  return 0;\n}", None),
+        ("struct Walk {\n  void run() {\n  }\n};", "struct Way {\n  void run() {\n  }\n};", None),
+    ],
+)
+@pytest.mark.parametrize("other", ["passes", "ops"])
+def test_sources_that_are_compiled_together_share_no_local_name(tmp_path, first, second, name, other):
+    for folder, text in (("passes/a.cpp", first), (f"{other}/b.cpp", second)):
+        path = tmp_path / "csrc" / folder
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(LOCAL.format(text))
+    result = run(tmp_path)
+    clash = name is not None and other == "passes"
+    assert (f"csrc/passes/b.cpp: neo::{name} is defined in csrc/passes/a.cpp too" in result.stdout) == clash
+    assert result.returncode == (1 if clash else 0), result.stdout

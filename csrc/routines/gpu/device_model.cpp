@@ -71,9 +71,9 @@ std::vector<DeviceModel> make_models() {
 }
 
 // Integer formulas with what is not known left out.
-class Walk {
+class KernelWalk {
  public:
-  Walk(const kernel::Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes) {
+  KernelWalk(const kernel::Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes) {
     for (const kernel::Parameter& parameter : kernel.parameters) {
       const auto* scalar = std::get_if<kernel::ScalarParameter>(&parameter);
       if (scalar == nullptr) continue;
@@ -233,7 +233,7 @@ const DeviceModel* find_device_model(std::string_view name) {
 
 Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes) {
   const kernel::Geometry geometry = kernel::geometry(kernel, sizes);
-  Walk walk(kernel, sizes);
+  KernelWalk walk(kernel, sizes);
   Profile p = walk.profile();
   constexpr int kAddresses = 12;  // registers beside those of the kernel's own arrays
   p.registers = static_cast<int>(walk.registers()) + kAddresses;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +11,11 @@
 #include "kernel_ir/stmt.h"
 
 namespace neo::gpu {
+
+// How many parts of one size cover a whole.
+inline double parts(double whole, int64_t part) {
+  return std::ceil(whole / static_cast<double>(part));
+}
 
 // What is known of a device without having it: estimates for untuned compiles, and why a schedule cannot run.
 struct DeviceModel {

@@ -18,7 +18,7 @@ NEO_DECLARE_TIERS(void affine_rows(const AffineRows& rows))
 namespace neo {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 
 // A value with one element per channel of `x`, of one image or of each.
 bool is_per_channel(const Value& v, const Value& x) {
@@ -55,7 +55,7 @@ struct AffinePrologue {
   const Value* x = nullptr;
   const Value* scale = nullptr;  // or null
   const Value* shift = nullptr;  // a constant, or null
-  ClampRange bounds{-kInfinity, kInfinity};
+  ClampRange bounds{-kNoLimit, kNoLimit};
   std::optional<EltwiseStep> activation;
   std::vector<const Node*> nodes;  // last first
 
@@ -134,7 +134,7 @@ std::optional<AffineProblem> read_affine(const Workload& workload, std::string* 
   return p;
 }
 
-AffineKernels kernels_of(const Target& target) {
+AffineKernels affine_kernels_of(const Target& target) {
   return {&tile_kernels_of(target.isa), &strassen_kernels_of(target.isa), NEO_PICK_TIER(target.isa, affine_rows)};
 }
 
@@ -183,7 +183,7 @@ class AffinePointwiseStep final : public KernelStep {
       : geometry_(problem.conv.geometry),
         arguments_(ConvArguments::of(candidate, problem.conv, target)),
         schedule_(affine_schedule(candidate.schedule, target)),
-        kernels_(kernels_of(target)),
+        kernels_(affine_kernels_of(target)),
         threads_(target.threads) {
     const AffinePrologue& prologue = problem.prologue;
     const Dims ones(static_cast<size_t>(problem.conv.rank()), 1);
@@ -319,13 +319,13 @@ class AffinePointwiseRoutine final : public Routine {
     for (int64_t wanted : {int64_t{target.threads}, int64_t{4} * target.threads}) {
       schedules.push_back({{"tasks", wanted}});
       for (int64_t levels = 1; levels <= kStrassenLevels; ++levels) {
-        if (reject_strassen(shape.ic, shape.oc, target.lanes(), *kernels_of(target).strassen, levels)) break;
+        if (reject_strassen(shape.ic, shape.oc, target.lanes(), *affine_kernels_of(target).strassen, levels)) break;
         schedules.push_back({{"tasks", wanted}, {"strassen", levels}});
       }
     }
     for (const Schedule& schedule : schedules) {
       const AffinePointwisePlan plan =
-          plan_affine_pointwise(shape, affine_schedule(schedule, target), kernels_of(target));
+          plan_affine_pointwise(shape, affine_schedule(schedule, target), affine_kernels_of(target));
       Candidate c = conv_candidate(workload, problem.conv, target.lanes(), target.lanes());
       if (const Value* scale = problem.prologue.scale; scale && !scale->constant) {
         Schema& schema = c.inputs[static_cast<size_t>(workload.input_index(scale))].emplace(

@@ -40,7 +40,7 @@ int64_t apart(int64_t pixels, int64_t lanes) {
   return (pixels | 1) * lanes;
 }
 
-constexpr int64_t kLine = 16;  // floats of a cache line
+constexpr int64_t kCacheLine = 16;  // floats of a cache line
 
 void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
   const ConvShape& s = plan.shape.depthwise;
@@ -62,8 +62,8 @@ void set_sizes(ChainPlan& plan, const ChainKernels& kernels, int64_t strip) {
     plan.first_layer = plan_first_layer(plan.shape.first_layer, schedule, *kernels.tiles);
   }
   const int64_t own_strip = plan.shape.shares_rows() ? 0 : plan.strip_vector;
-  plan.workspace_size = round_up(plan.first_layer.workspace_size, kLine) +
-                        round_up(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size, kLine);
+  plan.workspace_size = round_up(plan.first_layer.workspace_size, kCacheLine) +
+                        round_up(vectors * (plan.ring_vector + own_strip) + plan.strassen.workspace_size, kCacheLine);
 }
 
 // One task: a strip of rows, or several, and its parts. `shared`: the strip of all tasks, or null.
@@ -75,7 +75,7 @@ class ChainTask {
     src_ = args.src + image * args.src_batch;
     dst_ = args.dst + image * args.dst_batch;
     if (args.residual) residual_ = args.residual + image * args.residual_batch;
-    ring_ = workspace + round_up(plan.first_layer.workspace_size, kLine);
+    ring_ = workspace + round_up(plan.first_layer.workspace_size, kCacheLine);
     first_vector_ = panel_vectors(plan.inner, panels.begin).begin;
     const int64_t vectors = panel_vectors(plan.inner, panels.end - 1).end - first_vector_;
     strip_ = shared ? shared + first_vector_ * plan.strip_vector : ring_ + vectors * plan.ring_vector;

@@ -14,7 +14,7 @@
 namespace neo {
 namespace {
 
-ChainKernels kernels_of(const Target& target) {
+ChainKernels chain_kernels_of(const Target& target) {
   return {&tile_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, depthwise_kernels)(),
           &strassen_kernels_of(target.isa), &NEO_PICK_TIER(target.isa, row_kernels)()};
 }
@@ -210,7 +210,7 @@ class ChainStep final : public KernelStep {
  public:
   ChainStep(const ChainProblem& problem, const Candidate& candidate, const Target& target, PackedStore& packed)
       : problem_(problem),
-        kernels_(kernels_of(target)),
+        kernels_(chain_kernels_of(target)),
         schedule_(candidate.schedule),
         cache_bytes_(cache_bytes(candidate.schedule, target)),
         threads_(target.threads) {
@@ -368,7 +368,7 @@ class ChainRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ChainProblem problem = *read_chain(workload, nullptr);
-    const ChainKernels kernels = kernels_of(target);
+    const ChainKernels kernels = chain_kernels_of(target);
     const Dims x = problem.x->shape().hint_dims(), y = problem.y->shape().hint_dims();
     const int64_t inner = problem.depthwise.conv.geometry.ic;
     std::vector<Schedule> schedules;

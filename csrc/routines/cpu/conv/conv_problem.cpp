@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/cpu/float_tensor.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {
-
-bool is_float_tensor(const Value* v) {
-  return v->type.is_tensor() && v->dtype() == DType::Float32 && v->shape().has_rank();
-}
 
 bool read_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
   g.transposed = node.op == "ConvTranspose";

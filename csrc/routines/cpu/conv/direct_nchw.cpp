@@ -7,7 +7,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kWorkspaceGoal = 32768;  // floats; stays in the second-level cache
+constexpr int64_t kInputRowsGoal = 32768;  // floats; stays in the second-level cache
 
 IndexRange panel_vectors(const FirstLayerPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
@@ -66,7 +66,7 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   const int64_t row_size = s.ic * RowBuffer::of(plan.padded, 1, plan.padded.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
   plan.rows = std::max<int64_t>(1, schedule.lines > 0 ? std::min(schedule.lines, s.oh) : ceil_div(s.oh, wanted));
-  plan.rows = most_that_fits(plan.rows, [&](int64_t rows) { return input_rows(s, rows) * row_size <= kWorkspaceGoal; });
+  plan.rows = most_that_fits(plan.rows, [&](int64_t rows) { return input_rows(s, rows) * row_size <= kInputRowsGoal; });
   plan.chunks = ceil_div(s.oh, plan.rows);
   plan.buffer = RowBuffer::of(plan.padded, plan.rows, plan.padded.ow);
   plan.workspace_size = plan.buffer.rows * row_size;

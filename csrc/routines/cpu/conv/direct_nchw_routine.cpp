@@ -9,10 +9,6 @@
 namespace neo {
 namespace {
 
-const TileKernels& tiles_of(const Target& target) {
-  return tile_kernels_of(target.isa);
-}
-
 FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes) {
   FirstLayerSchedule s;
   s.oc_bn = lanes;
@@ -134,7 +130,7 @@ class FirstLayerRoutine final : public ConvRoutine {
     std::optional<Candidate> best;
     for (int64_t oc_vectors : {4, 3, 2, 1}) {
       const Schedule schedule = {{"oc_bn", oc_vectors * target.lanes()},
-                                 {"reg_n", tiles_of(target).max_rows[oc_vectors]}};
+                                 {"reg_n", tile_kernels_of(target.isa).max_rows[oc_vectors]}};
       const FirstLayerPlan plan = plan_of(problem, schedule, target);
       if (oc_vectors > plan.vectors) continue;
       Candidate c = candidate_of(workload, problem, plan, schedule, target);
@@ -145,7 +141,7 @@ class FirstLayerRoutine final : public ConvRoutine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return first_layer_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tiles_of(target));
+    return first_layer_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -169,7 +165,8 @@ class FirstLayerRoutine final : public ConvRoutine {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
     return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
-                                            tiles_of(target), NEO_PICK_TIER(target.isa, row_kernels)(), packed);
+                                            tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, row_kernels)(),
+                                            packed);
   }
 
  protected:
@@ -189,7 +186,7 @@ class FirstLayerRoutine final : public ConvRoutine {
  private:
   static FirstLayerPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
     return plan_first_layer(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                            first_layer_schedule(schedule, target.lanes()), tiles_of(target));
+                            first_layer_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
   }
 
   static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const FirstLayerPlan& plan,

@@ -10,7 +10,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxTaps = 256;
+constexpr int64_t kMaxKernelTaps = 256;
 constexpr int64_t kMaxBlock = 64;
 
 IndexRange panel_vectors(const DirectPlan& plan, int64_t panel) {
@@ -24,8 +24,8 @@ int64_t tile_rows(const DirectPlan& plan, const TileKernels& kernels, int64_t ve
 
 // The taps of one tile: pixels [first, first + rows) of the output plane, counted along its rows.
 struct TileTaps {
-  TileTap taps[kMaxTaps];
-  int32_t offsets[kMaxTaps][kTileRows];
+  TileTap taps[kMaxKernelTaps];
+  int32_t offsets[kMaxKernelTaps][kTileRows];
   int64_t count = 0;
 
   void build(const DirectPlan& plan, int64_t first, int64_t rows) {
@@ -146,7 +146,7 @@ const char* reject_direct(const ConvShape& s, const DirectSchedule& schedule, in
   if (schedule.oc_bn % lanes != 0) return "the output block must be a multiple of the vector width";
   if (schedule.ic_bn < 1 || schedule.ic_bn > kMaxBlock) return "the input block must be 1 ... 64";
   if (schedule.oc_vectors < 1 || schedule.oc_vectors > kTileVectors) return "oc_vectors must be 1 ... 4";
-  if (s.taps() > kMaxTaps) return "the kernel has more than 256 taps";
+  if (s.taps() > kMaxKernelTaps) return "the kernel has more than 256 taps";
   if (s.groups > 1) {
     if (s.oc % schedule.oc_bn != 0) return "grouped output channels must fill whole blocks";
     if (group_oc % lanes != 0) return "output channels per group must be a multiple of the vector width";

@@ -9,8 +9,8 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxTaps = 1024;
-constexpr int64_t kWorkspaceGoal = 98304;  // floats; stays in the second-level cache
+constexpr int64_t kMaxWindowTaps = 1024;
+constexpr int64_t kLinesGoal = 98304;  // floats; stays in the second-level cache
 
 // Columns of a window's row that lie in the same phase of the stride: every `period`-th.
 int64_t phase_period(const ConvShape& s) {
@@ -48,7 +48,7 @@ void for_each_tap(const DirectRowsPlan& plan, F&& f) {
 }  // namespace
 
 const char* reject_direct_rows(const ConvShape& s) {
-  return tap_count(s) > kMaxTaps ? "the window has too many taps" : nullptr;
+  return tap_count(s) > kMaxWindowTaps ? "the window has too many taps" : nullptr;
 }
 
 DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& schedule, const TileKernels& kernels) {
@@ -73,8 +73,8 @@ DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& sc
   const int64_t fitting = s.oh < wanted ? ceil_div(wanted, std::max<int64_t>(1, s.oh)) : 1;
   const int64_t parts = schedule.parts > 0 ? schedule.parts : fitting;
   plan.columns = parts == 1 ? s.ow : round_up(ceil_div(s.ow, parts), schedule.parts > 0 ? panel : 2 * panel);
-  plan.lines = most_that_fits(plan.lines, [&](int64_t lines) { return workspace_of(lines) <= kWorkspaceGoal; });
-  while (plan.columns > panel && workspace() > kWorkspaceGoal) plan.columns = round_up(plan.columns / 2, panel);
+  plan.lines = most_that_fits(plan.lines, [&](int64_t lines) { return workspace_of(lines) <= kLinesGoal; });
+  while (plan.columns > panel && workspace() > kLinesGoal) plan.columns = round_up(plan.columns / 2, panel);
   plan.workspace_size = workspace();
   plan.inner_step = plan.along_row ? phase_period(s) * s.dilation_w / s.stride_w : plan.buffer.rows * plan.buffer.row;
   plan.line_chunks = ceil_div(s.oh, plan.lines);
@@ -105,8 +105,8 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
   const int64_t channel_size = plan.buffer.rows * plan.buffer.row, sums = plan.taps * plan.inner;
-  TileTap taps[kMaxTaps];
-  int64_t tap_index[kMaxTaps];
+  TileTap taps[kMaxWindowTaps];
+  int64_t tap_index[kMaxWindowTaps];
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t first_column = task % plan.column_chunks * plan.columns;
     const int64_t first_line = task / plan.column_chunks % plan.line_chunks * plan.lines;

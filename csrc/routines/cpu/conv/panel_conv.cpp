@@ -9,12 +9,12 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxTaps = 512;  // along one axis
-constexpr int64_t kChunk = 256;
+constexpr int64_t kMaxAxisTaps = 512;  // along one axis
+constexpr int64_t kPanelChunk = 256;
 constexpr int64_t kMaxWidth = 64;           // columns of a panel
 constexpr int64_t kMostFinished = 1 << 16;  // floats of a panel's sums, which the private cache should keep
 constexpr int64_t kSetsStride = 1024;       // rows that many floats apart share the same few sets of the first cache
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
 // One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
 // q * in_step + offset of each tap. Taps are kernel positions first_tap, first_tap + tap_step, ... All phases have as
@@ -190,7 +190,7 @@ void scatter(const PanelConvPlan& plan, const Phase& phase, const RowKernels& ke
 
 const char* reject_panel_conv(const PanelConvShape& s) {
   for (int64_t k : s.kernel) {
-    if (k > kMaxTaps) return "the kernel has more than 512 taps along an axis";
+    if (k > kMaxAxisTaps) return "the kernel has more than 512 taps along an axis";
   }
   return nullptr;
 }
@@ -215,7 +215,7 @@ PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& 
   while (schedule.columns == 0 && plan.vectors > 1 && finished * plan.vectors * plan.lanes > kMostFinished)
     --plan.vectors;
   const int64_t width = plan.vectors * plan.lanes;
-  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kChunk);
+  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kPanelChunk);
   plan.workspace_size = (plan.k_chunk + finished) * width;
   const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
   const int64_t parts = s.n * s.groups;
@@ -291,8 +291,8 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
       gemm_args.residual = residual;
       gemm_args.residual_row = args.residual_channel;
     }
-    gemm_args.lo = s.transposed ? -kInfinity : args.lo;
-    gemm_args.hi = s.transposed ? kInfinity : args.hi;
+    gemm_args.lo = s.transposed ? -kUnbounded : args.lo;
+    gemm_args.hi = s.transposed ? kUnbounded : args.hi;
     gemm_args.activation = args.activation;
 
     const int64_t last = std::min((chunk + 1) * plan.panel_chunk, pixels.panels);

@@ -15,7 +15,7 @@
 namespace neo {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNoBound = std::numeric_limits<float>::infinity();
 // Tasks that keep a team busy where there are few blocks of tiles.
 constexpr int64_t kWantedTasks = 8;
 
@@ -327,8 +327,8 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
   tile.weight_step = width;
   tile.dst_row = plan.product_row;
   for (int64_t v = 0; v < vectors.size(); ++v) tile.dst_vector[v] = v * plan.lanes;
-  tile.lo = -kInfinity;
-  tile.hi = kInfinity;
+  tile.lo = -kNoBound;
+  tile.hi = kNoBound;
   tile.weight = args.weight + vectors.begin * plan.lanes * plan.weights * ic;
   for (int64_t weight = 0; weight < plan.weights; ++weight, tile.weight += ic * width) {
     const IndexRange along_h = points_with(plan.h, weight / plan.w.weights());

@@ -17,11 +17,11 @@ namespace neo {
 namespace {
 
 // The two instruction set dependent parts.
-struct Kernels {
+struct WinogradTiles {
   const WinogradKernels& transforms;
   const TileKernels& tiles;
 
-  static Kernels of(const Target& target) {
+  static WinogradTiles of(const Target& target) {
     return {NEO_PICK_TIER(target.isa, winograd_kernels)(), tile_kernels_of(target.isa)};
   }
 };
@@ -184,7 +184,7 @@ WinogradPlan least_plan(const ConvShape& shape, int64_t tile, std::initializer_l
 // Blocks as the private cache has it, or larger ones, which read weights less often; and where that leaves fewer blocks
 // than members, one for each, which transforms no tile twice but reads all weights: whether that pays depends on the
 // shared cache.
-std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const Kernels& kernels,
+std::vector<WinogradPlan> plans_for(const ConvShape& shape, int64_t tile, const WinogradTiles& kernels,
                                     const Target& target) {
   constexpr int64_t kLarge = 56;
   WinogradSchedule schedule;
@@ -220,7 +220,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 //   parts   tasks that share a block's panels
 //   run     neighbouring tiles that are transformed together
 //   raw     1: weights are packed as taps and transformed beside the products, where there are few tiles
-Space winograd_space(const ConvShape& shape, const Kernels& kernels, const Target& target) {
+Space winograd_space(const ConvShape& shape, const WinogradTiles& kernels, const Target& target) {
   constexpr int64_t kFewest = 4, kMost = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
   const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller);
@@ -368,7 +368,7 @@ double estimate_us(const ConvProblem& problem, const WinogradPlan& plan, const T
 class WinogradStep final : public KernelStep {
  public:
   WinogradStep(const ConvProblem& problem, const ConvArguments& arguments, const WinogradSchedule& schedule,
-               const Kernels& kernels, int threads, PackedStore& packed)
+               const WinogradTiles& kernels, int threads, PackedStore& packed)
       : geometry_(problem.geometry), arguments_(arguments), schedule_(schedule), kernels_(kernels), threads_(threads) {
     // Packing does not depend on batch and space.
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
@@ -408,7 +408,7 @@ class WinogradStep final : public KernelStep {
   ConvGeometry geometry_;
   ConvArguments arguments_;
   WinogradSchedule schedule_;
-  Kernels kernels_;
+  WinogradTiles kernels_;
   int threads_;
   Tensor weight_, bias_;
 };
@@ -421,7 +421,7 @@ class WinogradRoutine final : public ConvRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const ConvShape shape = shape_of(problem);
-    const Kernels kernels = Kernels::of(target);
+    const WinogradTiles kernels = WinogradTiles::of(target);
     std::vector<Candidate> all;
     for (int64_t tile : offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller)) {
       for (const WinogradPlan& plan : plans_for(shape, tile, kernels, target)) {
@@ -435,20 +435,20 @@ class WinogradRoutine final : public ConvRoutine {
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    return winograd_space(shape_of(*read_conv(workload, nullptr)), Kernels::of(target), target);
+    return winograd_space(shape_of(*read_conv(workload, nullptr)), WinogradTiles::of(target), target);
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(schedule), target.lanes());
-    return candidate_of(workload, problem, plan, schedule, Kernels::of(target).tiles, target);
+    return candidate_of(workload, problem, plan, schedule, WinogradTiles::of(target).tiles, target);
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(candidate.schedule), target.lanes());
-    return winograd_loops(problem, plan, Kernels::of(target).tiles);
+    return winograd_loops(problem, plan, WinogradTiles::of(target).tiles);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -460,8 +460,8 @@ class WinogradRoutine final : public ConvRoutine {
                                          PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return std::make_unique<WinogradStep>(problem, ConvArguments::of(candidate, problem, target),
-                                          winograd_schedule(candidate.schedule), Kernels::of(target), target.threads,
-                                          packed);
+                                          winograd_schedule(candidate.schedule), WinogradTiles::of(target),
+                                          target.threads, packed);
   }
 
  protected:

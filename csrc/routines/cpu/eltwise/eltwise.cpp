@@ -17,7 +17,7 @@ namespace {
 using TaskKernel = decltype(&scalar::eltwise_tasks);
 
 // Below this many elements one thread is faster than two.
-constexpr int64_t kSerialElements = 16384;
+constexpr int64_t kSerialEltwise = 16384;
 // Rows shorter than this are worth copying an operand run by run.
 constexpr int64_t kShortRow = kEltwiseTile;
 
@@ -161,7 +161,7 @@ class EltwiseStepRun final : public KernelStep {
     const auto& space = *reinterpret_cast<const EltwiseSpace*>(prepared);
     const EltwiseArgs call{&program_, &space, reinterpret_cast<const void* const*>(args)};
     const int64_t tasks = space.rows * space.tiles;
-    if (space.rows * space.inner <= kSerialElements) {
+    if (space.rows * space.inner <= kSerialEltwise) {
       kernel_(call, 0, tasks);
       return;
     }
@@ -211,12 +211,12 @@ std::vector<const Node*> grow(const Node& root, const Graph::Users& users, const
 }
 
 // Where an input of the group lies under the output's axis 1: all channels, none (broadcast), or neither.
-enum class Channels { All, Broadcast, Other };
+enum class ChannelAxis { All, Broadcast, Other };
 
-Channels channels_of(const Value* v, const Shape& out) {
+ChannelAxis channels_of(const Value* v, const Shape& out) {
   const int axis = 1 - (out.rank() - v->shape().rank());
-  if (axis < 0 || v->shape()[axis].is(1)) return Channels::Broadcast;
-  return v->shape()[axis] == out[1] ? Channels::All : Channels::Other;
+  if (axis < 0 || v->shape()[axis].is(1)) return ChannelAxis::Broadcast;
+  return v->shape()[axis] == out[1] ? ChannelAxis::All : ChannelAxis::Other;
 }
 
 // An operand that repeats its elements along short rows, and is copied for that.
@@ -258,7 +258,7 @@ double estimate_us(const Workload& workload, const CompiledEltwise& compiled, do
 }
 
 // Every operand in its plain layout.
-Candidate plain_candidate(const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
+Candidate plain_eltwise_candidate(const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
   const Value* out = workload.outputs.front();
   Candidate plain;
   Work work;
@@ -325,7 +325,7 @@ class EltwiseRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const CompiledEltwise compiled = *compile_eltwise(workload, nullptr);
-    Candidate plain = plain_candidate(workload, compiled, target);
+    Candidate plain = plain_eltwise_candidate(workload, compiled, target);
     std::vector<Candidate> all{plain};
     if (auto blocked = block_channels(plain, workload, compiled, target)) all.push_back(std::move(*blocked));
     return all;
@@ -352,11 +352,11 @@ class EltwiseRoutine final : public Routine {
     for (int i : compiled.inputs) {
       const Value* v = workload.inputs[static_cast<size_t>(i)];
       switch (channels_of(v, shape)) {
-        case Channels::Other:
+        case ChannelAxis::Other:
           return std::nullopt;
-        case Channels::Broadcast:
+        case ChannelAxis::Broadcast:
           break;
-        case Channels::All: {
+        case ChannelAxis::All: {
           const int rank = v->shape().rank();
           const int axis = 1 - (shape.rank() - rank);
           c.inputs[static_cast<size_t>(i)]->layout = Layout(Layout::plain(rank).order(), {{axis, target.lanes()}});
@@ -386,7 +386,7 @@ class IntegerRoutine final : public Routine {
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    return {plain_candidate(workload, *compile_eltwise(workload, nullptr), target)};
+    return {plain_eltwise_candidate(workload, *compile_eltwise(workload, nullptr), target)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,

@@ -13,8 +13,8 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kLine = 16;     // floats
-constexpr int32_t kBinades = 15;  // of exponents that are kept
+constexpr int64_t kLineFloats = 16;  // floats
+constexpr int32_t kBinades = 15;     // of exponents that are kept
 
 struct Outlier {
   uint32_t at;  // row * width + column
@@ -27,9 +27,9 @@ struct Parts {
   int64_t starts, outliers, panels;
 
   static Parts of(const CompressedShape& shape) {
-    const auto lines = [](int64_t floats) { return ceil_div(floats, kLine) * kLine; };
+    const auto lines = [](int64_t floats) { return ceil_div(floats, kLineFloats) * kLineFloats; };
     Parts p;
-    p.starts = kLine;
+    p.starts = kLineFloats;
     p.outliers = p.starts + lines(shape.panels + 1);
     p.panels = p.outliers + lines(2 * shape.most_outliers());
     return p;

@@ -6,7 +6,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
+constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
 
 BatchOffsets find_batch(const GemmShape& shape, const GemmArgs& args, int64_t index) {
   BatchOffsets at;
@@ -31,7 +31,7 @@ GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileK
   plan.vectors = ceil_div(s.n, plan.lanes);
   plan.panels = ceil_div(plan.vectors, schedule.vectors);
   // A copy of A, where it needs one, is cut along k as well; k = 0 still writes the bias.
-  plan.k_chunk = std::max<int64_t>(1, std::min(s.k, schedule.k > 0 ? schedule.k : kChunk));
+  plan.k_chunk = std::max<int64_t>(1, std::min(s.k, schedule.k > 0 ? schedule.k : kGemmChunk));
   plan.whole_k = schedule.packed_b && schedule.k == 0;
   plan.workspace_size = (kTileRows + (schedule.packed_b ? 0 : schedule.vectors * plan.lanes)) * plan.k_chunk;
 

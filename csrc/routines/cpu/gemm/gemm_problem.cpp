@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "routines/cpu/float_tensor.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
 namespace {
 
-constexpr int kMaxRank = kGemmBatchAxes + 2;
+constexpr int kMaxGemmRank = kGemmBatchAxes + 2;
 constexpr std::string_view kOps[] = {"MatMul", "Gemm", "com.microsoft.FusedMatMul"};
 
 struct Matrix {
@@ -38,10 +39,6 @@ BatchAxis batch_axis(const MatrixView& v, int from_inner, int matrix_axes) {
   const int index = static_cast<int>(v.dims.size()) - matrix_axes - 1 - from_inner;
   if (index < 0 || v.dims[static_cast<size_t>(index)] == 1) return {};
   return {v.dims[static_cast<size_t>(index)], v.strides[static_cast<size_t>(index)]};
-}
-
-bool is_float_tensor(const Value* v) {
-  return v->type.is_tensor() && v->dtype() == DType::Float32 && v->shape().has_rank();
 }
 
 // A constant that one packed vector of the columns can hold: one element, or one per column.
@@ -168,7 +165,8 @@ std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why)
   GemmGeometry& g = p.geometry;
   g.a_rank = p.a->shape().rank();
   g.b_rank = p.b->shape().rank();
-  if (g.a_rank < 1 || g.b_rank < 1 || g.a_rank > kMaxRank || g.b_rank > kMaxRank) return reject("more than 8 axes");
+  if (g.a_rank < 1 || g.b_rank < 1 || g.a_rank > kMaxGemmRank || g.b_rank > kMaxGemmRank)
+    return reject("more than 8 axes");
   if (!p.c->shape().has_rank()) return reject("the rank of the result is not known");
   g.transpose_a = g.a_rank > 1 && node.int_attr("transA", 0) != 0;
   g.transpose_b = g.b_rank > 1 && node.int_attr("transB", 0) != 0;

@@ -13,11 +13,11 @@ namespace {
 constexpr int64_t kFewestWeights = 1 << 18;
 constexpr int64_t kWorthOfATask = 200000;  // weights
 
-struct Kernels {
+struct GemvKernels {
   const CompressedKernels& compressed;
   const PackKernels& pack;
 
-  static Kernels of(const Target& target) {
+  static GemvKernels of(const Target& target) {
     return {NEO_PICK_TIER(target.isa, compressed_kernels)(), NEO_PICK_TIER(target.isa, pack_kernels)()};
   }
 };
@@ -76,7 +76,7 @@ class CompressedStep final : public KernelStep {
         b_(MatrixView::dense(problem.b->shape().hint_dims())),
         columns_(matrix_of(problem).n),
         shape_(shape_of(problem, target)),
-        kernels_(Kernels::of(target).compressed),
+        kernels_(GemvKernels::of(target).compressed),
         split_(split_of(shape_)) {
     x_ = argument_of(candidate, problem.a);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
@@ -86,7 +86,7 @@ class CompressedStep final : public KernelStep {
     weight_ = packed.floats(shape_.size(), {problem.b}, [&](float* to) {
       const BMatrix b = matrix_of(problem);
       const auto* from = problem.b->constant->as<float>();
-      const PackKernels& pack = Kernels::of(target).pack;
+      const PackKernels& pack = GemvKernels::of(target).pack;
       pack_compressed(
           shape_, kernels_, from,
           [&](int64_t panel, int64_t row, int64_t rows, float* plain) {
@@ -165,7 +165,7 @@ class CompressedRoutine final : public Routine {
     }
     const CompressedShape shape = shape_of(*problem, target);
     if (shape.weights < kFewestWeights) return "few weights, which the caches hold";
-    const char* reason = reject_compressed(shape, Kernels::of(target).compressed, *problem->b->constant);
+    const char* reason = reject_compressed(shape, GemvKernels::of(target).compressed, *problem->b->constant);
     return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 

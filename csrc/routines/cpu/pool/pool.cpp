@@ -17,7 +17,7 @@ namespace neo {
 namespace {
 
 constexpr int kMinRank = 3;
-constexpr int kMaxRank = 5;
+constexpr int kMaxPoolRank = 5;
 
 using PoolKernel = decltype(&scalar::pool_tasks);
 using GlobalPoolKernel = decltype(&scalar::global_pool_tasks);
@@ -28,7 +28,7 @@ std::optional<std::string> rejects_input(const Workload& workload, const Target&
     return "the input is not a float32 tensor of known rank";
   }
   const int rank = input->shape().rank();
-  if (rank < kMinRank || rank > kMaxRank) return "the input has not 1 to 3 spatial axes";
+  if (rank < kMinRank || rank > kMaxPoolRank) return "the input has not 1 to 3 spatial axes";
   if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
   return std::nullopt;
 }

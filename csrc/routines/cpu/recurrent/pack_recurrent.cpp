@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "ops/op.h"
+#include "routines/cpu/float_tensor.h"
 #include "routines/cpu/gemm/split.h"
 
 namespace neo {
@@ -25,10 +26,6 @@ bool has_activations(const Node& node, const std::vector<std::string>& wanted) {
 
 bool is_float_constant(const Value* v) {
   return v && v->constant && v->dtype() == DType::Float32;
-}
-
-bool is_float_tensor(const Value* v) {
-  return v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32;
 }
 
 // Sequences that are as long as X.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/cpu/float_tensor.h"
 #include "routines/cpu/reduce/reduced_axes.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -16,7 +17,7 @@ NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
 namespace neo {
 namespace {
 
-constexpr int64_t kSerialElements = 8192;
+constexpr int64_t kSerialReduce = 8192;
 constexpr int64_t kElementsPerTask = 4096;
 
 ReduceShape shape_along(const Dims& dims, AxisRun run) {
@@ -37,15 +38,11 @@ ReduceShape shape_along(const Dims& dims, AxisRun run) {
 template <class Kernel, class Args>
 void run_tasks(Kernel kernel, const Args& args, Team& team) {
   const ReduceShape& s = args.shape;
-  if (s.outer * s.along * s.inner <= kSerialElements) {
+  if (s.outer * s.along * s.inner <= kSerialReduce) {
     kernel(args, 0, s.tasks);
     return;
   }
   team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
-}
-
-bool is_float_tensor(const Value* v) {
-  return v && v->type.is_tensor() && v->shape().has_rank() && v->dtype() == DType::Float32;
 }
 
 std::optional<ReduceKind> kind_of(std::string_view op) {
@@ -68,7 +65,8 @@ std::optional<ReduceKind> kind_of(std::string_view op) {
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
 }
 
-Candidate plain_candidate(const Workload& workload, const Target& target, const OpRegistry& ops, double efficiency) {
+Candidate plain_reduce_candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
+                                 double efficiency) {
   Candidate c;
   for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
   for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
@@ -119,7 +117,7 @@ class ReduceRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c = plain_candidate(workload, target, ops, 1);
+    Candidate c = plain_reduce_candidate(workload, target, ops, 1);
     c.cost.time_us = estimate_us(workload, target, ops);
     for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
     return {std::move(c)};
@@ -142,7 +140,7 @@ class ReduceRoutine final : public Routine {
     StepLoad load;
     load.arithmetic_us = cycles_us(cycles, target);
     load.bytes = 0.7 * static_cast<double>(workload.work(ops).bytes.hint());  // nearly all reading
-    load.tasks = outer * along * inner > static_cast<double>(kSerialElements) ? target.threads : 1;
+    load.tasks = outer * along * inner > static_cast<double>(kSerialReduce) ? target.threads : 1;
     return step_us(load, target);
   }
 
@@ -198,7 +196,7 @@ class SoftmaxRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c = plain_candidate(workload, target, ops, 0.02);
+    Candidate c = plain_reduce_candidate(workload, target, ops, 0.02);
     c.in_place = 0;
     return {std::move(c)};
   }
@@ -310,7 +308,7 @@ class NormRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    return {plain_candidate(workload, target, ops, 0.1)};
+    return {plain_reduce_candidate(workload, target, ops, 0.1)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,

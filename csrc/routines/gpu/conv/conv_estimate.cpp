@@ -5,6 +5,7 @@
 
 #include "routines/cpu/gemm/split.h"
 #include "routines/gpu/conv/subgroup_conv.h"
+#include "routines/gpu/device_model.h"
 #include "routines/gpu/search.h"
 
 namespace neo::gpu {
@@ -12,14 +13,10 @@ namespace {
 
 constexpr int kAddresses = 12;  // registers beside those that hold numbers
 
-double elements_of(const Dims& dims) {
+double float_elements(const Dims& dims) {
   double count = 1;
   for (const int64_t d : dims) count *= static_cast<double>(d);
   return count;
-}
-
-double parts(double whole, int64_t part) {
-  return std::ceil(whole / static_cast<double>(part));
 }
 
 double plane_of(const Dims& dims) {
@@ -155,7 +152,7 @@ Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& s, cons
       pixels * s.vectors * s.inner * static_cast<int>((s.unroll >= 1 ? kernel_w : 1) * (s.unroll == 2 ? kernel_h : 1));
   p.registers = pixels * panel + panel + kAddresses;
   p.registers += static_cast<int>(s.reuse == 1 ? s.rows * span : pixels) * s.load;
-  p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y)) +
+  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y)) +
                    4 * static_cast<double>(direct_weight_size(conv, s));
   return p;
 }
@@ -174,7 +171,7 @@ Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& s, const D
   p.loaded_bytes = 4 * (x_loads + w_loads);
   p.other += x_loads * 12 + w_loads * 6;
   p.registers += s.pixels * g.axes + 2 * kAddresses;
-  p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y)) +
+  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y)) +
                    4 * static_cast<double>(g.oc) * summed;
   return p;
 }
@@ -201,7 +198,7 @@ Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& s,
   p.other = pixels * 4 + 30;
   p.written = pixels * static_cast<int>(g.taps());
   p.registers = static_cast<int>(pixels + 1 + (s.reuse == 1 ? span : pixels)) * s.lanes + kAddresses;
-  p.unique_bytes = 4 * (elements_of(x) + (conv.result.has_residual ? 2 : 1) * elements_of(y));
+  p.unique_bytes = 4 * (float_elements(x) + (conv.result.has_residual ? 2 : 1) * float_elements(y));
   return p;
 }
 

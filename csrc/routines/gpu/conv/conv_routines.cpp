@@ -30,7 +30,7 @@ int64_t most_floats(const Shape& shape, int block) {
 }
 
 // What a profile reads of a problem.
-std::string key_of(const ConvProblem& problem) {
+std::string conv_key(const ConvProblem& problem) {
   const ConvGeometry& g = problem.geometry;
   std::string key =
       str(g.transposed, " ", g.axes, " ", g.groups, " ", g.ic, " ", g.oc, " ", problem.epilogue.residual != nullptr);
@@ -74,7 +74,7 @@ class ConvRoutine : public ProgramRoutine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry& ops) const final {
     const ConvProblem problem = *read_conv(workload, nullptr);
     const DeviceModel model = model_of(target);
-    const auto best = remember_schedules(str(name(), " ", key_of(model), " ", key_of(problem)),
+    const auto best = remember_schedules(str(name(), " ", key_of(model), " ", conv_key(problem)),
                                          [&] { return best_schedules(problem, model); });
     NEO_ASSERT(!best.empty(), name(), " has no schedule for ", workload.text());
     std::vector<Candidate> all;

@@ -13,12 +13,12 @@ using kernel::Array;
 using kernel::Builder;
 using kernel::Expr;
 
-constexpr int64_t kMostPixels = int64_t{1} << 28;  // of a batch, channels last
+constexpr int64_t kMaxBatchPixels = int64_t{1} << 28;  // of a batch, channels last
 
-struct Steps {
+struct PlaneSteps {
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
 
-  explicit Steps(const ConvGeometry& g) {
+  explicit PlaneSteps(const ConvGeometry& g) {
     const auto last = static_cast<size_t>(g.axes - 1);
     stride_w = static_cast<int>(g.window.strides[last]);
     dilation_w = static_cast<int>(g.window.dilations[last]);
@@ -29,7 +29,7 @@ struct Steps {
 };
 
 std::string kernel_name(const DepthwiseConv& c, const DepthwiseSchedule& s) {
-  const Steps p(c.geometry);
+  const PlaneSteps p(c.geometry);
   return str("conv_depthwise_k", c.geometry.kernel[1], "x", c.geometry.kernel[2], "_s", p.stride_h, "x", p.stride_w,
              "_d", p.dilation_h, "x", p.dilation_w, c.last ? "_last" : "", "_b", c.block, "_", c.result.tag(), "_l",
              s.lanes, "c", s.columns, "r", s.rows, "k", s.reuse, "_t", s.threads_column, "x", s.threads_row);
@@ -78,8 +78,8 @@ class DepthwiseKernel {
     const Expr columns = b_.size("groups_x", 1, kMost / (s_.threads_column * s_.columns) + 1);
     const Expr rows = b_.size("groups_y", 1, kMost / (s_.threads_row * s_.rows) + 1);
     if (c_.last) {
-      in_pixels_ = b_.size("in_pixels", 1, kMostPixels);
-      out_pixels_ = b_.size("out_pixels", 1, kMostPixels);
+      in_pixels_ = b_.size("in_pixels", 1, kMaxBatchPixels);
+      out_pixels_ = b_.size("out_pixels", 1, kMaxBatchPixels);
     }
     const Expr inputs = c_.last ? in_pixels_ * blocks_ : images_ * blocks_ * in_h_ * in_w_;
     x_ = b_.input("x", DType::Float32, inputs * c_.block);
@@ -136,7 +136,7 @@ class DepthwiseKernel {
   // Of all planes, where channels are last; computed in 64 bits.
   Expr pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x) {
     const Expr at[] = {image_, y, x}, sizes[] = {images_, height, width};
-    return opaque("pixel", join_index_unproven(b_, at, sizes), kMostPixels);
+    return opaque("pixel", join_index_unproven(b_, at, sizes), kMaxBatchPixels);
   }
 
   Expr channels_of(const Expr& pixel) const { return (pixel * blocks_ + block_) * c_.block + within_; }
@@ -171,7 +171,7 @@ class DepthwiseKernel {
 
   const DepthwiseConv& c_;
   const DepthwiseSchedule& s_;
-  Steps p_;
+  PlaneSteps p_;
   Builder b_;
   int kernel_h_ = 1, kernel_w_ = 1, span_w_ = 1;
   Expr in_pixels_, out_pixels_, in_pixel_;  // of all images, where channels are last
@@ -181,7 +181,7 @@ class DepthwiseKernel {
 };
 
 // As in its space.
-constexpr Parameter<DepthwiseSchedule> kParameters[] = {
+constexpr Parameter<DepthwiseSchedule> kDepthwiseParameters[] = {
     {"lanes", &DepthwiseSchedule::lanes},       {"columns", &DepthwiseSchedule::columns},
     {"rows", &DepthwiseSchedule::rows},         {"reuse", &DepthwiseSchedule::reuse},
     {"tx", &DepthwiseSchedule::threads_column}, {"ty", &DepthwiseSchedule::threads_row}};
@@ -189,11 +189,11 @@ constexpr Parameter<DepthwiseSchedule> kParameters[] = {
 }  // namespace
 
 DepthwiseSchedule DepthwiseSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kDepthwiseParameters, schedule);
 }
 
 DepthwiseSchedule DepthwiseSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kDepthwiseParameters, values);
 }
 
 int64_t DepthwiseConv::blocks() const {

@@ -16,7 +16,7 @@ int64_t panels_of(const DirectConv& conv, const DirectConvSchedule& s) {
 }
 
 // As in its space.
-constexpr Parameter<DirectConvSchedule> kParameters[] = {
+constexpr Parameter<DirectConvSchedule> kDirectConvParameters[] = {
     {"lanes", &DirectConvSchedule::lanes},     {"vectors", &DirectConvSchedule::vectors},
     {"columns", &DirectConvSchedule::columns}, {"rows", &DirectConvSchedule::rows},
     {"inner", &DirectConvSchedule::inner},     {"load", &DirectConvSchedule::load},
@@ -28,11 +28,11 @@ constexpr Parameter<DirectConvSchedule> kParameters[] = {
 }  // namespace
 
 DirectConvSchedule DirectConvSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kDirectConvParameters, schedule);
 }
 
 DirectConvSchedule DirectConvSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kDirectConvParameters, values);
 }
 
 int64_t DirectConv::in_blocks() const {

@@ -27,13 +27,13 @@ DepthwiseConv depthwise_of(const DirectConv& conv) {
 }
 
 // Of one group; a depthwise convolution counts as one group.
-int64_t blocks_of(const DirectConv& conv, int64_t channels_of_group) {
+int64_t channel_blocks(const DirectConv& conv, int64_t channels_of_group) {
   const bool depthwise = conv.geometry.is_depthwise();
   return ceil_div(depthwise ? conv.geometry.oc : channels_of_group, static_cast<int64_t>(conv.out_block));
 }
 
 int64_t panels_of(const DirectConv& conv, const SubgroupConvSchedule& s) {
-  return ceil_div(blocks_of(conv, conv.out_channels()), static_cast<int64_t>(s.vectors));
+  return ceil_div(channel_blocks(conv, conv.out_channels()), static_cast<int64_t>(s.vectors));
 }
 
 int64_t groups_of(const DirectConv& conv) {
@@ -48,7 +48,7 @@ int read_columns(const DirectConv& conv, const SubgroupConvSchedule& s) {
 }
 
 // As in its space.
-constexpr Parameter<SubgroupConvSchedule> kParameters[] = {
+constexpr Parameter<SubgroupConvSchedule> kSubgroupConvParameters[] = {
     {"vectors", &SubgroupConvSchedule::vectors}, {"columns", &SubgroupConvSchedule::columns},
     {"rows", &SubgroupConvSchedule::rows},       {"load", &SubgroupConvSchedule::load},
     {"reuse", &SubgroupConvSchedule::reuse},     {"unroll", &SubgroupConvSchedule::unroll},
@@ -57,11 +57,11 @@ constexpr Parameter<SubgroupConvSchedule> kParameters[] = {
 }  // namespace
 
 SubgroupConvSchedule SubgroupConvSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kSubgroupConvParameters, schedule);
 }
 
 SubgroupConvSchedule SubgroupConvSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kSubgroupConvParameters, values);
 }
 
 const char* reject_subgroup(const DirectConv& conv) {
@@ -99,7 +99,7 @@ Space subgroup_conv_space(const DirectConv& conv, const Dims& out) {
   }
   std::vector<int64_t> vectors = {1};
   for (const int64_t n : {2, 4}) {
-    if (!conv.geometry.is_depthwise() && n / 2 < blocks_of(conv, conv.out_channels())) vectors.push_back(n);
+    if (!conv.geometry.is_depthwise() && n / 2 < channel_blocks(conv, conv.out_channels())) vectors.push_back(n);
   }
   const auto allows = [&](std::span<const int64_t> v) {
     const SubgroupConvSchedule s = SubgroupConvSchedule::of(v);
@@ -154,8 +154,8 @@ Launches SubgroupConvProgram::launches(std::span<const Dims> shapes) const {
   KernelLaunch launch;
   launch.arguments = {s.n * groups,
                       groups,
-                      blocks_of(conv_, conv_.in_channels()),
-                      blocks_of(conv_, conv_.out_channels()),
+                      channel_blocks(conv_, conv_.in_channels()),
+                      channel_blocks(conv_, conv_.out_channels()),
                       conv_.flat ? int64_t{1} : s.ih,
                       conv_.flat ? s.ih * s.iw : s.iw,
                       out_h,

@@ -14,14 +14,14 @@ using kernel::Expr;
 using kernel::kFloat;
 using kernel::kInt;
 
-constexpr int64_t kMostElements = kernel::kMostBufferElements;
+constexpr int64_t kMaxTiledElements = kernel::kMostBufferElements;
 constexpr const char* kAxisNames[] = {"d", "h", "w"};
 
 // Stride and dilation of the three axes.
-struct Steps {
+struct AxisSteps {
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1};
 
-  explicit Steps(const ConvGeometry& g) {
+  explicit AxisSteps(const ConvGeometry& g) {
     for (int axis = 0; axis < g.axes; ++axis) {
       stride[3 - g.axes + axis] = g.window.strides[static_cast<size_t>(axis)];
       dilation[3 - g.axes + axis] = g.window.dilations[static_cast<size_t>(axis)];
@@ -31,7 +31,7 @@ struct Steps {
 
 std::string kernel_name(const TiledConv& c, const TiledConvSchedule& s) {
   const ConvGeometry& g = c.geometry;
-  const Steps steps(g);
+  const AxisSteps steps(g);
   std::string name = str(c.by_matrices ? "conv_tiled_tf32_" : "conv_tiled_", g.transposed ? "t" : "k");
   for (int axis = 0; axis < 3; ++axis) {
     name += str(axis == 0 ? "" : "_", g.kernel[axis], "x", steps.stride[axis], "x", steps.dilation[axis]);
@@ -82,8 +82,8 @@ class TiledKernel {
     for (int axis = 0; axis < 3; ++axis) out_[axis] = count(str("out_", kAxisNames[axis]));
     for (int axis = 0; axis < 3; ++axis) pad_[axis] = b_.size(str("pad_", kAxisNames[axis]), -(1 << 16), 1 << 16);
     plane_ = count("plane");
-    x_elements_ = b_.size("x_elements", 1, kMostElements);
-    w_elements_ = b_.size("w_elements", 1, kMostElements);
+    x_elements_ = b_.size("x_elements", 1, kMaxTiledElements);
+    w_elements_ = b_.size("w_elements", 1, kMaxTiledElements);
     x_ = b_.input("x", DType::Float32, x_elements_);
     w_ = b_.input("w", DType::Float32, w_elements_);
     const Expr results = images_ * oc_ * plane_;
@@ -183,7 +183,7 @@ class TiledKernel {
   }
 
   const ConvGeometry& g_;
-  Steps steps_;
+  AxisSteps steps_;
   const ResultForm& form_;
   const TiledConvSchedule& s_;
   BlockShape block_;
@@ -197,7 +197,7 @@ class TiledKernel {
 };
 
 // As in its space.
-constexpr Parameter<TiledConvSchedule> kParameters[] = {
+constexpr Parameter<TiledConvSchedule> kTiledConvParameters[] = {
     {"tp", &TiledConvSchedule::threads_pixel}, {"tc", &TiledConvSchedule::threads_channel},
     {"pixels", &TiledConvSchedule::pixels},    {"channels", &TiledConvSchedule::channels},
     {"depth", &TiledConvSchedule::depth},      {"unroll", &TiledConvSchedule::unroll}};
@@ -205,11 +205,11 @@ constexpr Parameter<TiledConvSchedule> kParameters[] = {
 }  // namespace
 
 TiledConvSchedule TiledConvSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kTiledConvParameters, schedule);
 }
 
 TiledConvSchedule TiledConvSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kTiledConvParameters, values);
 }
 
 BlockShape tiled_block(const TiledConv& c, const TiledConvSchedule& s) {

@@ -11,7 +11,7 @@ using kernel::Expr;
 
 namespace {
 
-constexpr int64_t kMostPixels = int64_t{1} << 28;  // of a batch, channels last
+constexpr int64_t kMaxPixels = int64_t{1} << 28;  // of a batch, channels last
 
 }  // namespace
 
@@ -51,8 +51,8 @@ void WindowKernel::declare_sizes() {
   pad_h_ = b_.size("pad_h", -(1 << 16), 1 << 16);
   pad_w_ = b_.size("pad_w", -(1 << 16), 1 << 16);
   panels_ = b_.size("panels", 1, 1 << 16);
-  if (c_.in_last) in_pixels_ = b_.size("in_pixels", 1, kMostPixels);
-  if (c_.out_last) out_pixels_ = b_.size("out_pixels", 1, kMostPixels);
+  if (c_.in_last) in_pixels_ = b_.size("in_pixels", 1, kMaxPixels);
+  if (c_.out_last) out_pixels_ = b_.size("out_pixels", 1, kMaxPixels);
 }
 
 void WindowKernel::declare_memory(const Expr& weights, bool input_is_image, bool weight_is_image) {
@@ -112,7 +112,7 @@ void WindowKernel::when_row(const Expr& ky, const std::function<void()>& body) {
 
 Expr WindowKernel::pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x) {
   const Expr at[] = {image_, y, x}, sizes[] = {images_, height, width};
-  return opaque("pixel", join_index_unproven(b_, at, sizes), kMostPixels);
+  return opaque("pixel", join_index_unproven(b_, at, sizes), kMaxPixels);
 }
 
 void WindowKernel::from_first(const Expr& block, const Expr& ky, const std::function<void()>& body) {

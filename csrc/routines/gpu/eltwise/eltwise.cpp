@@ -16,7 +16,7 @@ using kernel::Expr;
 
 namespace {
 
-constexpr int64_t kMostChannels = 1 << 20;
+constexpr int64_t kMaxEltwiseChannels = 1 << 20;
 
 // The iteration space: neighbouring axes that every input has, or has not, are one.
 struct Merged {
@@ -68,32 +68,32 @@ bool is_guarded(const Merged& m, size_t input) {
   return own > 2 && own < static_cast<std::ptrdiff_t>(m.axes.size());
 }
 
-class Writer {
+class EltwiseWriter {
  public:
-  Writer(const EltwiseProblem& problem, const EltwiseSchedule& schedule)
+  EltwiseWriter(const EltwiseProblem& problem, const EltwiseSchedule& schedule)
       : p_(problem), s_(schedule), m_(merge(problem)), b_("eltwise") {}
 
   kernel::Kernel write() {
     const size_t axes = m_.axes.size();
     const Expr items =
-        b_.size("items", 1, kMostElements / s_.lanes);  // without rows: vectors of the output; else vectors of a row
+        b_.size("items", 1, kMaxElements / s_.lanes);  // without rows: vectors of the output; else vectors of a row
     const Expr rows = s_.rows && axes > 1 ? b_.size("rows", 1, kMostRows) : Expr(1);
     std::vector<Expr> sizes;
     for (size_t i = 0; i < axes; ++i) {
       const bool blocks = static_cast<int>(i) == m_.block_axis;
-      const int64_t most = blocks ? kMostChannels : kMostElements;
+      const int64_t most = blocks ? kMaxEltwiseChannels : kMaxElements;
       sizes.push_back(b_.size("s" + std::to_string(i), 1, i + 1 == axes && !s_.rows ? most / s_.lanes : most));
     }
     Expr& inner = sizes.back();  // in vectors
     const Expr vectors = inner;
     if (!s_.rows) inner = inner * s_.lanes;
-    if (p_.pads) channels_ = b_.size("channels", 1, kMostChannels);
+    if (p_.pads) channels_ = b_.size("channels", 1, kMaxEltwiseChannels);
     sizes_ = sizes;
     const Expr all = s_.rows ? (axes > 1 ? rows * inner : inner) : items * s_.lanes;
     for (size_t i = 0; i < p_.has.size(); ++i) {
       const bool is_whole = std::all_of(m_.has[i].begin(), m_.has[i].end(), [](bool x) { return x; });
       elements_.push_back(is_whole            ? Expr()
-                          : is_guarded(m_, i) ? b_.size("n" + std::to_string(i), 1, kMostElements)
+                          : is_guarded(m_, i) ? b_.size("n" + std::to_string(i), 1, kMaxElements)
                                               : product(own_of(i, sizes)));
       inputs_.push_back(
           b_.input("x" + std::to_string(i), memory_dtype(p_.program.type[i]), is_whole ? all : elements_.back()));
@@ -265,7 +265,7 @@ std::unique_ptr<Program> make_eltwise(const EltwiseProblem& problem, const Eltwi
     return all;
   };
   std::vector<kernel::Kernel> kernels;
-  kernels.push_back(Writer(problem, schedule).write());
+  kernels.push_back(EltwiseWriter(problem, schedule).write());
   return make_program(std::move(kernels), launches);
 }
 

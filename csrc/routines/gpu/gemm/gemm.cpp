@@ -32,7 +32,7 @@ int64_t matrices_of(const Dims& b) {
 }
 
 // As in its space.
-constexpr Parameter<GemmSchedule> kParameters[] = {
+constexpr Parameter<GemmSchedule> kGemmParameters[] = {
     {"lanes", &GemmSchedule::lanes},       {"vectors", &GemmSchedule::vectors}, {"rows", &GemmSchedule::rows},
     {"inner", &GemmSchedule::inner},       {"order", &GemmSchedule::order},     {"tm", &GemmSchedule::threads_row},
     {"tn", &GemmSchedule::threads_column}, {"split", &GemmSchedule::split}};
@@ -40,11 +40,11 @@ constexpr Parameter<GemmSchedule> kParameters[] = {
 }  // namespace
 
 GemmSchedule GemmSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kGemmParameters, schedule);
 }
 
 GemmSchedule GemmSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kGemmParameters, values);
 }
 
 const char* reject_gemm_schedule(const GemmSchedule& s) {

@@ -11,7 +11,7 @@ using kernel::Expr;
 using kernel::kFloat;
 using kernel::kInt;
 
-constexpr int64_t kMostElements = kernel::kMostBufferElements;
+constexpr int64_t kMaxGemmElements = kernel::kMostBufferElements;
 
 std::string kernel_name(const GemmForm& f, const GemmSchedule& s) {
   return str("gemm_", f.result.tag(), f.geometry.transpose_a ? "_at" : "_an", "_l", s.lanes, "v", s.vectors, "r",
@@ -146,8 +146,8 @@ kernel::Kernel gemm_pack_kernel(const GemmForm&, const GemmSchedule& s) {
   Builder b(str("gemm_pack_p", s.panel()));
   const Expr n = b.size("n", 1, 1 << 24), k = b.size("k", 1, 1 << 24), panels = b.size("panels", 1, 1 << 24);
   const Expr matrices = b.size("matrices", 1, 1 << 24);
-  const Expr row = b.size("row", 0, kMostElements), column = b.size("column", 0, kMostElements);
-  const Expr elements = b.size("elements", 1, kMostElements), rows = b.size("rows", 1, 1 << 24);
+  const Expr row = b.size("row", 0, kMaxGemmElements), column = b.size("column", 0, kMaxGemmElements);
+  const Expr elements = b.size("elements", 1, kMaxGemmElements), rows = b.size("rows", 1, 1 << 24);
   const Expr alpha = b.number("alpha", DType::Float32);
   const Array from = b.input("from", DType::Float32, elements);
   const Array to = b.output("to", DType::Float32, matrices * panels * k * s.panel());

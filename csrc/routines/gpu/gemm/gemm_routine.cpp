@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/gpu/device_model.h"
 #include "routines/gpu/gemm/gemm.h"
 #include "routines/gpu/gemm/tf32_gemm.h"
 #include "routines/gpu/remember.h"
@@ -11,10 +12,6 @@
 
 namespace neo::gpu {
 namespace {
-
-double parts(double whole, int64_t part) {
-  return std::ceil(whole / static_cast<double>(part));
-}
 
 // What the threads of the product's kernel do; of its packing kernel only the traffic counts.
 Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShape& shape) {

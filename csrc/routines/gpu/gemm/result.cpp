@@ -22,17 +22,17 @@ Expr clamp(const Expr& x, const Expr& lo, const Expr& hi) {
   return select(least > hi, hi, least);
 }
 
-Expr sigmoid(const Expr& x) {
+Expr sigmoid_of(const Expr& x) {
   return like(1.0f, x) / (like(1.0f, x) + make(Op::Exp, {-x}));
 }
 
-Expr softplus(const Expr& x) {
+Expr softplus_of(const Expr& x) {
   const Expr magnitude = make(Op::Abs, {x});
   return select(x > like(0.0f, x), x, like(0.0f, x)) + make(Op::Log, {like(1.0f, x) + make(Op::Exp, {-magnitude})});
 }
 
 // exp(x) - 1, also where x is small.
-Expr expm1(const Expr& x) {
+Expr expm1_of(const Expr& x) {
   const Expr half = make(Op::Tanh, {x * like(0.5f, x)});
   const Expr near = like(2.0f, x) * half / (like(1.0f, x) - half);
   return select(make(Op::Abs, {x}) < like(1.0f, x), near, make(Op::Exp, {x}) - like(1.0f, x));
@@ -50,9 +50,9 @@ Expr apply_step(const EltwiseStep& step, const Expr& x) {
     case EltwiseOp::LeakyRelu:
       return select(x < zero, p * x, x);
     case EltwiseOp::Elu:
-      return select(x < zero, p * expm1(x), x);
+      return select(x < zero, p * expm1_of(x), x);
     case EltwiseOp::Sigmoid:
-      return sigmoid(x);
+      return sigmoid_of(x);
     case EltwiseOp::Tanh:
       return make(Op::Tanh, {x});
     case EltwiseOp::HardSigmoid:
@@ -60,15 +60,15 @@ Expr apply_step(const EltwiseStep& step, const Expr& x) {
     case EltwiseOp::HardSwish:
       return x * clamp(x * like(1.0f / 6, x) + like(0.5f, x), zero, one);
     case EltwiseOp::Softplus:
-      return softplus(x);
+      return softplus_of(x);
     case EltwiseOp::Gelu:
       return x * like(0.5f, x) * (one + make(Op::Erf, {x * like(0.70710678f, x)}));
     case EltwiseOp::GeluTanh:
       return x * like(0.5f, x) * (one + make(Op::Tanh, {like(0.79788456f, x) * (x + like(0.044715f, x) * x * x * x)}));
     case EltwiseOp::Mish:
-      return x * make(Op::Tanh, {softplus(x)});
+      return x * make(Op::Tanh, {softplus_of(x)});
     case EltwiseOp::Swish:
-      return x * sigmoid(p * x);
+      return x * sigmoid_of(p * x);
     default:
       NEO_ASSERT(false, "the step is not one of an epilogue. Got ", static_cast<int>(step.op));
   }

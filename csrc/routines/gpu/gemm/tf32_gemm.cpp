@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/gpu/device_model.h"
 #include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 
@@ -14,7 +15,7 @@ using kernel::Array;
 using kernel::Expr;
 
 // As in its space.
-constexpr Parameter<Tf32GemmSchedule> kParameters[] = {
+constexpr Parameter<Tf32GemmSchedule> kTf32GemmParameters[] = {
     {"subgroups", &Tf32GemmSchedule::subgroups}, {"rows", &Tf32GemmSchedule::rows},
     {"columns", &Tf32GemmSchedule::columns},     {"depth", &Tf32GemmSchedule::depth},
     {"unroll", &Tf32GemmSchedule::unroll},       {"order", &Tf32GemmSchedule::order}};
@@ -118,18 +119,14 @@ class Tf32GemmKernel : ProductKernel {
   Expr b_elements_, b_stride_, alpha_, lx_, ly_, thread_, row_, column_;
 };
 
-double parts(double whole, int64_t part) {
-  return std::ceil(whole / static_cast<double>(part));
-}
-
 }  // namespace
 
 Tf32GemmSchedule Tf32GemmSchedule::of(const Schedule& schedule) {
-  return read_schedule(kParameters, schedule);
+  return read_schedule(kTf32GemmParameters, schedule);
 }
 
 Tf32GemmSchedule Tf32GemmSchedule::of(std::span<const int64_t> values) {
-  return read_point(kParameters, values);
+  return read_point(kTf32GemmParameters, values);
 }
 
 const char* reject_tf32_schedule(const GemmForm& form, const Tf32GemmSchedule& s) {

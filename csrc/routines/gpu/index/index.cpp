@@ -14,29 +14,30 @@ using kernel::Expr;
 
 namespace {
 
-constexpr int kMostAxes = 6;
+constexpr int kMaxIndexAxes = 6;
 
 Expr zero_of(DType dtype) {
   return is_float(dtype) ? kernel::real(0, {dtype, 1}) : kernel::integer(0, {dtype, 1});
 }
 
-Expr wide(const Expr& x) {
+Expr as_int64(const Expr& x) {
   return cast(x, DType::Int64);
 }
 
 // An index as it is stored, counted from the front: as int32, nothing known of it.
 Expr counted(Builder& b, const Expr& stored, const Expr& size) {
   const Expr given = b.let("given", cast(stored, DType::Int64));
-  return b.let("index", cast(select(given < kernel::integer(0, given->type), given + wide(size), given), DType::Int32));
+  return b.let("index",
+               cast(select(given < kernel::integer(0, given->type), given + as_int64(size), given), DType::Int32));
 }
 
 kernel::Kernel gather_kernel(DType item, DType index, int lanes, int threads) {
   Builder b("gather");
-  const Expr items = b.size("items", 1, kMostElements);
-  const Expr outer = b.size("outer", 1, kMostElements), size = b.size("size", 1, 1 << 28),
+  const Expr items = b.size("items", 1, kMaxElements);
+  const Expr outer = b.size("outer", 1, kMaxElements), size = b.size("size", 1, 1 << 28),
              inner = b.size("inner", 1, 1 << 28);
   const Expr count = b.size("count", 1, 1 << 28), chunks = b.size("chunks", 1, (1 << 28) / lanes);
-  const Expr rows = b.size("rows", 1, kMostElements);
+  const Expr rows = b.size("rows", 1, kMaxElements);
   const Array x = b.input("x", item, outer * size * inner), at = b.input("at", index, count);
   const Array y = b.output("y", item, rows * inner);
   each_item(b, items, threads, [&](const Expr& i) {
@@ -65,13 +66,13 @@ kernel::Kernel gather_kernel(DType item, DType index, int lanes, int threads) {
 // Sizes of several axes.
 std::vector<Expr> sizes(Builder& b, const std::string& name, int rank) {
   std::vector<Expr> all;
-  for (int i = 0; i < rank; ++i) all.push_back(b.size(name + std::to_string(i), 1, kMostElements));
+  for (int i = 0; i < rank; ++i) all.push_back(b.size(name + std::to_string(i), 1, kMaxElements));
   return all;
 }
 
 kernel::Kernel gather_elements_kernel(DType item, DType index, int rank, int axis, int threads) {
   Builder b("gather_elements");
-  const Expr items = b.size("items", 1, kMostElements), elements = b.size("elements", 1, kMostElements);
+  const Expr items = b.size("items", 1, kMaxElements), elements = b.size("elements", 1, kMaxElements);
   const std::vector<Expr> of_index = sizes(b, "s", rank), of_data = sizes(b, "d", rank);
   const Array x = b.input("x", item, elements), at = b.input("at", index, items), y = b.output("y", item, items);
   each_item(b, items, threads, [&](const Expr& i) {
@@ -89,7 +90,7 @@ kernel::Kernel gather_elements_kernel(DType item, DType index, int rank, int axi
 
 kernel::Kernel copy_kernel(DType item, int threads) {
   Builder b("index_copy");
-  const Expr n = b.size("n", 1, kMostElements);
+  const Expr n = b.size("n", 1, kMaxElements);
   const Array x = b.input("x", item, n), y = b.output("y", item, n);
   each_item(b, n, threads, [&](const Expr& i) { y[i] = x[i]; });
   return b.finish();
@@ -107,8 +108,8 @@ Expr combined(const std::string& reduction, const Expr& old, const Expr& update)
 kernel::Kernel scatter_elements_kernel(DType item, DType index, int rank, int axis, const std::string& reduction,
                                        int threads) {
   Builder b("scatter_elements");
-  const Expr items = b.size("items", 1, kMostElements), elements = b.size("elements", 1, kMostElements),
-             updates_count = b.size("updates_count", 1, kMostElements);
+  const Expr items = b.size("items", 1, kMaxElements), elements = b.size("elements", 1, kMaxElements),
+             updates_count = b.size("updates_count", 1, kMaxElements);
   const std::vector<Expr> of_index = sizes(b, "s", rank), of_data = sizes(b, "d", rank);
   const Array at = b.input("at", index, updates_count), updates = b.input("updates", item, updates_count);
   const Array y = b.inout("y", item, elements);
@@ -146,9 +147,9 @@ struct Tuples {
 
 kernel::Kernel tuples_kernel(const Tuples& t, int threads) {
   Builder b(t.scatter ? "scatter_nd" : "gather_nd");
-  const Expr items = b.size("items", 1, kMostElements), elements = b.size("elements", 1, kMostElements);
-  const Expr tuples = b.size("tuples", 1, 1 << 28), per_batch = b.size("per_batch", 1, kMostElements);
-  const Expr inner = b.size("inner", 1, kMostElements);
+  const Expr items = b.size("items", 1, kMaxElements), elements = b.size("elements", 1, kMaxElements);
+  const Expr tuples = b.size("tuples", 1, 1 << 28), per_batch = b.size("per_batch", 1, kMaxElements);
+  const Expr inner = b.size("inner", 1, kMaxElements);
   const std::vector<Expr> dims = sizes(b, "d", t.depth);
   std::optional<Array> x;
   if (!t.scatter) x = b.input("x", t.item, elements);
@@ -158,16 +159,16 @@ kernel::Kernel tuples_kernel(const Tuples& t, int threads) {
   const Array y = t.scatter ? b.inout("y", t.item, elements) : b.output("y", t.item, tuples * inner);
   // The slice of one tuple; body(its element, whether there is one).
   const auto each = [&](const Expr& tuple, const Expr& column) {
-    Expr slice = wide(tuple / per_batch);
+    Expr slice = as_int64(tuple / per_batch);
     Expr inside = kernel::integer(1, kernel::kBool);
     for (int i = 0; i < t.depth; ++i) {
       const Expr size = dims[static_cast<size_t>(i)];
       const Expr wanted = counted(b, at[tuple * t.depth + i], size);
       const Expr fits = wanted >= 0 && wanted < size;
       inside = i == 0 ? fits : inside && fits;
-      slice = slice * wide(size) + wide(wanted);
+      slice = slice * as_int64(size) + as_int64(wanted);
     }
-    const Expr place = b.let("place", cast(slice * wide(inner) + wide(column), DType::Int32));
+    const Expr place = b.let("place", cast(slice * as_int64(inner) + as_int64(column), DType::Int32));
     const Expr mine = tuple * inner + column;
     const Expr there = inside && place >= 0 && place < elements;
     if (!t.scatter) {
@@ -314,12 +315,12 @@ std::optional<Made> read_index(const Workload& workload, const BasicOptions& opt
     if (shape.rank() == 0 || !shape[shape.rank() - 1].is_constant())
       return not_made(why, "the length of its tuples is not known");
     const int64_t depth = shape[shape.rank() - 1].value();
-    if (depth < 1 || depth > kMostAxes) return not_made(why, "its tuples are too long");
+    if (depth < 1 || depth > kMaxIndexAxes) return not_made(why, "its tuples are too long");
     const Tuples t{item, index, static_cast<int>(depth), node.op == "ScatterND", computes, reduction};
     made.program = [=, &node] { return make_tuples(node, t, options); };
   } else {
     const int rank = node.inputs[0]->shape().rank();
-    if (rank < 1 || rank > kMostAxes) return not_made(why, "it has too many axes");
+    if (rank < 1 || rank > kMaxIndexAxes) return not_made(why, "it has too many axes");
     made.program = [=, &node] { return make_elements(node, item, index, options); };
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) made.inputs.push_back(static_cast<int>(i));

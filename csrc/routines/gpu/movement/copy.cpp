@@ -22,13 +22,13 @@ enum class Kind : uint8_t {
   Single,  // neither
 };
 
-struct Shape {
+struct CopyShape {
   Kind kind = Kind::Single;
   int axes = 1;
-  friend auto operator<=>(const Shape&, const Shape&) = default;
+  friend auto operator<=>(const CopyShape&, const CopyShape&) = default;
 };
 
-Shape shape_of(const CopyPart& p) {
+CopyShape shape_of(const CopyPart& p) {
   const int last = p.axes - 1;
   if (p.from[last] == 1 && p.to[last] == 1) return {Kind::Rows, p.axes};
   if (last > 0 && p.from[last - 1] == 1 && p.to[last] == 1 && p.from[last] > 0 && p.to[last - 1] > 0) {
@@ -41,30 +41,29 @@ Expr wide(const Expr& x) {
   return cast(x, DType::Int64);
 }
 
-class Writer {
+class CopyWriter {
  public:
-  Writer(DType item, const Shape& shape, const CopySchedule& schedule)
+  CopyWriter(DType item, const CopyShape& shape, const CopySchedule& schedule)
       : item_(item), shape_(shape), s_(schedule), b_(str(names().at(shape.kind), shape.axes, "_", item_bytes(item))) {}
 
   kernel::Kernel write() {
     const int axes = shape_.axes;
-    const Expr items = b_.size("items", 1, kMostElements / step());
-    from_count_ = b_.size("from_count", 1, kMostElements);
-    to_count_ = b_.size("to_count", 1, kMostElements);
-    const Expr from_offset = b_.size("from_offset", 0, kMostElements),
-               to_offset = b_.size("to_offset", 0, kMostElements);
+    const Expr items = b_.size("items", 1, kMaxElements / step());
+    from_count_ = b_.size("from_count", 1, kMaxElements);
+    to_count_ = b_.size("to_count", 1, kMaxElements);
+    const Expr from_offset = b_.size("from_offset", 0, kMaxElements), to_offset = b_.size("to_offset", 0, kMaxElements);
     std::vector<Expr> counts, from, to;  // along each axis, in steps
     for (int i = 0; i < axes; ++i) {
       const std::string n = std::to_string(i);
-      counts.push_back(b_.size("s" + n, 1, kMostElements / step()));
-      from.push_back(b_.size("from" + n, -kMostElements, kMostElements));
-      to.push_back(b_.size("to" + n, -kMostElements, kMostElements));
+      counts.push_back(b_.size("s" + n, 1, kMaxElements / step()));
+      from.push_back(b_.size("from" + n, -kMaxElements, kMaxElements));
+      to.push_back(b_.size("to" + n, -kMaxElements, kMaxElements));
     }
     const bool planes = shape_.kind == Kind::Planes;
-    const Expr inner = b_.size("inner", 1, kMostElements), outer = planes ? b_.size("outer", 1, kMostElements) : Expr();
+    const Expr inner = b_.size("inner", 1, kMaxElements), outer = planes ? b_.size("outer", 1, kMaxElements) : Expr();
     // Strides inside a plane's block are known not to be negative.
-    const Expr from_row = planes ? b_.size("from_row", 1, kMostElements / s_.tile) : Expr();
-    const Expr to_row = planes ? b_.size("to_row", 1, kMostElements / s_.tile) : Expr();
+    const Expr from_row = planes ? b_.size("from_row", 1, kMaxElements / s_.tile) : Expr();
+    const Expr to_row = planes ? b_.size("to_row", 1, kMaxElements / s_.tile) : Expr();
     const Array x = b_.input("x", item_, from_count_), y = b_.output("y", item_, to_count_);
     each_item(b_, items, s_.threads, [&](const Expr& item) {
       const std::vector<Expr> at = split_index(b_, item, counts);
@@ -152,7 +151,7 @@ class Writer {
   }
 
   DType item_;
-  Shape shape_;
+  CopyShape shape_;
   CopySchedule s_;
   Builder b_;
   Expr from_count_, to_count_;
@@ -160,7 +159,7 @@ class Writer {
 
 kernel::Kernel fill_kernel(DType item, const CopySchedule& schedule, int64_t value) {
   Builder b("copy_fill");
-  const Expr n = b.size("n", 1, kMostElements);
+  const Expr n = b.size("n", 1, kMaxElements);
   const Array y = b.output("y", item, n);
   const int lanes = schedule.lanes;
   each_item(b, ceildiv(n, lanes), schedule.threads, [&](const Expr& i) {
@@ -171,9 +170,9 @@ kernel::Kernel fill_kernel(DType item, const CopySchedule& schedule, int64_t val
 }
 
 // The parts with at most kMostAxes axes: the outermost ones are counted here.
-constexpr int kMostAxes = 6;
+constexpr int kMaxCopyAxes = 6;
 void split_axes(const CopyPart& part, std::vector<CopyPart>& out) {
-  if (part.axes <= kMostAxes) return out.push_back(part);
+  if (part.axes <= kMaxCopyAxes) return out.push_back(part);
   CopyPart rest = part;
   --rest.axes;
   std::copy(part.size + 1, part.size + part.axes, rest.size);
@@ -193,7 +192,7 @@ class CopyProgram final : public Program {
     std::vector<CopyPart> parts;
     for (const CopyPart& p : work.parts) split_axes(p, parts);
     for (const CopyPart& p : parts) add(shape_of(p));
-    if (problem.any_dims) add({Kind::Single, kMostAxes});
+    if (problem.any_dims) add({Kind::Single, kMaxCopyAxes});
     if (work.filled >= 0) {
       fill_ = static_cast<int>(kernels_.size());
       int64_t bits = 0;
@@ -223,21 +222,21 @@ class CopyProgram final : public Program {
   }
 
  private:
-  void add(const Shape& shape) {
+  void add(const CopyShape& shape) {
     if (index_.contains(shape)) return;
-    Writer writer(moved_dtype(problem_.width), shape, s_);
+    CopyWriter writer(moved_dtype(problem_.width), shape, s_);
     index_[shape] = {static_cast<int>(kernels_.size()), writer.step()};
     kernels_.push_back(writer.write());
   }
 
   KernelLaunch launch(CopyPart p, int64_t from_count, int64_t to_count) const {
-    Shape shape = shape_of(p);
+    CopyShape shape = shape_of(p);
     if (!index_.contains(shape)) {  // any copy is one of single elements with more axes
-      shape = {Kind::Single, kMostAxes};
+      shape = {Kind::Single, kMaxCopyAxes};
       CopyPart wider = p;
-      const int missing = kMostAxes - p.axes;
-      wider.axes = kMostAxes;
-      for (int i = 0; i < kMostAxes; ++i) {
+      const int missing = kMaxCopyAxes - p.axes;
+      wider.axes = kMaxCopyAxes;
+      for (int i = 0; i < kMaxCopyAxes; ++i) {
         wider.size[i] = i < missing ? 1 : p.size[i - missing];
         wider.from[i] = i < missing ? 0 : p.from[i - missing];
         wider.to[i] = i < missing ? 0 : p.to[i - missing];
@@ -267,7 +266,7 @@ class CopyProgram final : public Program {
   CopyProblem problem_;
   CopySchedule s_;
   std::vector<kernel::Kernel> kernels_;
-  std::map<Shape, std::pair<int, int>> index_;  // kernel and step
+  std::map<CopyShape, std::pair<int, int>> index_;  // kernel and step
   int fill_ = -1;
 };
 

@@ -39,18 +39,18 @@ CopyWork plan_same(std::span<const Dims> shapes) {
   return work;
 }
 
-struct Padding {
+struct PadAmounts {
   std::string mode;
   std::vector<int64_t> begin;
 };
 
-std::optional<Padding> read_padding(const Node& node, std::string* why) {
+std::optional<PadAmounts> read_padding(const Node& node, std::string* why) {
   const auto refuse = [&](const char* reason) {
     if (why != nullptr) *why = reason;
-    return std::optional<Padding>();
+    return std::optional<PadAmounts>();
   };
   const int rank = node.inputs.front()->shape().rank();
-  Padding p{node.string_attr("mode", "constant"), std::vector<int64_t>(static_cast<size_t>(rank), 0)};
+  PadAmounts p{node.string_attr("mode", "constant"), std::vector<int64_t>(static_cast<size_t>(rank), 0)};
   if (p.mode != "constant" && p.mode != "edge" && p.mode != "reflect" && p.mode != "wrap")
     return refuse("the mode is not known");
   const Value *pads = node.input(1), *element = node.input(2), *given = node.input(3);
@@ -92,16 +92,16 @@ std::vector<int64_t> padded_positions(const std::string& mode, int64_t input, in
 }
 
 // A run of places whose elements are `step` apart.
-struct Run {
+struct PlaceRun {
   int64_t size, from, step, to;
 };
 
-std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
-  std::vector<Run> runs;
+std::vector<PlaceRun> runs_of(const std::vector<int64_t>& positions) {
+  std::vector<PlaceRun> runs;
   for (size_t i = 0; i < positions.size(); ++i) {
     const int64_t p = positions[i];
     if (p < 0) continue;
-    Run* last = runs.empty() ? nullptr : &runs.back();
+    PlaceRun* last = runs.empty() ? nullptr : &runs.back();
     const bool follows = last != nullptr && last->to + last->size == static_cast<int64_t>(i);
     if (follows && last->size == 1) {
       last->step = p - last->from;
@@ -115,14 +115,14 @@ std::vector<Run> runs_of(const std::vector<int64_t>& positions) {
   return runs;
 }
 
-CopyWork plan_pad(const Padding& padding, const std::array<std::byte, 16>& element, std::span<const Dims> shapes) {
+CopyWork plan_pad(const PadAmounts& padding, const std::array<std::byte, 16>& element, std::span<const Dims> shapes) {
   const Dims &in = shapes[0], &out = shapes[1];
   const Dims from = dense_strides(in), to = dense_strides(out);
   CopyWork work;
   work.filled = padding.mode == "constant" ? 1 : -1;
   work.fill = element;
   work.fill_count = element_count(out);
-  std::vector<std::vector<Run>> runs;
+  std::vector<std::vector<PlaceRun>> runs;
   size_t parts = 1;
   for (size_t i = 0; i < in.size(); ++i) {
     runs.push_back(runs_of(padded_positions(padding.mode, in[i], out[i], padding.begin[i])));
@@ -136,7 +136,7 @@ CopyWork plan_pad(const Padding& padding, const std::array<std::byte, 16>& eleme
     part.target = 1;
     more = false;
     for (size_t i = 0; i < in.size(); ++i) {
-      const Run& r = runs[i][choice[i]];
+      const PlaceRun& r = runs[i][choice[i]];
       part.from_offset += r.from * from[i];
       part.to_offset += r.to * to[i];
       part.add_axis(r.size, r.step * from[i], to[i]);

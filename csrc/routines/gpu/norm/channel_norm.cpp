@@ -14,17 +14,17 @@ using kernel::Op;
 
 namespace {
 
-constexpr int64_t kMostChannels = 1 << 20, kMostPixels = int64_t{1} << 28;
+constexpr int64_t kMaxChannels = 1 << 20, kMaxNormPixels = int64_t{1} << 28;
 
 // A kernel over [images, channels, pixels]: `lanes` pixels of one channel for each thread.
 class PlaneKernel {
  public:
   PlaneKernel(const std::string& name, int lanes, int threads) : b(name), lanes_(lanes), threads_(threads) {
-    items_ = b.size("items", 1, kMostElements);
-    images = b.size("images", 1, kMostChannels);
-    channels = b.size("channels", 1, kMostChannels);
-    pixels = b.size("pixels", 1, kMostPixels);
-    chunks_ = b.size("chunks", 1, kMostPixels / lanes);
+    items_ = b.size("items", 1, kMaxElements);
+    images = b.size("images", 1, kMaxChannels);
+    channels = b.size("channels", 1, kMaxChannels);
+    pixels = b.size("pixels", 1, kMaxNormPixels);
+    chunks_ = b.size("chunks", 1, kMaxNormPixels / lanes);
   }
   Expr elements() const { return images * channels * pixels; }
 

@@ -12,7 +12,7 @@ using kernel::Op;
 
 namespace {
 
-constexpr int64_t kMostChannels = 1 << 15;
+constexpr int64_t kMaxRowChannels = 1 << 15;
 
 struct NormForm {
   bool centred = true;
@@ -28,9 +28,9 @@ Expr add(const Expr& a, const Expr& b) {
 kernel::Kernel norm_kernel(const NormForm& f, const RowSchedule& schedule) {
   RowKernel k("norm", {}, schedule);
   Builder& b = k.builder();
-  const Expr channels = f.per_channel ? b.size("channels", 1, kMostChannels) : Expr();
-  const Expr groups = f.per_channel ? b.size("groups", 1, kMostChannels) : Expr();      // rows of an image
-  const Expr in_group = f.per_channel ? b.size("in_group", 1, kMostChannels) : Expr();  // channels of a row
+  const Expr channels = f.per_channel ? b.size("channels", 1, kMaxRowChannels) : Expr();
+  const Expr groups = f.per_channel ? b.size("groups", 1, kMaxRowChannels) : Expr();      // rows of an image
+  const Expr in_group = f.per_channel ? b.size("in_group", 1, kMaxRowChannels) : Expr();  // channels of a row
   const Expr span = f.per_channel ? b.size("span", 1, 1 << 28) : Expr();
   const Expr elements = f.per_channel ? channels : k.along;
   const auto input = [&](const char* name, bool wanted) {

@@ -23,9 +23,9 @@ struct PoolForm {
 
 constexpr int64_t kMostTaps = 32;  // that are written out
 
-class Writer {
+class PoolWriter {
  public:
-  Writer(const PoolForm& form, int threads)
+  PoolWriter(const PoolForm& form, int threads)
       : f_(form), threads_(threads), b_(form.average ? "average_pool" : "max_pool") {}
 
   static bool guarded(const PoolForm& form) { return form.block > 1 || form.window.rank() > 2; }
@@ -33,7 +33,7 @@ class Writer {
   kernel::Kernel write() {
     const int rank = f_.window.rank();
     const int64_t most = rank == 1 ? 1 << 24 : 1 << 15;
-    const Expr items = b_.size("items", 1, kMostElements);
+    const Expr items = b_.size("items", 1, kMaxElements);
     planes_ = b_.size("planes", 1, 1 << 22);
     std::vector<Expr> out;
     for (int i = 0; i < rank; ++i) {
@@ -44,10 +44,10 @@ class Writer {
       padded_.push_back(b_.size("padded" + n, 0, most + (1 << 11)));  // the end of the padded input
     }
     const bool blocked = f_.block > 1;
-    const Expr chunks = b_.size("chunks", 1, most);       // of a row of the output, or of a block
-    const Expr rows = b_.size("rows", 1, kMostElements);  // of the output
+    const Expr chunks = b_.size("chunks", 1, most);      // of a row of the output, or of a block
+    const Expr rows = b_.size("rows", 1, kMaxElements);  // of the output
     // Where 32 bits are not proven to do for an index, reads are guarded by the number of elements.
-    elements_ = guarded(f_) ? b_.size("elements", 1, kMostElements) : planes_;
+    elements_ = guarded(f_) ? b_.size("elements", 1, kMaxElements) : planes_;
     for (int i = 0; i < rank && !guarded(f_); ++i) elements_ = elements_ * in_[static_cast<size_t>(i)];
     x_.push_back(b_.input("x", DType::Float32, elements_));
     const Array y = b_.output("y", DType::Float32, blocked ? items * f_.lanes : rows * out.back());
@@ -245,7 +245,7 @@ std::optional<Made> read_pool(const Workload& workload, const BasicOptions& opti
     }
     launch.arguments.emplace_back(chunks);
     launch.arguments.emplace_back(items / chunks);
-    if (Writer::guarded(f)) launch.arguments.emplace_back(element_count(layout.physical_dims(in_dims)));
+    if (PoolWriter::guarded(f)) launch.arguments.emplace_back(element_count(layout.physical_dims(in_dims)));
     launch.arguments.emplace_back(Operand{0});
     launch.arguments.emplace_back(Operand{1});
     all.launches.push_back(std::move(launch));
@@ -253,7 +253,7 @@ std::optional<Made> read_pool(const Workload& workload, const BasicOptions& opti
   };
   made.program = [=, &node] {
     std::vector<kernel::Kernel> kernels;
-    kernels.push_back(Writer(f, options.threads).write());
+    kernels.push_back(PoolWriter(f, options.threads).write());
     return make_program(std::move(kernels), launches);
   };
   return made;

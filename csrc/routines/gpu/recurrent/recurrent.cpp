@@ -10,7 +10,7 @@ namespace {
 enum KernelIndex { kInput, kLoad, kClear, kStore, kStep, kCandidate };
 
 // Sizes and places of one run.
-struct Run {
+struct SequenceSizes {
   int64_t steps = 0, batch = 0, panels = 0;
 };
 
@@ -29,7 +29,7 @@ class RecurrentProgram final : public Program {
 
   Launches launches(std::span<const Dims> shapes) const override {
     const Dims& x = shapes[static_cast<size_t>(l_.x)];
-    const Run run{x[l_.batch_first ? 1 : 0], x[l_.batch_first ? 0 : 1], l_.panels(s_)};
+    const SequenceSizes run{x[l_.batch_first ? 1 : 0], x[l_.batch_first ? 0 : 1], l_.panels(s_)};
     Launches all;
     if (run.batch == 0) return all;
     const int64_t state = l_.directions * run.batch * run.panels * s_.lanes;
@@ -55,13 +55,13 @@ class RecurrentProgram final : public Program {
  private:
   static constexpr int kFirstState = 1, kCells = 3, kUpdate = 3, kReset = 4;  // temporaries
 
-  void add_state_sizes(KernelLaunch& launch, const Run& run) const {
+  void add_state_sizes(KernelLaunch& launch, const SequenceSizes& run) const {
     const int64_t by_direction = l_.batch_first ? 1 : run.batch, by_row = l_.batch_first ? l_.directions : 1;
     launch.arguments = {
         l_.directions, run.batch, run.panels, l_.hidden, by_direction, by_row, l_.directions * run.batch * l_.hidden};
   }
 
-  void begin(Launches& all, const Run& run, int64_t state, int operand, int to) const {
+  void begin(Launches& all, const SequenceSizes& run, int64_t state, int operand, int to) const {
     if (operand < 0) {
       all.launches.push_back({kClear, {state, Temporary{to}}});
       return;
@@ -72,7 +72,7 @@ class RecurrentProgram final : public Program {
     all.launches.push_back(std::move(launch));
   }
 
-  void end(Launches& all, const Run& run, int from, int operand) const {
+  void end(Launches& all, const SequenceSizes& run, int from, int operand) const {
     if (operand < 0) return;
     KernelLaunch launch{kStore, {}};
     add_state_sizes(launch, run);
@@ -80,14 +80,14 @@ class RecurrentProgram final : public Program {
     all.launches.push_back(std::move(launch));
   }
 
-  KernelLaunch started(int kernel, const Run& run, int64_t step) const {
+  KernelLaunch started(int kernel, const SequenceSizes& run, int64_t step) const {
     const int64_t backwards = run.steps - 1 - step;
     return {kernel,
             {l_.directions, run.batch, run.panels, run.steps * run.batch, l_.reverse ? backwards : step, backwards,
              l_.batch_first ? 1 : run.batch, l_.batch_first ? run.steps : 1, Temporary{0}}};
   }
 
-  void add_step(Launches& all, const Run& run, int64_t step) const {
+  void add_step(Launches& all, const SequenceSizes& run, int64_t step) const {
     const int from = kFirstState + static_cast<int>(step % 2), to = kFirstState + static_cast<int>((step + 1) % 2);
     KernelLaunch launch = started(kStep, run, step);
     launch.arguments.insert(launch.arguments.end(), {Temporary{from}, Packed{2}});

@@ -13,7 +13,7 @@ using kernel::Op;
 
 namespace {
 
-constexpr int64_t kMostSize = 1 << 24;
+constexpr int64_t kMaxRecurrentSize = 1 << 24;
 
 // What the threads over directions, rows of the batch and panels of units share.
 class CellKernel {
@@ -21,7 +21,7 @@ class CellKernel {
   CellKernel(const std::string& name, const RecurrentSchedule& schedule) : b_(name), s_(schedule) {}
 
  protected:
-  Expr count(const char* name, int64_t most = kMostSize) { return b_.size(name, 1, most); }
+  Expr count(const char* name, int64_t most = kMaxRecurrentSize) { return b_.size(name, 1, most); }
 
   void declare_state_sizes() {
     directions_ = count("directions", 2);
@@ -167,8 +167,8 @@ class StepKernel final : CellKernel {
   void declare() {
     declare_state_sizes();
     lines_ = count("lines");
-    first_step_ = b_.size("first_step", 0, kMostSize);
-    second_step_ = b_.size("second_step", 0, kMostSize);
+    first_step_ = b_.size("first_step", 0, kMaxRecurrentSize);
+    second_step_ = b_.size("second_step", 0, kMaxRecurrentSize);
     step_rows_ = count("step_rows");
     batch_rows_ = count("batch_rows");
     const Expr states = state_size();
@@ -191,10 +191,10 @@ class StepKernel final : CellKernel {
     new_h_ = b_.output("new_h", DType::Float32, states);
     if (!has_y_) return;
     hidden_ = count("hidden");
-    y_step_ = count("y_step", kMostElements);
-    y_direction_ = count("y_direction", kMostElements);
-    y_row_ = count("y_row", kMostElements);
-    y_elements_ = count("y_elements", kMostElements);
+    y_step_ = count("y_step", kMaxElements);
+    y_direction_ = count("y_direction", kMaxElements);
+    y_row_ = count("y_row", kMaxElements);
+    y_elements_ = count("y_elements", kMaxElements);
     y_ = b_.output("y", DType::Float32, y_elements_);
   }
 
@@ -274,7 +274,7 @@ class StateKernel final : CellKernel {
   kernel::Kernel run() {
     declare_state_sizes();
     const Expr hidden = count("hidden"), by_direction = count("by_direction"), by_row = count("by_row");
-    const Expr elements = count("elements", kMostElements);
+    const Expr elements = count("elements", kMaxElements);
     const Expr states = state_size();
     const Array given =
         stores_ ? b_.input("state", DType::Float32, states) : b_.input("given", DType::Float32, elements);
@@ -325,7 +325,7 @@ kernel::Kernel recurrent_store_kernel(const RecurrentSchedule& schedule) {
 
 kernel::Kernel recurrent_clear_kernel(const RecurrentSchedule& schedule) {
   Builder b("recurrent_clear");
-  const Expr n = b.size("n", 1, kMostElements);
+  const Expr n = b.size("n", 1, kMaxElements);
   const Array state = b.output("state", DType::Float32, n);
   each_item(b, n, schedule.threads, [&](const Expr& i) { state[i] = 0.0f; });
   return b.finish();

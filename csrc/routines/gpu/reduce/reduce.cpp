@@ -124,13 +124,13 @@ struct MixedAxes {
 
 kernel::Kernel mixed_kernel(const std::string& op, DType dtype, const MixedAxes& axes, int threads) {
   Builder b("reduce_mixed_" + op);
-  const Expr items = b.size("items", 1, kMostElements), elements = b.size("elements", 0, kMostElements);
-  const Expr along = b.size("along", 0, kMostElements);
+  const Expr items = b.size("items", 1, kMaxElements), elements = b.size("elements", 0, kMaxElements);
+  const Expr along = b.size("along", 0, kMaxElements);
   std::vector<Expr> sizes, strides, kept;
   for (size_t i = 0; i < axes.groups.size(); ++i) {
     const std::string at = std::to_string(i);
-    sizes.push_back(b.size("n" + at, axes.is_reduced[i] ? 0 : 1, kMostElements));
-    strides.push_back(b.size("s" + at, 0, kMostElements));
+    sizes.push_back(b.size("n" + at, axes.is_reduced[i] ? 0 : 1, kMaxElements));
+    strides.push_back(b.size("s" + at, 0, kMaxElements));
     if (!axes.is_reduced[i]) kept.push_back(sizes.back());
   }
   const Array x = b.input("x", dtype, elements), y = b.output("y", dtype, items);

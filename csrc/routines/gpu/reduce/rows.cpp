@@ -136,11 +136,11 @@ void Walk::once(const std::function<void()>& body) {
 RowKernel::RowKernel(const std::string& name, const RowForm& form, const RowSchedule& schedule)
     : b_(name), form_(form), s_(schedule) {
   NEO_ASSERT(form.is_last || schedule.together == 1, "Got ", schedule.together);
-  outer = b_.size("outer", 1, kMostElements);
+  outer = b_.size("outer", 1, kMaxElements);
   along = b_.size("along", 0, kMostAlong);
   inner = 1;
   if (!form.is_last) {
-    items_ = b_.size("items", 1, kMostElements);
+    items_ = b_.size("items", 1, kMaxElements);
     inner = b_.size("inner", 1, kMostAlong);
     chunks_ = b_.size("chunks", 1, kMostAlong / schedule.lanes);  // of a row of columns
   }

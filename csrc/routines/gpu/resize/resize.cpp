@@ -13,15 +13,15 @@ using kernel::Expr;
 
 namespace {
 
-constexpr int64_t kMostSize = 1 << 15;
+constexpr int64_t kMaxImageSize = 1 << 15;
 
 // y = the sum of row_taps x column_taps elements. The table holds, [tap][output] each, positions and weights of the
 // rows, then those of the columns.
 kernel::Kernel resize_kernel(int64_t row_taps, int64_t column_taps, int threads) {
   Builder b("resize");
-  const Expr items = b.size("items", 1, kMostElements), planes = b.size("planes", 1, 1 << 22);
-  const Expr in_rows = b.size("in_rows", 1, kMostSize), in_columns = b.size("in_columns", 1, kMostSize);
-  const Expr rows = b.size("rows", 1, kMostSize), columns = b.size("columns", 1, kMostSize);
+  const Expr items = b.size("items", 1, kMaxElements), planes = b.size("planes", 1, 1 << 22);
+  const Expr in_rows = b.size("in_rows", 1, kMaxImageSize), in_columns = b.size("in_columns", 1, kMaxImageSize);
+  const Expr rows = b.size("rows", 1, kMaxImageSize), columns = b.size("columns", 1, kMaxImageSize);
   const Array x = b.input("x", DType::Float32, planes * in_rows * in_columns);
   const Array row_table = b.input("row_table", DType::Float32, rows * (2 * row_taps));
   const Array column_table = b.input("column_table", DType::Float32, columns * (2 * column_taps));
@@ -71,13 +71,13 @@ std::optional<Made> read_resize(const Workload& workload, const BasicOptions& op
   const Dims from = in.to_dims(), to = out.to_dims();
   const int rank = in.rank();
   if (element_count(from) == 0 || element_count(to) == 0) return not_made(why, "it is empty");
-  if (std::max(from.back(), to.back()) > kMostSize) return not_made(why, "its rows are too long");
+  if (std::max(from.back(), to.back()) > kMaxImageSize) return not_made(why, "its rows are too long");
   TapTable rows{1, {0}, {1.0f}};
   int64_t in_rows = 1, out_rows = 1, planes = 1;
   if (rank > 1) {
     in_rows = from[from.size() - 2];
     out_rows = to[to.size() - 2];
-    if (std::max(in_rows, out_rows) > kMostSize) return not_made(why, "it has too many rows");
+    if (std::max(in_rows, out_rows) > kMaxImageSize) return not_made(why, "it has too many rows");
     rows = tap_table(node, resize_factor(node, rank - 2), in_rows, out_rows);
   }
   for (int i = 0; i < rank - 2; ++i) planes *= from[static_cast<size_t>(i)];

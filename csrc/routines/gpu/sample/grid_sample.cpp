@@ -16,13 +16,13 @@ namespace {
 
 constexpr int64_t kChannels = 8;  // of one thread
 constexpr float kFar = 1 << 20;   // pixels beyond which nothing changes farther out, or only rounding is left
-constexpr int64_t kMostSize = 1 << 15;
+constexpr int64_t kMaxGridSize = 1 << 15;
 
-enum class Padding { Zeros, Border, Reflection };
+enum class OutsideMode { Zeros, Border, Reflection };
 
 struct Form {
   bool nearest = false, align_corners = false;
-  Padding padding = Padding::Zeros;
+  OutsideMode padding = OutsideMode::Zeros;
 };
 
 // One axis of a plane.
@@ -41,7 +41,7 @@ class Axis {
     Expr x = form_.align_corners ? n / real(2) * last_ : (n * extent_ - real(1)) / real(2);
     x = b_.let("at", form_.nearest ? call(Op::Round, x) : x);
     x = b_.let("at", select(x != x, low_ - real(8), x));
-    if (form_.padding == Padding::Reflection) {
+    if (form_.padding == OutsideMode::Reflection) {
       return b_.let("near", select(call(Op::Abs, x) > extent_ + real(kFar), reflected(x), x));
     }
     return b_.let("near", clamp_nan(b_, x, real(-kFar), extent_ + real(kFar)));
@@ -49,11 +49,11 @@ class Axis {
 
   // The pixel at a whole position, -1 where zero is read.
   Expr pixel(const Expr& position) {
-    if (form_.padding == Padding::Zeros) {
+    if (form_.padding == OutsideMode::Zeros) {
       const Expr exists = position >= real(0) && position <= last_;
       return whole(select(exists, position, real(-1)));
     }
-    const Expr inside = form_.padding == Padding::Reflection ? b_.let("inside", reflected(position)) : position;
+    const Expr inside = form_.padding == OutsideMode::Reflection ? b_.let("inside", reflected(position)) : position;
     return whole(clamp_nan(b_, inside, real(0), last_));
   }
 
@@ -88,11 +88,11 @@ class Axis {
 // A thread takes one point and some channels.
 kernel::Kernel grid_sample_kernel(const Form& form, int threads) {
   Builder b("grid_sample");
-  const Expr items = b.size("items", 1, kMostElements), images = b.size("images", 1, 1 << 22);
+  const Expr items = b.size("items", 1, kMaxElements), images = b.size("images", 1, 1 << 22);
   const Expr channels = b.size("channels", 1, 1 << 22), parts = b.size("parts", 1, 1 << 22);
   const Expr points = b.size("points", 1, 1 << 28), planes = b.size("planes", 1, 1 << 22);
-  const Expr rows = b.size("rows", 1, kMostSize), columns = b.size("columns", 1, kMostSize);
-  const Expr elements = b.size("elements", 1, kMostElements);
+  const Expr rows = b.size("rows", 1, kMaxGridSize), columns = b.size("columns", 1, kMaxGridSize);
+  const Expr elements = b.size("elements", 1, kMaxElements);
   const Array x = b.input("x", DType::Float32, elements);
   const Array grid = b.input("grid", DType::Float32, images * points * 2);
   const Array y = b.output("y", DType::Float32, planes * points);
@@ -168,7 +168,9 @@ std::optional<Made> read_grid_sample(const Workload& workload, const BasicOption
   Form form;
   form.nearest = mode == "nearest";
   form.align_corners = node.int_attr("align_corners", 0) != 0;
-  form.padding = padding == "zeros" ? Padding::Zeros : padding == "border" ? Padding::Border : Padding::Reflection;
+  form.padding = padding == "zeros"    ? OutsideMode::Zeros
+                 : padding == "border" ? OutsideMode::Border
+                                       : OutsideMode::Reflection;
   Made made;
   made.inputs = {0, 1};
   made.program = [form, threads = options.threads] {

@@ -24,9 +24,9 @@ Kernel sort_blocks(DType key, int block) {
   constexpr int kSegment = 1 << 16;
   const int pairs = block / 2;
   Builder b(name_of("sort_blocks", key, block));
-  const Expr n = b.size("n", 1, kMostElements), length = b.size("length", 1, kMostElements);
-  const Expr unit = b.size("unit", 1, kMostElements), blocks = b.size("blocks", 1, kMostElements);
-  const Expr groups = b.size("groups", 1, kMostElements);
+  const Expr n = b.size("n", 1, kMaxElements), length = b.size("length", 1, kMaxElements);
+  const Expr unit = b.size("unit", 1, kMaxElements), blocks = b.size("blocks", 1, kMaxElements);
+  const Expr groups = b.size("groups", 1, kMaxElements);
   const Array keys_in = b.input("keys_in", key, n);
   const Array keys_out = b.output("keys_out", key, n), order_out = b.output("order_out", DType::Int32, n);
   const Expr group = b.group(0, "group", groups), thread = b.local(0, "thread", pairs);
@@ -86,10 +86,10 @@ Kernel sort_blocks(DType key, int block) {
 // elements by `parts` threads.
 Kernel sort_merge(DType key, int each) {
   Builder b(name_of("sort_merge", key, each));
-  const Expr n = b.size("n", 1, kMostElements), length = b.size("length", 1, kMostElements);
-  const Expr run = b.size("run", 1, kMostElements), keep = b.size("keep", 1, kMostElements);
-  const Expr parts = b.size("parts", 1, kMostElements), pairs = b.size("pairs", 1, kMostElements);
-  const Expr threads = b.size("threads", 1, kMostElements), halvings = b.size("halvings", 1, 32);
+  const Expr n = b.size("n", 1, kMaxElements), length = b.size("length", 1, kMaxElements);
+  const Expr run = b.size("run", 1, kMaxElements), keep = b.size("keep", 1, kMaxElements);
+  const Expr parts = b.size("parts", 1, kMaxElements), pairs = b.size("pairs", 1, kMaxElements);
+  const Expr threads = b.size("threads", 1, kMaxElements), halvings = b.size("halvings", 1, 32);
   const Array keys = b.input("keys", key, n), order = b.input("order", DType::Int32, n);
   const Array keys_out = b.output("keys_out", key, n), order_out = b.output("order_out", DType::Int32, n);
   const Expr t = b.let(

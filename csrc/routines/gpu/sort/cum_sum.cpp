@@ -46,8 +46,8 @@ class CumSum final : public Program {
 
   Kernel blocks_kernel() const {
     Builder b(name_of("cum_sum_blocks"));
-    const Expr n = b.size("n", 1, kMostElements), size = b.size("size", 1, kMostElements);
-    const Expr inner = b.size("inner", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), size = b.size("size", 1, kMaxElements);
+    const Expr inner = b.size("inner", 1, kMaxElements);
     const Array x = b.input("x", choice_.dtype, n), y = b.output("y", choice_.dtype, n);
     const Array totals = b.output("totals", choice_.dtype, ceildiv(n, kScanBlock));
     const Array flags = b.output("flags", DType::Int32, ceildiv(n, kScanBlock));
@@ -73,8 +73,8 @@ class CumSum final : public Program {
   // Adds what comes before a block to the elements of the line that goes on in it.
   Kernel add_kernel() const {
     Builder b(name_of("cum_sum_add"));
-    const Expr n = b.size("n", 1, kMostElements), size = b.size("size", 1, kMostElements);
-    const Expr inner = b.size("inner", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), size = b.size("size", 1, kMaxElements);
+    const Expr inner = b.size("inner", 1, kMaxElements);
     const Array carried = b.input("carried", choice_.dtype, ceildiv(n, kScanBlock));
     const Array y = b.inout("y", choice_.dtype, n);
     const Expr block = b.group(0, "block", ceildiv(n, kScanBlock)), thread = b.local(0, "thread", kScanThreads);

@@ -35,7 +35,7 @@ Expr ordered_key(const Expr& x, bool falling) {
     NEO_ASSERT(has_key(x->type.dtype), "for ", neo::name(x->type.dtype));
     key = x->type.dtype == key_dtype(x->type.dtype) ? x : cast(x, key_dtype(x->type.dtype));
   }
-  return falling ? make(Op::BitNot, {key}) : key;
+  return falling ? make(kernel::Op::BitNot, {key}) : key;
 }
 
 Expr unproven(Builder& b, const std::string& name, const Expr& value) {

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "kernel_ir/builder.h"
+#include "routines/gpu/program.h"
 
 namespace neo::gpu {
-
-// No kernel of sorting or vision takes more elements in one launch: indices stay within 32 bits.
-inline constexpr int64_t kMostElements = int64_t{1} << 30;
 
 // Blocks of `size` that hold n elements.
 inline int64_t blocks_of(int64_t n, int64_t size) {

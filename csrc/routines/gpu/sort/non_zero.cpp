@@ -9,12 +9,12 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kNonZeroThreads = 64;
 
 // A first stage that counts what is wanted before each element of a block.
 Kernel count_blocks(DType dtype) {
   Builder b("count_blocks_" + std::string(neo::name(dtype)));
-  const Expr n = b.size("n", 1, kMostElements);
+  const Expr n = b.size("n", 1, kMaxElements);
   const Array x = b.input("x", dtype, n), places = b.output("places", DType::Int32, n);
   const Array totals = b.output("totals", DType::Int32, ceildiv(n, kScanBlock));
   ScanKernel scan;
@@ -92,15 +92,16 @@ class NonZero final : public CountingProgram {
 
   Kernel place_kernel(DType dtype) const {
     Builder b("non_zero_place_" + std::string(neo::name(dtype)) + "_" + std::to_string(rank_));
-    const Expr n = b.size("n", 1, kMostElements);
-    const Expr found = b.size("found", 1, kMostElements / std::max(rank_, 1));
+    const Expr n = b.size("n", 1, kMaxElements);
+    const Expr found = b.size("found", 1, kMaxElements / std::max(rank_, 1));
     std::vector<Expr> dims;
-    for (int i = 0; i < rank_; ++i) dims.push_back(b.size("d" + std::to_string(i), 1, kMostElements));
+    for (int i = 0; i < rank_; ++i) dims.push_back(b.size("d" + std::to_string(i), 1, kMaxElements));
     const Array x = b.input("x", dtype, n), places = b.input("places", DType::Int32, n);
     const Array before = b.input("before", DType::Int32, ceildiv(n, kScanBlock));
     const Expr elements = found * std::max(rank_, 1);
     const Array y = b.output("y", DType::Int64, elements);
-    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kNonZeroThreads)) * kNonZeroThreads +
+                                  b.local(0, "thread", kNonZeroThreads));
     b.when(i < n, [&] {
       const Expr value = b.let("value", x[i]);
       const Expr zero = is_float(dtype) ? real(0, {dtype, 1}) : integer(0, {dtype, 1});
@@ -177,14 +178,15 @@ class Compress final : public CountingProgram {
 
   Kernel copy_kernel() const {
     Builder b("compress_copy_" + std::string(neo::name(dtype_)));
-    const Expr n = b.size("n", 1, kMostElements), size = b.size("size", 1, kMostElements);
-    const Expr inner = b.size("inner", 1, kMostElements), conditions = b.size("conditions", 1, kMostElements);
-    const Expr found = b.size("found", 1, kMostElements), elements = b.size("elements", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), size = b.size("size", 1, kMaxElements);
+    const Expr inner = b.size("inner", 1, kMaxElements), conditions = b.size("conditions", 1, kMaxElements);
+    const Expr found = b.size("found", 1, kMaxElements), elements = b.size("elements", 1, kMaxElements);
     const Array x = b.input("x", dtype_, n), condition = b.input("condition", DType::UInt8, conditions);
     const Array places = b.input("places", DType::Int32, conditions);
     const Array before = b.input("before", DType::Int32, ceildiv(conditions, kScanBlock));
     const Array y = b.output("y", dtype_, elements);
-    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kNonZeroThreads)) * kNonZeroThreads +
+                                  b.local(0, "thread", kNonZeroThreads));
     b.when(i < n, [&] {
       const Expr at = b.let("at", i / inner % size);
       within(b, at, conditions, [&] {

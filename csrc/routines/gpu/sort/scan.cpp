@@ -95,7 +95,7 @@ void scan_blocks(Builder& b, const Expr& n, const ScanKernel& scan, const Array&
 
 Kernel scan_totals(DType dtype, bool segmented) {
   Builder b(std::string("scan_totals_") + std::string(neo::name(dtype)) + (segmented ? "_segmented" : ""));
-  const Expr blocks = b.size("blocks", 1, kMostElements);
+  const Expr blocks = b.size("blocks", 1, kMaxElements);
   const Array totals = b.inout("totals", dtype, blocks);
   std::vector<Array> flags;
   if (segmented) flags.push_back(b.input("flags", DType::Int32, blocks));

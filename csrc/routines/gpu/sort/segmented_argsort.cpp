@@ -8,7 +8,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kSegmentedSortThreads = 64;
 
 class SegmentedArgsort final : public Program {
  public:
@@ -37,11 +37,12 @@ class SegmentedArgsort final : public Program {
   // The number of an element's segment is found by halving; empty ones have no elements.
   static Kernel flatten_kernel(bool falling) {
     Builder b(std::string("flatten_segments_float32") + (falling ? "_falling" : ""));
-    const Expr n = b.size("n", 1, kMostElements), segments = b.size("segments", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), segments = b.size("segments", 1, kMaxElements);
     const Expr halvings = b.size("halvings", 1, 32);
     const Array x = b.input("x", DType::Float32, n), offsets = b.input("offsets", DType::Int32, segments + 1);
     const Array keys = b.output("keys", DType::Int64, n);
-    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kSegmentedSortThreads)) * kSegmentedSortThreads +
+                                  b.local(0, "thread", kSegmentedSortThreads));
     b.when(i < n, [&] {
       // The last segment that starts at i or before.
       const Array low = b.registers("low", kInt, 1), high = b.registers("high", kInt, 1);
@@ -56,7 +57,7 @@ class SegmentedArgsort final : public Program {
       });
       const Expr value = b.let("value", x[i]);
       const Expr key = cast(bitcast(ordered_key(value, falling), DType::UInt32) ^
-                                bitcast(make(Op::BitNot, {Expr(kLastKey)}), DType::UInt32),
+                                bitcast(make(kernel::Op::BitNot, {Expr(kLastKey)}), DType::UInt32),
                             DType::Int64);
       keys[i] = (cast(low[0], DType::Int64) << integer(32, {DType::Int64, 1})) | key;
     });
@@ -65,9 +66,10 @@ class SegmentedArgsort final : public Program {
 
   static Kernel copy_kernel() {
     Builder b("segmented_order");
-    const Expr n = b.size("n", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements);
     const Array from = b.input("from", DType::Int32, n), to = b.output("to", DType::Int32, n);
-    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kSegmentedSortThreads)) * kSegmentedSortThreads +
+                                  b.local(0, "thread", kSegmentedSortThreads));
     b.when(i < n, [&] { to[i] = from[i]; });
     return b.finish();
   }

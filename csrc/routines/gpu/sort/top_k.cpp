@@ -8,7 +8,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kTopKThreads = 64;
 
 std::string name_of(const char* kernel, const TopKChoice& c) {
   return std::string(kernel) + "_" + std::string(neo::name(c.dtype)) + (c.largest ? "_largest" : "_smallest") +
@@ -50,10 +50,11 @@ class TopK final : public Program {
  private:
   Kernel keys_kernel() const {
     Builder b(name_of("top_k_keys", choice_));
-    const Expr n = b.size("n", 1, kMostElements), size = b.size("size", 1, kMostElements);
-    const Expr inner = b.size("inner", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), size = b.size("size", 1, kMaxElements);
+    const Expr inner = b.size("inner", 1, kMaxElements);
     const Array x = b.input("x", choice_.dtype, n), keys = b.output("keys", key_dtype(choice_.dtype), n);
-    const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i =
+        b.let("i", b.group(0, "group", ceildiv(n, kTopKThreads)) * kTopKThreads + b.local(0, "thread", kTopKThreads));
     b.when(i < n, [&] {
       const Expr from = unproven(b, "from", line_place(i / size, i % size, size, inner));
       within(b, from, n, [&] {
@@ -66,9 +67,9 @@ class TopK final : public Program {
 
   Kernel pick_kernel() const {
     Builder b(name_of("top_k_pick", choice_));
-    const Expr n = b.size("n", 1, kMostElements), size = b.size("size", 1, kMostElements);
-    const Expr inner = b.size("inner", 1, kMostElements), k = b.size("k", 1, kMostElements);
-    const Expr wanted = b.size("wanted", 1, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), size = b.size("size", 1, kMaxElements);
+    const Expr inner = b.size("inner", 1, kMaxElements), k = b.size("k", 1, kMaxElements);
+    const Expr wanted = b.size("wanted", 1, kMaxElements);
     const Array order = b.input("order", DType::Int32, n);
     std::vector<Array> values, indices;
     if (choice_.values) {
@@ -76,8 +77,8 @@ class TopK final : public Program {
       values.push_back(b.output("values", choice_.dtype, wanted));
     }
     if (choice_.indices) indices.push_back(b.output("indices", DType::Int64, wanted));
-    const Expr i =
-        b.let("i", b.group(0, "group", ceildiv(wanted, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr i = b.let(
+        "i", b.group(0, "group", ceildiv(wanted, kTopKThreads)) * kTopKThreads + b.local(0, "thread", kTopKThreads));
     b.when(i < wanted, [&] {
       const Expr line = b.let("line", i / k), rank = b.let("rank", i % k);
       const Expr ranked = unproven(b, "ranked", line * size + rank);

@@ -7,7 +7,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kBoxNmsThreads = 64;
 
 class BoxNms final : public Program {
  public:
@@ -53,17 +53,17 @@ class BoxNms final : public Program {
   Kernel read_kernel() const {
     Builder b(std::string("box_nms_read") + (choice_.id >= 0 ? choice_.by_class ? "_by_class" : "_id" : "") +
               (choice_.centered ? "_centered" : ""));
-    const Expr rows = b.size("rows", 1, kMostElements / 4), width = b.size("width", 1, kMostElements);
-    const Expr coordinates = b.size("coordinates", 0, kMostElements), score_at = b.size("score_at", 0, kMostElements);
-    const Expr id_at = b.size("id_at", 0, kMostElements);
+    const Expr rows = b.size("rows", 1, kMaxElements / 4), width = b.size("width", 1, kMaxElements);
+    const Expr coordinates = b.size("coordinates", 0, kMaxElements), score_at = b.size("score_at", 0, kMaxElements);
+    const Expr id_at = b.size("id_at", 0, kMaxElements);
     const Expr threshold = b.number("valid_threshold", DType::Float32),
                background = b.number("background", DType::Float32);
     const Array data = b.input("data", DType::Float32, rows * width);
     const Array keys = b.output("keys", DType::Int32, rows), corners = b.output("corners", DType::Float32, rows * 4);
     std::vector<Array> classes;
     if (choice_.by_class) classes.push_back(b.output("classes", DType::Float32, rows));
-    const Expr row =
-        b.let("row", b.group(0, "group", ceildiv(rows, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr row = b.let("row", b.group(0, "group", ceildiv(rows, kBoxNmsThreads)) * kBoxNmsThreads +
+                                      b.local(0, "thread", kBoxNmsThreads));
     b.when(row < rows, [&] {
       const auto read = [&](const char* name, const Expr& column) {
         const Array held = b.registers(std::string(name) + "_read", kFloat, 1);
@@ -96,13 +96,14 @@ class BoxNms final : public Program {
 
   static Kernel rows_kernel() {
     Builder b("box_nms_rows");
-    const Expr n = b.size("n", 1, kMostElements), width = b.size("width", 1, kMostElements);
-    const Expr boxes = b.size("boxes", 1, kMostElements), images = b.size("images", 1, kMostElements);
-    const Expr limit = b.size("limit", 1, kMostElements), most = b.size("most", 0, kMostElements);
+    const Expr n = b.size("n", 1, kMaxElements), width = b.size("width", 1, kMaxElements);
+    const Expr boxes = b.size("boxes", 1, kMaxElements), images = b.size("images", 1, kMaxElements);
+    const Expr limit = b.size("limit", 1, kMaxElements), most = b.size("most", 0, kMaxElements);
     const Array counts = b.input("counts", DType::Int32, images);
     const Array indices = b.input("indices", DType::Int32, images * limit);
     const Array data = b.input("data", DType::Float32, n), y = b.output("y", DType::Float32, n);
-    const Expr at = b.let("at", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr at = b.let(
+        "at", b.group(0, "group", ceildiv(n, kBoxNmsThreads)) * kBoxNmsThreads + b.local(0, "thread", kBoxNmsThreads));
     b.when(at < n, [&] {
       const Expr row = b.let("row", at / width % boxes), image = unproven(b, "image", at / width / boxes);
       const Array value = b.registers("value", kFloat, 1);

@@ -7,7 +7,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kDetectionThreads = 64;
 
 class MultiboxDetection final : public Program {
  public:
@@ -54,9 +54,9 @@ class MultiboxDetection final : public Program {
   // The best class of each anchor, its score, and the box.
   Kernel decode_kernel() const {
     Builder b(std::string("multibox_decode") + (choice_.clip ? "_clip" : ""));
-    const Expr rows = b.size("rows", 1, kMostElements / 4), anchors = b.size("anchors", 1, kMostElements / 4);
-    const Expr classes = b.size("classes", 0, kMostElements), n = b.size("n", 0, kMostElements);
-    const Expr background = b.size("after_background", 0, kMostElements);  // 0: there is none
+    const Expr rows = b.size("rows", 1, kMaxElements / 4), anchors = b.size("anchors", 1, kMaxElements / 4);
+    const Expr classes = b.size("classes", 0, kMaxElements), n = b.size("n", 0, kMaxElements);
+    const Expr background = b.size("after_background", 0, kMaxElements);  // 0: there is none
     const Expr threshold = b.number("threshold", DType::Float32);
     Expr variance[4];
     for (int i = 0; i < 4; ++i) variance[i] = b.number("variance" + std::to_string(i), DType::Float32);
@@ -64,8 +64,8 @@ class MultiboxDetection final : public Program {
     const Array boxes = b.input("boxes", DType::Float32, anchors * 4), keys = b.output("keys", DType::Int32, rows);
     const Array corners = b.output("corners", DType::Float32, rows * 4);
     const Array ids = b.output("ids", DType::Float32, rows), best_out = b.output("best", DType::Float32, rows);
-    const Expr row =
-        b.let("row", b.group(0, "group", ceildiv(rows, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr row = b.let("row", b.group(0, "group", ceildiv(rows, kDetectionThreads)) * kDetectionThreads +
+                                      b.local(0, "thread", kDetectionThreads));
     b.when(row < rows, [&] {
       const Expr anchor = b.let("anchor", row % anchors);
       const Array best = b.registers("best_score", kFloat, 1), id = b.registers("id", kInt, 1);
@@ -90,7 +90,7 @@ class MultiboxDetection final : public Program {
           const Expr low = b.let("low", boxes[anchor * 4 + a]), high = b.let("high", boxes[anchor * 4 + (a + 2)]);
           const Expr size = b.let("size", high - low), center = (low + high) * 0.5f;
           const Expr middle = b.let("middle", fma(offsets[row * 4 + a] * variance[a], size, center));
-          const Expr half = b.let("half", make(Op::Exp, {offsets[row * 4 + (a + 2)] * variance[a + 2]}) * size * 0.5f);
+          const Expr half = b.let("half", make(kernel::Op::Exp, {offsets[row * 4 + (a + 2)] * variance[a + 2]}) * size * 0.5f);
           const auto clipped = [&](const Expr& at) { return choice_.clip ? min(max(at, 0.0f), 1.0f) : at; };
           corners[row * 4 + a] = clipped(middle - half);
           corners[row * 4 + (a + 2)] = clipped(middle + half);
@@ -102,16 +102,16 @@ class MultiboxDetection final : public Program {
 
   static Kernel rows_kernel() {
     Builder b("multibox_rows");
-    const Expr rows = b.size("rows", 1, kMostElements / 6), anchors = b.size("anchors", 1, kMostElements);
-    const Expr images = b.size("images", 1, kMostElements), limit = b.size("limit", 1, kMostElements);
-    const Expr most = b.size("most", 0, kMostElements);
+    const Expr rows = b.size("rows", 1, kMaxElements / 6), anchors = b.size("anchors", 1, kMaxElements);
+    const Expr images = b.size("images", 1, kMaxElements), limit = b.size("limit", 1, kMaxElements);
+    const Expr most = b.size("most", 0, kMaxElements);
     const Array counts = b.input("counts", DType::Int32, images);
     const Array indices = b.input("indices", DType::Int32, images * limit);
     const Array corners = b.input("corners", DType::Float32, rows * 4);
     const Array ids = b.input("ids", DType::Float32, rows), best = b.input("best", DType::Float32, rows);
     const Array y = b.output("y", DType::Float32, rows * 6);
-    const Expr at =
-        b.let("at", b.group(0, "group", ceildiv(rows, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr at = b.let("at", b.group(0, "group", ceildiv(rows, kDetectionThreads)) * kDetectionThreads +
+                                    b.local(0, "thread", kDetectionThreads));
     b.when(at < rows, [&] {
       const Expr image = b.let("image", at / anchors), row = b.let("row", at % anchors);
       const Array values = b.registers("values", kFloat, 6);

@@ -10,7 +10,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kPriorThreads = 64;
 
 // One thread makes the boxes of one place.
 class MultiboxPrior final : public Program {
@@ -50,7 +50,7 @@ class MultiboxPrior final : public Program {
   Kernel boxes_kernel() const {
     const auto each = static_cast<int>(halves_.size());
     Builder b("multibox_prior_" + std::to_string(each) + (choice_.clip ? "_clip" : ""));
-    const Expr places = b.size("places", 1, kMostElements / (4 * each)), width = b.size("width", 1, kMostElements);
+    const Expr places = b.size("places", 1, kMaxElements / (4 * each)), width = b.size("width", 1, kMaxElements);
     const Expr step_y = b.number("step_y", DType::Float32), step_x = b.number("step_x", DType::Float32);
     const Expr offset_y = b.number("offset_y", DType::Float32), offset_x = b.number("offset_x", DType::Float32);
     std::vector<Expr> across, down;
@@ -59,8 +59,8 @@ class MultiboxPrior final : public Program {
       down.push_back(b.number("down" + std::to_string(i), DType::Float32));
     }
     const Array y = b.output("y", DType::Float32, places * (4 * each));
-    const Expr at =
-        b.let("at", b.group(0, "group", ceildiv(places, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr at = b.let("at", b.group(0, "group", ceildiv(places, kPriorThreads)) * kPriorThreads +
+                                    b.local(0, "thread", kPriorThreads));
     b.when(at < places, [&] {
       const Expr center_y = b.let("center_y", (cast(at / width, DType::Float32) + offset_y) * step_y);
       const Expr center_x = b.let("center_x", (cast(at % width, DType::Float32) + offset_x) * step_x);

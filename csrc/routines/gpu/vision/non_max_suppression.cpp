@@ -8,7 +8,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kNmsThreads = 64;
 
 Kernel no_rows() {
   Builder b("nms_none");
@@ -20,9 +20,10 @@ Kernel no_rows() {
 
 Kernel keys_kernel() {
   Builder b("nms_keys");
-  const Expr n = b.size("n", 1, kMostElements), threshold = b.number("score_threshold", DType::Float32);
+  const Expr n = b.size("n", 1, kMaxElements), threshold = b.number("score_threshold", DType::Float32);
   const Array scores = b.input("scores", DType::Float32, n), keys = b.output("keys", DType::Int32, n);
-  const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+  const Expr i =
+      b.let("i", b.group(0, "group", ceildiv(n, kNmsThreads)) * kNmsThreads + b.local(0, "thread", kNmsThreads));
   b.when(i < n, [&] {
     const Expr score = b.let("score", scores[i]);
     keys[i] = select(score >= threshold, ordered_key(score, true), Expr(static_cast<int>(kLastKey)));
@@ -32,9 +33,10 @@ Kernel keys_kernel() {
 
 Kernel corners_kernel(bool centered) {
   Builder b(centered ? "nms_corners_centered" : "nms_corners");
-  const Expr n = b.size("n", 1, kMostElements / 4);
+  const Expr n = b.size("n", 1, kMaxElements / 4);
   const Array boxes = b.input("boxes", DType::Float32, n * 4), corners = b.output("corners", DType::Float32, n * 4);
-  const Expr i = b.let("i", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+  const Expr i =
+      b.let("i", b.group(0, "group", ceildiv(n, kNmsThreads)) * kNmsThreads + b.local(0, "thread", kNmsThreads));
   b.when(i < n, [&] {
     Expr at[4];
     for (int k = 0; k < 4; ++k) at[k] = b.let("at", boxes[i * 4 + k]);
@@ -54,13 +56,14 @@ Kernel corners_kernel(bool centered) {
 // Row by row: image, class, box. What a segment starts with, and the number of all rows, are known.
 Kernel rows_kernel() {
   Builder b("nms_rows");
-  const Expr segments = b.size("segments", 1, kMostElements), per_image = b.size("per_image", 1, kMostElements);
-  const Expr limit = b.size("limit", 1, kMostElements), found = b.size("found", 1, kMostElements / 3);
+  const Expr segments = b.size("segments", 1, kMaxElements), per_image = b.size("per_image", 1, kMaxElements);
+  const Expr limit = b.size("limit", 1, kMaxElements), found = b.size("found", 1, kMaxElements / 3);
   const Array starts = b.input("starts", DType::Int32, segments);
   const Array indices = b.input("indices", DType::Int32, segments * limit);
   const Array rows = b.output("rows", DType::Int64, found * 3);
   const Expr segment = b.group(0, "segment", segments);
-  const Expr j = b.let("j", b.group(1, "block", ceildiv(limit, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+  const Expr j =
+      b.let("j", b.group(1, "block", ceildiv(limit, kNmsThreads)) * kNmsThreads + b.local(0, "thread", kNmsThreads));
   b.when(j < limit, [&] {
     const Array end = b.registers("end", kInt, 1);
     end[0] = found;

@@ -8,7 +8,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kRoiAlignThreads = 64;
 
 // A region along one axis.
 struct Extent {
@@ -49,7 +49,7 @@ class RoiAlign final : public Program {
     const Expr bin = b.let("bin", Expr(size[0]) / count);
     samples[0] = sampling;
     b.when(sampling == 0, [&] {
-      samples[0] = cast(make(Op::Ceil, {min(max(bin, 0.0f), 1048576.0f)}), DType::Int32);
+      samples[0] = cast(make(kernel::Op::Ceil, {min(max(bin, 0.0f), 1048576.0f)}), DType::Int32);
       const auto surplus = [&](const Expr& wanted) {  // wanted x cells - size
         const Expr product = cast(wanted, DType::Float32) * count;
         const Expr plain = product - size[0];
@@ -68,17 +68,18 @@ class RoiAlign final : public Program {
 
   Kernel align_kernel() const {
     Builder b(std::string("roi_align_") + (choice_.max ? "max" : "avg") + (choice_.half_pixel ? "_half_pixel" : ""));
-    const Expr n = b.size("n", 1, kMostElements);
-    const Expr images = b.size("images", 1, kMostElements), channels = b.size("channels", 1, kMostElements);
-    const Expr height = b.size("height", 1, kMostElements), width = b.size("width", 1, kMostElements);
-    const Expr pixels = b.size("pixels", 1, kMostElements), regions = b.size("regions", 1, kMostElements / 4);
-    const Expr rows = b.size("rows", 1, kMostElements), columns = b.size("columns", 1, kMostElements);
-    const Expr sampling = b.size("sampling", 0, kMostElements), scale = b.number("scale", DType::Float32);
+    const Expr n = b.size("n", 1, kMaxElements);
+    const Expr images = b.size("images", 1, kMaxElements), channels = b.size("channels", 1, kMaxElements);
+    const Expr height = b.size("height", 1, kMaxElements), width = b.size("width", 1, kMaxElements);
+    const Expr pixels = b.size("pixels", 1, kMaxElements), regions = b.size("regions", 1, kMaxElements / 4);
+    const Expr rows = b.size("rows", 1, kMaxElements), columns = b.size("columns", 1, kMaxElements);
+    const Expr sampling = b.size("sampling", 0, kMaxElements), scale = b.number("scale", DType::Float32);
     const Array x = b.input("x", DType::Float32, pixels);
     const Array rois = b.input("rois", DType::Float32, regions * 4),
                 batches = b.input("batches", DType::Int64, regions);
     const Array y = b.output("y", DType::Float32, n);
-    const Expr at = b.let("at", b.group(0, "group", ceildiv(n, kThreads)) * kThreads + b.local(0, "thread", kThreads));
+    const Expr at = b.let("at", b.group(0, "group", ceildiv(n, kRoiAlignThreads)) * kRoiAlignThreads +
+                                    b.local(0, "thread", kRoiAlignThreads));
     b.when(at < n, [&] {
       const Expr column = b.let("column", at % columns), row = b.let("row", at / columns % rows);
       const Expr channel = b.let("channel", at / columns / rows % channels);

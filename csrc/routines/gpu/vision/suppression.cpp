@@ -9,7 +9,7 @@ using namespace kernel;  // NOLINT: kernels read like the algorithm
 
 namespace {
 
-constexpr int kThreads = 64, kWord = 32;
+constexpr int kSuppressionThreads = 64, kWord = 32;
 constexpr ValueType kBits{DType::UInt32, 1};
 
 Expr bit(const Expr& place) {
@@ -28,14 +28,14 @@ struct Parameters {
   Overlap::Numbers numbers;
 
   Parameters(Builder& b, const Overlap& overlap)
-      : segments(b.size("segments", 1, kMostElements)),
-        per_image(b.size("per_image", 1, kMostElements)),
-        image_boxes(b.size("image_boxes", 1, kMostElements / 4)),
-        boxes(b.size("boxes", 1, kMostElements)),
-        limit(b.size("limit", 1, kMostElements)),
-        chunk(b.size("chunk", 1, kMostElements)),
-        first(b.size("first", 0, kMostElements)),
-        considered(b.size("considered", 1, kMostElements)),
+      : segments(b.size("segments", 1, kMaxElements)),
+        per_image(b.size("per_image", 1, kMaxElements)),
+        image_boxes(b.size("image_boxes", 1, kMaxElements / 4)),
+        boxes(b.size("boxes", 1, kMaxElements)),
+        limit(b.size("limit", 1, kMaxElements)),
+        chunk(b.size("chunk", 1, kMaxElements)),
+        first(b.size("first", 0, kMaxElements)),
+        considered(b.size("considered", 1, kMaxElements)),
         numbers(overlap.declare(b)) {}
 };
 
@@ -53,7 +53,7 @@ void read_candidate(Builder& b, const Parameters& p, const Array& corners, const
 Suppression::Suppression(float threshold, bool by_class, const SuppressionSchedule& schedule,
                          std::vector<Kernel>& kernels)
     : overlap_(threshold), by_class_(by_class), schedule_(schedule), first_(static_cast<int>(kernels.size())) {
-  NEO_ASSERT(schedule.chunk > 0 && schedule.chunk % kThreads == 0, "Got ", schedule.chunk);
+  NEO_ASSERT(schedule.chunk > 0 && schedule.chunk % kSuppressionThreads == 0, "Got ", schedule.chunk);
   kernels.push_back(check_kernel());
   kernels.push_back(resolve_kernel());
 }
@@ -75,8 +75,9 @@ Kernel Suppression::check_kernel() const {
     kept.planes.push_back(b.input("kept_class", DType::Float32, p.segments * p.limit));
   }
   const Array hidden_out = b.output("hidden", DType::Int32, p.segments * p.chunk);
-  const Expr segment = b.group(0, "segment", p.segments), block = b.group(1, "block", ceildiv(p.chunk, kThreads));
-  const Expr inside = b.let("inside", block * kThreads + b.local(0, "thread", kThreads));
+  const Expr segment = b.group(0, "segment", p.segments),
+             block = b.group(1, "block", ceildiv(p.chunk, kSuppressionThreads));
+  const Expr inside = b.let("inside", block * kSuppressionThreads + b.local(0, "thread", kSuppressionThreads));
   const Expr i = b.let("i", p.first + inside);
   b.when(inside < p.chunk && i < p.considered && i < p.boxes, [&] {
     const Expr at = segment * p.boxes + i;
@@ -127,11 +128,12 @@ Kernel Suppression::resolve_kernel() const {
     classes.push_back(b.input("classes", DType::Float32, p.image_boxes));
     kept.planes.push_back(b.inout("kept_class", DType::Float32, p.segments * p.limit));
   }
-  const Expr segment = b.group(0, "segment", p.segments), thread = b.local(0, "thread", kThreads);
+  const Expr segment = b.group(0, "segment", p.segments), thread = b.local(0, "thread", kSuppressionThreads);
   // The 64 candidates at hand: what they are, which of them overlap those before them, where they are kept.
-  const Array tile = b.shared("tile", DType::Float32, 6 * kThreads);  // planes: x0 y0 x1 y1 area class
-  const Array live = b.shared("live", DType::Int32, kThreads), hiders = b.shared("hiders", DType::UInt32, 2 * kThreads);
-  const Array slots = b.shared("slots", DType::Int32, kThreads), count = b.shared("count", DType::Int32, 1);
+  const Array tile = b.shared("tile", DType::Float32, 6 * kSuppressionThreads);  // planes: x0 y0 x1 y1 area class
+  const Array live = b.shared("live", DType::Int32, kSuppressionThreads),
+              hiders = b.shared("hiders", DType::UInt32, 2 * kSuppressionThreads);
+  const Array slots = b.shared("slots", DType::Int32, kSuppressionThreads), count = b.shared("count", DType::Int32, 1);
   const Array box = b.registers("box", kFloat, 4), flag = b.registers("flag", kInt, 1);
   const Expr before = b.let("before", select(p.first == 0, Expr(0), counts[segment]));
   b.when(thread == 0, [&] { count[0] = before; });
@@ -140,9 +142,9 @@ Kernel Suppression::resolve_kernel() const {
     const Expr hides = overlap_.overlaps(b, mine, size, theirs, their_size, p.numbers);
     return by_class_ ? their_type() == my_type && hides : hides;
   };
-  b.loop("step", 0, ceildiv(p.chunk, kThreads), [&](Expr step) {
+  b.loop("step", 0, ceildiv(p.chunk, kSuppressionThreads), [&](Expr step) {
     b.barrier();
-    const Expr inside = b.let("inside", step * kThreads + thread), i = b.let("i", p.first + inside);
+    const Expr inside = b.let("inside", step * kSuppressionThreads + thread), i = b.let("i", p.first + inside);
     const Array index = b.registers("index", kInt, 1), type = b.registers("type", kFloat, 1);
     flag[0] = 0;
     index[0] = 0;
@@ -177,7 +179,7 @@ Kernel Suppression::resolve_kernel() const {
     });
     live[thread] = flag[0];
     const Expr planes[] = {mine.x0, mine.y0, mine.x1, mine.y1, size, my_type};
-    for (int c = 0; c < 6; ++c) tile[thread + c * kThreads] = planes[c];
+    for (int c = 0; c < 6; ++c) tile[thread + c * kSuppressionThreads] = planes[c];
     b.barrier();
     const Array words = b.registers("words", kBits, 2);
     words[0] = 0;
@@ -187,7 +189,7 @@ Kernel Suppression::resolve_kernel() const {
       b.loop("u", 0, select(flag[0] != 0, end, Expr(0)), [&](Expr u) {
         b.when(u < kWord, [&] {
           const Expr at = u + word * kWord;
-          const auto plane = [&](int c) { return Expr(tile[at + c * kThreads]); };
+          const auto plane = [&](int c) { return Expr(tile[at + c * kSuppressionThreads]); };
           const BoxExpr theirs{b.let("other_x0", plane(0)), b.let("other_y0", plane(1)), b.let("other_x1", plane(2)),
                                b.let("other_y1", plane(3))};
           const Expr hides =
@@ -195,7 +197,7 @@ Kernel Suppression::resolve_kernel() const {
           words[word] = words[word] | select(hides && live[at] != 0, bit(u), integer(0, kBits));
         });
       });
-      hiders[thread + word * kThreads] = words[word];
+      hiders[thread + word * kSuppressionThreads] = words[word];
     }
     b.barrier();
     b.when(thread == 0, [&] {
@@ -206,7 +208,8 @@ Kernel Suppression::resolve_kernel() const {
       for (int word = 0; word < 2; ++word) {
         b.loop("u", 0, kWord, [&](Expr u) {
           const Expr at = u + word * kWord;
-          const Expr hiding = b.let("hiding", (hiders[at] & chosen[0]) | (hiders[at + kThreads] & chosen[1]));
+          const Expr hiding =
+              b.let("hiding", (hiders[at] & chosen[0]) | (hiders[at + kSuppressionThreads] & chosen[1]));
           const Expr keeps = b.let("keeps", live[at] != 0 && hiding == integer(0, kBits) && so_far[0] < p.limit);
           slots[at] = select(keeps, so_far[0], Expr(-1));
           b.when(keeps, [&] {

@@ -5,7 +5,7 @@
 namespace neo::cuda {
 namespace {
 
-Api load() {
+Api load_cuda() {
   const DriverLibrary library("cuda", {"libcuda.so.1", "libcuda.so"},
                               "install NVIDIA's driver; compiling for cuda works without it, running does not");
   Api a{};
@@ -50,7 +50,7 @@ Api load() {
 }  // namespace
 
 const Api& api() {
-  static const Api loaded = load();
+  static const Api loaded = load_cuda();
   return loaded;
 }
 

@@ -12,30 +12,27 @@
 namespace neo {
 namespace {
 
-using cuda::api;
-using cuda::check;
-
 constexpr unsigned kNonBlockingStream = 1;
 constexpr int kThreadLocalCapture = 1;
 constexpr unsigned kDeviceMapped = 2;
 
-struct Shared {
+struct CudaState {
   cuda::Context context = nullptr;  // the primary one, kept for the life of the process
   DeviceInfo info;
 
   // Calls of this thread go to this device.
-  void enter() const { check(api().ctx_set_current(context), "be used", info.name); }
+  void enter() const { cuda::check(cuda::api().ctx_set_current(context), "be used", info.name); }
 };
 
 class CudaBuffer final : public DeviceBuffer {
  public:
-  CudaBuffer(std::shared_ptr<const Shared> device, cuda::Pointer pointer, int64_t bytes, std::byte* host)
+  CudaBuffer(std::shared_ptr<const CudaState> device, cuda::Pointer pointer, int64_t bytes, std::byte* host)
       : device_(std::move(device)), pointer_(pointer), bytes_(bytes), host_(host) {}
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
   ~CudaBuffer() override {
-    api().ctx_set_current(device_->context);
-    host_ != nullptr ? api().mem_host_unregister(host_) : api().mem_free(pointer_);
+    cuda::api().ctx_set_current(device_->context);
+    host_ != nullptr ? cuda::api().mem_host_unregister(host_) : cuda::api().mem_free(pointer_);
   }
   int64_t bytes() const override { return bytes_; }
   cuda::Pointer at(int64_t offset, int64_t bytes) const {
@@ -46,7 +43,7 @@ class CudaBuffer final : public DeviceBuffer {
   std::byte* host() const { return host_; }
 
  private:
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const CudaState> device_;
   cuda::Pointer pointer_;
   int64_t bytes_;
   std::byte* host_;
@@ -54,63 +51,64 @@ class CudaBuffer final : public DeviceBuffer {
 
 class CudaProgram final : public DeviceProgram {
  public:
-  CudaProgram(std::shared_ptr<const Shared> device, cuda::Module module)
+  CudaProgram(std::shared_ptr<const CudaState> device, cuda::Module module)
       : device_(std::move(device)), module_(module) {}
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
   ~CudaProgram() override {
-    api().ctx_set_current(device_->context);
-    api().module_unload(module_);
+    cuda::api().ctx_set_current(device_->context);
+    cuda::api().module_unload(module_);
   }
   cuda::Function function(const std::string& name) const {
     cuda::Function found = nullptr;
-    check(api().module_get_function(&found, module_, name.c_str()), "find the kernel " + name, device_->info.name);
+    cuda::check(cuda::api().module_get_function(&found, module_, name.c_str()), "find the kernel " + name,
+                device_->info.name);
     return found;
   }
 
  private:
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const CudaState> device_;
   cuda::Module module_;
 };
 
 // A graph of launches; the programs stay loaded with it.
 class CudaGraph final : public LaunchSequence {
  public:
-  CudaGraph(std::shared_ptr<const Shared> device, cuda::GraphExec graph, std::vector<Launch> launches)
+  CudaGraph(std::shared_ptr<const CudaState> device, cuda::GraphExec graph, std::vector<Launch> launches)
       : device_(std::move(device)), graph_(graph), launches_(std::move(launches)) {}
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   ~CudaGraph() override {
-    api().ctx_set_current(device_->context);
-    api().graph_exec_destroy(graph_);
+    cuda::api().ctx_set_current(device_->context);
+    cuda::api().graph_exec_destroy(graph_);
   }
   cuda::GraphExec graph() const { return graph_; }
   const std::vector<Launch>& launches() const { return launches_; }
 
  private:
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const CudaState> device_;
   cuda::GraphExec graph_;
   std::vector<Launch> launches_;
 };
 
 class CudaQueue final : public DeviceQueue {
  public:
-  CudaQueue(std::shared_ptr<const Shared> device, bool measures) : device_(std::move(device)), measures_(measures) {
+  CudaQueue(std::shared_ptr<const CudaState> device, bool measures) : device_(std::move(device)), measures_(measures) {
     device_->enter();
-    check(api().stream_create(&stream_, kNonBlockingStream), "open a stream", name());
+    cuda::check(cuda::api().stream_create(&stream_, kNonBlockingStream), "open a stream", name());
     if (measures_) origin_ = mark();
   }
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
   ~CudaQueue() override {
-    api().ctx_set_current(device_->context);
-    api().stream_synchronize(stream_);
+    cuda::api().ctx_set_current(device_->context);
+    cuda::api().stream_synchronize(stream_);
     for (const Timed& t : timed_) {
-      api().event_destroy(t.start);
-      api().event_destroy(t.end);
+      cuda::api().event_destroy(t.start);
+      cuda::api().event_destroy(t.end);
     }
-    if (origin_ != nullptr) api().event_destroy(origin_);
-    api().stream_destroy(stream_);
+    if (origin_ != nullptr) cuda::api().event_destroy(origin_);
+    cuda::api().stream_destroy(stream_);
   }
 
   void write(DeviceBuffer& to, int64_t offset, std::span<const std::byte> from) override {
@@ -118,7 +116,7 @@ class CudaQueue final : public DeviceQueue {
     const auto& buffer = static_cast<const CudaBuffer&>(to);
     const cuda::Pointer place = buffer.at(offset, static_cast<int64_t>(from.size()));
     if (from.empty() || (buffer.host() != nullptr && from.data() == buffer.host() + offset)) return;
-    check(api().memcpy_htod(place, from.data(), from.size(), stream_), "take data", name());
+    cuda::check(cuda::api().memcpy_htod(place, from.data(), from.size(), stream_), "take data", name());
     finish();
   }
   void read(const DeviceBuffer& from, int64_t offset, std::span<std::byte> to) override {
@@ -127,17 +125,17 @@ class CudaQueue final : public DeviceQueue {
     const cuda::Pointer place = buffer.at(offset, static_cast<int64_t>(to.size()));
     const bool shared = buffer.host() != nullptr && to.data() == buffer.host() + offset;
     if (!to.empty() && !shared)
-      check(api().memcpy_dtoh(to.data(), place, to.size(), stream_), "give data back", name());
+      cuda::check(cuda::api().memcpy_dtoh(to.data(), place, to.size(), stream_), "give data back", name());
     finish();
   }
   void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset,
             int64_t bytes) override {
     device_->enter();
     if (bytes == 0) return;
-    check(api().memcpy_dtod(static_cast<const CudaBuffer&>(to).at(to_offset, bytes),
-                            static_cast<const CudaBuffer&>(from).at(from_offset, bytes), static_cast<size_t>(bytes),
-                            stream_),
-          "copy", name());
+    cuda::check(cuda::api().memcpy_dtod(static_cast<const CudaBuffer&>(to).at(to_offset, bytes),
+                                        static_cast<const CudaBuffer&>(from).at(from_offset, bytes),
+                                        static_cast<size_t>(bytes), stream_),
+                "copy", name());
   }
 
   void launch(const Launch& l) override {
@@ -151,33 +149,33 @@ class CudaQueue final : public DeviceQueue {
 
   std::unique_ptr<LaunchSequence> prepare(std::vector<Launch> launches) override {
     device_->enter();
-    check(api().stream_begin_capture(stream_, kThreadLocalCapture), "record launches", name());
+    cuda::check(cuda::api().stream_begin_capture(stream_, kThreadLocalCapture), "record launches", name());
     cuda::Graph graph = nullptr;
     try {
       for (const Launch& l : launches) enqueue(l);
     } catch (const Error&) {
-      api().stream_end_capture(stream_, &graph);
-      if (graph != nullptr) api().graph_destroy(graph);
+      cuda::api().stream_end_capture(stream_, &graph);
+      if (graph != nullptr) cuda::api().graph_destroy(graph);
       throw;
     }
-    check(api().stream_end_capture(stream_, &graph), "record launches", name());
+    cuda::check(cuda::api().stream_end_capture(stream_, &graph), "record launches", name());
     cuda::GraphExec made = nullptr;
-    const int code = api().graph_instantiate(&made, graph, 0);
-    api().graph_destroy(graph);
-    check(code, "make a graph", name());
+    const int code = cuda::api().graph_instantiate(&made, graph, 0);
+    cuda::api().graph_destroy(graph);
+    cuda::check(code, "make a graph", name());
     return std::make_unique<CudaGraph>(device_, made, std::move(launches));
   }
   void launch(const LaunchSequence& sequence) override {
     device_->enter();
     const auto& graph = static_cast<const CudaGraph&>(sequence);
     const cuda::Event start = measures_ ? mark() : nullptr;
-    check(api().graph_launch(graph.graph(), stream_), "launch a graph", name());
+    cuda::check(cuda::api().graph_launch(graph.graph(), stream_), "launch a graph", name());
     if (measures_) timed_.push_back({"graph", start, mark()});
   }
 
   void finish() override {
     device_->enter();
-    check(api().stream_synchronize(stream_), "finish its work", name());
+    cuda::check(cuda::api().stream_synchronize(stream_), "finish its work", name());
     programs_.clear();
   }
 
@@ -186,13 +184,13 @@ class CudaQueue final : public DeviceQueue {
     std::vector<LaunchTime> times;
     const auto since = [&](cuda::Event event) {
       float ms = 0;
-      check(api().event_elapsed_time(&ms, origin_, event), "tell the time", name());
+      cuda::check(cuda::api().event_elapsed_time(&ms, origin_, event), "tell the time", name());
       return static_cast<int64_t>(static_cast<double>(ms) * 1e6);
     };
     for (const Timed& t : timed_) {
       times.push_back({t.kernel, since(t.start), since(t.end)});
-      api().event_destroy(t.start);
-      api().event_destroy(t.end);
+      cuda::api().event_destroy(t.start);
+      cuda::api().event_destroy(t.end);
     }
     timed_.clear();
     return times;
@@ -210,8 +208,8 @@ class CudaQueue final : public DeviceQueue {
 
   cuda::Event mark() {
     cuda::Event event = nullptr;
-    check(api().event_create(&event, 0), "make an event", name());
-    check(api().event_record(event, stream_), "record an event", name());
+    cuda::check(cuda::api().event_create(&event, 0), "make an event", name());
+    cuda::check(cuda::api().event_record(event, stream_), "record an event", name());
     return event;
   }
 
@@ -231,13 +229,13 @@ class CudaQueue final : public DeviceQueue {
       }
     }
     const auto size = [](int64_t x) { return static_cast<unsigned>(x); };
-    check(api().launch_kernel(static_cast<const CudaProgram&>(*l.program).function(l.kernel), size(l.groups[0]),
-                              size(l.groups[1]), size(l.groups[2]), size(l.locals[0]), size(l.locals[1]),
-                              size(l.locals[2]), 0, stream_, arguments.data(), nullptr),
-          "launch " + l.kernel, name());
+    cuda::check(cuda::api().launch_kernel(static_cast<const CudaProgram&>(*l.program).function(l.kernel),
+                                          size(l.groups[0]), size(l.groups[1]), size(l.groups[2]), size(l.locals[0]),
+                                          size(l.locals[1]), size(l.locals[2]), 0, stream_, arguments.data(), nullptr),
+                "launch " + l.kernel, name());
   }
 
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const CudaState> device_;
   bool measures_;
   cuda::Stream stream_ = nullptr;
   cuda::Event origin_ = nullptr;
@@ -247,7 +245,7 @@ class CudaQueue final : public DeviceQueue {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(std::shared_ptr<const Shared> device) : device_(std::move(device)) {}
+  explicit CudaDevice(std::shared_ptr<const CudaState> device) : device_(std::move(device)) {}
 
   const DeviceInfo& info() const override { return device_->info; }
 
@@ -255,7 +253,8 @@ class CudaDevice final : public Device {
     check_allocation(info(), "cuda", bytes);
     device_->enter();
     cuda::Pointer pointer = 0;
-    check(api().mem_alloc(&pointer, static_cast<size_t>(bytes)), str("allocate ", bytes, " bytes"), info().name);
+    cuda::check(cuda::api().mem_alloc(&pointer, static_cast<size_t>(bytes)), str("allocate ", bytes, " bytes"),
+                info().name);
     return std::make_unique<CudaBuffer>(device_, pointer, bytes, nullptr);
   }
 
@@ -263,8 +262,8 @@ class CudaDevice final : public Device {
     if (!info().is_host_unified) return nullptr;
     device_->enter();
     cuda::Pointer pointer = 0;
-    if (api().mem_host_register(memory.data(), memory.size(), kDeviceMapped) != cuda::kSuccess) return nullptr;
-    check(api().mem_host_get_device_pointer(&pointer, memory.data(), 0), "share memory", info().name);
+    if (cuda::api().mem_host_register(memory.data(), memory.size(), kDeviceMapped) != cuda::kSuccess) return nullptr;
+    cuda::check(cuda::api().mem_host_get_device_pointer(&pointer, memory.data(), 0), "share memory", info().name);
     return std::make_unique<CudaBuffer>(device_, pointer, static_cast<int64_t>(memory.size()), memory.data());
   }
 
@@ -276,9 +275,9 @@ class CudaDevice final : public Device {
     device_->enter();
     cuda::Module module = nullptr;
     const auto cached = ProgramCache::load(key);
-    if (!cached || api().module_load_data(&module, cached->data()) != cuda::kSuccess) {
+    if (!cached || cuda::api().module_load_data(&module, cached->data()) != cuda::kSuccess) {
       const std::string binary = compile_cuda(source.text, info().version);
-      check(api().module_load_data(&module, binary.data()), "load a program", info().name);
+      cuda::check(cuda::api().module_load_data(&module, binary.data()), "load a program", info().name);
       ProgramCache::store(key, binary);
     }
     auto made = std::make_shared<const CudaProgram>(device_, module);
@@ -291,32 +290,32 @@ class CudaDevice final : public Device {
   }
 
  private:
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const CudaState> device_;
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<const DeviceProgram>> programs_;
 };
 
-DeviceInfo info_of(int device) {
+DeviceInfo cuda_info(int device) {
   const auto attribute = [&](int what) {
     int value = 0;
-    check(api().device_get_attribute(&value, what, device), "be described", "a CUDA device");
+    cuda::check(cuda::api().device_get_attribute(&value, what, device), "be described", "a CUDA device");
     return value;
   };
   DeviceInfo info;
   info.kind = DeviceKind::Cuda;
   info.language = "cuda";
   char name[256] = {};
-  check(api().device_get_name(name, sizeof name - 1, device), "be described", "a CUDA device");
+  cuda::check(cuda::api().device_get_name(name, sizeof name - 1, device), "be described", "a CUDA device");
   info.name = name;
   info.vendor = "NVIDIA";
   int driver = 0;
-  check(api().driver_get_version(&driver), "be described", info.name);
+  cuda::check(cuda::api().driver_get_version(&driver), "be described", info.name);
   info.driver = std::to_string(driver);
   info.platform = str("CUDA ", driver / 1000, ".", driver % 1000 / 10);
   info.version = 10 * attribute(cuda::kComputeCapabilityMajor) + attribute(cuda::kComputeCapabilityMinor);
   info.compute_units = attribute(cuda::kMultiprocessorCount);
   size_t bytes = 0;
-  check(api().device_total_mem(&bytes, device), "be described", info.name);
+  cuda::check(cuda::api().device_total_mem(&bytes, device), "be described", info.name);
   info.memory_bytes = info.largest_buffer_bytes = static_cast<int64_t>(bytes);
   info.local_bytes = attribute(cuda::kMaxSharedMemoryPerBlock);
   info.group_threads = attribute(cuda::kMaxThreadsPerBlock);
@@ -329,20 +328,20 @@ DeviceInfo info_of(int device) {
   return info;
 }
 
-std::vector<std::shared_ptr<Device>> open_all() {
-  const int code = api().init(0);
+std::vector<std::shared_ptr<Device>> every_cuda_device() {
+  const int code = cuda::api().init(0);
   int count = 0;
-  if (code == cuda::kSuccess) check(api().device_get_count(&count), "be listed", "the CUDA driver");
+  if (code == cuda::kSuccess) cuda::check(cuda::api().device_get_count(&count), "be listed", "the CUDA driver");
   NEO_CHECK((code == cuda::kSuccess && count > 0) || (code != cuda::kSuccess && code != cuda::kNoDevice), Resource,
             "cuda", "there must be an NVIDIA GPU. Got a driver without one");
-  check(code, "start", "the CUDA driver");
+  cuda::check(code, "start", "the CUDA driver");
   std::vector<std::shared_ptr<Device>> devices;
   for (int i = 0; i < count; ++i) {
     int device = 0;
-    check(api().device_get(&device, i), "be opened", "the CUDA driver");
-    auto shared = std::make_shared<Shared>();
-    shared->info = info_of(device);
-    check(api().primary_ctx_retain(&shared->context, device), "be opened", shared->info.name);
+    cuda::check(cuda::api().device_get(&device, i), "be opened", "the CUDA driver");
+    auto shared = std::make_shared<CudaState>();
+    shared->info = cuda_info(device);
+    cuda::check(cuda::api().primary_ctx_retain(&shared->context, device), "be opened", shared->info.name);
     devices.push_back(std::make_shared<CudaDevice>(std::move(shared)));
   }
   return devices;
@@ -352,7 +351,7 @@ std::vector<std::shared_ptr<Device>> open_all() {
 
 std::vector<std::shared_ptr<Device>> open_cuda_devices() {
   // The driver takes its state down when the process ends; the devices are not closed behind it.
-  static const auto* const devices = new std::vector<std::shared_ptr<Device>>(open_all());
+  static const auto* const devices = new std::vector<std::shared_ptr<Device>>(every_cuda_device());
   return *devices;
 }
 

@@ -5,7 +5,7 @@
 namespace neo::opencl {
 namespace {
 
-Api load() {
+Api load_opencl() {
   const DriverLibrary library(
       "opencl", {"libOpenCL.so.1", "libOpenCL.so"},
       "install an OpenCL ICD loader (Debian: ocl-icd-libopencl1) and a driver (pocl-opencl-icd runs on the CPU)");
@@ -46,7 +46,7 @@ Api load() {
 }  // namespace
 
 const Api& api() {
-  static const Api loaded = load();
+  static const Api loaded = load_opencl();
   return loaded;
 }
 

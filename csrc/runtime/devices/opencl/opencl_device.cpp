@@ -14,38 +14,35 @@
 namespace neo {
 namespace {
 
-using opencl::api;
-using opencl::check;
-
 constexpr int kOldestVersion = 120;
 constexpr int64_t kTexelBytes = 16;
 constexpr int64_t kLeastAlignment = 256;  // of a BufferArgument
 
 // What all objects of one device hold on to.
-struct Shared {
+struct OpenClState {
   opencl::DeviceId id = nullptr;
   opencl::Context context = nullptr;
   DeviceInfo info;
   int64_t alignment = 1;  // bytes, of a part of a buffer
 
-  Shared() = default;
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-  ~Shared() {
-    if (context != nullptr) api().release_context(context);
+  OpenClState() = default;
+  OpenClState(const OpenClState&) = delete;
+  OpenClState& operator=(const OpenClState&) = delete;
+  ~OpenClState() {
+    if (context != nullptr) opencl::api().release_context(context);
   }
 };
 
 class OpenClBuffer final : public DeviceBuffer {
  public:
-  OpenClBuffer(std::shared_ptr<const Shared> device, opencl::Mem mem, int64_t bytes, std::byte* host)
+  OpenClBuffer(std::shared_ptr<const OpenClState> device, opencl::Mem mem, int64_t bytes, std::byte* host)
       : device_(std::move(device)), mem_(mem), bytes_(bytes), host_(host) {}
   OpenClBuffer(const OpenClBuffer&) = delete;
   OpenClBuffer& operator=(const OpenClBuffer&) = delete;
   ~OpenClBuffer() override {
     for (const auto& [place, image] : images_) image.release();
-    for (const auto& [offset, part] : parts_) api().release_mem_object(part);
-    api().release_mem_object(mem_);
+    for (const auto& [offset, part] : parts_) opencl::api().release_mem_object(part);
+    opencl::api().release_mem_object(mem_);
   }
   int64_t bytes() const override { return bytes_; }
   opencl::Mem mem() const { return mem_; }
@@ -59,7 +56,7 @@ class OpenClBuffer final : public DeviceBuffer {
 
     void release() const {
       for (const opencl::Mem m : {mem, part}) {
-        if (m != nullptr) api().release_mem_object(m);
+        if (m != nullptr) opencl::api().release_mem_object(m);
       }
     }
   };
@@ -77,8 +74,9 @@ class OpenClBuffer final : public DeviceBuffer {
     if (made == nullptr) {
       const opencl::BufferRegion region{static_cast<size_t>(offset), static_cast<size_t>(bytes_ - offset)};
       int32_t code = 0;
-      made = api().create_sub_buffer(mem_, opencl::kMemReadWrite, opencl::kBufferCreateTypeRegion, &region, &code);
-      check(code, "use a part of a buffer", device_->info.name);
+      made =
+          opencl::api().create_sub_buffer(mem_, opencl::kMemReadWrite, opencl::kBufferCreateTypeRegion, &region, &code);
+      opencl::check(code, "use a part of a buffer", device_->info.name);
     }
     return made;
   }
@@ -93,8 +91,9 @@ class OpenClBuffer final : public DeviceBuffer {
     const opencl::BufferRegion region{static_cast<size_t>(begin), static_cast<size_t>(end - begin)};
     int32_t code = 0;
     Image made;
-    made.part = api().create_sub_buffer(mem_, opencl::kMemReadWrite, opencl::kBufferCreateTypeRegion, &region, &code);
-    check(code, "use a part of a buffer", device_->info.name);
+    made.part =
+        opencl::api().create_sub_buffer(mem_, opencl::kMemReadWrite, opencl::kBufferCreateTypeRegion, &region, &code);
+    opencl::check(code, "use a part of a buffer", device_->info.name);
     made.first = static_cast<int32_t>((offset - begin) / kTexelBytes);
     made.mem = image_of(made.part, end - begin, &code);
     if (code == 0) return made;
@@ -102,7 +101,7 @@ class OpenClBuffer final : public DeviceBuffer {
     made.part = nullptr;
     made.first = static_cast<int32_t>(offset / kTexelBytes);
     made.mem = image_of(mem_, end, &code);
-    check(code, "make an image of a buffer", device_->info.name);
+    opencl::check(code, "make an image of a buffer", device_->info.name);
     return made;
   }
 
@@ -112,10 +111,10 @@ class OpenClBuffer final : public DeviceBuffer {
     description.type = opencl::kMemObjectImage1dBuffer;
     description.width = static_cast<size_t>(bytes / kTexelBytes);
     description.buffer = memory;
-    return api().create_image(device_->context, opencl::kMemReadOnly, &format, &description, nullptr, code);
+    return opencl::api().create_image(device_->context, opencl::kMemReadOnly, &format, &description, nullptr, code);
   }
 
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const OpenClState> device_;
   opencl::Mem mem_;
   int64_t bytes_;
   std::byte* host_;
@@ -125,33 +124,34 @@ class OpenClBuffer final : public DeviceBuffer {
 
 class OpenClProgram final : public DeviceProgram {
  public:
-  OpenClProgram(std::shared_ptr<const Shared> device, opencl::Program program)
+  OpenClProgram(std::shared_ptr<const OpenClState> device, opencl::Program program)
       : device_(std::move(device)), program_(program) {}
   OpenClProgram(const OpenClProgram&) = delete;
   OpenClProgram& operator=(const OpenClProgram&) = delete;
-  ~OpenClProgram() override { api().release_program(program_); }
+  ~OpenClProgram() override { opencl::api().release_program(program_); }
   opencl::Program program() const { return program_; }
 
  private:
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const OpenClState> device_;
   opencl::Program program_;
 };
 
 class OpenClQueue final : public DeviceQueue {
  public:
-  OpenClQueue(std::shared_ptr<const Shared> device, bool measures) : device_(std::move(device)), measures_(measures) {
+  OpenClQueue(std::shared_ptr<const OpenClState> device, bool measures)
+      : device_(std::move(device)), measures_(measures) {
     int32_t code = 0;
-    queue_ =
-        api().create_command_queue(device_->context, device_->id, measures ? opencl::kQueueProfilingEnable : 0, &code);
-    check(code, "open a queue", name());
+    queue_ = opencl::api().create_command_queue(device_->context, device_->id,
+                                                measures ? opencl::kQueueProfilingEnable : 0, &code);
+    opencl::check(code, "open a queue", name());
   }
   OpenClQueue(const OpenClQueue&) = delete;
   OpenClQueue& operator=(const OpenClQueue&) = delete;
   ~OpenClQueue() override {
-    api().finish(queue_);
-    for (const auto& [kernel, event] : events_) api().release_event(event);
-    for (const auto& [key, kernel] : kernels_) api().release_kernel(kernel.first);
-    api().release_command_queue(queue_);
+    opencl::api().finish(queue_);
+    for (const auto& [kernel, event] : events_) opencl::api().release_event(event);
+    for (const auto& [key, kernel] : kernels_) opencl::api().release_kernel(kernel.first);
+    opencl::api().release_command_queue(queue_);
   }
 
   void write(DeviceBuffer& to, int64_t offset, std::span<const std::byte> from) override {
@@ -159,9 +159,9 @@ class OpenClQueue final : public DeviceQueue {
     in_range(buffer, offset, from.size());
     if (from.empty()) return;
     if (buffer.host() != nullptr && from.data() == buffer.host() + offset) return touch(buffer, offset, from.size());
-    check(api().enqueue_write_buffer(queue_, buffer.mem(), 1, static_cast<size_t>(offset), from.size(), from.data(), 0,
-                                     nullptr, nullptr),
-          "take data", name());
+    opencl::check(opencl::api().enqueue_write_buffer(queue_, buffer.mem(), 1, static_cast<size_t>(offset), from.size(),
+                                                     from.data(), 0, nullptr, nullptr),
+                  "take data", name());
   }
 
   void read(const DeviceBuffer& from, int64_t offset, std::span<std::byte> to) override {
@@ -169,9 +169,9 @@ class OpenClQueue final : public DeviceQueue {
     in_range(buffer, offset, to.size());
     if (to.empty()) return;
     if (buffer.host() != nullptr && to.data() == buffer.host() + offset) return touch(buffer, offset, to.size());
-    check(api().enqueue_read_buffer(queue_, buffer.mem(), 1, static_cast<size_t>(offset), to.size(), to.data(), 0,
-                                    nullptr, nullptr),
-          "give data back", name());
+    opencl::check(opencl::api().enqueue_read_buffer(queue_, buffer.mem(), 1, static_cast<size_t>(offset), to.size(),
+                                                    to.data(), 0, nullptr, nullptr),
+                  "give data back", name());
   }
 
   void copy(const DeviceBuffer& from, int64_t from_offset, DeviceBuffer& to, int64_t to_offset,
@@ -181,9 +181,10 @@ class OpenClQueue final : public DeviceQueue {
     in_range(source, from_offset, static_cast<size_t>(bytes));
     in_range(destination, to_offset, static_cast<size_t>(bytes));
     if (bytes == 0) return;
-    check(api().enqueue_copy_buffer(queue_, source.mem(), destination.mem(), static_cast<size_t>(from_offset),
-                                    static_cast<size_t>(to_offset), static_cast<size_t>(bytes), 0, nullptr, nullptr),
-          "copy", name());
+    opencl::check(opencl::api().enqueue_copy_buffer(queue_, source.mem(), destination.mem(),
+                                                    static_cast<size_t>(from_offset), static_cast<size_t>(to_offset),
+                                                    static_cast<size_t>(bytes), 0, nullptr, nullptr),
+                  "copy", name());
   }
 
   void launch(const Launch& l) override {
@@ -198,7 +199,8 @@ class OpenClQueue final : public DeviceQueue {
     uint32_t next = 0;  // an image takes two places
     for (size_t i = 0; i < l.arguments.size(); ++i) {
       const auto set = [&](size_t bytes, const void* value) {
-        check(api().set_kernel_arg(kernel, next++, bytes, value), str("take argument ", i, " of ", l.kernel), name());
+        opencl::check(opencl::api().set_kernel_arg(kernel, next++, bytes, value),
+                      str("take argument ", i, " of ", l.kernel), name());
       };
       if (const auto* number = std::get_if<NumberArgument>(&l.arguments[i])) {
         set(static_cast<size_t>(number->size), number->bytes.data());
@@ -219,9 +221,9 @@ class OpenClQueue final : public DeviceQueue {
       }
     }
     opencl::Event event = nullptr;
-    check(api().enqueue_nd_range_kernel(queue_, kernel, 3, nullptr, global, local, 0, nullptr,
-                                        measures_ ? &event : nullptr),
-          "launch " + l.kernel, name());
+    opencl::check(opencl::api().enqueue_nd_range_kernel(queue_, kernel, 3, nullptr, global, local, 0, nullptr,
+                                                        measures_ ? &event : nullptr),
+                  "launch " + l.kernel, name());
     if (measures_) events_.emplace_back(l.kernel, event);
   }
 
@@ -232,7 +234,7 @@ class OpenClQueue final : public DeviceQueue {
     for (const Launch& l : static_cast<const LaunchList&>(sequence).launches()) launch(l);
   }
 
-  void finish() override { check(api().finish(queue_), "finish its work", name()); }
+  void finish() override { opencl::check(opencl::api().finish(queue_), "finish its work", name()); }
 
   std::vector<LaunchTime> take_times() override {
     finish();
@@ -240,10 +242,10 @@ class OpenClQueue final : public DeviceQueue {
     for (const auto& [kernel, event] : events_) {
       uint64_t start = 0, end = 0;
       const int32_t first =
-          api().get_event_profiling_info(event, opencl::kProfilingCommandStart, sizeof start, &start, nullptr);
+          opencl::api().get_event_profiling_info(event, opencl::kProfilingCommandStart, sizeof start, &start, nullptr);
       const int32_t second =
-          api().get_event_profiling_info(event, opencl::kProfilingCommandEnd, sizeof end, &end, nullptr);
-      api().release_event(event);
+          opencl::api().get_event_profiling_info(event, opencl::kProfilingCommandEnd, sizeof end, &end, nullptr);
+      opencl::api().release_event(event);
       if (first == 0 && second == 0) times.push_back({kernel, static_cast<int64_t>(start), static_cast<int64_t>(end)});
     }
     events_.clear();
@@ -261,10 +263,11 @@ class OpenClQueue final : public DeviceQueue {
   // Makes writes to shared memory seen on the other side.
   void touch(const OpenClBuffer& buffer, int64_t offset, size_t bytes) {
     int32_t code = 0;
-    void* mapped = api().enqueue_map_buffer(queue_, buffer.mem(), 1, opencl::kMapRead | opencl::kMapWrite,
-                                            static_cast<size_t>(offset), bytes, 0, nullptr, nullptr, &code);
-    check(code, "share memory", name());
-    check(api().enqueue_unmap_mem_object(queue_, buffer.mem(), mapped, 0, nullptr, nullptr), "share memory", name());
+    void* mapped = opencl::api().enqueue_map_buffer(queue_, buffer.mem(), 1, opencl::kMapRead | opencl::kMapWrite,
+                                                    static_cast<size_t>(offset), bytes, 0, nullptr, nullptr, &code);
+    opencl::check(code, "share memory", name());
+    opencl::check(opencl::api().enqueue_unmap_mem_object(queue_, buffer.mem(), mapped, 0, nullptr, nullptr),
+                  "share memory", name());
     finish();
   }
 
@@ -273,14 +276,15 @@ class OpenClQueue final : public DeviceQueue {
     auto& [kernel, program] = kernels_[{l.program.get(), l.kernel}];
     if (kernel == nullptr) {
       int32_t code = 0;
-      kernel = api().create_kernel(static_cast<const OpenClProgram&>(*l.program).program(), l.kernel.c_str(), &code);
-      check(code, "find the kernel " + l.kernel, name());
+      kernel =
+          opencl::api().create_kernel(static_cast<const OpenClProgram&>(*l.program).program(), l.kernel.c_str(), &code);
+      opencl::check(code, "find the kernel " + l.kernel, name());
       program = l.program;
     }
     return kernel;
   }
 
-  std::shared_ptr<const Shared> device_;
+  std::shared_ptr<const OpenClState> device_;
   bool measures_;
   opencl::CommandQueue queue_ = nullptr;
   std::map<std::pair<const DeviceProgram*, std::string>,
@@ -291,7 +295,7 @@ class OpenClQueue final : public DeviceQueue {
 
 class OpenClDevice final : public Device {
  public:
-  explicit OpenClDevice(std::shared_ptr<Shared> device) : device_(std::move(device)) {}
+  explicit OpenClDevice(std::shared_ptr<OpenClState> device) : device_(std::move(device)) {}
 
   const DeviceInfo& info() const override { return device_->info; }
 
@@ -326,10 +330,10 @@ class OpenClDevice final : public Device {
   std::unique_ptr<DeviceBuffer> make_buffer(int64_t bytes, std::byte* host) {
     check_allocation(info(), "opencl", bytes);
     int32_t code = 0;
-    const opencl::Mem mem =
-        api().create_buffer(device_->context, opencl::kMemReadWrite | (host != nullptr ? opencl::kMemUseHostPtr : 0),
-                            static_cast<size_t>(bytes), host, &code);
-    check(code, str("allocate ", bytes, " bytes"), info().name);
+    const opencl::Mem mem = opencl::api().create_buffer(
+        device_->context, opencl::kMemReadWrite | (host != nullptr ? opencl::kMemUseHostPtr : 0),
+        static_cast<size_t>(bytes), host, &code);
+    opencl::check(code, str("allocate ", bytes, " bytes"), info().name);
     return std::make_unique<OpenClBuffer>(device_, mem, bytes, host);
   }
 
@@ -341,12 +345,12 @@ class OpenClDevice final : public Device {
     const size_t size = binary->size();
     int32_t status = 0, code = 0;
     const opencl::Program program =
-        api().create_program_with_binary(device_->context, 1, &device_->id, &size, &data, &status, &code);
+        opencl::api().create_program_with_binary(device_->context, 1, &device_->id, &size, &data, &status, &code);
     if (code == 0 && status == 0 &&
-        api().build_program(program, 1, &device_->id, options.c_str(), nullptr, nullptr) == 0) {
+        opencl::api().build_program(program, 1, &device_->id, options.c_str(), nullptr, nullptr) == 0) {
       return program;
     }
-    if (program != nullptr) api().release_program(program);
+    if (program != nullptr) opencl::api().release_program(program);
     ProgramCache::remove(key);
     return nullptr;
   }
@@ -355,47 +359,49 @@ class OpenClDevice final : public Device {
     const char* text = source.text.c_str();
     const size_t length = source.text.size();
     int32_t code = 0;
-    const opencl::Program program = api().create_program_with_source(device_->context, 1, &text, &length, &code);
-    check(code, "take a program", info().name);
-    code = api().build_program(program, 1, &device_->id, source.options.c_str(), nullptr, nullptr);
+    const opencl::Program program =
+        opencl::api().create_program_with_source(device_->context, 1, &text, &length, &code);
+    opencl::check(code, "take a program", info().name);
+    code = opencl::api().build_program(program, 1, &device_->id, source.options.c_str(), nullptr, nullptr);
     if (code == 0) return program;
     size_t bytes = 0;
-    api().get_program_build_info(program, device_->id, opencl::kProgramBuildLog, 0, nullptr, &bytes);
+    opencl::api().get_program_build_info(program, device_->id, opencl::kProgramBuildLog, 0, nullptr, &bytes);
     std::string log(bytes, '\0');
-    api().get_program_build_info(program, device_->id, opencl::kProgramBuildLog, bytes, log.data(), nullptr);
-    api().release_program(program);
+    opencl::api().get_program_build_info(program, device_->id, opencl::kProgramBuildLog, bytes, log.data(), nullptr);
+    opencl::api().release_program(program);
     while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
-    if (code != opencl::kBuildProgramFailure && log.empty()) check(code, "compile a program", info().name);
+    if (code != opencl::kBuildProgramFailure && log.empty()) opencl::check(code, "compile a program", info().name);
     fail_to_compile("opencl", source.text, log);
   }
 
   void keep(const std::string& key, opencl::Program program) {
     size_t size = 0;
-    if (api().get_program_info(program, opencl::kProgramBinarySizes, sizeof size, &size, nullptr) != 0 || size == 0)
+    if (opencl::api().get_program_info(program, opencl::kProgramBinarySizes, sizeof size, &size, nullptr) != 0 ||
+        size == 0)
       return;
     std::string binary(size, '\0');
     char* data = binary.data();
-    if (api().get_program_info(program, opencl::kProgramBinaries, sizeof data, &data, nullptr) != 0) return;
+    if (opencl::api().get_program_info(program, opencl::kProgramBinaries, sizeof data, &data, nullptr) != 0) return;
     ProgramCache::store(key, binary);
   }
 
-  std::shared_ptr<Shared> device_;
+  std::shared_ptr<OpenClState> device_;
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<const DeviceProgram>> programs_;
 };
 
 std::string text_of(opencl::DeviceId id, opencl::Info what) {
   size_t bytes = 0;
-  if (api().get_device_info(id, what, 0, nullptr, &bytes) != 0) return "";
+  if (opencl::api().get_device_info(id, what, 0, nullptr, &bytes) != 0) return "";
   std::string text(bytes, '\0');
-  if (api().get_device_info(id, what, bytes, text.data(), nullptr) != 0) return "";
+  if (opencl::api().get_device_info(id, what, bytes, text.data(), nullptr) != 0) return "";
   return text.c_str();
 }
 
 template <class T>
 T number_of(opencl::DeviceId id, opencl::Info what) {
   T value{};
-  return api().get_device_info(id, what, sizeof value, &value, nullptr) == 0 ? value : T{};
+  return opencl::api().get_device_info(id, what, sizeof value, &value, nullptr) == 0 ? value : T{};
 }
 
 // "OpenCL 1.2 ..." is 120.
@@ -408,7 +414,7 @@ int64_t alignment_of(opencl::DeviceId id) {
   return std::max<int64_t>(number_of<uint32_t>(id, opencl::kDeviceMemBaseAddrAlign) / 8, kTexelBytes);
 }
 
-DeviceInfo info_of(opencl::Platform platform, opencl::DeviceId id) {
+DeviceInfo opencl_info(opencl::Platform platform, opencl::DeviceId id) {
   DeviceInfo info;
   info.kind = DeviceKind::OpenCl;
   info.language = "opencl";
@@ -416,7 +422,7 @@ DeviceInfo info_of(opencl::Platform platform, opencl::DeviceId id) {
   info.vendor = text_of(id, opencl::kDeviceVendor);
   info.driver = text_of(id, opencl::kDriverVersion);
   char version[256] = {};
-  api().get_platform_info(platform, opencl::kPlatformVersion, sizeof version - 1, version, nullptr);
+  opencl::api().get_platform_info(platform, opencl::kPlatformVersion, sizeof version - 1, version, nullptr);
   info.platform = version;
   while (!info.platform.empty() && info.platform.back() == ' ') info.platform.pop_back();
   info.version = version_of(text_of(id, opencl::kDeviceVersion));
@@ -450,30 +456,31 @@ bool usable(opencl::DeviceId id, const DeviceInfo& info) {
          number_of<uint32_t>(id, opencl::kDeviceCompilerAvailable) != 0;
 }
 
-std::vector<std::shared_ptr<Device>> open_all() {
+std::vector<std::shared_ptr<Device>> every_opencl_device() {
   uint32_t count = 0;
-  const int32_t code = api().get_platform_ids(0, nullptr, &count);
+  const int32_t code = opencl::api().get_platform_ids(0, nullptr, &count);
   const std::string hint = "\nHint: install a driver, for example Debian's pocl-opencl-icd, which runs on the CPU";
   NEO_CHECK(code == 0 && count > 0, Resource, "opencl", "there must be an OpenCL driver. Got none",
             code == 0 ? "" : " (" + opencl::error_name(code) + ")", hint);
   std::vector<opencl::Platform> platforms(count);
-  check(api().get_platform_ids(count, platforms.data(), nullptr), "list platforms", "the ICD loader");
+  opencl::check(opencl::api().get_platform_ids(count, platforms.data(), nullptr), "list platforms", "the ICD loader");
   std::vector<std::shared_ptr<Device>> devices;
   std::string refused;
   for (const opencl::Platform platform : platforms) {
     uint32_t number = 0;
-    if (api().get_device_ids(platform, opencl::kDeviceTypeAll, 0, nullptr, &number) != 0 || number == 0) continue;
+    if (opencl::api().get_device_ids(platform, opencl::kDeviceTypeAll, 0, nullptr, &number) != 0 || number == 0)
+      continue;
     std::vector<opencl::DeviceId> ids(number);
-    if (api().get_device_ids(platform, opencl::kDeviceTypeAll, number, ids.data(), nullptr) != 0) continue;
+    if (opencl::api().get_device_ids(platform, opencl::kDeviceTypeAll, number, ids.data(), nullptr) != 0) continue;
     for (const opencl::DeviceId id : ids) {
-      auto shared = std::make_shared<Shared>();
+      auto shared = std::make_shared<OpenClState>();
       shared->id = id;
-      shared->info = info_of(platform, id);
+      shared->info = opencl_info(platform, id);
       shared->alignment = alignment_of(id);
       int32_t status = 0;
       const intptr_t properties[] = {0x1084, reinterpret_cast<intptr_t>(platform), 0};  // CL_CONTEXT_PLATFORM
       if (usable(id, shared->info)) {
-        shared->context = api().create_context(properties, 1, &id, nullptr, nullptr, &status);
+        shared->context = opencl::api().create_context(properties, 1, &id, nullptr, nullptr, &status);
       }
       if (shared->context == nullptr) {
         refused += (refused.empty() ? "" : ", ") + shared->info.name;
@@ -491,7 +498,7 @@ std::vector<std::shared_ptr<Device>> open_all() {
 
 std::vector<std::shared_ptr<Device>> open_opencl_devices() {
   // Drivers take down their own state when the process ends; the devices are not closed behind it.
-  static const auto* const devices = new std::vector<std::shared_ptr<Device>>(open_all());
+  static const auto* const devices = new std::vector<std::shared_ptr<Device>>(every_opencl_device());
   return *devices;
 }
 
