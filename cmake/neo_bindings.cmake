@@ -25,19 +25,25 @@ function(neo_extension_module name)
   set_target_properties(${name} PROPERTIES LINK_DEPENDS ${module_symbols})
 endfunction()
 
-neo_extension_module(_neo ${binding_sources})
-target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
-target_compile_options(_neo PRIVATE ${NEO_SMALL_FLAGS})
+# What calls of a model pass through is not compiled for size.
 set(called_sources ${binding_sources})
 list(FILTER called_sources INCLUDE REGEX "/(module|arrays)\\.cpp$")
-set_source_files_properties(${called_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
-                                                         SKIP_PRECOMPILE_HEADERS ON)
+list(REMOVE_ITEM binding_sources ${called_sources})
+add_library(_neo_called OBJECT ${called_sources})
+target_include_directories(_neo_called PRIVATE "${PROJECT_SOURCE_DIR}/csrc")
+target_link_libraries(_neo_called PRIVATE neo_options pybind11::module)
+
+neo_extension_module(_neo ${binding_sources} $<TARGET_OBJECTS:_neo_called>)
+target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
+target_compile_options(_neo PRIVATE ${NEO_SMALL_FLAGS})
 neo_precompile(_neo small_modules <pybind11/numpy.h> <pybind11/stl.h>)
 target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)
 install(TARGETS _neo LIBRARY DESTINATION neo COMPONENT python)
 
-# Most of the time goes to reading pybind11: a few files at once read it once.
-set_target_properties(_neo PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3 UNITY_BUILD_RELOCATABLE ON)
+# Most of the time goes to pybind11's templates, so these are compiled together also where NEO_UNITY is off.
+foreach(target _neo _neo_called)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5 UNITY_BUILD_RELOCATABLE ON)
+endforeach()
 
 # neo_test_module(<name> <source>...): an extension module of the tests, compiled quickly.
 function(neo_test_module name)

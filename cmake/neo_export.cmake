@@ -1,20 +1,13 @@
-# What `neo export` needs beside _neo: the sources of a runtime, and which of them need which.
+# What `neo export` needs beside _neo: the sources of a runtime, and which of them need which. Only objects of one source
+# each tell that, so a build that compiles several sources together takes the list of the repository, cmake/export_sources.json
+# (tests/export/test_sources.py says when it is no longer true).
 
-set(objects "")
-foreach(folder base ir ops exec routines routines_small routines_scalar runtime saved capi exported)
-  list(APPEND objects $<FILTER:$<TARGET_OBJECTS:neo_${folder}>,EXCLUDE,gch$>)
-endforeach()
-file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/export_objects.txt" CONTENT "$<JOIN:${objects},\n>\n")
 set(source_graph "${PROJECT_BINARY_DIR}/export_sources.json")
-add_custom_command(
-  OUTPUT "${source_graph}"
-  COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/source_graph.py" "${CMAKE_NM}"
-          "${PROJECT_BINARY_DIR}/export_objects.txt" "${source_graph}"
-  WORKING_DIRECTORY "${PROJECT_BINARY_DIR}"
-  DEPENDS "${PROJECT_SOURCE_DIR}/cmake/source_graph.py" "${PROJECT_BINARY_DIR}/export_objects.txt" ${objects}
-  VERBATIM)
-add_custom_target(neo_source_graph ALL DEPENDS "${source_graph}")
-
+if(NEO_UNITY)
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/export_sources.json" "${source_graph}" COPYONLY)
+else()
+  include(neo_source_graph)
+endif()
 install(FILES "${source_graph}" DESTINATION neo COMPONENT python OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc" DESTINATION neo/export/source COMPONENT python
         PATTERN bindings EXCLUDE PATTERN lower EXCLUDE PATTERN passes EXCLUDE)

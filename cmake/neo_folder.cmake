@@ -57,13 +57,48 @@ function(neo_precompile target options)
   endif()
 endfunction()
 
-# neo_folder(<name> [SMALL [CALLED <file>...]] [SMALL_FILES <regex>...] [DEPENDS <name>...])
+# Reading the standard headers and instantiating their templates takes longer than compiling what most sources hold, so
+# several sources of a folder are compiled together. Names of unnamed namespaces are unique in a folder for that
+# (tools/check_names.py). OFF recompiles less after a change to one file.
+option(NEO_UNITY "Compile several sources of a folder together" ON)
+
+set(NEO_UNITY_COUNT 10)
+
+# neo_unity(<target> <count>): up to so many sources together; not those that have options of their own.
+function(neo_unity target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${NEO_UNITY} UNITY_BUILD_BATCH_SIZE ${count}
+                                             UNITY_BUILD_RELOCATABLE ON)
+endfunction()
+
+# neo_objects(<target> <part> <source>...): objects neo_<name>_<part> that belong to a folder's target.
+function(neo_objects target part)
+  add_library(${target}_${part} OBJECT ${ARGN})
+  target_include_directories(${target}_${part} PRIVATE "${PROJECT_SOURCE_DIR}/csrc")
+  target_link_libraries(${target}_${part} PRIVATE neo_options)
+  neo_unity(${target}_${part} ${NEO_UNITY_COUNT})
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${part}>)
+  set_property(TARGET ${target} APPEND PROPERTY NEO_OBJECTS
+               $<FILTER:$<TARGET_OBJECTS:${target}_${part}>,EXCLUDE,gch$>)
+endfunction()
+
+# neo_small_objects(<target> <part> <regex>): takes from `sources` those whose path in `folder` matches, and compiles them
+# for size.
+macro(neo_small_objects target part regex)
+  set(small_sources ${sources})
+  list(FILTER small_sources INCLUDE REGEX "^${folder}/(${regex})$")
+  list(REMOVE_ITEM sources ${small_sources})
+  neo_objects(${target} ${part} ${small_sources})
+  target_compile_options(${target}_${part} PRIVATE ${NEO_SMALL_FLAGS})
+  neo_precompile(${target}_${part} small)
+endmacro()
+
+# neo_folder(<name> [SMALL [CALLED <file>...]] [SMALL_FILES <regex>...] [SMALL_FOLDERS <folder>...] [DEPENDS <name>...])
 # Target neo_<name> of csrc/<name>: *.isa.cpp once per tier, every other *.cpp once. Without sources it is an
 # INTERFACE target, so a folder may hold headers only or nothing yet.
 # SMALL: compiled for size, all but the CALLED files, which calls of usual models pass through. SMALL_FILES: those whose
-# path in the folder matches one of these.
+# path in the folder matches one of these. SMALL_FOLDERS: all files of these, in objects of their own, neo_<name>_<folder>.
 function(neo_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "CALLED;SMALL_FILES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "CALLED;SMALL_FILES;SMALL_FOLDERS;DEPENDS")
   set(folder "${PROJECT_SOURCE_DIR}/csrc/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   set(isa_sources ${sources})
@@ -82,25 +117,25 @@ function(neo_folder name)
   endif()
   target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}/csrc")
   target_link_libraries(${target} ${scope} neo_options ${CMAKE_DL_LIBS} ${arg_DEPENDS})
+  foreach(small_folder IN LISTS arg_SMALL_FOLDERS)
+    neo_small_objects(${target} ${small_folder} "${small_folder}/.*")
+  endforeach()
   if(arg_SMALL_FILES)
     list(JOIN arg_SMALL_FILES "|" small)
-    set(small_sources ${sources})
-    list(FILTER small_sources INCLUDE REGEX "^${folder}/(${small})$")
-    list(REMOVE_ITEM sources ${small_sources})
-    add_library(${target}_small OBJECT ${small_sources})
-    target_include_directories(${target}_small PRIVATE "${PROJECT_SOURCE_DIR}/csrc")
-    target_link_libraries(${target}_small PRIVATE neo_options)
-    target_compile_options(${target}_small PRIVATE ${NEO_SMALL_FLAGS})
-    neo_precompile(${target}_small small)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_small>)
-    set_property(TARGET ${target} APPEND PROPERTY NEO_OBJECTS $<FILTER:$<TARGET_OBJECTS:${target}_small>,EXCLUDE,gch$>)
+    neo_small_objects(${target} small "${small}")
+  endif()
+  if(arg_CALLED)
+    list(JOIN arg_CALLED "|" called)
+    set(called_sources ${sources})
+    list(FILTER called_sources INCLUDE REGEX "^${folder}/(${called})\\.cpp$")
+    list(REMOVE_ITEM sources ${called_sources})
+    neo_objects(${target} called ${called_sources})
+    neo_precompile(${target}_called fast)
   endif()
   if(sources)
     target_sources(${target} PRIVATE ${sources})
+    neo_unity(${target} ${NEO_UNITY_COUNT})
     if(arg_SMALL)
-      list(TRANSFORM arg_CALLED REPLACE ".+" "${folder}/\\0.cpp")
-      set_source_files_properties(${arg_CALLED} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>"
-                                                           SKIP_PRECOMPILE_HEADERS ON)
       target_compile_options(${target} PRIVATE ${NEO_SMALL_FLAGS})
       neo_precompile(${target} small)
     else()

@@ -21,6 +21,7 @@ if(sources)
   target_include_directories(neo_cpp_tests PRIVATE "${folder}")
   target_link_libraries(neo_cpp_tests PRIVATE neo_passes neo_lower neo_runtime GTest::gtest_main)
   neo_precompile(neo_cpp_tests tests <gtest/gtest.h>)
+  neo_unity(neo_cpp_tests 5)
   neo_isa_sources(neo_cpp_tests ${isa_sources})
 
   include(GoogleTest)

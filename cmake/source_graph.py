@@ -54,7 +54,13 @@ def main(nm: str, objects: str, output: str) -> None:
         for source, names in sorted(wanted.items())
     }
     entries = {match[1]: source for name, source in sorted(defined.items()) if (match := ENTRY.match(name))}
-    Path(output).write_text(json.dumps({"entries": entries, "needs": graph}, indent=0) + "\n", encoding="utf-8")
+    rows = {"entries": entries, "needs": graph}
+    parts = [f'"{part}": {{\n' + ",\n".join(_line(*row) for row in of.items()) + "\n}" for part, of in rows.items()]
+    Path(output).write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
+
+
+def _line(name: str, value: str | list[str]) -> str:
+    return f"{json.dumps(name)}: {json.dumps(value)}"
 
 
 if __name__ == "__main__":
