@@ -14,6 +14,7 @@ from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
+from neo.report.step import Step
 from neo.select import Flat, Problem, standing
 from neo.signature import Signature, Tensor
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from neo.call_future import CallFuture
-    from neo.report.explain import Bound, Explanation, Step
+    from neo.report.explain import Bound, Explanation
     from neo.report.profile import Profile
     from neo.report.subject import Machine, Subject
     from neo.tune.measure import Tuning
@@ -378,8 +379,6 @@ class Module:
     @property
     def steps(self) -> list[Step]:
         """What runs, in order."""
-        from neo.report.explain import Step
-
         return [Step(**s) for s in self._native.steps]
 
     @property

@@ -12,8 +12,9 @@ from neo.module import Module
 from neo.signature import Signature, Tensor
 
 if TYPE_CHECKING:
-    from neo.report.explain import Explanation, Step
+    from neo.report.explain import Explanation
     from neo.report.profile import Profile
+    from neo.report.step import Step
 
 __all__ = ["MAX_VARIANTS", "VariantModule", "hull_of", "spread"]
 

@@ -14,21 +14,7 @@ from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
 from neo.report.write import write_whole
 
-__all__ = ["Bound", "Explanation", "NodeExplanation", "Option", "Step", "explained_data"]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a plan: the model's node and operator, its routine, expected time, work, depth of nesting, device."""
-
-    node: str
-    op: str
-    routine: str
-    estimate_us: float
-    flops: float
-    bytes: float
-    depth: int
-    device: str = "cpu"
+__all__ = ["Bound", "Explanation", "NodeExplanation", "Option", "explained_data"]
 
 
 @dataclass(frozen=True)

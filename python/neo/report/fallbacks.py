@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from neo.report.explain import Step
+    from neo.report.step import Step
 
 __all__ = ["fallback_line", "fallback_shares"]
 
