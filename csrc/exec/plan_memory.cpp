@@ -50,7 +50,14 @@ class Order {
     bits_[from * words_ + to / 64] |= uint64_t{1} << (to % 64);
     for (size_t w = 0; w < words_; ++w) bits_[from * words_ + w] |= bits_[to * words_ + w];
   }
-  bool reaches(size_t from, size_t to) const { return bits_[from * words_ + to / 64] >> (to % 64) & 1; }
+  // The items behind every one of these, a bit each.
+  std::vector<uint64_t> behind_all(const std::vector<size_t>& items) const {
+    std::vector<uint64_t> behind(words_, ~uint64_t{0});
+    for (const size_t item : items) {
+      for (size_t w = 0; w < words_; ++w) behind[w] &= bits_[item * words_ + w];
+    }
+    return behind;
+  }
 
  private:
   size_t words_;
@@ -118,21 +125,18 @@ void plan_memory(Block& block) {
     const size_t n = region.planned.size();
     take_memory(static_cast<int64_t>(n * (n / 8 + sizeof(std::vector<bool>))));
     region.may_share.assign(n, std::vector<bool>(n, false));
-    const auto precedes = [&](const Buffer& a, const Buffer& b) {
-      if (a.outlives) return false;
-      for (size_t use : a.accesses) {
-        for (size_t writer : b.writers) {
-          if (!order.reaches(use, writer)) return false;
-        }
-      }
-      return true;
-    };
+    std::vector<const Buffer*> planned;
+    for (const int memory : region.planned) planned.push_back(&buffers.at(memory));
     for (size_t i = 0; i < n; ++i) {
-      for (size_t j = i + 1; j < n; ++j) {
-        checkpoint();
-        const Buffer& a = buffers[region.planned[i]];
-        const Buffer& b = buffers[region.planned[j]];
-        region.may_share[i][j] = region.may_share[j][i] = precedes(a, b) || precedes(b, a);
+      checkpoint();
+      if (planned[i]->outlives) continue;
+      const std::vector<uint64_t> behind = order.behind_all(planned[i]->accesses);
+      for (size_t j = 0; j < n; ++j) {
+        const auto is_behind = [&](size_t writer) { return (behind[writer / 64] >> (writer % 64) & 1) != 0; };
+        const std::vector<size_t>& writers = planned[j]->writers;
+        if (i != j && std::all_of(writers.begin(), writers.end(), is_behind)) {
+          region.may_share[i][j] = region.may_share[j][i] = true;
+        }
       }
     }
   }
