@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "lower/problem.h"
@@ -11,6 +12,8 @@ struct BoundProblem {
   std::shared_ptr<Graph> graph;
   Target target;
   std::unique_ptr<SelectionProblem> problem;
+  // Set where constants of the graph were released: makes the graph once more.
+  std::function<std::shared_ptr<Graph>()> remake;
 };
 
 }  // namespace neo::python

@@ -174,15 +174,20 @@ void bind_select(py::module_& m) {
                                                      vector_of(flat.matrices));
                              })
       .def_property_readonly("graph", [](const BoundProblem& p) { return describe_graph(*p.graph, *p.problem); })
-      .def_property_readonly("resources",
+      .def(
+          "resource",
+          [](const BoundProblem& p, const std::string& name) {
+            py::list list;
+            for (const auto& v : p.problem->resources.at(name)) list.append(vector_of(v));
+            return list;
+          },
+          py::arg("name"), "what each choice of each variable takes of a resource")
+      .def_property_readonly("rounds",
                              [](const BoundProblem& p) {
-                               py::dict resources;
-                               for (const auto& [name, vectors] : p.problem->resources) {
-                                 py::list list;
-                                 for (const auto& v : vectors) list.append(vector_of(v));
-                                 resources[name.c_str()] = list;
-                               }
-                               return resources;
+                               const auto& vectors = p.problem->resources.at("rounding");
+                               return std::any_of(vectors.begin(), vectors.end(), [](const std::vector<double>& v) {
+                                 return std::any_of(v.begin(), v.end(), [](double x) { return x != 0; });
+                               });
                              })
       .def_property_readonly("nodes",
                              [](const BoundProblem& p) {
@@ -207,22 +212,30 @@ void bind_select(py::module_& m) {
                                return nodes;
                              })
       .def_property_readonly(
-          "places", [](const BoundProblem& p) { return places_of(*p.problem); },
-          "per node and choice: a bit for each device where it may run; 1: the CPU, 0: anywhere")
+          "places",
+          [](const BoundProblem& p) -> py::object {
+            if (!p.target.has_device()) return py::none();
+            return py::cast(places_of(*p.problem));
+          },
+          "per node and choice: a bit for each device where it may run; 1: the CPU, 0: anywhere. None without a device")
       .def_property_readonly("cpu_penalty_us", [](const BoundProblem& p) { return p.target.cpu_penalty_us; })
       .def_property_readonly("machine", [](const BoundProblem& p) { return p.target; })
       .def(
           "lower",
-          [](const BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe,
-             bool keeps_denormals) {
+          [](BoundProblem& p, const std::vector<int>& choices, double total_us, int threads, bool oversubscribe,
+             bool keeps_denormals, const std::function<std::shared_ptr<Graph>()>& remake) {
+            if (p.remake) restore_constants(*p.graph, *p.remake());
+            p.remake = remake;
             const py::gil_scoped_release release;
             const auto team = process_thread_pool().lease(threads, Oversubscribe::No);
             auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team,
-                              keeps_denormals ? Denormals::Keep : Denormals::Flush);
+                              keeps_denormals ? Denormals::Keep : Denormals::Flush,
+                              remake ? SourceConstants::Release : SourceConstants::Keep);
             return std::make_shared<Module>(std::move(plan), threads, oversubscribe);
           },
           py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false,
-          py::arg("keeps_denormals") = false);
+          py::arg("keeps_denormals") = false, py::arg("remake") = py::none(),
+          "remake: makes the graph once more; with it, constants that are packed are given up, until one lowers again");
 
   m.def(
       "space_sizes",

@@ -14,13 +14,15 @@ namespace {
 class BlockBuilder {
  public:
   BlockBuilder(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
-               const OpRegistry& ops, const Target& target, Team& team, KnownSizes outer_sizes)
+               const OpRegistry& ops, const Target& target, Team& team, SourceConstants constants,
+               KnownSizes outer_sizes)
       : graph_(graph),
         problem_(problem),
         choices_(choices),
         ops_(ops),
         target_(target),
         team_(team),
+        constants_(constants),
         known_(std::move(outer_sizes)) {}
 
   std::shared_ptr<const Block> build() {
@@ -143,8 +145,22 @@ class BlockBuilder {
         chosen.push_back(&*candidate);
       }
     }
-    std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_);
+    std::optional<ConstantRelease> release;
+    if (constants_ == SourceConstants::Release) {
+      release.emplace(graph_);
+      for (const Node* node : live_) add_readers(*node, *release);
+    }
+    std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_, release ? &*release : nullptr);
     for (size_t i = 0; i < chosen.size(); ++i) steps_[chosen[i]] = std::move(made[i]);
+  }
+
+  void add_readers(const Node& node, ConstantRelease& release) const {
+    const SelectionProblem::Choice& choice = choice_of(node);
+    if (choice.candidate) {
+      for (const Value* v : choice.candidate->workload->inputs) release.add_reader(v);
+    } else if (choice.absorbed_by < 0) {
+      for (const Value* v : node.inputs) release.add_reader(v);
+    }
   }
 
   int add_slot(const Value& value, Slot::Storage storage, const Schema& schema) {
@@ -447,7 +463,7 @@ class BlockBuilder {
     bool has_new_sizes = false;
     visit_new_sizes([&](const Symbol&, int, int) { has_new_sizes = true; });
     if (has_new_sizes) start_region();
-    return BlockBuilder(body, problem_, choices_, ops_, target_, team_, known_).build();
+    return BlockBuilder(body, problem_, choices_, ops_, target_, team_, constants_, known_).build();
   }
 
   int owned_output(const Value* value) {
@@ -522,6 +538,7 @@ class BlockBuilder {
   const OpRegistry& ops_;
   const Target& target_;
   Team& team_;
+  SourceConstants constants_;
   KnownSizes known_;
   std::shared_ptr<Block> block_ = std::make_shared<Block>();
   std::set<const Node*> live_;
@@ -538,12 +555,12 @@ class BlockBuilder {
 
 std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& problem, const std::vector<int>& choices,
                                   double total_us, const OpRegistry& ops, const Target& target, Team& team,
-                                  Denormals denormals) {
+                                  Denormals denormals, SourceConstants constants) {
   NEO_ASSERT(choices.size() == problem.costs.size());
   // What is computed from constants now has the bits that a call would give it.
   const FloatModeScope mode(denormals);
   auto plan = std::make_shared<Plan>();
-  plan->root = BlockBuilder(graph, problem, choices, ops, target, team, {}).build();
+  plan->root = BlockBuilder(graph, problem, choices, ops, target, team, constants, {}).build();
   for (const Value* v : graph.inputs) plan->input_names.push_back(v->name);
   for (const Value* v : graph.outputs) plan->output_names.push_back(v->name);
   plan->estimate_us = time_behind(problem, choices, total_us, target);

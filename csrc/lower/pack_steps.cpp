@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "routines/packed_store.h"
@@ -13,10 +14,10 @@
 namespace neo {
 namespace {
 
-Recipe recipe_of(const Candidate& candidate, const PackedStore& packed) {
+Recipe recipe_of(const Candidate& candidate, std::string text, const PackedStore& packed) {
   Recipe recipe;
   recipe.routine = candidate.routine->name();
-  recipe.workload = candidate.workload->text();
+  recipe.workload = std::move(text);
   recipe.inputs = candidate.inputs;
   recipe.outputs = candidate.outputs;
   recipe.schedule = candidate.schedule;
@@ -50,6 +51,12 @@ PackingKey packing_key(const Candidate& c) {
   return key;
 }
 
+// Whether the step of a candidate is the recipe's but for what its key says: it packs the same bytes.
+bool is_made_by(const Recipe& recipe, const Candidate& candidate, const std::string& text) {
+  return recipe.workload == text && recipe.inputs == candidate.inputs && recipe.outputs == candidate.outputs &&
+         recipe.schedule == candidate.schedule && recipe.in_place == candidate.in_place;
+}
+
 bool have_same_bytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
     return x.dtype() == y.dtype() && x.dims() == y.dims() && x.dtype() != DType::String &&
@@ -59,8 +66,14 @@ bool have_same_bytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b)
 
 class StepPacker {
  public:
-  StepPacker(const std::vector<const Candidate*>& candidates, const Target& target, const OpRegistry& ops)
-      : candidates_(candidates), target_(target), ops_(ops), made_(candidates.size()), first_like_(candidates.size()) {
+  StepPacker(const std::vector<const Candidate*>& candidates, const Target& target, const OpRegistry& ops,
+             ConstantRelease* release)
+      : candidates_(candidates),
+        target_(target),
+        ops_(ops),
+        release_(release),
+        made_(candidates.size()),
+        first_like_(candidates.size()) {
     std::map<PackingKey, size_t> first;
     for (size_t i = 0; i < candidates.size(); ++i) {
       first_like_[i] =
@@ -85,16 +98,17 @@ class StepPacker {
     });
     const auto followers =
         std::stable_partition(order.begin(), order.end(), [&](size_t i) { return first_like_[i] == i; });
-    for_each(team, {order.begin(), followers},
-             [&](size_t i, int) { make(i, PackedStore(slab, at[i], at[i] + slab_bytes(i))); });
+    for_each(team, {order.begin(), followers}, [&](size_t i, int) {
+      make(i, candidates_[i]->workload->text(), PackedStore(slab, at[i], at[i] + slab_bytes(i)));
+    });
     int64_t largest = 0;
     for (auto i = followers; i != order.end(); ++i) largest = std::max(largest, packed_bytes(*i));
-    std::vector<PackedSlab> scratch;
-    for (int member = 0; member < team.size(); ++member) scratch.push_back(PackedSlab::scratch(largest));
+    std::vector<std::optional<PackedSlab>> scratch(static_cast<size_t>(team.size()));
     for_each(team, {followers, order.end()}, [&](size_t i, int member) {
-      make(i, PackedStore(scratch[member], 0, packed_bytes(i)));
-      const std::vector<Tensor>& shared = made_[first_like_[i]].recipe->packed;
-      make(i, have_same_bytes(made_[i].recipe->packed, shared) ? PackedStore(shared) : PackedStore());
+      follow(i, [&]() -> const PackedSlab& {
+        auto& slab = scratch[static_cast<size_t>(member)];
+        return slab ? *slab : slab.emplace(PackedSlab::scratch(largest));
+      });
     });
     return std::move(made_);
   }
@@ -111,9 +125,27 @@ class StepPacker {
     return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
   }
 
-  void make(size_t i, PackedStore packed) {
-    made_[i].step = candidates_[i]->routine->make(*candidates_[i], target_, ops_, packed);
-    made_[i].recipe = std::make_shared<Recipe>(recipe_of(*candidates_[i], packed));
+  void make(size_t i, std::string text, PackedStore packed) {
+    const Candidate& candidate = *candidates_[i];
+    made_[i].step = candidate.routine->make(candidate, target_, ops_, packed);
+    made_[i].recipe = std::make_shared<Recipe>(recipe_of(candidate, std::move(text), packed));
+    if (release_) release_->made(*candidate.workload, packed);
+  }
+
+  // Makes a step behind the first with the same key. Where it could pack other bytes it packs them into what `scratch`
+  // gives, to be compared.
+  template <class Scratch>
+  void follow(size_t i, const Scratch& scratch) {
+    const Candidate& candidate = *candidates_[i];
+    const Recipe& first = *made_[first_like_[i]].recipe;
+    std::string text = candidate.workload->text();
+    bool is_same = is_made_by(first, candidate, text);
+    if (!is_same) {
+      PackedStore compared(scratch(), 0, packed_bytes(i));
+      candidate.routine->make(candidate, target_, ops_, compared);
+      is_same = have_same_bytes(compared.blobs(), first.packed);
+    }
+    make(i, std::move(text), is_same ? PackedStore(first.packed) : PackedStore());
   }
 
   template <class Make>
@@ -138,6 +170,7 @@ class StepPacker {
   const std::vector<const Candidate*>& candidates_;
   const Target& target_;
   const OpRegistry& ops_;
+  ConstantRelease* release_;
   std::vector<StepItem> made_;
   std::vector<size_t> first_like_;  // the first candidate with the same key
 };
@@ -145,8 +178,8 @@ class StepPacker {
 }  // namespace
 
 std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates, const Target& target,
-                                 const OpRegistry& ops, Team& team) {
-  return StepPacker(candidates, target, ops).pack(team);
+                                 const OpRegistry& ops, Team& team, ConstantRelease* release) {
+  return StepPacker(candidates, target, ops, release).pack(team);
 }
 
 }  // namespace neo

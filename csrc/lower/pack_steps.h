@@ -4,6 +4,7 @@
 
 #include "exec/plan.h"
 #include "exec/team.h"
+#include "lower/source_constants.h"
 #include "ops/op.h"
 #include "routines/routine.h"
 #include "routines/target.h"
@@ -11,8 +12,9 @@
 namespace neo {
 
 // Makes the steps of a block's candidates, which pack their constants, on all threads of the team. Result i belongs to
-// candidate i. Steps of one routine that make the same bytes of the same constants share them.
+// candidate i. Steps of one routine that make the same bytes of the same constants share them. `release` hears of
+// every step; it may be null.
 std::vector<StepItem> pack_steps(const std::vector<const Candidate*>& candidates, const Target& target,
-                                 const OpRegistry& ops, Team& team);
+                                 const OpRegistry& ops, Team& team, ConstantRelease* release);
 
 }  // namespace neo

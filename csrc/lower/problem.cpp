@@ -113,8 +113,7 @@ class Builder {
         variable.choices.push_back({});
         continue;
       }
-      for (const Routine* routine : routines_.for_root(node->op)) {
-        if (!routine->serves(target_)) continue;
+      for (const Routine* routine : routines_for(node->op)) {
         for (Workload& workload : routine->matches(*node, users, graph)) {
           if (auto reason = routine->rejects(workload, target_)) {
             variable.rejections.push_back({routine, *reason});
@@ -153,12 +152,24 @@ class Builder {
     }
     first_group_ = problem_->groups.size();
     for (const auto& node : graph.nodes()) {
-      const auto& variable = at(*node);
+      auto& variable = at(*node);
+      variable.choices.shrink_to_fit();
+      variable.rejections.shrink_to_fit();
       std::string reasons;
       for (const auto& r : variable.rejections) reasons += str("; ", r.routine->name(), ": ", r.reason);
       NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ",
                 node->place());
     }
+  }
+
+  // Those that serve the target, looked up once for each operator.
+  const std::vector<const Routine*>& routines_for(const std::string& op) {
+    const auto [it, fresh] = serving_.try_emplace(op);
+    if (fresh) {
+      it->second = routines_.for_root(op);
+      std::erase_if(it->second, [&](const Routine* routine) { return !routine->serves(target_); });
+    }
+    return it->second;
   }
 
   int add_group(const std::vector<const Node*>& nodes) {
@@ -381,6 +392,7 @@ class Builder {
   Target target_;
   const ProblemOptions& options_;
   SelectionProblem* problem_ = nullptr;
+  std::map<std::string, std::vector<const Routine*>> serving_;  // by operator
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
   size_t first_group_ = 0;

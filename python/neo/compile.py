@@ -178,8 +178,13 @@ def _compile_one(
     threads, accuracy, memory, routines = wanted.threads, wanted.accuracy, wanted.memory, wanted.routines
     limits = wanted.limits or Limits()
 
+    def remake() -> _native.Graph:
+        return _native.run_passes(read_model(model, shapes=shapes, limits=wanted.limits)[0])
+
     def lower(choice: Sequence[int], total_us: float) -> _native.Module:
-        return problem.lower(list(choice), total_us, threads, keeps_denormals=accuracy == "strict")
+        # Tuning lowers many times, each time from the model's constants.
+        source = remake if plain else None
+        return problem.lower(list(choice), total_us, threads, keeps_denormals=accuracy == "strict", remake=source)
 
     def tuned() -> Chosen:
         from neo.tune.choose import choose, is_doubtful
@@ -188,6 +193,7 @@ def _compile_one(
         from neo.tune.machine import Context
         from neo.tune.measure import tune_problem
 
+        arrays = selection_arrays(problem, accuracy, memory)
         with Database(default_path() if database is None else database, read_only=budget is None) as stored:
             bench = _native.make_bench(problem, threads)
             context = Context.here(target, bench.threads, measures=budget is not None)
@@ -246,9 +252,8 @@ def _compile_one(
             kinds = {v.name: v.kind for v in graph.inputs}
             graph = _native.run_passes(graph)
             problem = _build_problem(graph, target, threads, routines)
-            arrays = selection_arrays(problem, accuracy, memory)
             if plain:
-                solution = solve(arrays)
+                solution = solve(selection_arrays(problem, accuracy, memory))
                 native, choice, tuning = lower(solution.choice, float(solution.total)), solution.choice, None
         if not plain:
             with limits.budget(timed=False):
@@ -305,12 +310,11 @@ def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memo
     """The arrays of a selection problem, with the limits that the user sets."""
     resources = []
     if memory is not None:
-        resources.append(Resource("packed_bytes", float(memory), problem.resources["packed_bytes"]))
+        resources.append(Resource("packed_bytes", float(memory), problem.resource("packed_bytes")))
     if accuracy == "strict":
-        resources.append(Resource("error", 0.0, problem.resources["error"]))
-    rounding = problem.resources["rounding"]
-    if accuracy != "reduced" and any(any(choices) for choices in rounding):
-        resources.append(Resource("rounding", 0.0, rounding))
+        resources.append(Resource("error", 0.0, problem.resource("error")))
+    if accuracy != "reduced" and problem.rounds:
+        resources.append(Resource("rounding", 0.0, problem.resource("rounding")))
     return Problem.from_flat(Flat(*problem.flat), resources, problem.places)
 
 

@@ -263,6 +263,6 @@ def test_no_routine_that_rounds_is_offered_for_integers():
         )
         graph.outputs = node.outputs
         problem = _native.build_problem(_native.run_passes(graph), "cpu", 1)
-        assert all(not any(errors) for errors in problem.resources["error"])
+        assert all(not any(errors) for errors in problem.resource("error"))
         reasons = [r for entry in problem.nodes for r in dict(entry["rejections"]).values()]
         assert any("the result is an integer" in r for r in reasons)

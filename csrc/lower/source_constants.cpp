@@ -1,0 +1,55 @@
+#include "lower/source_constants.h"
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+// Smaller constants are written into the texts of workloads.
+bool is_large(const Value& value) {
+  return value.constant && value.constant->size() > kWrittenElements && value.dtype() != DType::String &&
+         !value.constant->is_absent();
+}
+
+}  // namespace
+
+ConstantRelease::ConstantRelease(const Graph& graph) {
+  for (const auto& value : graph.values()) {
+    if (is_large(*value)) readers_.try_emplace(value.get(), 0);
+  }
+  for (const Value* output : graph.outputs) add_reader(output);
+}
+
+void ConstantRelease::add_reader(const Value* value) {
+  const auto it = readers_.find(value);
+  if (it != readers_.end()) ++it->second;
+}
+
+void ConstantRelease::made(const Workload& workload, const PackedStore& packed) {
+  for (Value* input : workload.inputs) {
+    const auto it = readers_.find(input);
+    if (it == readers_.end() || !packed.holds(input) || --it->second > 0) continue;
+    input->constant = Tensor::absent(input->constant->dtype(), input->constant->dims());
+  }
+}
+
+void restore_constants(Graph& graph, const Graph& source) {
+  for (const auto& value : graph.values()) {
+    if (!value->constant || !value->constant->is_absent()) continue;
+    const Value* other = source.find_value(value->name);
+    NEO_CHECK(other && other->constant && other->constant->dtype() == value->constant->dtype() &&
+                  other->constant->dims() == value->constant->dims(),
+              Model, "compile", "the model must still have its constants. Got another one for \"", value->name, "\"");
+    value->constant = other->constant;
+  }
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const auto& bodies = graph.nodes()[i]->bodies;
+    for (size_t b = 0; b < bodies.size(); ++b) {
+      NEO_CHECK(i < source.nodes().size() && b < source.nodes()[i]->bodies.size(), Model, "compile",
+                "the model must still have its bodies. Got fewer");
+      restore_constants(*bodies[b].second, *source.nodes()[i]->bodies[b].second);
+    }
+  }
+}
+
+}  // namespace neo

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <atomic>
+#include <unordered_map>
+
+#include "ir/graph.h"
+#include "routines/packed_store.h"
+#include "routines/routine.h"
+
+namespace neo {
+
+// Whether lowering leaves the graph the constants that the plan holds packed.
+enum class SourceConstants : uint8_t { Keep, Release };
+
+// Gives up the elements of a graph's constants, each as soon as the last of its readers has packed it: weights are in
+// memory once, not as the model's and as the plan's. A constant stays where a reader takes it as it is.
+class ConstantRelease {
+ public:
+  explicit ConstantRelease(const Graph& graph);
+
+  // Every reader is added before the first is made.
+  void add_reader(const Value* value);
+  // A step of this workload was made with `packed`. Thread-safe.
+  void made(const Workload& workload, const PackedStore& packed);
+
+ private:
+  std::unordered_map<const Value*, std::atomic<int>> readers_;  // by constant: how many have not packed it
+};
+
+// Takes back from `source`, the same graph made once more, the constants that were given up, those in bodies included.
+// A Model error where `source` has others.
+void restore_constants(Graph& graph, const Graph& source);
+
+}  // namespace neo
