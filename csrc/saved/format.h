@@ -1,12 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace neo {
 
-// The versions of the format that are written and read: a file of one plan, and one of several variants.
+// The versions of the format that are written and read: a file of one plan, one of several variants, and one of either
+// whose plans are shortened (saved/short_text.h).
 inline constexpr std::string_view kSavedFormat = "1";
 inline constexpr std::string_view kVariantsFormat = "2";
+inline constexpr std::string_view kShortFormat = "3";
+
+// Bytes of all plans of a file from which on they are shortened.
+inline constexpr size_t kShortenedBytes = size_t{1} << 15;
+// Bytes of a plan that was shortened; as the header, which may hold it as it is.
+inline constexpr size_t kMaxPlanBytes = 100'000'000;
 
 // Keys of the header's __metadata__; others are the saver's notes.
 inline constexpr std::string_view kFormatKey = "neo.format";

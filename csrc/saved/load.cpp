@@ -8,6 +8,7 @@
 #include "saved/flow.h"
 #include "saved/format.h"
 #include "saved/saved.h"
+#include "saved/short_text.h"
 #include "saved/steps.h"
 #include "saved/variants.h"
 
@@ -385,7 +386,7 @@ std::vector<SavedModule> load(const FileBytes& file, const OpRegistry& ops, cons
   const SavedBlobs blobs(parts.blobs, file.owner);
   std::vector<SavedModule> modules;
   for (VariantEntry& entry : choose_variants(parts.metadata, host_isa())) {
-    const Json json = Json::parse(*entry.plan);
+    const Json json = Json::parse(entry.is_short ? lengthen(*entry.plan, kMaxPlanBytes) : *entry.plan);
     SavedModule& module = modules.emplace_back();
     module.target = read_target(json.at("target"));
     NEO_CHECK(!entry.isa || module.target.isa == *entry.isa, Model, "load",

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "saved/format.h"
+#include "saved/short_text.h"
 
 namespace neo {
 namespace {
@@ -79,14 +80,15 @@ std::vector<AxisRanges> input_ranges(const Plan& plan) {
 
 std::vector<VariantEntry> choose_variants(const Metadata& metadata, Isa host) {
   const std::string& format = entry_of(metadata, std::string(kFormatKey));
-  NEO_CHECK(format == kSavedFormat || format == kVariantsFormat, Unsupported, "load",
+  const bool is_short = format == kShortFormat;
+  NEO_CHECK(is_short || format == kSavedFormat || format == kVariantsFormat, Unsupported, "load",
             "a saved module must be of a format that this neo reads. Got ", format.substr(0, 20), ", expected ",
-            kSavedFormat, " or ", kVariantsFormat, "\nHint: compile the model again.");
-  if (format == kSavedFormat) {
+            kSavedFormat, ", ", kVariantsFormat, " or ", kShortFormat, "\nHint: compile the model again.");
+  if (format == kSavedFormat || (is_short && metadata.count(std::string(kVariantsKey)) == 0)) {
     const std::string& plan = entry_of(metadata, std::string(kPlanKey));
     Metadata notes = metadata;
     notes.erase(std::string(kPlanKey));
-    return {{&plan, std::nullopt, std::move(notes)}};
+    return {{&plan, is_short, std::nullopt, std::move(notes)}};
   }
   const std::vector<Isa> isas = read_isas(entry_of(metadata, std::string(kVariantsKey)));
   Metadata shared = metadata;
@@ -100,6 +102,7 @@ std::vector<VariantEntry> choose_variants(const Metadata& metadata, Isa host) {
     if (isas[i] != best) continue;
     VariantEntry& entry = chosen.emplace_back();
     entry.plan = &entry_of(metadata, numbered(kPlanKey, i));
+    entry.is_short = is_short;
     entry.isa = best;
     entry.notes = shared;
     entry.notes[std::string(kSignatureKey)] = entry_of(metadata, numbered(kSignatureKey, i));
@@ -110,14 +113,20 @@ std::vector<VariantEntry> choose_variants(const Metadata& metadata, Isa host) {
 Metadata variants_metadata(std::span<const SavedModule> variants, std::vector<std::string> plans) {
   NEO_CHECK(!variants.empty() && variants.size() <= kMaxVariants, Model, "save", "a saved module must have 1 to ",
             kMaxVariants, " variants. Got ", variants.size());
+  size_t bytes = 0;
+  for (const std::string& plan : plans) bytes += plan.size();
+  const bool is_short = bytes >= kShortenedBytes;
+  if (is_short) {
+    for (std::string& plan : plans) plan = shorten(plan);
+  }
   Metadata metadata = variants.front().notes;
   if (variants.size() == 1) {
-    metadata[std::string(kFormatKey)] = kSavedFormat;
+    metadata[std::string(kFormatKey)] = is_short ? kShortFormat : kSavedFormat;
     metadata[std::string(kPlanKey)] = std::move(plans.front());
     return metadata;
   }
   metadata.erase(std::string(kSignatureKey));
-  metadata[std::string(kFormatKey)] = kVariantsFormat;
+  metadata[std::string(kFormatKey)] = is_short ? kShortFormat : kVariantsFormat;
   Json::Array isas;
   for (size_t i = 0; i < variants.size(); ++i) {
     isas.emplace_back(isa_name(variants[i].target.isa));

@@ -18,6 +18,7 @@ std::vector<AxisRanges> input_ranges(const Plan& plan);
 // A variant as the header holds it.
 struct VariantEntry {
   const std::string* plan = nullptr;         // points into the metadata it was chosen from
+  bool is_short = false;                     // the plan is what shorten() gave
   std::optional<Isa> isa;                    // what the header says that it is for; nothing: nothing is said
   std::map<std::string, std::string> notes;  // its own, and those of all
 };
