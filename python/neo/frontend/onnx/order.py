@@ -25,7 +25,7 @@ def body_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 def names_read(node: onnx.NodeProto) -> list[str]:
     """Names of the values a node needs, those that its bodies take from around it included."""
     names = [name for name in node.input if name]
-    for graph in body_graphs(node):
+    for graph in body_graphs(node) if node.attribute else ():
         local = {name for inner in graph.node for name in inner.output}
         local.update(tensor.name for tensor in graph.initializer)
         local.update(tensor.values.name for tensor in graph.sparse_initializer)
@@ -46,9 +46,11 @@ def node_order(nodes: Sequence[onnx.NodeProto], known: Container[str]) -> list[i
     maker: dict[str, int] = {}
     for i, node in enumerate(nodes):
         for name in node.output:
-            if name:
-                maker.setdefault(name, i)
+            maker.setdefault(name, i)
+    maker.pop("", None)
     needs = [[maker[n] for n in names_read(node) if n in maker and n not in known] for node in nodes]
+    if all(j < i for i, makers in enumerate(needs) for j in makers):
+        return list(range(len(needs)))
     order: list[int] = []
     state = bytearray(len(nodes))  # 0 new, 1 open, 2 done
     for start in range(len(nodes)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -39,6 +40,12 @@ def check_names(*names: object) -> None:
     neo.ModelError
         One of them is not text.
     """
+    try:
+        "".join(names)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    else:
+        return
     for name in names:
         if not isinstance(name, str):
             msg = f"[import] names must be UTF-8. Got {name!r}"
@@ -53,13 +60,21 @@ def dtype_name(elem_type: int, place: str) -> str:
     neo.ModelError
         The number stands for no element type.
     """
+    name = _dtype_name(elem_type)
+    if name is None:
+        msg = f"[import] the element type must be known. Got {elem_type} - at {place}"
+        raise ModelError(msg)
+    return name
+
+
+@lru_cache(maxsize=256)
+def _dtype_name(elem_type: int) -> str | None:
     if elem_type == onnx.TensorProto.STRING:
         return "string"
     try:
         return str(onnx.helper.tensor_dtype_to_np_dtype(elem_type).name)
     except KeyError:
-        msg = f"[import] the element type must be known. Got {elem_type} - at {place}"
-        raise ModelError(msg) from None
+        return None
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -22,6 +22,7 @@ __all__ = ["Split", "split_file"]
 LARGE = 1 << 16
 _WINDOW = 1 << 14
 _MOST_FIELDS = 1 << 20  # of one message
+_MOST_VARINT = 10  # bytes
 
 # Field numbers of onnx.proto.
 _GRAPH = 7  # of ModelProto
@@ -73,24 +74,31 @@ class _Reader:
 
     def varint(self, start: int, end: int) -> tuple[int, int]:
         """A number and where it ends."""
-        value = 0
-        for i, byte in enumerate(self.bytes(start, min(start + 10, end))):
-            value |= (byte & 0x7F) << (7 * i)
+        stop = min(start + _MOST_VARINT, end)
+        if not (self._start <= start and stop <= self._start + len(self._window)):
+            self.bytes(start, stop)
+        window, offset = self._window, self._start
+        value = shift = 0
+        for at in range(start - offset, stop - offset):
+            byte = window[at]
+            value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return value, start + i + 1
+                return value, at + offset + 1
+            shift += 7
         raise _OddError
 
     def fields(self, start: int, end: int) -> Iterator[_Field]:
+        varint = self.varint
         for _ in range(_MOST_FIELDS):
             if start == end:
                 return
-            tag, body = self.varint(start, end)
+            tag, body = varint(start, end)
             kind = tag & 7
-            if kind == _VARINT:
-                _, stop = self.varint(body, end)
-            elif kind == _BYTES:
-                length, body = self.varint(body, end)
+            if kind == _BYTES:
+                length, body = varint(body, end)
                 stop = body + length
+            elif kind == _VARINT:
+                _, stop = varint(body, end)
             else:
                 stop = body + _WIDTHS.get(kind, end)
             if stop > end:
@@ -108,7 +116,7 @@ class _Reader:
 
 
 def split_file(file: BinaryIO) -> Split | None:
-    """Separate a model's large tensors from the rest; None where the file is not laid out as expected.
+    """Separate a model's large tensors from the rest; None where it has none or is not laid out as expected.
 
     Parameters
     ----------
@@ -116,6 +124,8 @@ def split_file(file: BinaryIO) -> Split | None:
         A buffered or raw file on disk, at any position.
     """
     reader = _Reader(file)
+    if reader.size <= LARGE:
+        return None
     try:
         top = list(reader.fields(0, reader.size))
         graphs = [i for i, field in enumerate(top) if field.number == _GRAPH and field.kind == _BYTES]
@@ -133,25 +143,25 @@ def _split_graph(reader: _Reader, graph: _Field) -> tuple[bytes, dict[int, np.nd
     parts = []
     tensors = {}
     count = 0
-    for field in reader.fields(graph.body, graph.end):
-        if field.number == _INITIALIZER and field.kind == _BYTES:
-            split = _split_tensor(reader, field) if field.end - field.body > LARGE else None
+    rest = graph.body  # where what is in no part yet begins
+    for number, kind, start, body, end in reader.fields(graph.body, graph.end):
+        if number == _INITIALIZER and kind == _BYTES:
+            split = _split_tensor(reader, body, end) if end - body > LARGE else None
             if split is not None:
                 small, tensors[count] = split
-                parts.append(_packed(_INITIALIZER, small))
+                parts += [reader.bytes(rest, start), _packed(_INITIALIZER, small)]
+                rest = end
             count += 1
-            if split is not None:
-                continue
-        parts.append(reader.bytes(field.start, field.end))
+    parts.append(reader.bytes(rest, graph.end))
     return b"".join(parts), tensors
 
 
-def _split_tensor(reader: _Reader, tensor: _Field) -> tuple[bytes, np.ndarray[Any, Any]] | None:
+def _split_tensor(reader: _Reader, start: int, end: int) -> tuple[bytes, np.ndarray[Any, Any]] | None:
     """The message without its data, and the data; None for a tensor that is not plain."""
     dims: list[int] = []
     dtype = raw = None
     parts = []
-    for field in reader.fields(tensor.body, tensor.end):
+    for field in reader.fields(start, end):
         if field.number == _RAW_DATA and field.kind == _BYTES and raw is None:
             raw = field
             continue
