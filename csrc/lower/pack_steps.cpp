@@ -57,6 +57,11 @@ bool is_made_by(const Recipe& recipe, const Candidate& candidate, const std::str
          recipe.schedule == candidate.schedule && recipe.in_place == candidate.in_place;
 }
 
+// Whether a recipe of it has elements of integer inputs, which its text does not hold.
+bool has_contents(const Workload& workload) {
+  return std::any_of(workload.inputs.begin(), workload.inputs.end(), [](const Value* v) { return v->contents; });
+}
+
 bool have_same_bytes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) {
     return x.dtype() == y.dtype() && x.dims() == y.dims() && x.dtype() != DType::String &&
@@ -125,10 +130,12 @@ class StepPacker {
     return packed_bytes(i) < kLargest ? packed_bytes(i) : 0;
   }
 
-  void make(size_t i, std::string text, PackedStore packed) {
+  // `recipe`: the step's own, where there is one already.
+  void make(size_t i, std::string text, PackedStore packed, std::shared_ptr<const Recipe> recipe = nullptr) {
     const Candidate& candidate = *candidates_[i];
     made_[i].step = candidate.routine->make(candidate, target_, ops_, packed);
-    made_[i].recipe = std::make_shared<Recipe>(recipe_of(candidate, std::move(text), packed));
+    if (!recipe) recipe = std::make_shared<Recipe>(recipe_of(candidate, std::move(text), packed));
+    made_[i].recipe = std::move(recipe);
     if (release_) release_->made(*candidate.workload, packed);
   }
 
@@ -137,15 +144,16 @@ class StepPacker {
   template <class Scratch>
   void follow(size_t i, const Scratch& scratch) {
     const Candidate& candidate = *candidates_[i];
-    const Recipe& first = *made_[first_like_[i]].recipe;
+    const std::shared_ptr<const Recipe> first = made_[first_like_[i]].recipe;
     std::string text = candidate.workload->text();
-    bool is_same = is_made_by(first, candidate, text);
-    if (!is_same) {
-      PackedStore compared(scratch(), 0, packed_bytes(i));
-      candidate.routine->make(candidate, target_, ops_, compared);
-      is_same = have_same_bytes(compared.blobs(), first.packed);
+    if (is_made_by(*first, candidate, text)) {
+      make(i, std::move(text), PackedStore(first->packed), has_contents(*candidate.workload) ? nullptr : first);
+      return;
     }
-    make(i, std::move(text), is_same ? PackedStore(first.packed) : PackedStore());
+    PackedStore compared(scratch(), 0, packed_bytes(i));
+    candidate.routine->make(candidate, target_, ops_, compared);
+    const bool is_same = have_same_bytes(compared.blobs(), first->packed);
+    make(i, std::move(text), is_same ? PackedStore(first->packed) : PackedStore());
   }
 
   template <class Make>

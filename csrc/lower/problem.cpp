@@ -113,13 +113,14 @@ class Builder {
         variable.choices.push_back({});
         continue;
       }
+      std::vector<std::shared_ptr<const Workload>> workloads;
       for (const Routine* routine : routines_for(node->op)) {
         for (Workload& workload : routine->matches(*node, users, graph)) {
           if (auto reason = routine->rejects(workload, target_)) {
             variable.rejections.push_back({routine, *reason});
             continue;
           }
-          const auto shared = std::make_shared<const Workload>(std::move(workload));
+          const std::shared_ptr<const Workload> shared = shared_workload(workloads, std::move(workload));
           const std::optional<std::string> open = open_size(*shared);
           for (Candidate& candidate : routine->candidates(*shared, target_, ops_)) {
             if ((candidate.cost.error > 0 || candidate.cost.rounds) && shared->is_exact()) {
@@ -160,6 +161,17 @@ class Builder {
       NEO_CHECK(!variable.choices.empty(), Unsupported, node->op, "no routine takes this node", reasons, " - at ",
                 node->place());
     }
+  }
+
+  // The workload, or one of the same nodes that another routine took.
+  static std::shared_ptr<const Workload> shared_workload(std::vector<std::shared_ptr<const Workload>>& known,
+                                                         Workload workload) {
+    for (const auto& other : known) {
+      if (other->nodes == workload.nodes && other->inputs == workload.inputs && other->outputs == workload.outputs) {
+        return other;
+      }
+    }
+    return known.emplace_back(std::make_shared<const Workload>(std::move(workload)));
   }
 
   // Those that serve the target, looked up once for each operator.

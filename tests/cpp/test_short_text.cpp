@@ -23,7 +23,7 @@ TEST(ShortText, GivesTheTextBack) {
     const std::string shortened = shorten(text);
     EXPECT_EQ(lengthen(shortened, kMost), text);
   }
-  EXPECT_LT(shorten(items).size(), items.size() / 3);
+  EXPECT_LT(shorten(items).size(), items.size() / 2);
   EXPECT_LT(shorten(std::string(100'000, 'a')).size(), 1200u);
 }
 
@@ -40,7 +40,7 @@ TEST(ShortText, RefusesWhatIsNoShortText) {
   const char* const wrong[] = {"~",        "abc~",     "abc~  ",   "abc~   ",   "abc~  #",
                                "abc~  \"", "abc~   !", "abc~  %!", "abc~  !}}", "~  ! "};
   for (const char* text : wrong) EXPECT_THROW(lengthen(text, kMost), Error) << text;
-  EXPECT_EQ(lengthen("abc~  # ", kMost), "abcabcabca") << "three bytes back, seven bytes";
+  EXPECT_EQ(lengthen("abc~  $ ", kMost), "abcabcabca") << "three bytes back, seven bytes";
 }
 
 TEST(ShortText, StaysWithinItsLimit) {
