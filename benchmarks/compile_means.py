@@ -41,7 +41,6 @@ class Means:
     wall_s: float
     peak_bytes: int
     saved_bytes: int = 0
-    packed_bytes: int = 0
     error: str = ""
 
 
