@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "select/problem.h"
 
 namespace neo::select {
 namespace {
+
+constexpr size_t kBlockCells = 4096;  // of a joined table
 
 // A factor seen from a larger scope: its stride along each of that scope's axes, 0 where it has none.
 struct Broadcast {
@@ -170,11 +173,22 @@ void Elimination::eliminate(int v) {
   std::vector<Broadcast> parts;
   for (const Factor* factor : gathered(bucket, cells * shape[0], sizes_, sums))
     parts.push_back(broadcast(*factor, scope, sizes_));
-  std::vector<double> least(cells, std::numeric_limits<double>::infinity()), joined(cells);
-  for (size_t i = 0; i < shape[0]; ++i) {
-    std::fill(joined.begin(), joined.end(), 0.0);
-    for (const Broadcast& part : parts) add(joined.data(), part, i * part.strides[0], shape, 1);
-    for (size_t j = 0; j < cells; ++j) least[j] = std::min(least[j], joined[j]);
+  // The joined table is made block by block, of the inner axes, so that a block stays in the nearest caches.
+  size_t inner = shape.size(), block = 1;
+  while (inner > 1 && (block == 1 || block * shape[inner - 1] <= kBlockCells)) block *= shape[--inner];
+  std::vector<double> least(cells, std::numeric_limits<double>::infinity()), joined(block);
+  std::vector<size_t> index(inner, 0);  // of the block, along the axes before `inner`
+  for (size_t begin = 0; begin < cells; begin += block) {
+    for (size_t i = 0; i < shape[0]; ++i) {
+      std::fill(joined.begin(), joined.end(), 0.0);
+      index[0] = i;
+      for (const Broadcast& part : parts) {
+        add(joined.data(), part, std::inner_product(index.begin(), index.end(), part.strides.begin(), size_t{0}), shape,
+            inner);
+      }
+      for (size_t j = 0; j < block; ++j) least[begin + j] = std::min(least[begin + j], joined[j]);
+    }
+    for (size_t axis = inner; --axis > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
   place({{scope.begin() + 1, scope.end()}, std::move(least)});
 }
