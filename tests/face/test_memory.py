@@ -58,4 +58,5 @@ def test_constants_that_several_nodes_read_are_packed_once(op):
     module = neo.compile(model, threads=2, limits=neo.Limits(memory=60 << 20))  # 40 times would be 94 MB
     plain = neo.compile(model, threads=1)
     for y, expected in zip(module(*inputs), plain(*inputs), strict=True):
-        np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-3)
+        # Sums of up to 2,304 products by other algorithms: an element near zero has the error of the largest.
+        assert np.abs(y - expected).max() <= 1e-3 * np.abs(expected).max()

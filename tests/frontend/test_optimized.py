@@ -36,6 +36,9 @@ def test_saved_at_each_level(name: str, opset: int, fixed: bool, tmp_path: Path)
             np.testing.assert_allclose(g, w, rtol=1e-3, atol=1e-4, err_msg=level)
 
 
+_FORMATS = {"operators": QuantFormat.QOperator, "pairs": QuantFormat.QDQ}
+
+
 class _Once(CalibrationDataReader):
     """One set of inputs to find the ranges of all values with."""
 
@@ -49,14 +52,17 @@ class _Once(CalibrationDataReader):
 @pytest.mark.parametrize("form", ["dynamic", "operators", "pairs"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_quantized_and_saved(name: str, form: str, tmp_path: Path) -> None:
-    """Quantized by ONNX Runtime's tools and then optimized; a rounding of its own operators may differ by a step."""
+    """Quantized by ONNX Runtime's tools and then optimized; a rounding of its own operators may differ by a step.
+
+    Weights have seven bits: of eight, ONNX Runtime's sums of pairs saturate on processors without VNNI.
+    """
     model, feeds = NETWORKS[name](13, True, 1)
     onnx.save(model, tmp_path / "float.onnx")
     paths = (str(tmp_path / "float.onnx"), str(tmp_path / "codes.onnx"))
     if form == "dynamic":
-        quantize_dynamic(*paths)
+        quantize_dynamic(*paths, reduce_range=True)
     else:
-        quantize_static(*paths, _Once(feeds), QuantFormat.QOperator if form == "operators" else QuantFormat.QDQ)
+        quantize_static(*paths, _Once(feeds), _FORMATS[form], reduce_range=True)
     for level in LEVELS:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
@@ -65,7 +71,7 @@ def test_quantized_and_saved(name: str, form: str, tmp_path: Path) -> None:
         want = onnxruntime.InferenceSession(paths[1], options).run(None, feeds)
         got = list(neo.compile(options.optimized_model_filepath).run(feeds).values())
         for g, w in zip(got, want, strict=True):
-            assert np.abs(g - w).max() <= 0.05 * np.abs(w).max(), level
+            assert np.abs(g - w).max() <= 0.08 * np.abs(w).max(), level
 
 
 def blocked(weights: np.ndarray, block: int, *, is_direct: bool) -> np.ndarray:
@@ -106,4 +112,29 @@ def test_channels_in_blocks_of_either_size(block: int) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)])
     plain = neo.compile(node_model("Conv", [x, first], {"kernel_shape": [3, 3]}, opset=17, constants=(1,))[0])(x)
     want = np.einsum("oi,nihw->nhwo", second[:, :, 0, 0], np.maximum(plain, 0))
+    np.testing.assert_allclose(neo.compile(model)(x), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [4, 8])
+def test_channels_that_only_a_call_tells(channels: int) -> None:
+    """Behind sizes that are computed, the weights say how many channels a block must have."""
+    x, weights = RANDOM.normal(1, channels, 5, 6), RANDOM.normal(24, 8, 1, 1)
+    weights[:, channels:] = 0
+    domain = "com.microsoft.nchwc"
+    nodes = [
+        helper.make_node("ReorderInput", ["x"], ["p"], domain=domain),
+        helper.make_node("MaxPool", ["p"], ["q"], domain=domain, kernel_shape=[2, 2]),
+        helper.make_node("Conv", ["q", "w"], ["r"], domain=domain, kernel_shape=[1, 1]),
+        helper.make_node("ReorderOutput", ["r"], ["y"], domain=domain, channels=20),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "channels",
+        [helper.make_tensor_value_info("x", 1, [1, "C", 5, 6])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [onnx.numpy_helper.from_array(blocked(weights, 8, is_direct=False), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)])
+    most = np.lib.stride_tricks.sliding_window_view(x, (2, 2), axis=(2, 3)).max(axis=(4, 5))
+    want = np.einsum("oi,nihw->nohw", weights[:20, :channels, 0, 0], most)
     np.testing.assert_allclose(neo.compile(model)(x), want, rtol=1e-4, atol=1e-4)

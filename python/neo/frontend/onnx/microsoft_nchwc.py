@@ -85,8 +85,14 @@ def _plain_weights(call: Call, weights: np.ndarray[Any, Any], block: int, groups
 def _with_channels(call: Call, value: _native.Value, count: int) -> _native.Value:
     """A tensor with zeros behind its channels, or without those that are behind `count`."""
     shape = value.shape
-    if shape is None or len(shape) < 2 or not isinstance(shape[1], int):
-        raise call.refuse("the number of channels must be known")
+    if shape is None or len(shape) < 2:
+        raise call.refuse("the number of axes must be known")
+    if not isinstance(shape[1], int):
+        extra = call.add("Sub", [call.array([count]), call.add("Shape", [value], {"start": 1, "end": 2})])
+        zeros = [call.array([0] * axes) for axes in (len(shape) + 1, len(shape) - 2)]
+        pads = call.add("Concat", [zeros[0], extra, zeros[1]], {"axis": 0})
+        sizes = call.array([0, count, *[0] * (len(shape) - 2)])
+        return call.add("Reshape", [call.add("Pad", [value, pads]), sizes])
     if shape[1] > count:
         return slice_axis(call, value, 1, 0, count)
     if shape[1] < count:
@@ -103,7 +109,7 @@ def _reorder_input(call: Call) -> Results:
         x = call.add("Transpose", [x], {"perm": [0, rank - 1, *range(1, rank - 1)]})
     channels = x.shape[1] if x.shape is not None else None
     if not isinstance(channels, int):
-        raise call.refuse("the number of channels must be known")
+        return [x]  # what reads it knows how many there must be
     return [_with_channels(call, x, _round_up(channels, call.importer.channel_block))]
 
 
