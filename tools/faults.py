@@ -259,7 +259,7 @@ FAULTS = (
     Fault(
         "shared_memory",
         "csrc/exec/plan_memory.cpp",
-        "      if (a.outlives) return false;\n",
+        "      if (planned[i]->outlives) continue;\n",
         "",
         "A buffer that is read after its region shares bytes with one that is written there.",
         ("tests/runtime/test_memory_plan.py",),

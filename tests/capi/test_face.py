@@ -382,7 +382,7 @@ def test_files_that_are_no_module(pair_path: Path, tmp_path: Path) -> None:
     )
     refused(
         UNSUPPORTED,
-        r"of a format that this neo reads\. Got 0, expected 1 or 2 - at .*old Hint: compile the model again\.$",
+        r"of a format that this neo reads\. Got 0, expected 1, 2 or 3 - at .*old Hint: compile the model again\.$",
         load,
         tmp_path / "old",
     )

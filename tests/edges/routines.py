@@ -352,6 +352,26 @@ ROUTINES: dict[str, list[Spec]] = {
             lambda net: net.node("GatherElements", [net.input("AB"), net.input("IB", "int64", net.sizes["A"])], axis=0),
         )
     ],
+    "cpu/trees": [
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net: net.node(
+                "ai.onnx.ml.TreeEnsembleRegressor",
+                [net.input("AB")],
+                nodes_treeids=[0, 0, 0],
+                nodes_nodeids=[0, 1, 2],
+                nodes_featureids=[0, 0, 0],
+                nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+                nodes_values=[0.5, 0.0, 0.0],
+                nodes_truenodeids=[1, 0, 0],
+                nodes_falsenodeids=[2, 0, 0],
+                target_treeids=[0, 0],
+                target_nodeids=[1, 2],
+                target_ids=[0, 0],
+                target_weights=[1.0, 2.0],
+            ),
+        )
+    ],
     "cpu/top_k": [
         Spec({"A": 4, "B": 5}, lambda net: net.node("TopK", [net.input("AB"), net.array(np.array([1]))], 2, axis=1))
     ],

@@ -72,6 +72,15 @@ _NETWORKS = {
         "p, g, s, e, k, ki, t, m, n",
         {},
     ),
+    "trees": _Network(
+        "float[N, 4] x",
+        "y = ai.onnx.ml.TreeEnsembleRegressor <nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [3, 0, 0], "
+        'nodes_modes = ["BRANCH_LEQ", "LEAF", "LEAF"], nodes_values = [0.5, 0.0, 0.0], nodes_truenodeids = [1, 0, 0], '
+        "nodes_falsenodeids = [2, 0, 0], target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0], "
+        "target_weights = [1.0, 2.0], n_targets = 1> (x)",
+        "y",
+        {},
+    ),
 }
 _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
@@ -89,7 +98,7 @@ def routine_models() -> dict[str, onnx.ModelProto]:
         made = " ".join(
             f"{w} = ConstantOfShape <value: tensor = float[1] {{0.01}}> ({w}_dims)" for w in network.weights
         )
-        text = f'<ir_version: 8, opset_import: ["": 18]> {name} ({network.inputs}) => ({network.outputs})'
+        text = f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> {name} ({network.inputs}) => ({network.outputs})'
         model = parser.parse_model(f"{text} <{_CONSTANTS}{sizes}> {{ {made} {network.nodes} }}")
         read = {n for node in model.graph.node for n in node.input}
         kept = [t for t in model.graph.initializer if t.name in read]

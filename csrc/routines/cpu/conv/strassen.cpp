@@ -453,7 +453,7 @@ StrassenPlan plan_strassen(int64_t ic, int64_t oc, int64_t lanes, const Strassen
 }
 
 double strassen_error(int64_t levels) {
-  return levels > 1 ? 5.2 : 2.6;
+  return levels > 1 ? 5.9 : 3.1;
 }
 
 int64_t strassen_runs(const StrassenPlan& plan, int64_t pixels) {
