@@ -1,5 +1,7 @@
 """Chains of convolutions that one routine runs: depthwise with pointwise or a first layer before it, or pointwise behind it."""
 
+import math
+
 import numpy as np
 import pytest
 from neo import _native
@@ -194,7 +196,11 @@ def test_tasks_share_the_depthwise_rows_of_an_image(tier, routine, seed, tasks):
     if routine == BEHIND:
         channels = channels[1:]
     chain.build(FORMS[routine], x_dims, channels, attrs, tail)
-    pinned = chain.compile(tier, f"{routine}{{shared=1 tasks={tasks}}}", tasks)
+    pin = f"{routine}{{shared=1 tasks={tasks}}}"
+    if pin not in {c["routine"] for c in candidates(chain.graph, tier, chain.nodes[-1], tasks)}:
+        assert math.prod(chain.inputs[0].shape) > 1000, "small images have the schedule everywhere"
+        pytest.skip("not on this processor: half of its private cache is less than a task's part of the rows")
+    pinned = chain.compile(tier, pin, tasks)
     found = pinned(*chain.inputs)
     assert_close(found, chain.graph.evaluate(chain.inputs)[0], chain.depth, str(chain.graph))
     for threads in (2, 3):

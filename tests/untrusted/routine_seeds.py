@@ -98,7 +98,9 @@ def routine_models() -> dict[str, onnx.ModelProto]:
         made = " ".join(
             f"{w} = ConstantOfShape <value: tensor = float[1] {{0.01}}> ({w}_dims)" for w in network.weights
         )
-        text = f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> {name} ({network.inputs}) => ({network.outputs})'
+        text = (
+            f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> {name} ({network.inputs}) => ({network.outputs})'
+        )
         model = parser.parse_model(f"{text} <{_CONSTANTS}{sizes}> {{ {made} {network.nodes} }}")
         read = {n for node in model.graph.node for n in node.input}
         kept = [t for t in model.graph.initializer if t.name in read]
