@@ -90,7 +90,8 @@ class MultiboxDetection final : public Program {
           const Expr low = b.let("low", boxes[anchor * 4 + a]), high = b.let("high", boxes[anchor * 4 + (a + 2)]);
           const Expr size = b.let("size", high - low), center = (low + high) * 0.5f;
           const Expr middle = b.let("middle", fma(offsets[row * 4 + a] * variance[a], size, center));
-          const Expr half = b.let("half", make(kernel::Op::Exp, {offsets[row * 4 + (a + 2)] * variance[a + 2]}) * size * 0.5f);
+          const Expr half =
+              b.let("half", make(kernel::Op::Exp, {offsets[row * 4 + (a + 2)] * variance[a + 2]}) * size * 0.5f);
           const auto clipped = [&](const Expr& at) { return choice_.clip ? min(max(at, 0.0f), 1.0f) : at; };
           corners[row * 4 + a] = clipped(middle - half);
           corners[row * 4 + (a + 2)] = clipped(middle + half);

@@ -92,10 +92,10 @@ def _with_channels(call: Call, value: _native.Value, count: int) -> _native.Valu
         zeros = [call.array([0] * axes) for axes in (len(shape) + 1, len(shape) - 2)]
         pads = call.add("Concat", [zeros[0], extra, zeros[1]], {"axis": 0})
         sizes = call.array([0, count, *[0] * (len(shape) - 2)])
-        return call.add("Reshape", [call.add("Pad", [value, pads]), sizes])
-    if shape[1] > count:
-        return slice_axis(call, value, 1, 0, count)
-    if shape[1] < count:
+        value = call.add("Reshape", [call.add("Pad", [value, pads]), sizes])
+    elif shape[1] > count:
+        value = slice_axis(call, value, 1, 0, count)
+    elif shape[1] < count:
         pads = [0] * (2 * len(shape))
         pads[len(shape) + 1] = count - shape[1]
         value = call.add("Pad", [value, call.array(pads)])
