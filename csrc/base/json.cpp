@@ -319,7 +319,7 @@ const T& Json::get(std::string_view expected) const {
   const T* value = std::get_if<T>(&value_);
   if (!value) {
     std::string got = dump();
-    if (got.size() > 40) got = got.substr(0, 40) + "...";
+    if (got.size() > 40) got.replace(40, got.npos, "...");
     fail(ErrorKind::Model, kWhere, str("a value must be of its kind. Got ", got, ", expected ", expected));
   }
   return *value;

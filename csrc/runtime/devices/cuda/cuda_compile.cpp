@@ -13,7 +13,7 @@ namespace {
 
 // The part of NVRTC that neo calls, declared here so that a build needs no headers of it.
 struct Nvrtc {
-  using Program = struct ProgramObject*;
+  using Program = struct NvrtcProgramObject*;
   const char* (*get_error_string)(int);
   int (*create_program)(Program*, const char*, const char*, int, const char* const*, const char* const*);
   int (*compile_program)(Program, int, const char* const*);
