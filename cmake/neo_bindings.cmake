@@ -34,7 +34,7 @@ target_include_directories(_neo_called PRIVATE "${PROJECT_SOURCE_DIR}/csrc")
 target_link_libraries(_neo_called PRIVATE neo_options pybind11::module)
 
 neo_extension_module(_neo ${binding_sources} $<TARGET_OBJECTS:_neo_called>)
-target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_saved neo_select neo_runtime)
+target_link_libraries(_neo PRIVATE neo_options neo_passes neo_lower neo_tune neo_saved neo_select neo_runtime)
 target_compile_options(_neo PRIVATE ${NEO_SMALL_FLAGS})
 neo_precompile(_neo small_modules <pybind11/numpy.h> <pybind11/stl.h>)
 target_link_options(_neo PRIVATE $<$<CONFIG:Release>:LINKER:--gc-sections,--strip-debug>)

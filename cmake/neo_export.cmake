@@ -10,6 +10,7 @@ else()
 endif()
 install(FILES "${source_graph}" DESTINATION neo COMPONENT python OPTIONAL)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/csrc" DESTINATION neo/export/source COMPONENT python
-        PATTERN bindings EXCLUDE PATTERN lower EXCLUDE PATTERN passes EXCLUDE)
+        PATTERN bindings EXCLUDE PATTERN candidates EXCLUDE PATTERN tune EXCLUDE PATTERN select EXCLUDE
+        PATTERN lower EXCLUDE PATTERN passes EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/neo_isa.cmake" "${PROJECT_SOURCE_DIR}/LICENSE"
         DESTINATION neo/export/source/cmake COMPONENT python)

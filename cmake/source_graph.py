@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What csrc/exported has another definition of.
+# What csrc/standalone has another definition of.
 REPLACED = "csrc/capi/open.cpp"
 
 # Functions of the lists in routines/families.h and ops/families.h.

@@ -8,31 +8,35 @@ Each rule that is broken prints one line, ``file:line: rule``, and the exit stat
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Folder of csrc -> the folders whose headers it may include, beside its own and what those may include.
-ARROWS: dict[str, tuple[str, ...]] = {
-    "base": (),
-    "ir": ("base",),
-    "ops": ("ir",),
-    "passes": ("ops",),
-    "exec": ("base", "ir"),
-    "simd": ("base",),
-    "kernel_ir": ("ir",),
-    "routines": ("ops", "exec", "kernel_ir", "simd"),
-    "runtime": ("exec",),
-    "lower": ("routines", "exec"),
-    "saved": ("routines", "exec"),
-    "select": ("base",),
-    "capi": ("runtime", "saved"),
-    "exported": ("capi",),
-    "bindings": (
-        *("base", "ir", "ops", "passes", "exec", "simd", "kernel_ir"),
-        *("routines", "runtime", "lower", "saved", "select", "capi"),
-    ),
+FOLDER = re.compile(r"^neo_folder\((\w+)([^)]*)\)", re.MULTILINE)
+
+
+def read_arrows(root: Path) -> dict[str, tuple[str, ...]]:
+    """Return, of every folder of csrc, those whose headers it may include beside its own and what these may include.
+
+    They are the targets that CMakeLists.txt links; the bindings see every folder but ``standalone``.
+    """
+    arrows = {}
+    for name, words in FOLDER.findall((root / "CMakeLists.txt").read_text(encoding="utf-8")):
+        _, _, targets = words.partition("DEPENDS")
+        arrows[name] = tuple(itertools.takewhile(str.islower, targets.split()))
+    return {**arrows, "bindings": tuple(sorted(arrows.keys() - {"standalone"}))}
+
+
+# Rooms of csrc/routines, each with the rooms that it may include; its other folders are rooms of the last two kinds.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "cost": (),
+    "": ("cost",),
+    "patterns": ("", "cost"),
+    "cpu": ("patterns", "", "cost"),
+    "gpu": ("patterns", "", "cost"),
+    "adapt": ("cpu", "gpu", "patterns", "", "cost"),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -43,11 +47,11 @@ KERNEL_MAY_INCLUDE = ("simd/", "base/span.h")
 Problem = tuple[Path, int, str]
 
 
-def reachable(folder: str) -> set[str]:
+def reachable(folder: str, arrows: dict[str, tuple[str, ...]]) -> set[str]:
     """Return every folder that the arrows lead to from a folder, itself included."""
     found = {folder}
-    for target in ARROWS[folder]:
-        found |= reachable(target)
+    for target in arrows[folder]:
+        found |= reachable(target, arrows)
     return found
 
 
@@ -58,24 +62,57 @@ def includes(path: Path) -> Iterator[tuple[int, str, str]]:
             yield number, match[1], match[2]
 
 
-def check_includes(csrc: Path) -> Iterator[Problem]:
+def check_includes(csrc: Path, arrows: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
     """Yield the includes that point against the arrows."""
     for path in sorted(p for p in csrc.rglob("*") if p.suffix in {".h", ".cpp"}):
         folder = path.relative_to(csrc).parts[0]
-        if folder not in ARROWS:
-            yield path, 1, f"csrc/{folder} is not a known folder. Hint: give it its arrows in tools/check_layers.py"
+        if folder not in arrows:
+            yield path, 1, f"csrc/{folder} is not a known folder. Hint: give it a neo_folder() in CMakeLists.txt"
             continue
-        allowed = reachable(folder)
+        allowed = reachable(folder, arrows)
         for number, bracket, name in includes(path):
             target = name.partition("/")[0]
             if bracket == "<":
                 continue
-            if target not in ARROWS:
+            if target not in arrows:
                 yield path, number, f'includes are written from csrc, "{name}" is not'
             elif target not in allowed:
                 yield path, number, f'csrc/{folder} must not include "{name}" (it may: {", ".join(sorted(allowed))})'
             elif not (csrc / name).is_file():
                 yield path, number, f'"{name}" does not exist in csrc'
+
+
+def check_rooms(csrc: Path) -> Iterator[Problem]:
+    """Yield the includes inside csrc/routines that cross a wall, and the folders that include each other in a circle."""
+    folders: dict[str, dict[str, tuple[Path, int]]] = {}
+    for path in sorted(p for p in (csrc / "routines").rglob("*") if p.suffix in {".h", ".cpp"}):
+        folder = str(path.parent.relative_to(csrc / "routines")).removeprefix(".")
+        room = folder.partition("/")[0]
+        for number, _, name in includes(path):
+            other = str(Path(name).parent)
+            if not other.startswith("routines") or other == str(path.parent.relative_to(csrc)):
+                continue
+            other = other.removeprefix("routines").removeprefix("/")
+            target = other.partition("/")[0]
+            if target != room and target not in ROOMS.get(room, ()):
+                yield path, number, f'csrc/routines/{room} must not include "{name}"'
+            folders.setdefault(folder, {})[other] = (path, number)
+    for folder, targets in folders.items():
+        for target, (path, number) in targets.items():
+            if folder in _led_to(target, folders):
+                yield path, number, f"csrc/routines/{folder} and csrc/routines/{target} include each other in a circle"
+
+
+def _led_to(folder: str, folders: dict[str, dict[str, tuple[Path, int]]]) -> set[str]:
+    """Return every folder that includes lead to from one."""
+    found: set[str] = set()
+    waiting = [folder]
+    while waiting:
+        for target in folders.get(waiting.pop(), {}):
+            if target not in found:
+                found.add(target)
+                waiting.append(target)
+    return found
 
 
 def check_kernels(csrc: Path) -> Iterator[Problem]:
@@ -134,7 +171,12 @@ def check_imports(package: Path) -> Iterator[Problem]:
 def check(root: Path) -> list[Problem]:
     """Return every broken rule of a checkout."""
     csrc = root / "csrc"
-    return [*check_includes(csrc), *check_kernels(csrc), *check_imports(root / "python" / "neo")]
+    return [
+        *check_includes(csrc, read_arrows(root)),
+        *check_rooms(csrc),
+        *check_kernels(csrc),
+        *check_imports(root / "python" / "neo"),
+    ]
 
 
 def main() -> int:

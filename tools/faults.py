@@ -80,7 +80,7 @@ FAULTS = (
     ),
     Fault(
         "gemm_depth_tail",
-        "csrc/routines/cpu/gemm/tile.isa.cpp",
+        "csrc/routines/cpu/microkernel/tile.isa.cpp",
         "for (int64_t i = t.last_size % kStep / kTogether; i > 0; --i)",
         "for (int64_t i = t.last_size % kStep / kTogether; i > 1; --i)",
         "A matrix product leaves out the last terms of each sum where the depth fills no whole step.",
@@ -102,7 +102,7 @@ FAULTS = (
     ),
     Fault(
         "direct_conv_tail",
-        "csrc/routines/cpu/conv/direct_nchwc.cpp",
+        "csrc/routines/cpu/conv/direct/direct_nchwc.cpp",
         "t.last_size = last_block < blocks ? block_size",
         "t.last_size = last_block <= blocks ? block_size",
         "A direct convolution reads whole channel blocks where the last one is not full.",
@@ -111,7 +111,7 @@ FAULTS = (
     ),
     Fault(
         "depthwise_edge",
-        "csrc/routines/cpu/conv/depthwise.isa.cpp",
+        "csrc/routines/cpu/conv/depthwise/depthwise.isa.cpp",
         "if (!kInside && (uint64_t)(left + c) >= (uint64_t)p.iw) continue;",
         "if (!kInside && (uint64_t)(left + c) > (uint64_t)p.iw) continue;",
         "A depthwise convolution takes the first element of the next row for one of the padding.",
@@ -120,7 +120,7 @@ FAULTS = (
     ),
     Fault(
         "winograd_tail",
-        "csrc/routines/cpu/conv/winograd.isa.cpp",
+        "csrc/routines/cpu/conv/winograd/winograd.isa.cpp",
         "if (i >= t.end) break;",
         "if (i > t.end) break;",
         "The output transform of Winograd writes a row or column behind the end of the image.",
@@ -132,7 +132,7 @@ FAULTS = (
     ),
     Fault(
         "strassen_odd",
-        "csrc/routines/cpu/conv/strassen.cpp",
+        "csrc/routines/cpu/gemm/strassen.cpp",
         "return {pixels.begin, half, pixels.size() - half};",
         "return {pixels.begin, half, half};",
         "Strassen's product reads a pixel beyond a run of an odd number of pixels.",
@@ -225,7 +225,7 @@ FAULTS = (
     # Layouts and views
     Fault(
         "layout_swapped",
-        "csrc/routines/adapt.cpp",
+        "csrc/routines/adapt/layout.cpp",
         "p.dst_row = t.pads ? t.block : t.span;",
         "p.dst_row = t.pads ? t.span : t.block;",
         "A copy between the plain and the blocked layout takes the one's row for the other's.",

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from check_layers import ARROWS, reachable  # type: ignore[import-not-found]
+from check_layers import reachable, read_arrows  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,9 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS_OF = {
     "capi": ("capi", "saved"),
     "kernel_ir": ("kernel_ir", "routines"),
+    "candidates": ("select", "face", "models"),
+    "tune": ("tune",),
     "lower": ("passes", "runtime", "models"),
     "exec": ("runtime", "saved"),
-    "exported": ("export",),
+    "standalone": ("export",),
     "bindings": ("face", "typing"),
     "base": ("errors", "face"),
     "simd": ("routines",),
@@ -49,7 +51,8 @@ def names_of(path: str) -> set[str]:
     top, _, rest = path.partition("/")
     if top == "csrc":
         changed = rest.partition("/")[0]
-        return {folder for folder in ARROWS if changed in reachable(folder)} - {"bindings"} | {changed}
+        arrows = read_arrows(ROOT)
+        return {folder for folder in arrows if changed in reachable(folder, arrows)} - {"bindings"} | {changed}
     if top == "python":
         return {rest.removeprefix("neo/").partition("/")[0]}
     return {rest.partition("/")[0]} if top == "tests" else set()

@@ -7,7 +7,7 @@
 #include "exec/plan.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
-#include "routines/target.h"
+#include "routines/cost/target.h"
 
 namespace neo::python {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "bindings/bindings.h"
-#include "routines/target.h"
+#include "routines/cost/target.h"
 #include "runtime/plan_device.h"
 
 namespace neo::python {

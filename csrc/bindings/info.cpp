@@ -4,8 +4,8 @@
 #include "base/poison.h"
 #include "base/topology.h"
 #include "bindings/bindings.h"
+#include "routines/cost/target.h"
 #include "routines/limits.h"
-#include "routines/target.h"
 #include "runtime/thread_pool.h"
 
 namespace neo::python {

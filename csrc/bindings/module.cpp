@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "bindings/plan.h"
-#include "routines/target.h"
+#include "routines/cost/target.h"
 
 namespace neo::python {
 

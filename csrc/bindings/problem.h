@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "lower/problem.h"
+#include "candidates/problem.h"
 
 namespace neo::python {
 

@@ -9,12 +9,12 @@
 #include "bindings/bindings.h"
 #include "bindings/plan.h"
 #include "bindings/problem.h"
-#include "lower/measure.h"
-#include "lower/search_space.h"
-#include "routines/loop_nest.h"
+#include "routines/cost/loop_nest.h"
 #include "runtime/devices/devices.h"
 #include "runtime/module.h"
 #include "runtime/thread_pool.h"
+#include "tune/measure.h"
+#include "tune/search_space.h"
 
 namespace neo::python {
 namespace {

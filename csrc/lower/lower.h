@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "candidates/problem.h"
 #include "exec/plan.h"
 #include "exec/team.h"
-#include "lower/problem.h"
 #include "lower/source_constants.h"
 
 namespace neo {

@@ -6,8 +6,8 @@
 #include "exec/team.h"
 #include "lower/source_constants.h"
 #include "ops/op.h"
+#include "routines/cost/target.h"
 #include "routines/routine.h"
-#include "routines/target.h"
 
 namespace neo {
 

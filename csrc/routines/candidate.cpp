@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/loop_nest.h"
+#include "routines/cost/loop_nest.h"
+#include "routines/cost/step_cost.h"
 #include "routines/routine.h"
 #include "routines/space.h"
-#include "routines/step_cost.h"
 
 namespace neo {
 Workload Workload::of(const Node& node) {

@@ -13,8 +13,8 @@
 #include "ir/graph.h"
 #include "ir/schema.h"
 #include "ops/op.h"
+#include "routines/cost/target.h"
 #include "routines/packed_store.h"
-#include "routines/target.h"
 
 namespace neo {
 

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "ops/families.h"
-#include "routines/cpu/conv/depthwise.h"
+#include "routines/cpu/conv/depthwise/depthwise.h"
 #include "saved/compact_parts.h"
 #include "saved/format.h"
 #include "saved/steps.h"

@@ -40,7 +40,8 @@ std::vector<SavedModule> load_variants(const FileBytes& file, const std::string&
                                        const std::function<void()>* poll = nullptr);
 
 // The modules that the C interface opens: load_module() with all that there is in libneo (capi/open.cpp), the one
-// module that it was made for in an exported library (exported/exported.cpp), whose loading takes what its sources say.
+// module that it was made for in an exported library (standalone/standalone.cpp), whose loading takes what its sources
+// say.
 SavedModule open_module(const FileBytes& file, const std::string& place, const Quota& quota);
 
 }  // namespace neo

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "routines/cpu/conv/conv_shape.h"
+#include "routines/patterns/conv_shape.h"
 
 namespace neo::testing {
 

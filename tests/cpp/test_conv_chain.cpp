@@ -6,7 +6,7 @@
 
 #include "conv_reference.h"
 #include "host_tiers.h"
-#include "routines/cpu/conv/conv_chain.h"
+#include "routines/cpu/conv/fused/conv_chain.h"
 
 namespace neo::testing {
 namespace {

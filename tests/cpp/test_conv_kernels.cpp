@@ -6,9 +6,9 @@
 
 #include "conv_reference.h"
 #include "host_tiers.h"
-#include "routines/cpu/conv/depthwise.h"
-#include "routines/cpu/conv/direct_nchw.h"
-#include "routines/cpu/conv/direct_nchwc.h"
+#include "routines/cpu/conv/depthwise/depthwise.h"
+#include "routines/cpu/conv/direct/direct_nchw.h"
+#include "routines/cpu/conv/direct/direct_nchwc.h"
 
 namespace neo::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "conv_reference.h"
 #include "host_tiers.h"
-#include "routines/cpu/conv/panel_conv.h"
+#include "routines/cpu/conv/im2col/panel_conv.h"
 
 namespace neo::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "lower/race.h"
+#include "tune/race.h"
 
 namespace neo {
 namespace {

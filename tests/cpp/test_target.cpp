@@ -2,8 +2,8 @@
 
 #include "base/core.h"
 #include "base/isa.h"
-#include "routines/step_cost.h"
-#include "routines/target.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cost/target.h"
 
 namespace neo {
 namespace {

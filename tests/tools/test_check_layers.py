@@ -7,6 +7,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+CMAKE = """
+neo_folder(base)
+neo_folder(ir DEPENDS base SMALL CALLED graph)
+neo_folder(simd DEPENDS base)
+neo_folder(routines DEPENDS ir simd
+           SMALL_FOLDERS gpu)
+"""
+
+
 def run(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "tools" / "check_layers.py"), str(root)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -20,6 +29,9 @@ def write(root: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    write(tmp_path, "csrc/routines/cpu/x/b.h", "#include <stdint.h>\n")
+    write(tmp_path, "csrc/routines/cpu/y/a.h", '#include "routines/cpu/x/b.h"\n')
+    write(tmp_path, "CMakeLists.txt", CMAKE)
     write(tmp_path, "csrc/base/span.h", "#include <stdint.h>\n")
     write(tmp_path, "csrc/ir/graph.h", '#include "base/span.h"\n')
     write(tmp_path, "python/neo/_native.py", "from neo import _neo\n")
@@ -46,6 +58,9 @@ def test_accepts_what_follows_the_arrows(checkout):
         ("csrc/ir/a.cpp", '\n#include "graph.h"\n', "a.cpp:2: includes are written from csrc"),
         ("csrc/ir/a.cpp", '#include "base/none.h"\n', "does not exist"),
         ("csrc/other/a.cpp", "", "csrc/other is not a known folder"),
+        ("csrc/routines/gpu/x/a.h", '#include "routines/cpu/x/b.h"\n', 'gpu must not include "routines/cpu/x/b.h"'),
+        ("csrc/routines/patterns/a.h", '#include "routines/cpu/x/b.h"\n', "csrc/routines/patterns must not include"),
+        ("csrc/routines/cpu/x/a.h", '#include "routines/cpu/y/a.h"\n', "include each other in a circle"),
         ("csrc/routines/a.isa.cpp", "#include <vector>\n", "kernels include C headers only, not <vector>"),
         ("csrc/routines/a.isa.cpp", '#include "ir/graph.h"\n', "kernels include simd/, base/span.h"),
         ("csrc/simd/a.h", "#include <cstdint>\n", "kernels include C headers only, not <cstdint>"),

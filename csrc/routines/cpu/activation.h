@@ -1,6 +1,6 @@
 #pragma once
 
-#include "routines/cpu/eltwise/program.h"
+#include "routines/patterns/eltwise_program.h"
 
 namespace neo {
 

@@ -4,10 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/int_math.h"
 #include "exec/team.h"
-#include "routines/cpu/gemm/split.h"
 
 namespace neo {
+
+// The number of tasks that are worth starting for that many operations: fixed by the shape, whatever the team.
+inline int64_t worthwhile_tasks(int64_t flops) {
+  return std::clamp<int64_t>(flops / 1000000, 1, 48);
+}
 
 // How the tasks of a step are handed to a team. Fixed by the step's shapes.
 struct TaskSplit {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "routines/cost/target.h"
 #include "routines/gpu/device_model.h"
-#include "routines/target.h"
 
 namespace neo::gpu {
 

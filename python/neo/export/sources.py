@@ -16,8 +16,8 @@ __all__ = ["needed_files", "root"]
 
 # What an exported library has beside the steps of its plan.
 _RUNTIME = (
-    *("csrc/exported/exported.cpp", "csrc/exported/embedded.cpp", "csrc/capi/calls.cpp", "csrc/capi/modules.cpp"),
-    *("csrc/exported/exported.h", "csrc/ops/families.h"),
+    *("csrc/standalone/standalone.cpp", "csrc/standalone/embedded.cpp", "csrc/capi/calls.cpp", "csrc/capi/modules.cpp"),
+    *("csrc/standalone/standalone.h", "csrc/ops/families.h"),
 )
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
@@ -26,7 +26,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 def root() -> Path:
     """The folder that holds csrc and cmake: beside this file in an installed package, else the checkout."""
     for folder in (Path(__file__).parent / "source", *Path(__file__).resolve().parents):
-        if (folder / "csrc" / "exported").is_dir():
+        if (folder / "csrc" / "standalone").is_dir():
             return folder
     msg = "[export] the sources of neo must be beside the package. Got none\nHint: install neo from a wheel."
     raise ResourceError(msg)

@@ -85,10 +85,10 @@ def export(model: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Exp
         for header in ("neo.h", "neo.hpp"):
             _copy(root() / "csrc" / "capi" / header, out / "include" / header)
         _copy(templates / "neo_embedded.h", out / "include" / "neo_embedded.h")
-        _copy(root() / "csrc" / "exported" / "model.S", out / "csrc" / "exported" / "model.S")
+        _copy(root() / "csrc" / "standalone" / "model.S", out / "csrc" / "standalone" / "model.S")
         _copy(root() / "cmake" / "neo_isa.cmake", out / "cmake" / "neo_isa.cmake")
         _copy(Path(path), out / "model.neo")
-        (out / "csrc" / "exported" / "parts.cpp").write_text(_parts(plan, makers, families), encoding="utf-8")
+        (out / "csrc" / "standalone" / "parts.cpp").write_text(_parts(plan, makers, families), encoding="utf-8")
         (out / "example").mkdir()
         _copy(templates / "main.c", out / "example" / "main.c")
         bits = {word: hex(value) for word, value in kernels.items()}
@@ -118,7 +118,7 @@ def _parts(plan: bytes, makers: Sequence[str], families: Sequence[str]) -> str:
     numbers = "\n".join("".join(f"{byte}," for byte in row) for row in rows)
     steps = ", ".join(f"make_{m}_step" for m in makers) or "nullptr"
     ops = "".join(f"  add_{f}_ops(ops);\n" for f in families)
-    return f"""#include "exported/exported.h"
+    return f"""#include "standalone/standalone.h"
 #include "ops/families.h"
 
 namespace neo {{

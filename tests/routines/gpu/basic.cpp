@@ -2,10 +2,10 @@
 
 #include "base/check.h"
 #include "programs.h"
-#include "routines/cpu/eltwise/compile_program.h"
 #include "routines/gpu/eltwise/steps.h"
 #include "routines/gpu/movement/copy.h"
 #include "routines/gpu/movement/made.h"
+#include "routines/patterns/compile_program.h"
 
 namespace neo::gpu::tests {
 namespace {

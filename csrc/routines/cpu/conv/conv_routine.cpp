@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
+#include "routines/cpu/epilogue.h"
 #include "routines/families.h"
 
 namespace neo {

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "routines/cpu/conv/conv_operands.h"
-#include "routines/cpu/conv/conv_problem.h"
 #include "routines/cpu/tasks.h"
 #include "routines/families.h"
+#include "routines/patterns/conv_problem.h"
 
 namespace neo {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "routines/cpu/activation.h"
-#include "routines/cpu/gemm/tile.h"
+#include "routines/cpu/microkernel/tile.h"
 
 namespace neo {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 
 namespace neo {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "routines/cpu/conv/conv_shape.h"
+#include "routines/patterns/conv_shape.h"
 
 namespace neo {
 

@@ -3,10 +3,10 @@
 #include <set>
 
 #include "base/check.h"
-#include "routines/cpu/eltwise/compile_program.h"
+#include "routines/cost/step_cost.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/step_cost.h"
+#include "routines/patterns/compile_program.h"
 
 NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end);
                   void integer_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))

@@ -1,4 +1,4 @@
-#include "routines/cpu/eltwise/program.h"
+#include "routines/patterns/eltwise_program.h"
 #include "simd/math.h"
 #include "simd/vec.h"
 

@@ -1,4 +1,4 @@
-#include "routines/cpu/eltwise/program.h"
+#include "routines/patterns/eltwise_program.h"
 #include "simd/vec.h"
 
 // Programs whose operands are integers or truth values: registers of int64, loops that the compiler vectorises.

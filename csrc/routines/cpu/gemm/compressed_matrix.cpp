@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "routines/cpu/gemm/split.h"
-#include "routines/step_cost.h"
+#include "base/int_math.h"
+#include "routines/cost/step_cost.h"
 
 namespace neo {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "ir/tensor.h"
-#include "routines/cpu/gemm/compressed.h"
-#include "routines/target.h"
+#include "routines/cost/target.h"
+#include "routines/cpu/microkernel/compressed.h"
 
 namespace neo {
 

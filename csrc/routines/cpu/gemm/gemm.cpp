@@ -1,7 +1,8 @@
 #include "routines/cpu/gemm/gemm.h"
 
+#include "base/int_math.h"
 #include "routines/cpu/gemm/gemm_block.h"
-#include "routines/cpu/gemm/split.h"
+#include "routines/cpu/tasks.h"
 
 namespace neo {
 namespace {

@@ -6,23 +6,11 @@
 #include <stdint.h>
 
 #include "routines/cpu/activation.h"
-#include "routines/cpu/gemm/pack.h"
-#include "routines/cpu/gemm/tile.h"
+#include "routines/cpu/microkernel/pack.h"
+#include "routines/cpu/microkernel/tile.h"
+#include "routines/patterns/gemm_shape.h"
 
 namespace neo {
-
-constexpr int kGemmBatchAxes = 6;
-
-struct GemmShape {
-  int64_t m = 0, n = 0, k = 0;
-  int64_t batch[kGemmBatchAxes] = {1, 1, 1, 1, 1, 1};
-
-  int64_t batches() const {
-    int64_t count = 1;
-    for (int64_t b : batch) count *= b;
-    return count;
-  }
-};
 
 struct GemmSchedule {
   int64_t vectors = 4;   // vectors of columns per register block, 1 ... 4
@@ -48,25 +36,17 @@ struct GemmPlan {
   int64_t tasks = 0;                          // fixed by shape and schedule
 };
 
-struct GemmArgs {
+struct GemmArgs : GemmStrides {
   const float* a = nullptr;
-  int64_t a_row = 0, a_column = 1;
-  int64_t a_batch[kGemmBatchAxes] = {};
-  const float* b = nullptr;  // packed, or with these strides
-  int64_t b_row = 0, b_column = 1;
-  int64_t b_batch[kGemmBatchAxes] = {};  // of packed matrices: in elements of packed_b
-  float alpha = 1.0f;                    // times A B; only where the tasks pack B
+  const float* b = nullptr;  // packed, or with its strides
+  float alpha = 1.0f;        // times A B; only where the tasks pack B
 
   const float* column_bias = nullptr;  // padded with zeros to whole vectors, or null
   const float* row_bias = nullptr;     // m floats, or null
   const float* residual = nullptr;     // beta * residual is added before the clamp; may be c
-  int64_t residual_row = 0, residual_column = 1;
-  int64_t residual_batch[kGemmBatchAxes] = {};
   float beta = 1.0f;
 
   float* c = nullptr;
-  int64_t c_row = 0;  // columns are contiguous
-  int64_t c_batch[kGemmBatchAxes] = {};
   float lo = 0.0f, hi = 0.0f;
   Activation activation;
 };

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "routines/cpu/gemm/plain_tile.h"
+#include "routines/cpu/microkernel/plain_tile.h"
 
 namespace neo {
 namespace {

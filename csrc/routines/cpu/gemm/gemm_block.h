@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "base/int_math.h"
 #include "routines/cpu/gemm/gemm.h"
-#include "routines/cpu/gemm/split.h"
 
 namespace neo {
 

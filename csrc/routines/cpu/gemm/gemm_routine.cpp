@@ -1,13 +1,15 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/gemm/gemm_problem.h"
-#include "routines/cpu/gemm/tile_cost.h"
-#include "routines/cpu/gemm/tile_use.h"
+#include "routines/cost/loop_nest.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/gemm/gemm.h"
+#include "routines/cpu/microkernel/tile_cost.h"
+#include "routines/cpu/microkernel/tile_use.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/loop_nest.h"
+#include "routines/patterns/gemm_problem.h"
 #include "routines/space.h"
 
 namespace neo {

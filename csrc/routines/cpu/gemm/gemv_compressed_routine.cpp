@@ -1,11 +1,13 @@
 #include <algorithm>
 
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/compressed_matrix.h"
-#include "routines/cpu/gemm/gemm_problem.h"
+#include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/step_cost.h"
+#include "routines/patterns/gemm_problem.h"
 
 namespace neo {
 namespace {
@@ -104,7 +106,7 @@ class CompressedStep final : public KernelStep {
       const Arg& arg = args[static_cast<size_t>(i)];
       return MatrixView{arg.dims, arg.strides};
     };
-    GemmArgs strides;
+    GemmStrides strides;
     geometry_.bind(view(x_), b_, view(y_), nullptr, strides);
     RowArgs call = args_;
     call.x_step = strides.a_column;

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "routines/cpu/epilogue.h"
 #include "routines/cpu/index/index.h"
+#include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "routines/cpu/epilogue.h"
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/tasks.h"
+#include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {

@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "routines/cpu/epilogue.h"
-#include "routines/cpu/move/move.h"
+#include "routines/cost/step_cost.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
-#include "routines/step_cost.h"
+#include "routines/families.h"
+#include "routines/patterns/epilogue.h"
+#include "routines/patterns/movement.h"
 
 NEO_DECLARE_TIERS(void pick_channels(const ChannelPick*, int64_t, int64_t, float*))
 

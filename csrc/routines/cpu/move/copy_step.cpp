@@ -163,62 +163,14 @@ void run_plan(const CopyPlan& plan, std::byte* const* args, TransposeKernel tran
 
 }  // namespace
 
-void order_axes(CopyPart& p) {
-  int kept = 0;
-  for (int i = 0; i < p.axes; ++i) {
-    if (p.size[i] == 1) continue;
-    if (kept > 0 && p.from[kept - 1] == p.from[i] * p.size[i] && p.to[kept - 1] == p.to[i] * p.size[i]) {
-      p.size[kept - 1] *= p.size[i];
-      p.from[kept - 1] = p.from[i];
-      p.to[kept - 1] = p.to[i];
-      continue;
-    }
-    p.size[kept] = p.size[i];
-    p.from[kept] = p.from[i];
-    p.to[kept] = p.to[i];
-    ++kept;
-  }
-  p.axes = kept;
-  if (kept == 0) p.add_axis(1, 1, 1);
-  if (p.axes < 3 || p.from[p.axes - 1] == 1 || p.to[p.axes - 1] != 1) return;
-  const auto* contiguous = std::find(p.from, p.from + p.axes, 1);
-  const auto i = contiguous - p.from;
-  if (i >= p.axes - 2) return;
-  for (int64_t* list : {p.size, p.from, p.to}) std::rotate(list + i, list + i + 1, list + p.axes - 1);
-}
-
-void CopyPart::add_axis(int64_t count, int64_t from_stride, int64_t to_stride) {
-  NEO_ASSERT(axes < kCopyAxes, "a copy has at most ", kCopyAxes, " axes");
-  size[axes] = count;
-  from[axes] = from_stride;
-  to[axes] = to_stride;
-  ++axes;
-}
-
-CopyStep::CopyStep(const Target& target) : transpose_(NEO_PICK_TIER(target.isa, transpose_plane)) {}
+CopyStep::CopyStep(std::unique_ptr<const CopyPattern> pattern, const Target& target)
+    : pattern_(std::move(pattern)), transpose_(NEO_PICK_TIER(target.isa, transpose_plane)) {}
 
 Prepared CopyStep::prepare(std::span<const Arg> args) const {
-  const auto made = std::make_unique<CopyPlan>(planned(args));
+  const auto made = std::make_unique<CopyPlan>(pattern_->planned(args));
   const auto* bytes = reinterpret_cast<const std::byte*>(made.get());
   const size_t size = offsetof(CopyPlan, part) + static_cast<size_t>(made->parts) * sizeof(CopyPart);
   return {std::vector<std::byte>(bytes, bytes + size), 0};
-}
-
-CopyPlan CopyStep::planned(std::span<const Arg> args) const {
-  CopyPlan made;
-  made.width = item_bytes(args.back().dtype);
-  plan(args, made);
-  // Parts of no element go.
-  int64_t kept = 0;
-  for (int64_t i = 0; i < made.parts; ++i) {
-    CopyPart& p = made.part[i];
-    if (std::any_of(p.size, p.size + p.axes, [](int64_t s) { return s == 0; })) continue;
-    order_axes(p);
-    if (kept != i) made.part[kept] = p;
-    ++kept;
-  }
-  made.parts = kept;
-  return made;
 }
 
 void CopyStep::run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const {

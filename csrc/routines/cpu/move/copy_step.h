@@ -1,63 +1,23 @@
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include "exec/step.h"
 #include "routines/cpu/move/transpose.h"
-#include "routines/routine.h"
+#include "routines/patterns/copy_plan.h"
 
 namespace neo {
 
-constexpr int kCopyAxes = 10;
-constexpr int kCopyParts = 64;
-
-// One strided copy: for every index, dst[sum i*to] = src[sum i*from].
-struct CopyPart {
-  int axes = 0;
-  int64_t size[kCopyAxes];
-  int64_t from[kCopyAxes];  // strides in elements; 0 repeats
-  int64_t to[kCopyAxes];
-  int64_t source = 0;       // argument it reads
-  int64_t target = 0;       // argument it writes
-  int64_t from_offset = 0;  // elements
-  int64_t to_offset = 0;
-
-  void add_axis(int64_t count, int64_t from_stride, int64_t to_stride);
-};
-
-// Joins neighbouring axes where both sides allow; where neither side is contiguous along the last axis of the other,
-// brings the axis that is contiguous in the source beside the one that is so in the destination.
-void order_axes(CopyPart& part);
-
-struct CopyPlan {
-  int64_t width = 4;  // bytes of an element
-  // An output that is filled with one element before the parts are copied; -1: none.
-  int64_t filled = -1;
-  int64_t fill_count = 0;
-  std::array<std::byte, 16> fill_element = {};
-  int64_t parts = 0;
-  CopyPart part[kCopyParts];
-};
-
-// Movement by strided copies of elements of a fixed size. Subclasses say which, by filling a plan that is empty but for
-// the width.
-class CopyStep : public KernelStep {
+// Movement by strided copies of elements of a fixed size.
+class CopyStep final : public KernelStep {
  public:
-  explicit CopyStep(const Target& target);
-  Prepared prepare(std::span<const Arg> args) const final;
-  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const final;
-  // What it copies, axes joined where that is possible.
-  CopyPlan planned(std::span<const Arg> args) const;
-
- protected:
-  virtual void plan(std::span<const Arg> args, CopyPlan& plan) const = 0;
+  CopyStep(std::unique_ptr<const CopyPattern> pattern, const Target& target);
+  Prepared prepare(std::span<const Arg> args) const override;
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override;
 
  private:
+  std::unique_ptr<const CopyPattern> pattern_;
   void (*transpose_)(const TransposePlane&);
 };
-
-// The step of a workload that the routine "cpu/copy" takes.
-std::unique_ptr<CopyStep> make_copy_step(const Workload& workload, const Target& target);
 
 }  // namespace neo

@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "routines/cpu/move/move.h"
 #include "routines/cpu/tasks.h"
+#include "routines/families.h"
+#include "routines/patterns/movement.h"
 
 namespace neo {
 namespace {

@@ -5,8 +5,9 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "routines/cpu/move/move.h"
 #include "routines/cpu/tasks.h"
+#include "routines/families.h"
+#include "routines/patterns/movement.h"
 
 namespace neo {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "base/check.h"
 #include "ops/window.h"
+#include "routines/cost/step_cost.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/step_cost.h"
 
 NEO_DECLARE_TIERS(void pool_tasks(const PoolArgs&, int64_t, int64_t);
                   void pool_plain_tasks(const PoolArgs&, int64_t, int64_t);

@@ -5,16 +5,9 @@
 
 #include <stdint.h>
 
-namespace neo {
+#include "routines/patterns/cell_kind.h"
 
-enum class CellKind : uint8_t {
-  Lstm,          // gates i, o, f, c
-  GruLinear,     // gates z, r, h; the reset gate scales the candidate's product (linear_before_reset)
-  GruGates,      // gates z, r of the other form; leaves z and r * h for GruCandidate
-  GruCandidate,  // gate h
-  RnnTanh,
-  RnnRelu,
-};
+namespace neo {
 
 // Blocks of one row whose gates are finished together: the operations of one wait for each other most of the time.
 constexpr int64_t kCellBlocksTogether = 8;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/int_math.h"
 #include "ops/op.h"
-#include "routines/cpu/gemm/compressed.h"
-#include "routines/cpu/gemm/split.h"
-#include "routines/cpu/gemm/tile_use.h"
+#include "routines/cost/target.h"
+#include "routines/cpu/microkernel/compressed.h"
+#include "routines/cpu/microkernel/tile_use.h"
 #include "routines/cpu/recurrent/pack_recurrent.h"
 #include "routines/cpu/tier.h"
-#include "routines/target.h"
 
 NEO_DECLARE_TIERS(void recurrent_cells(const CellArgs&, int64_t, int64_t, int64_t, int64_t))
 NEO_DECLARE_TIERS(void recurrent_start(const CellArgs&, int64_t, int64_t, int64_t, float*))

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "routines/cpu/gemm/tile_cost.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/recurrent/recurrent_step.h"
+#include "routines/cpu/tasks.h"
 #include "routines/families.h"
 #include "routines/space.h"
-#include "routines/step_cost.h"
 
 namespace neo {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/check.h"
-#include "routines/cpu/epilogue.h"
 #include "routines/cpu/tasks.h"
+#include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "routines/cpu/float_tensor.h"
-#include "routines/cpu/reduce/reduced_axes.h"
+#include "routines/cost/step_cost.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
-#include "routines/step_cost.h"
+#include "routines/patterns/float_tensor.h"
+#include "routines/patterns/reduced_axes.h"
 
 NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
                   void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);

@@ -5,12 +5,12 @@
 
 #include "base/check.h"
 #include "ops/resize.h"
-#include "routines/cpu/epilogue.h"
-#include "routines/cpu/move/move.h"
-#include "routines/cpu/resize/taps.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/patterns/epilogue.h"
+#include "routines/patterns/movement.h"
+#include "routines/patterns/resize_taps.h"
 
 NEO_DECLARE_TIERS(void resize_tasks(const ResizeArgs&, int64_t, int64_t);
                   void resize_blocked_tasks(const ResizeArgs&, int64_t, int64_t))
@@ -19,66 +19,6 @@ namespace neo {
 namespace {
 
 using ResizeKernel = decltype(&scalar::resize_tasks);
-
-// The attribute "axes", counted from the front; all where it is absent.
-std::vector<int> axes_of(const Node& node, int rank) {
-  std::vector<int> axes;
-  if (node.has_attr("axes")) {
-    for (int64_t axis : node.ints_attr("axes")) axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
-    return axes;
-  }
-  for (int i = 0; i < rank; ++i) axes.push_back(i);
-  return axes;
-}
-
-bool is_given(const Value* v) {
-  return v && !(v->constant && v->constant->size() == 0);
-}
-
-TapTable identity_table(int64_t size) {
-  TapTable table;
-  for (int64_t i = 0; i < size; ++i) table.position.push_back(static_cast<int32_t>(i));
-  table.weight.assign(static_cast<size_t>(size), 1.0f);
-  return table;
-}
-
-}  // namespace
-
-std::optional<double> resize_factor(const Node& node, int axis) {
-  if (is_given(node.input(3))) return std::nullopt;
-  const auto axes = axes_of(node, node.inputs.front()->shape().rank());
-  const auto it = std::find(axes.begin(), axes.end(), axis);
-  if (it == axes.end()) return std::nullopt;
-  return load_doubles(*node.input(2)->constant)[static_cast<size_t>(it - axes.begin())];
-}
-
-TapTable tap_table(const Node& node, std::optional<double> factor, int64_t input, int64_t output) {
-  NEO_CHECK(output == 0 || (input > 0 && input <= INT32_MAX), Shape, node.op,
-            "an empty axis cannot grow. Got a size of ", input, ", expected 1 to ", INT32_MAX, " - at ", node.place());
-  AxisResize a;
-  a.input = input;
-  a.output = output;
-  a.scale = factor ? *factor : static_cast<double>(output) / static_cast<double>(input);
-  a.width = a.scale * static_cast<double>(input);
-  if (input == output && a.scale == 1) return identity_table(output);
-  const auto taps = resize_taps(node, a);
-  TapTable table;
-  for (const ResizeTaps& t : taps) table.taps = std::max(table.taps, static_cast<int64_t>(t.positions.size()));
-  const auto count = static_cast<size_t>(table.taps * output);
-  table.position.assign(count, 0);
-  table.weight.assign(count, 0.0f);
-  for (int64_t o = 0; o < output; ++o) {
-    const ResizeTaps& t = taps[static_cast<size_t>(o)];
-    for (size_t k = 0; k < t.positions.size(); ++k) {
-      const size_t at = k * static_cast<size_t>(output) + static_cast<size_t>(o);
-      table.position[at] = static_cast<int32_t>(t.positions[k]);
-      table.weight[at] = static_cast<float>(t.weights[k]);
-    }
-  }
-  return table;
-}
-
-namespace {
 
 // True where an axis is certain to stay as it is.
 bool keeps_axis(const Node& node, int axis) {
@@ -243,7 +183,7 @@ class ResizeRoutine : public Routine {
     if (form_ == ResizeForm::Plain ? rank < 1 : rank < 3 || rank > (form_ == ResizeForm::Blocked ? 5 : 4))
       return "the rank is another";
     if (form_ == ResizeForm::ChannelsLast && !moves_channels_last(workload.root())) return "other axes move";
-    const bool by_size = is_given(node.input(3));
+    const bool by_size = resizes_to_sizes(node);
     if (!by_size && (!node.input(2) || !node.input(2)->constant)) return "the factors are not known";
     if (node.string_attr("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize")
       return "a region is cropped";

@@ -1,10 +1,10 @@
 #include "routines/cpu/sample/grid_sample.h"
 
 #include "base/check.h"
-#include "routines/cpu/epilogue.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
+#include "routines/patterns/epilogue.h"
 
 NEO_DECLARE_TIERS(void grid_sample_tasks(const GridSampleArgs&, int64_t, int64_t))
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/conv/subgroup_conv.h"
 #include "routines/gpu/device_model.h"
 #include "routines/gpu/search.h"

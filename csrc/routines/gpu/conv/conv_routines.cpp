@@ -1,8 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/conv/conv_problem.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/channels.h"
 #include "routines/gpu/conv/conv_estimate.h"
 #include "routines/gpu/conv/subgroup_conv.h"
@@ -10,6 +9,7 @@
 #include "routines/gpu/routine.h"
 #include "routines/gpu/search.h"
 #include "routines/gpu/target_model.h"
+#include "routines/patterns/conv_problem.h"
 
 namespace neo::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/schedule.h"
 
 namespace neo::gpu {

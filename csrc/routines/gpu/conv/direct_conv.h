@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "routines/cpu/conv/conv_problem.h"
 #include "routines/gpu/gemm/result.h"
+#include "routines/patterns/conv_problem.h"
 #include "routines/routine.h"
 #include "routines/space.h"
 

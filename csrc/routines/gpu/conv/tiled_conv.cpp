@@ -1,7 +1,7 @@
 #include "routines/gpu/conv/tiled_conv.h"
 
 #include "base/check.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/remember.h"
 #include "routines/gpu/schedule.h"
 

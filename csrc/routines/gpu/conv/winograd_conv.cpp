@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/schedule.h"
 
 namespace neo::gpu {

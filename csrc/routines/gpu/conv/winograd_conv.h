@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "routines/cpu/conv/winograd_form.h"
 #include "routines/gpu/conv/direct_conv.h"
+#include "routines/patterns/winograd_form.h"
 
 namespace neo::gpu {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernel_ir/builder.h"
-#include "routines/cpu/conv/winograd_axis.h"
+#include "routines/patterns/winograd_axis.h"
 
 namespace neo::gpu {
 

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "ir/layout.h"
-#include "routines/cpu/eltwise/program.h"
 #include "routines/gpu/program.h"
+#include "routines/patterns/eltwise_program.h"
 
 namespace neo::gpu {
 

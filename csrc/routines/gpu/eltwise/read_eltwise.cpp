@@ -2,10 +2,10 @@
 #include <limits>
 
 #include "base/check.h"
-#include "routines/cpu/eltwise/compile_program.h"
 #include "routines/gpu/eltwise/eltwise.h"
 #include "routines/gpu/eltwise/families.h"
 #include "routines/gpu/movement/axes.h"
+#include "routines/patterns/compile_program.h"
 
 namespace neo::gpu {
 namespace {

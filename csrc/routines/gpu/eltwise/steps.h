@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernel_ir/builder.h"
-#include "routines/cpu/eltwise/program.h"
+#include "routines/patterns/eltwise_program.h"
 
 namespace neo::gpu {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "routines/cpu/gemm/gemm_problem.h"
 #include "routines/gpu/gemm/product.h"
+#include "routines/patterns/gemm_problem.h"
 #include "routines/routine.h"
 #include "routines/space.h"
 

@@ -105,7 +105,7 @@ std::vector<KernelLaunch> product_launches(const GemmForm& form, std::span<const
     for (const int64_t d : view.dims) count *= d;
     return count;
   };
-  GemmArgs g;
+  GemmStrides g;
   const GemmShape s = form.geometry.bind(a, b.view, c, adds ? &residual : nullptr, g);
   int64_t outer = 1;
   for (int axis = 0; axis < kNext; ++axis) outer *= s.batch[axis];

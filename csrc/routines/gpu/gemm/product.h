@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "routines/cpu/gemm/gemm_problem.h"
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/gemm/result.h"
 #include "routines/gpu/program.h"
+#include "routines/patterns/gemm_problem.h"
 
 namespace neo::gpu {
 

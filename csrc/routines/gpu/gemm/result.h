@@ -5,8 +5,8 @@
 #include <string>
 
 #include "kernel_ir/builder.h"
-#include "routines/cpu/eltwise/program.h"
 #include "routines/gpu/program.h"
+#include "routines/patterns/eltwise_program.h"
 
 namespace neo::gpu {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/reduce/reduced_axes.h"
 #include "routines/gpu/index/families.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/movement/moved.h"
+#include "routines/patterns/reduced_axes.h"
 
 namespace neo::gpu {
 

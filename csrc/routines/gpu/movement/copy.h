@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "ir/layout.h"
-#include "routines/cpu/move/copy_step.h"
 #include "routines/gpu/movement/axes.h"
+#include "routines/patterns/copy_plan.h"
 
 namespace neo::gpu {
 

@@ -227,11 +227,11 @@ CopyPlanner plan_as_cpu(const Workload& workload, const std::vector<int>& inputs
   std::vector<DType> dtypes;
   for (const int i : inputs) dtypes.push_back(workload.inputs[static_cast<size_t>(i)]->dtype());
   for (const Value* v : workload.outputs) dtypes.push_back(v->dtype());
-  return [step = std::shared_ptr<const CopyStep>(make_copy_step(workload, Target())),
+  return [pattern = std::shared_ptr<const CopyPattern>(make_copy_pattern(workload)),
           dtypes](std::span<const Dims> shapes) {
     std::vector<Arg> args;
     for (size_t i = 0; i < shapes.size(); ++i) args.push_back(dense_arg(dtypes[i], shapes[i]));
-    const CopyPlan plan = step->planned(args);
+    const CopyPlan plan = pattern->planned(args);
     CopyWork work;
     work.parts.assign(plan.part, plan.part + plan.parts);
     work.filled = static_cast<int>(plan.filled);

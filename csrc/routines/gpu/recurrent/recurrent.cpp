@@ -1,6 +1,6 @@
 #include "routines/gpu/recurrent/recurrent.h"
 
-#include "routines/cpu/gemm/split.h"
+#include "base/int_math.h"
 #include "routines/gpu/recurrent/recurrent_kernels.h"
 #include "routines/gpu/schedule.h"
 

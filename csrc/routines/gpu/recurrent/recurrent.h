@@ -1,7 +1,7 @@
 #pragma once
 
-#include "routines/cpu/recurrent/recurrent.h"
 #include "routines/gpu/movement/axes.h"
+#include "routines/patterns/cell_kind.h"
 #include "routines/routine.h"
 
 namespace neo::gpu {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "routines/cpu/epilogue.h"
-#include "routines/cpu/recurrent/pack_recurrent.h"
 #include "routines/gpu/recurrent/recurrent.h"
 #include "routines/gpu/routine.h"
+#include "routines/patterns/epilogue.h"
+#include "routines/patterns/recurrent_form.h"
 #include "routines/space.h"
 
 namespace neo::gpu {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "routines/cpu/reduce/reduced_axes.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/movement/made.h"
+#include "routines/patterns/reduced_axes.h"
 
 // Kernels that work along one axis of arrays seen as [outer, along, inner].
 namespace neo::gpu {

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "routines/cpu/resize/taps.h"
 #include "routines/gpu/movement/axes.h"
 #include "routines/gpu/resize/families.h"
+#include "routines/patterns/resize_taps.h"
 
 namespace neo::gpu {
 

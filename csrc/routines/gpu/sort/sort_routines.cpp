@@ -1,9 +1,9 @@
 #include "base/check.h"
-#include "routines/cpu/reduce/reduced_axes.h"
 #include "routines/gpu/movement/moved.h"
 #include "routines/gpu/routine.h"
 #include "routines/gpu/sort/keys.h"
 #include "routines/gpu/sort/programs.h"
+#include "routines/patterns/reduced_axes.h"
 
 namespace neo::gpu {
 namespace {

@@ -1,0 +1,59 @@
+#include "routines/gpu/movement/conversion.h"
+
+#include <limits>
+
+#include "base/check.h"
+#include "routines/routine.h"
+
+namespace neo {
+namespace {
+
+bool is_copy(const Schema& from, const Schema& to) {
+  return from.device != to.device && from.dtype == to.dtype && from.scheme == to.scheme && from.layout == to.layout &&
+         from.dtype != DType::String && from.dtype != DType::Undefined &&
+         (from.device == DeviceKind::Cpu || to.device == DeviceKind::Cpu);
+}
+
+// Of a conversion in one step.
+double step_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  if (from.device == DeviceKind::Cpu && to.device == DeviceKind::Cpu) {
+    if (!is_host_convertible(from, to)) return infinite;
+    Work work;
+    work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
+    return roofline_us(work, target, 1);
+  }
+  const auto bytes = static_cast<double>((type.shape.element_count() * Dim(item_bytes(type.dtype))).hint());
+  const DeviceFigures& f = target.figures;
+  if (from.device != to.device) return is_copy(from, to) ? f.copy_us + bytes / (f.copy_gbps * 1e3) : infinite;
+  return gpu::is_convertible(from, to) ? f.launch_us + 2 * bytes / (f.gbps * 1e3) : infinite;
+}
+
+}  // namespace
+
+std::optional<Schema> waypoint(const Schema& from, const Schema& to) {
+  if (from.device == to.device || from.layout == to.layout) return std::nullopt;
+  // On the device, which moves numbers faster.
+  return from.device == DeviceKind::Cpu ? from.on(to.device) : to.on(from.device);
+}
+
+std::string adapt_name(const Schema& from, const Schema& to) {
+  return str(from.device == to.device ? name(from.device) : "copy", ":adapt/", from.to_string(), "->", to.to_string());
+}
+
+double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
+  if (from == to) return 0;
+  if (!type.is_tensor() || !type.shape.has_rank()) return std::numeric_limits<double>::infinity();
+  const std::optional<Schema> between = waypoint(from, to);
+  if (!between) return step_time_us(type, from, to, target);
+  return step_time_us(type, from, *between, target) + step_time_us(type, *between, to, target);
+}
+
+std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
+  if (kHasDevices && is_copy(from, to)) return std::make_unique<DeviceCopyStep>();
+  if (!kHasDevices || from.device == DeviceKind::Cpu || from.device != to.device)
+    return make_host_adapt(type, from, to, target);
+  return gpu::make_conversion(type, from, to);
+}
+
+}  // namespace neo

@@ -1,0 +1,52 @@
+#include "routines/cpu/microkernel/plain_tile.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace neo {
+
+namespace {
+
+void run_edge(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
+              int64_t columns) {
+  constexpr int64_t kMaxLanes = 16;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  alignas(64) float acc[kTileRows * kTileVectors * kMaxLanes];
+  TileEdge edge;
+  edge.acc = acc;
+  edge.rows = rows;
+  edge.vectors = vectors;
+  edge.columns = columns;
+  edge.init = tile.init;
+  edge.init_row = tile.init_row;
+  std::copy_n(tile.init_vector, kTileVectors, edge.init_vector);
+  edge.dst = tile.dst;
+  edge.dst_row = tile.dst_row;
+  std::copy_n(tile.dst_vector, kTileVectors, edge.dst_vector);
+  edge.lo = tile.lo;
+  edge.hi = tile.hi;
+  Tile sums = tile;
+  sums.init = nullptr;
+  sums.dst = acc;
+  sums.dst_row = vectors * kernels.lanes;
+  for (int64_t v = 0; v < vectors; ++v) sums.dst_vector[v] = v * kernels.lanes;
+  sums.lo = -kInfinity;
+  sums.hi = kInfinity;
+  kernel(sums);
+  kernels.edge(edge);
+}
+
+}  // namespace
+
+void run_plain_tile(TileKernel kernel, const TileKernels& kernels, const Tile& tile, int64_t rows, int64_t vectors,
+                    int64_t columns, const Activation& activation) {
+  if (columns == vectors * kernels.lanes) {
+    kernel(tile);
+  } else {
+    run_edge(kernel, kernels, tile, rows, vectors, columns);
+  }
+  if (!activation) return;
+  for (int64_t r = 0; r < rows; ++r) activation(tile.dst + r * tile.dst_row, columns);
+}
+
+}  // namespace neo

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace neo {
+
+// True where the node itself makes a size that is not known before it runs.
+inline bool makes_sizes(const Node& node) {
+  return !node.symbols.empty();
+}
+
+// The permutation of a Transpose.
+std::vector<int64_t> transpose_axes(const Node& node);
+
+// The attribute "axis", counted from the front.
+int normalized_axis(const Node& node, int rank);
+
+// One part of an axis that a Slice or an output of a Split takes.
+struct SliceRange {
+  int axis = 0;
+  int64_t start = 0;  // first element, for negative steps too
+  int64_t size = -1;  // elements taken; -1: only known when sizes are
+  int64_t step = 1;
+  bool whole = false;  // all of the axis
+};
+
+// Of a Slice, one per sliced axis; of a Split, one per output. None where the starts are not known at compile time.
+std::optional<std::vector<SliceRange>> slice_ranges(const Node& node);
+
+}  // namespace neo
