@@ -67,6 +67,7 @@ bool pool_first(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);
 bool recognize_pools(Graph& graph, const PassContext& context);
+bool widen_halves(Graph& graph, const PassContext& context);
 
 // For passes that work on one graph: applies `run` to the graph and to every body inside it.
 bool for_each_body(Graph& graph, const std::function<bool(Graph&)>& run);

@@ -10,11 +10,12 @@ constexpr int kMaxRounds = 6;
 
 }  // namespace
 
-// What an exporter wrote, to what neo's routines take. Order matters: constants and shapes first, so that the rest sees
-// numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until
+// What an exporter wrote, to what neo's routines take. Order matters: one float type first, then constants and shapes, so
+// that the rest sees numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until
 // nothing changes.
 std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
+      {"widen_halves", widen_halves},
       {"fold_constants", fold_constants},
       {"fold_shapes", fold_shapes},
       {"inline_branches", inline_branches},

@@ -27,7 +27,9 @@ __all__ = ["Written", "optimize"]
 # What these make, ONNX cannot say, or says in more nodes: clamps inside products, sums in steps, attention in parts,
 # operators on codes as operators on floats between conversions. A Pad that one of its two readers takes over is left to
 # the other, and ONNX Runtime 1.31 folds a Pad of zeros into a MaxPool as if they were minus infinity.
-_LEFT_OUT = frozenset({"fold_clamps", "split_sums", "expand_attention", "normalize_quantization", "fold_pads"})
+_LEFT_OUT = frozenset(
+    {"widen_halves", "fold_clamps", "split_sums", "expand_attention", "normalize_quantization", "fold_pads"}
+)
 
 # Of a message of protobuf, less what the graph itself may take.
 _MAX_INLINE_BYTES = (1 << 31) - (1 << 26)
