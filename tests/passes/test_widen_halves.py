@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-
 from neo import _native
+
 from tests.passes.rewriting import after, lines_of, parsed
 
 HALVES = ["float16", "bfloat16"]
