@@ -5,63 +5,18 @@ Each is written once into a folder, by :func:`write`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from benchmarks.models.builder import Builder, Shape
 
 __all__ = ["GENERATED", "write"]
 
-Shape = Sequence[int | str]
-
-
-class _Builder:
-    """A graph in the making: nodes in order, initializers by name."""
-
-    def __init__(self, seed: int, prefix: str = "") -> None:
-        self._rng = np.random.default_rng(seed)
-        self._prefix = prefix  # of the names in a body, which must differ from those around it
-        self.nodes: list[onnx.NodeProto] = []
-        self.initializers: list[onnx.TensorProto] = []
-        self._count = 0
-
-    def constant(self, value: Any, dtype: type = np.float32) -> str:
-        name = f"{self._prefix}k{len(self.initializers)}"
-        self.initializers.append(numpy_helper.from_array(np.asarray(value, dtype), name))
-        return name
-
-    def weight(self, *shape: int) -> str:
-        fan_in = int(np.prod(shape[1:])) if len(shape) > 2 else shape[0]
-        values = self._rng.standard_normal(shape, dtype=np.float32)
-        return self.constant(values * np.float32((2 / max(1, fan_in)) ** 0.5))
-
-    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{self._prefix}v{self._count}"
-        self._count += 1
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=f"{op}_{name}", **attributes))
-        return name
-
-    def add_all(self, op: str, inputs: Sequence[str], outputs: int, **attributes: Any) -> list[str]:
-        names = [f"{self._prefix}v{self._count + i}" for i in range(outputs)]
-        self._count += outputs
-        self.nodes.append(helper.make_node(op, list(inputs), names, name=f"{op}_{names[0]}", **attributes))
-        return names
-
-    def model(self, inputs: dict[str, Shape], outputs: Sequence[str]) -> onnx.ModelProto:
-        graph = helper.make_graph(
-            self.nodes,
-            "generated",
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in inputs.items()],
-            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-            self.initializers,
-        )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-
-
-def _dense(b: _Builder, x: str, rows: int, columns: int, *, transposed: bool = False) -> str:
+def _dense(b: Builder, x: str, rows: int, columns: int, *, transposed: bool = False) -> str:
     if transposed:
         product = b.add("MatMul", x, b.add("Transpose", b.weight(columns, rows), perm=[1, 0]))
     else:
@@ -69,12 +24,12 @@ def _dense(b: _Builder, x: str, rows: int, columns: int, *, transposed: bool = F
     return b.add("Add", b.weight(columns), product)
 
 
-def _gelu(b: _Builder, x: str) -> str:
+def _gelu(b: Builder, x: str) -> str:
     scaled = b.add("Add", b.add("Erf", b.add("Div", x, b.constant(2**0.5))), b.constant(1.0))
     return b.add("Mul", b.add("Mul", x, scaled), b.constant(0.5))
 
 
-def _norm(b: _Builder, x: str, width: int, *, as_op: bool) -> str:
+def _norm(b: Builder, x: str, width: int, *, as_op: bool) -> str:
     if as_op:
         return b.add("LayerNormalization", x, b.weight(width), b.weight(width), axis=-1)
     centred = b.add("Sub", x, b.add("ReduceMean", x, axes=[-1]))
@@ -86,7 +41,7 @@ def _norm(b: _Builder, x: str, width: int, *, as_op: bool) -> str:
 def _transformer(
     seed: int, layers: int, width: int, heads: int, length: Shape, *, transposed: bool, fused_norm: bool
 ) -> onnx.ModelProto:
-    b = _Builder(seed)
+    b = Builder(seed)
     x = "x"
     split = b.constant([0, 0, heads, width // heads], np.int64)
     merge = b.constant([0, 0, width], np.int64)
@@ -108,7 +63,7 @@ def _transformer(
 
 def _unrolled_gru(seed: int, steps: int, width: int) -> onnx.ModelProto:
     """A gated recurrent layer written out step by step, as tracing exports a loop; all steps share their weights."""
-    b = _Builder(seed)
+    b = Builder(seed)
     gates = [(b.weight(width, width), b.weight(width, width), b.weight(width)) for _ in range(3)]
     one = b.constant(1.0)
     state = "h"
@@ -131,7 +86,7 @@ def _unrolled_gru(seed: int, steps: int, width: int) -> onnx.ModelProto:
 
 def _small_nodes(seed: int, nodes: int) -> onnx.ModelProto:
     """Elementwise nodes, sums, slices and shape arithmetic on small tensors of dynamic length, few of which fuse."""
-    b = _Builder(seed)
+    b = Builder(seed)
     live = ["x"] * 4
     width = 32
     while len(b.nodes) < nodes:
@@ -169,7 +124,7 @@ def _info(name: str, shape: Shape, kind: int = TensorProto.FLOAT) -> onnx.ValueI
 
 def _step(prefix: str, seed: int, width: int) -> onnx.GraphProto:
     """A body of a Scan: three products of its own."""
-    b = _Builder(seed, prefix)
+    b = Builder(seed, prefix)
     state = f"{prefix}state"
     for _ in range(3):
         state = b.add("Tanh", b.add("Add", b.add("MatMul", state, b.weight(width, width)), f"{prefix}x"))
@@ -180,7 +135,7 @@ def _step(prefix: str, seed: int, width: int) -> onnx.GraphProto:
 
 def _repeated(prefix: str, body: onnx.GraphProto, width: int) -> onnx.GraphProto:
     """A body of a Loop: a Scan of `body` over the sequence that the turn before gave."""
-    b = _Builder(0, prefix)
+    b = Builder(0, prefix)
     turn, proceed, state, sequence = (f"{prefix}{part}" for part in ("turn", "proceed", "state", "sequence"))
     last, each = b.add_all("Scan", [state, sequence], 2, body=body, num_scan_inputs=1)
     results = [b.add("Identity", proceed), b.add("Tanh", last), b.add("Sigmoid", each)]
@@ -194,7 +149,7 @@ def _repeated(prefix: str, body: onnx.GraphProto, width: int) -> onnx.GraphProto
 
 def _scans(seed: int, loops: int, width: int) -> onnx.ModelProto:
     """Scans one behind the other, every third inside a Loop."""
-    b = _Builder(seed)
+    b = Builder(seed)
     x, state = "x", "h"
     for loop in range(loops):
         body = _step(f"scan{loop}_", seed + loop, width)
@@ -208,7 +163,7 @@ def _scans(seed: int, loops: int, width: int) -> onnx.ModelProto:
 
 def _vocoder(seed: int, width: int, flows: int) -> onnx.ModelProto:
     """A speech synthesiser: gated dilated convolutions over a dynamic length, then transposed ones with residual blocks."""
-    b = _Builder(seed)
+    b = Builder(seed)
 
     def conv(x: str, outputs: int, inputs: int, kernel: int, dilation: int = 1) -> str:
         pad = dilation * (kernel - 1) // 2
