@@ -38,7 +38,7 @@ class _Layers:
         return self.b.add("Transpose", self.b.add("Reshape", x, self.split), perm=list(perm))
 
     def attention(self, x: str, memory: str | None = None, mask: str | None = None) -> str:
-        b, width = self.b, self.width
+        width = self.width
         source = memory or x
         queries = self.headed(self.dense(x, width, width))
         keys = self.headed(self.dense(source, width, width), (0, 2, 3, 1))

@@ -16,6 +16,7 @@ from benchmarks.models.builder import Builder, Shape
 
 __all__ = ["GENERATED", "write"]
 
+
 def _dense(b: Builder, x: str, rows: int, columns: int, *, transposed: bool = False) -> str:
     if transposed:
         product = b.add("MatMul", x, b.add("Transpose", b.weight(columns, rows), perm=[1, 0]))

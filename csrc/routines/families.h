@@ -87,6 +87,7 @@
   X(panel_conv)                \
   X(winograd)                  \
   X(gemv_compressed)           \
+  X(gemm_strassen)             \
   X(gemm)                      \
   X(eltwise)                   \
   X(integer_eltwise)           \

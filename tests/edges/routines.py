@@ -259,6 +259,12 @@ ROUTINES: dict[str, list[Spec]] = {
             fixed="M",
         ),
     ],
+    "cpu:float32/gemm_strassen": [
+        Spec(
+            {"B": 2, "M": 20, "K": 128, "N": 256},
+            lambda net: net.node("MatMul", [net.input("BMK"), net.constant("KN", 0.3)]),
+        ),
+    ],
     "cpu:float32/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _gemm)],
     "cpu:float32/eltwise": [Spec(_BLOCK, _eltwise)],
     "cpu:int64/eltwise": [Spec(_BLOCK, _int_eltwise)],

@@ -49,6 +49,12 @@ _NETWORKS = {
     "row": _Network(
         "float[1, 640] x", "a = MatMul (x, w) b = Tanh (a) y = MatMul (b, v)", "y", {"w": (640, 500), "v": (500, 7)}
     ),
+    "rows": _Network(
+        "float[N, 128] x",
+        "a = MatMul (x, w) b = Sigmoid (a) y = Gemm (b, v, x)",
+        "y",
+        {"w": (128, 256), "v": (256, 128)},
+    ),
     "long_recurrent": _Network(
         "float[T, 1, 8] x",
         "l, lh, lc = LSTM <hidden_size = 260> (x, w, r) s = Squeeze (l) u = Reshape (s, dims) g, gh = GRU <hidden_size = 4> (u, v, q)",

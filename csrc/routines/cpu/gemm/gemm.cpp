@@ -9,19 +9,6 @@ namespace {
 
 constexpr int64_t kGemmChunk = 256;  // k per pass, so that a panel of B stays in the first two caches
 
-BatchOffsets find_batch(const GemmShape& shape, const GemmArgs& args, int64_t index) {
-  BatchOffsets at;
-  for (int i = kGemmBatchAxes - 1; i >= 0; --i) {
-    const int64_t position = index % shape.batch[i];
-    index /= shape.batch[i];
-    at.a += position * args.a_batch[i];
-    at.b += position * args.b_batch[i];
-    at.c += position * args.c_batch[i];
-    at.residual += position * args.residual_batch[i];
-  }
-  return at;
-}
-
 }  // namespace
 
 GemmPlan plan_gemm(const GemmShape& s, const GemmSchedule& schedule, const TileKernels& kernels) {
@@ -83,8 +70,8 @@ void run_gemm(const GemmPlan& plan, const TileKernels& kernels, const PackKernel
     const IndexRange rows = {row_index * plan.row_chunk, std::min((row_index + 1) * plan.row_chunk, s.m)};
     const IndexRange panels = {panel_index * plan.panel_chunk,
                                std::min((panel_index + 1) * plan.panel_chunk, plan.panels)};
-    const GemmBlock block = {plan, kernels, args, find_batch(s, args, task / (plan.row_chunks * plan.panel_chunks)),
-                             a_scratch};
+    const GemmBlock block = {plan, kernels, args,
+                             BatchOffsets::of(s, args, task / (plan.row_chunks * plan.panel_chunks)), a_scratch};
     const bool whole_a = args.a_column == 1 || args.a_row == 1;
     for (int64_t p = panels.begin; p < panels.end; ++p) {
       const IndexRange vectors = gemm_panel(plan, p);

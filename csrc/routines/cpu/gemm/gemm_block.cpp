@@ -12,6 +12,19 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
+BatchOffsets BatchOffsets::of(const GemmShape& shape, const GemmStrides& strides, int64_t index) {
+  BatchOffsets at;
+  for (int i = kGemmBatchAxes - 1; i >= 0; --i) {
+    const int64_t position = index % shape.batch[i];
+    index /= shape.batch[i];
+    at.a += position * strides.a_batch[i];
+    at.b += position * strides.b_batch[i];
+    at.c += position * strides.c_batch[i];
+    at.residual += position * strides.residual_batch[i];
+  }
+  return at;
+}
+
 void GemmBlock::run_rows(const float* weight, int64_t weight_step, float scale, IndexRange rows, IndexRange vectors,
                          IndexRange k) const {
   const int64_t limit = kernels.max_rows[vectors.size()];

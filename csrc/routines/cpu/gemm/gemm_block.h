@@ -13,6 +13,8 @@ namespace neo {
 // Where the matrices of one batch start.
 struct BatchOffsets {
   int64_t a = 0, b = 0, c = 0, residual = 0;
+
+  static BatchOffsets of(const GemmShape& shape, const GemmStrides& strides, int64_t index);
 };
 
 struct GemmBlock {

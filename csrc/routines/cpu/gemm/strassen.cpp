@@ -24,6 +24,12 @@ int64_t wanted_run(int64_t ic, int64_t weight_bytes, int64_t levels, bool is_sho
   return levels > 1 ? kQuarters : std::max(kSums / ic, kFewest);
 }
 
+// Whether the last cache keeps so many bytes and gives them as fast as short runs use them.
+bool is_near(double bytes, const Target& target) {
+  return private_caches(target).far_gbps >= PrivateCaches::kNearGbps &&
+         bytes <= static_cast<double>(target.kept_bytes) / 2;
+}
+
 // Panels that are not wider than wanted, or else not narrower than there are tiles.
 int64_t panel_count(int64_t vectors, const StrassenKernels& kernels) {
   const int64_t panels = ceil_div(vectors, int64_t{kernels.panel_vectors});
@@ -560,7 +566,7 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   double work = cycles * pixels / parts * 2 * lanes;
   // What runs of short vectors wait for weights from beyond the private cache, which all of them read.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  if (plan.is_short && !is_kept(weight_bytes, target)) {
+  if (plan.is_short && !is_kept(weight_bytes, target) && !is_near(weight_bytes, target)) {
     work += stream_us(weight_bytes * pixels / (2 * half_run)) * target.gflops_per_thread * 1e3;
   }
   return work;

@@ -103,7 +103,7 @@ struct StrassenKernels {
   bool has_few_registers;
   int max_rows[kTileVectors + 1];
   void (*tile[kTileVectors + 1][kTileRows + 1])(const StrassenTile&);
-  void (*collect)(const StrassenPixels&);
+  void (*copy)(const StrassenPixels&);
 };
 constexpr int64_t fewest_strassen_rows(int64_t most) {
   return (most + 1) / 2;

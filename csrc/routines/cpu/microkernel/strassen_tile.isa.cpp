@@ -216,7 +216,7 @@ void run_tile(const StrassenTile& t) {
   }
 }
 
-void collect_pixels(const StrassenPixels& t) {
+void copy_pixels(const StrassenPixels& t) {
   for (int64_t b = 0; b < t.blocks; ++b) {
     const float* src = t.src + b * t.src_block;
     float* dst = t.dst + b * t.dst_block;
@@ -244,7 +244,7 @@ constexpr void fill_row(StrassenKernels& table) {
 constexpr StrassenKernels make_table() {
   StrassenKernels table = {};
   table.steps = kSteps;
-  table.collect = collect_pixels;
+  table.copy = copy_pixels;
   table.panel_vectors = kWanted;
   table.has_few_registers = kVectorRegisters < 32;
   table.fewest_vectors = kFewestVectors;

@@ -24,7 +24,7 @@ struct RecurrentCall {
   CellSplit cells;
   // By Strassen's algorithm; no levels where it is not.
   StrassenPlan recurrent, candidate;
-  int64_t strassen_rows = 0;    // floats from a block of x to the next, where a task collects its rows
+  int64_t strassen_rows = 0;    // floats from a block of x to the next, where a task copies its rows
   int64_t products = 0;         // floats of a group's products of h, beside which lies the workspace
   int64_t group_workspace = 0;  // floats of both
   // Strides of gates and states, floats.
@@ -278,7 +278,7 @@ class RecurrentStep final : public KernelStep {
     });
   }
 
-  // By Strassen's algorithm; rows are collected as blocks, as many as a run has.
+  // By Strassen's algorithm; rows are copied into blocks, as many as a run has.
   void project_rows(const RecurrentCall& call, const float* x, IndexRange rows, float* memory, float* workspace) const {
     const StrassenPlan& plan = packing_.projection;
     StrassenPixels line;
@@ -298,7 +298,7 @@ class RecurrentStep final : public KernelStep {
       const IndexRange run = strassen_run(plan, rows.size(), runs, i);
       line.src = x + (rows.begin + run.begin) * form_.input;
       line.count = run.size();
-      kernels_.strassen.collect(line);
+      kernels_.strassen.copy(line);
       a.dst = memory + call.gates + (rows.begin + run.begin) * packed_.lanes;
       run_strassen(plan, kernels_.strassen, a, run.size(), workspace);
     }
