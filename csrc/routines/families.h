@@ -113,6 +113,7 @@
   X(lrn_nchw)                  \
   X(scatter_nd)                \
   X(gather_elements)           \
+  X(gather_rows)               \
   X(top_k)                     \
   X(trees)                     \
   NEO_DEVICE_ROUTINES(X)       \

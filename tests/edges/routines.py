@@ -358,6 +358,16 @@ ROUTINES: dict[str, list[Spec]] = {
             lambda net: net.node("GatherElements", [net.input("AB"), net.input("IB", "int64", net.sizes["A"])], axis=0),
         )
     ],
+    "cpu/gather_rows": [
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net: net.node("Gather", [net.input("AB"), net.input("I", "int64", net.sizes["A"])], axis=0),
+        ),
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net: net.node("GatherND", [net.input("AB"), net.input("I1", "int64", net.sizes["A"])]),
+        ),
+    ],
     "cpu/trees": [
         Spec(
             {"A": 4, "B": 5},

@@ -10,6 +10,7 @@ from tests.routines.pinning import TIERS, compile_pinned, floats, rejections
 
 SCATTER = "cpu/scatter_nd"
 GATHER = "cpu/gather_elements"
+ROWS = "cpu/gather_rows"
 TOP_K = "cpu/top_k"
 CASES = 40
 
@@ -192,6 +193,60 @@ def test_gather_refuses_more_lines_than_the_data_has():
         ShapeError, match="an index must lie inside its axis. Got 2, expected -2 to 1 - at node .gather."
     ):
         pinned(data, indices)
+
+
+def rows_graph(op, data, indices, attrs, symbols=False):
+    graph = _native.Graph()
+    x = graph.add_input("x", data.dtype.name, symbolic(data.shape, symbols))
+    last = [indices.shape[-1]] if op == "GatherND" else []
+    lead = indices.shape[: indices.ndim - len(last)]
+    batch = attrs.get("batch_dims", 0)
+    names = [*symbolic(lead[:batch], symbols), *symbolic(lead[batch:], symbols, "i"), *last]
+    i = graph.add_input("i", indices.dtype.name, names)
+    graph.outputs = graph.add_node(op, [x, i], ["y"], attrs, "gather").outputs
+    return graph
+
+
+@by_tier
+@pytest.mark.parametrize("index", ["int64", "int32"])
+def test_gathers_rows(index, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 2, 3, 7, 16]) for _ in range(int(random.integers(1, 5)))]
+        axis = int(random.integers(len(dims)))
+        picked = [pick(random, [0, 1, 2, 5]) for _ in range(int(random.integers(0, 3)))]
+        indices = np.asarray(random.integers(-dims[axis], dims[axis], picked)).astype(index)
+        data = any_bits(random, pick(random, DTYPES), dims)
+        graph = rows_graph("Gather", data, indices, {"axis": axis - pick(random, [0, len(dims)])}, seed % 2 == 0)
+        check(graph, tier, "gather", ROWS, [data, indices])
+
+
+@by_tier
+@pytest.mark.parametrize("index", ["int64", "int32"])
+def test_gathers_by_tuples(index, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 2, 3, 7, 16]) for _ in range(int(random.integers(1, 5)))]
+        batch = int(random.integers(len(dims)))
+        depth = int(random.integers(1, len(dims) - batch + 1))
+        lead = [*dims[:batch], *[pick(random, [0, 1, 2, 5]) for _ in range(int(random.integers(0, 3)))]]
+        indices = np.empty([*lead, depth], index)
+        for d in range(depth):
+            indices[..., d] = random.integers(-dims[batch + d], dims[batch + d], lead)
+        data = any_bits(random, pick(random, DTYPES), dims)
+        graph = rows_graph("GatherND", data, indices, {"batch_dims": batch}, seed % 2 == 0)
+        check(graph, tier, "gather", ROWS, [data, indices])
+
+
+@pytest.mark.parametrize("width", [0, 3])
+def test_gathering_rows_says_which_index_lies_outside(width):
+    data = np.zeros([5, width], np.float32)
+    for op, indices in (("Gather", np.array([0, -6])), ("GatherND", np.array([[0], [-6]]))):
+        pinned = compile_pinned(rows_graph(op, data, indices, {}), TIERS[0], {"gather": ROWS})
+        with pytest.raises(
+            ShapeError, match="an index must lie inside its axis. Got -6, expected -5 to 4 - at node .gather."
+        ):
+            pinned(data, indices)
 
 
 def top_k_graph(dims, dtype, k, attrs, outputs, symbols=False):
