@@ -1,0 +1,64 @@
+"""The atlas of operators: its cases, what counts as different, the page, and a run of two cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from benchmarks.models.operators import cases
+from benchmarks.operators import Found, differs, main, page
+
+
+def test_every_case_is_a_sound_model_with_a_name_of_its_own() -> None:
+    everything = list(cases())
+    assert len(everything) >= 1500
+    assert len({case.name for case in everything}) == len(everything)
+    for case in everything[::23]:
+        model, feeds = case.build()
+        assert [i.name for i in model.graph.input] == list(feeds), case.name
+        onnx.shape_inference.infer_shapes(model, check_type=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "dtype", "says"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2 + 1e-5]), "float32", ""),
+        (np.float32([1, 2]), np.float32([1, 2.1]), "float32", "1 of 2 differ, 0.05"),
+        (np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf]), "float32", ""),
+        (np.float32([np.nan, 1]), np.float32([1, 1]), "float32", "1 of 2 differ, 0"),
+        (np.int64([1, 2, 3]), np.int64([1, 2, 4]), "int64", "1 of 3 differ"),
+        (np.zeros([2, 1]), np.zeros([2]), "float64", "shape (2, 1), expected (2,)"),
+        (np.float32([1.001]), np.float32([1.0]), "float16", ""),
+    ],
+)
+def test_what_counts_as_different(found: np.ndarray, expected: np.ndarray, dtype: str, says: str) -> None:
+    assert differs(found, expected, dtype) == says
+
+
+def test_the_page_lists_what_is_slow_wrong_or_refused() -> None:
+    found = [
+        Found(
+            "Add float32 same", "binary", "float32", {"neo": 1.0, "ort": 2.0}, ratio=2.0, routine="cpu:float32/eltwise"
+        ),
+        Found("Acos float64 large", "unary", "float64", {"neo": 8.0, "ort": 4.0}, ratio=0.5, routine="cpu/reference"),
+        Found("Mod int8 same", "binary", "int8", errors={"neo": "UnsupportedError: no"}),
+        Found("Not bool small", "unary", "bool", {"neo": 1.0, "ort": 1.0}, ratio=1.0, wrong="1 of 2 differ"),
+    ]
+    text = page(found, 2, ["cpu: one"])
+    assert "| all | 4 | 3 | 1.00 | 0.50 | 1 | 1 |" in text
+    assert "| Acos float64 large | 0.500 | 8.0 | 4.0 | 0% | cpu/reference |" in text
+    assert "- Not bool small: 1 of 2 differ" in text
+    assert "- Mod int8 same: UnsupportedError: no" in text
+    assert "| Add float32 same |" not in text
+
+
+def test_two_cases_run_once(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    record, result = tmp_path / "record.jsonl", tmp_path / "page.md"
+    for _ in range(2):
+        main(["--only", "^(Relu float32 small|BitwiseAnd int8 small)$", "--record", str(record), "--page", str(result)])
+    assert len(record.read_text().splitlines()) == 2
+    assert "| all | 2 | 2 |" in result.read_text()
