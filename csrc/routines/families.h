@@ -90,7 +90,7 @@
   X(gemm_strassen)             \
   X(gemm)                      \
   X(eltwise)                   \
-  X(integer_eltwise)           \
+  X(typed_eltwise)             \
   X(pool_nchwc)                \
   X(pool_nchw)                 \
   X(global_pool)               \

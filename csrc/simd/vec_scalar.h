@@ -269,9 +269,12 @@ NEO_INLINE F32 load_f16(const uint16_t* p) {
   const I32 h = load_u16(p);
   const I32 magnitude = bit_and(h, broadcast_i32(0x7fff));
   const I32 sign = shift_left<16>(bit_and(h, broadcast_i32(0x8000)));
-  const F32 finite = mul(bits_as_f32(shift_left<13>(magnitude)), broadcast(0x1p112f));
+  // A subnormal half is no subnormal float, which may count as zero.
+  const F32 subnormal = mul(to_f32(magnitude), broadcast(0x1p-24f));
+  const I32 normal = add(shift_left<13>(magnitude), broadcast_i32(0x38000000));
+  const I32 finite = select(gt(broadcast_i32(0x400), magnitude), bits_as_i32(subnormal), normal);
   const I32 special = bit_or(shift_left<13>(magnitude), broadcast_i32(0x7f800000));
-  const I32 bits = select(gt(magnitude, broadcast_i32(0x7bff)), special, bits_as_i32(finite));
+  const I32 bits = select(gt(magnitude, broadcast_i32(0x7bff)), special, finite);
   return bits_as_f32(bit_or(bits, sign));
 }
 NEO_INLINE void store_f16(uint16_t* p, F32 x) {

@@ -177,9 +177,11 @@ def _eltwise(net: Net) -> Any:
     return net.node("Sigmoid", [net.node("Max", [x, net.input("AB1")])])
 
 
-def _int_eltwise(net: Net) -> Any:
+def _typed_eltwise(net: Net) -> Any:
     x = net.node("Add", [net.input("ABC", "int32", 90), net.input("BC", "int32", 90)])
-    return net.node("Less", [x, net.input("AB1", "int32", 90)])
+    below = net.node("Less", [x, net.input("AB1", "int32", 90)])
+    wide = net.node("Cast", [net.input("ABC", "float16")], to=11)
+    return [below, net.node("Where", [below, wide, net.input("1C", "float64")])]
 
 
 def _gemm(net: Net) -> Any:
@@ -267,7 +269,7 @@ ROUTINES: dict[str, list[Spec]] = {
     ],
     "cpu:float32/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _gemm)],
     "cpu:float32/eltwise": [Spec(_BLOCK, _eltwise)],
-    "cpu:int64/eltwise": [Spec(_BLOCK, _int_eltwise)],
+    "cpu/eltwise": [Spec(_BLOCK, _typed_eltwise)],
     "cpu:float32/pool_nchwc": [
         Spec(_IMAGE, _pool("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2])),
         Spec(_IMAGE, _pool("AveragePool", kernel_shape=[3, 3], pads=_SAME, ceil_mode=1, strides=[2, 2])),

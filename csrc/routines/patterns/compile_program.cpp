@@ -34,23 +34,38 @@ std::optional<EltwiseType> type_of(DType dtype) {
   switch (dtype) {
     case DType::Float32:
       return EltwiseType::F32;
+    case DType::Float16:
+      return EltwiseType::F16;
+    case DType::BFloat16:
+      return EltwiseType::BF16;
+    case DType::Float64:
+      return EltwiseType::F64;
     case DType::UInt8:
       return EltwiseType::U8;
+    case DType::UInt16:
+      return EltwiseType::U16;
+    case DType::UInt32:
+      return EltwiseType::U32;
+    case DType::UInt64:
+      return EltwiseType::U64;
     case DType::Int8:
       return EltwiseType::I8;
-    case DType::Bool:
-      return EltwiseType::Bool;
+    case DType::Int16:
+      return EltwiseType::I16;
     case DType::Int32:
       return EltwiseType::I32;
     case DType::Int64:
       return EltwiseType::I64;
+    case DType::Bool:
+      return EltwiseType::Bool;
     default:
       return std::nullopt;
   }
 }
 
-bool is_small(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::UInt8 || dtype == DType::Int8 || dtype == DType::Bool;
+// What registers of float32 compute with: halves are rounded where they are stored.
+bool is_computed(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float16 || dtype == DType::BFloat16;
 }
 
 bool is_one_element(const Value* v) {
@@ -187,12 +202,53 @@ void emit_fold(Compiler& compiler, const Node& node, const Rule& rule) {
   }
 }
 
+void emit_mean(Compiler& compiler, const Node& node, const Rule& rule) {
+  int8_t sum = compiler.operand(node.inputs[0]);
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    const int8_t right = compiler.operand(node.inputs[i]);
+    if (i > 1) compiler.drop(sum);
+    sum = compiler.step(EltwiseOp::Add, sum, right);
+  }
+  if (node.inputs.size() > 1) compiler.drop(sum);
+  compiler.finish(node, rule.step, sum, 0, 0, 1.0 / static_cast<double>(node.inputs.size()));
+}
+
 void emit_gelu(Compiler& compiler, const Node& node, const Rule&) {
-  const bool tanh = node.string_attr("approximate", "none") == "tanh";
-  compiler.finish(node, tanh ? EltwiseOp::GeluTanh : EltwiseOp::Gelu, compiler.operand(node.inputs[0]));
+  const bool tanh = node.op == "com.microsoft.FastGelu" || node.string_attr("approximate", "none") == "tanh";
+  int8_t x = compiler.operand(node.inputs[0]);
+  if (node.input(1)) {
+    x = compiler.step(EltwiseOp::Add, x, compiler.operand(node.inputs[1]));
+    compiler.drop(x);
+  }
+  compiler.finish(node, tanh ? EltwiseOp::GeluTanh : EltwiseOp::Gelu, x);
+}
+
+void emit_swiglu(Compiler& compiler, const Node& node, const Rule&) {
+  const int8_t linear = compiler.operand(node.inputs[1]);
+  const int8_t gate =
+      compiler.step(EltwiseOp::Swish, compiler.operand(node.inputs[0]), 0, 0, node.float_attr("alpha", 1));
+  compiler.drop(gate);
+  compiler.finish(node, EltwiseOp::Mul, gate, linear);
+}
+
+// Bounds that are found out when the program runs; one that is no number bounds nothing.
+void emit_clip_by_operands(Compiler& compiler, const Node& node) {
+  int8_t x = compiler.operand(node.inputs[0]);
+  for (size_t i = 1; i <= 2; ++i) {
+    if (!node.input(i)) continue;
+    const int8_t bound = compiler.operand(node.inputs[i]);
+    const int8_t beyond = compiler.step(i == 1 ? EltwiseOp::Less : EltwiseOp::Greater, x, bound);
+    compiler.drop(beyond);
+    if (i == 2 && node.input(1)) compiler.drop(x);
+    if (i == 2 || !node.input(2)) return compiler.finish(node, EltwiseOp::Where, beyond, bound, x);
+    x = compiler.step(EltwiseOp::Where, beyond, bound, x);
+  }
+  compiler.finish(node, EltwiseOp::Copy, x);
 }
 
 void emit_clip(Compiler& compiler, const Node& node, const Rule& rule) {
+  const auto is_known = [&](size_t i) { return !node.input(i) || scalar_constant(node.input(i)); };
+  if (!is_known(1) || !is_known(2)) return emit_clip_by_operands(compiler, node);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double lo = node.input(1) ? *scalar_constant(node.input(1)) : -kInfinity;
   const double hi = node.input(2) ? *scalar_constant(node.input(2)) : kInfinity;
@@ -203,6 +259,11 @@ void emit_pow(Compiler& compiler, const Node& node, const Rule& rule) {
   const auto exponent = scalar_constant(node.input(1));
   const int8_t base = compiler.operand(node.inputs[0]);
   if (exponent == 2.0) return compiler.finish(node, EltwiseOp::Square, base);
+  if (exponent == 3.0) {
+    const int8_t square = compiler.step(EltwiseOp::Square, base);
+    compiler.drop(square);
+    return compiler.finish(node, EltwiseOp::Mul, square, base);
+  }
   if (exponent == 0.5) return compiler.finish(node, EltwiseOp::Sqrt, base);
   if (exponent == -1.0) return compiler.finish(node, EltwiseOp::Reciprocal, base);
   compiler.finish(node, rule.step, base, compiler.operand(node.inputs[1]));
@@ -280,7 +341,23 @@ constexpr NamedRule kRules[] = {
     {"ThresholdedRelu", {.step = EltwiseOp::ThresholdedRelu, .p = {"alpha", 1}}},
     {"HardSigmoid", {.step = EltwiseOp::HardSigmoid, .p = {"alpha", 0.2}, .q = {"beta", 0.5}}},
     {"Swish", {.step = EltwiseOp::Swish, .p = {"alpha", 1}}},
+    {"com.microsoft.QuickGelu", {.step = EltwiseOp::Swish, .p = {"alpha", 1.702}}},
+    {"SwiGLU", {.emit = emit_swiglu}},
     {"Gelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
+    {"com.microsoft.Gelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
+    {"com.microsoft.BiasGelu", {.step = EltwiseOp::Gelu, .emit = emit_gelu}},
+    {"com.microsoft.FastGelu", {.step = EltwiseOp::GeluTanh, .emit = emit_gelu}},
+    {"Tan", {.step = EltwiseOp::Tan}},
+    {"Asin", {.step = EltwiseOp::Asin}},
+    {"Acos", {.step = EltwiseOp::Acos}},
+    {"Atan", {.step = EltwiseOp::Atan}},
+    {"Sinh", {.step = EltwiseOp::Sinh}},
+    {"Cosh", {.step = EltwiseOp::Cosh}},
+    {"Asinh", {.step = EltwiseOp::Asinh}},
+    {"Acosh", {.step = EltwiseOp::Acosh}},
+    {"Atanh", {.step = EltwiseOp::Atanh}},
+    {"Shrink", {.step = EltwiseOp::Shrink, .p = {"bias", 0}, .q = {"lambd", 0.5}}},
+    {"Mean", {.step = EltwiseOp::Scale, .emit = emit_mean}},
     {"Clip", {.step = EltwiseOp::Clip, .emit = emit_clip}},
     {"Pow", {.step = EltwiseOp::Pow, .emit = emit_pow}},
     {"QuantizeLinear", {.step = EltwiseOp::Quantize, .emit = emit_quantize}},
@@ -305,7 +382,8 @@ bool is_eltwise(const Node& node) {
   const auto input_is = [&](size_t i, DType dtype) { return node.input(i) && node.input(i)->dtype() == dtype; };
   if (node.op == "Cast") {
     const DType from = node.inputs.front()->dtype();
-    return out->dtype() == DType::Float32 && type_of(from).has_value();
+    const bool widens = out->dtype() == DType::Float32 && type_of(from).has_value();
+    return widens || (from == DType::Float32 && is_computed(out->dtype()));
   }
   if (node.op == "QuantizeLinear") {
     return input_is(0, DType::Float32) && input_is(1, DType::Float32) && node.input(2) &&
@@ -326,12 +404,12 @@ bool is_eltwise(const Node& node) {
       return false;
     }
     const bool condition = node.op == "Where" && i == 0;
-    if (logic || condition ? v->dtype() != DType::Bool : v->dtype() != DType::Float32) return false;
+    const bool exponent = node.op == "Pow" && i == 1;
+    if (exponent ? !type_of(v->dtype()) : logic || condition ? v->dtype() != DType::Bool : !is_computed(v->dtype())) {
+      return false;
+    }
   }
-  if (!is_small(out->dtype())) return false;
-  if (node.op == "Clip") {
-    return (!node.input(1) || scalar_constant(node.input(1))) && (!node.input(2) || scalar_constant(node.input(2)));
-  }
+  if (!is_computed(out->dtype()) && out->dtype() != DType::Bool) return false;
   return find_rule(node.op) != nullptr;
 }
 
@@ -341,21 +419,13 @@ std::vector<std::string_view> eltwise_ops() {
   return ops;
 }
 
-std::vector<std::string_view> integer_eltwise_ops() {
-  std::vector<std::string_view> ops;
-  for (const auto& [op, rule] : kRules) {
-    if (rule.integers) ops.push_back(op);
-  }
-  return ops;
-}
-
 bool is_integer_eltwise(const Node& node) {
   const Rule* rule = find_rule(node.op);
   if (rule == nullptr || !rule->integers || node.outputs.size() != 1) return false;
   const auto is_integer_value = [](const Value* v) {
     if (!v || !v->type.is_tensor() || !v->shape().has_rank()) return false;
     const auto type = type_of(v->dtype());
-    return type && *type != EltwiseType::F32;
+    return type && *type != EltwiseType::F32 && *type <= EltwiseType::I64;
   };
   return is_integer_value(node.outputs.front()) &&
          std::all_of(node.inputs.begin(), node.inputs.end(), is_integer_value);
@@ -410,12 +480,22 @@ double step_cycles(EltwiseOp op) {
     case EltwiseOp::Gelu:
     case EltwiseOp::Log:
       return 25;
+    case EltwiseOp::Tan:
+    case EltwiseOp::Asin:
+    case EltwiseOp::Acos:
+    case EltwiseOp::Atan:
+    case EltwiseOp::Sinh:
+    case EltwiseOp::Cosh:
+    case EltwiseOp::Atanh:
+      return 45;
     case EltwiseOp::Softplus:
+    case EltwiseOp::Asinh:
+    case EltwiseOp::Acosh:
       return 55;
     case EltwiseOp::Mish:
       return 100;
     case EltwiseOp::Pow:
-      return 400;
+      return 120;
     default:
       return 2;
   }

@@ -12,11 +12,10 @@ namespace neo {
 
 // Whether a node can be one or a few steps of a program: its operator, attributes and dtypes.
 bool is_eltwise(const Node& node);
-// The same over integers and truth values, exact in 64 bits.
+// The same over integers of the types up to EltwiseType::I64 and truth values, exact in 64 bits.
 bool is_integer_eltwise(const Node& node);
 // The operators that may be either.
 std::vector<std::string_view> eltwise_ops();
-std::vector<std::string_view> integer_eltwise_ops();
 
 // The program of a group; workload inputs that became immediates are not among its own. None where it does not fit the
 // limits of a program, with the reason in `why`.

@@ -43,6 +43,17 @@ enum class EltwiseOp : uint8_t {
   Not,
   IsNan,
   ThresholdedRelu,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Shrink,  // x + p below -q, x - p above q, else 0
+  Scale,   // p x
   // binary, a and b -> dst
   Add,
   Sub,
@@ -75,8 +86,9 @@ enum class EltwiseMode : uint8_t {
   Nested,   // runs of EltwiseSpace::run elements, which lie along EltwiseSpace::nest axes
 };
 
-// Storage of an operand in memory; registers hold float32, truth values as 0 and 1.
-enum class EltwiseType : uint8_t { F32, U8, I8, Bool, I32, I64 };
+// Storage of an operand in memory; registers hold float32, truth values as 0 and 1. Outputs are float32, a half, codes
+// of Quantize or truth values.
+enum class EltwiseType : uint8_t { F32, U8, I8, Bool, I32, I64, F16, BF16, F64, I16, U16, U32, U64 };
 
 constexpr int kEltwiseMaxOperands = 12;  // inputs and one output
 constexpr int kEltwiseMaxSteps = 48;

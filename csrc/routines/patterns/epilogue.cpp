@@ -26,7 +26,7 @@ constexpr std::string_view kEpilogueOps[] = {"Add",  "Relu",      "Clip", "Swish
 bool is_activation(const Node& node) {
   if (read_clamp(node) || node.op == "Add") return false;
   return std::find(std::begin(kEpilogueOps), std::end(kEpilogueOps), node.op) != std::end(kEpilogueOps) &&
-         is_eltwise(node);
+         node.outputs.front()->dtype() == DType::Float32 && is_eltwise(node);
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 #include "base/check.h"
 #include "routines/cost/step_cost.h"
+#include "routines/cpu/eltwise/plan_space.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/compile_program.h"
 
-NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end);
-                  void integer_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
+NEO_DECLARE_TIERS(void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end))
 
 namespace neo {
 namespace {
@@ -18,134 +18,6 @@ using TaskKernel = decltype(&scalar::eltwise_tasks);
 
 // Below this many elements one thread is faster than two.
 constexpr int64_t kSerialEltwise = 16384;
-// Rows shorter than this are worth copying an operand run by run.
-constexpr int64_t kShortRow = kEltwiseTile;
-
-struct Axis {
-  int64_t size;
-  int64_t stride[kEltwiseMaxOperands];
-};
-
-// The iteration space: the physical axes of the output, with each operand's stride along them.
-std::vector<Axis> physical_axes(std::span<const Arg* const> operands) {
-  const Arg& out = *operands.back();
-  const int rank = static_cast<int>(out.dims.size());
-  const bool blocked = out.layout.is_blocked();
-  const int64_t block = blocked ? out.layout.blocks().front().size : 1;
-  std::vector<Axis> axes;
-  const auto stride_of = [&](const Arg& arg, int axis) -> int64_t {
-    const int missing = rank - static_cast<int>(arg.dims.size());
-    if (axis < missing || arg.dims[static_cast<size_t>(axis - missing)] == 1) return 0;
-    const int64_t stride = arg.strides[static_cast<size_t>(axis - missing)];
-    // A plain operand under a blocked channel axis would need block strides; signatures exclude it.
-    return stride;
-  };
-  for (int axis = 0; axis < rank; ++axis) {
-    Axis a{out.dims[static_cast<size_t>(axis)], {}};
-    if (blocked && axis == 1) a.size = (a.size + block - 1) / block;
-    for (size_t i = 0; i < operands.size(); ++i) a.stride[i] = stride_of(*operands[i], axis);
-    axes.push_back(a);
-  }
-  if (blocked) {
-    Axis lanes{block, {}};
-    for (size_t i = 0; i < operands.size(); ++i)
-      lanes.stride[i] = operands[i]->layout.is_blocked() ? operands[i]->strides.back() : 0;
-    axes.push_back(lanes);
-  }
-  return axes;
-}
-
-// `lanes`: of the vectors that channel blocks fill; 0 where the kernel knows no blocks.
-EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes) {
-  const Arg& out = *operands.back();
-  const size_t count = operands.size();
-  std::vector<Axis> axes = physical_axes(operands);
-  const bool blocked = out.layout.is_blocked();
-  const int64_t channels = blocked ? out.dims[1] : 0;
-  const bool pads = blocked && channels % out.layout.blocks().front().size != 0;
-
-  EltwiseSpace space{};
-  std::vector<Axis> merged;
-  int block_axis = -1;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const bool is_block_axis = pads && i == 1;
-    if (axes[i].size == 1 && !is_block_axis) continue;
-    // The axis of channel blocks stays apart where its last block is masked.
-    bool fits = !merged.empty() && !is_block_axis && block_axis != static_cast<int>(merged.size()) - 1;
-    for (size_t o = 0; fits && o < count; ++o) fits = merged.back().stride[o] == axes[i].stride[o] * axes[i].size;
-    if (fits) {
-      merged.back().size *= axes[i].size;
-      std::copy_n(axes[i].stride, count, merged.back().stride);
-    } else {
-      merged.push_back(axes[i]);
-      if (is_block_axis) block_axis = static_cast<int>(merged.size()) - 1;
-    }
-  }
-  if (merged.empty() || block_axis == static_cast<int>(merged.size()) - 1) merged.push_back({1, {}});
-
-  // Channel blocks repeated over the pixels: one axis of whole vectors, in which some operands repeat their lanes.
-  bool repeats[kEltwiseMaxOperands] = {};
-  if (lanes > 0 && merged.size() >= 2 && merged.back().size == lanes &&
-      static_cast<int>(merged.size()) - 2 != block_axis) {
-    const Axis& inner = merged.back();
-    const Axis& outer = merged[merged.size() - 2];
-    bool fits = true;
-    for (size_t o = 0; o < count; ++o) {
-      repeats[o] = inner.stride[o] == 1 && outer.stride[o] == 0;
-      fits = fits && (repeats[o] || outer.stride[o] == inner.stride[o] * inner.size);
-    }
-    if (fits) {
-      Axis both = inner;
-      both.size *= outer.size;
-      merged.pop_back();
-      merged.back() = both;
-    } else {
-      std::fill_n(repeats, count, false);
-    }
-  }
-
-  Axis inner = merged.back();
-  merged.pop_back();
-  // Short rows that follow each other in the output become one; what an operand repeats is read run by run.
-  bool nested[kEltwiseMaxOperands] = {};
-  const bool is_nest =
-      lanes > 0 && inner.stride[count - 1] == 1 && std::none_of(repeats, repeats + count, [](bool r) { return r; });
-  space.run = inner.size;
-  while (is_nest && inner.size < kShortRow && space.nest < kEltwiseMaxNest && !merged.empty() &&
-         block_axis != static_cast<int>(merged.size()) - 1 && merged.back().stride[count - 1] == inner.size) {
-    const Axis& outer = merged.back();
-    space.nest_size[space.nest] = outer.size;
-    for (size_t o = 0; o < count; ++o) {
-      nested[o] = nested[o] || outer.stride[o] != inner.stride[o] * inner.size;
-      space.nest_stride[o][space.nest] = outer.stride[o];
-    }
-    ++space.nest;
-    inner.size *= outer.size;
-    merged.pop_back();
-  }
-  NEO_ASSERT(merged.size() <= kEltwiseMaxAxes);
-  space.axes = static_cast<int32_t>(merged.size());
-  space.inner = inner.size;
-  for (size_t i = 0; i < merged.size(); ++i) {
-    space.size[i] = merged[i].size;
-    space.rows *= merged[i].size;
-    for (size_t o = 0; o < count; ++o) space.stride[o][i] = merged[i].stride[o];
-  }
-  for (size_t o = 0; o < count; ++o) {
-    space.inner_stride[o] = inner.stride[o];
-    const bool one = inner.size == 1;
-    space.mode[o] = repeats[o]                    ? EltwiseMode::Lanes
-                    : nested[o]                   ? EltwiseMode::Nested
-                    : one || inner.stride[o] == 1 ? EltwiseMode::Dense
-                    : inner.stride[o] == 0        ? EltwiseMode::Scalar
-                                                  : EltwiseMode::Strided;
-  }
-  space.tiles = (space.inner + kEltwiseTile - 1) / kEltwiseTile;
-  space.block_axis = block_axis;
-  space.valid_lanes = pads ? static_cast<int32_t>(channels % lanes) : 0;
-  return space;
-}
-
 class EltwiseStepRun final : public KernelStep {
  public:
   EltwiseStepRun(EltwiseProgram program, TaskKernel kernel, int lanes)
@@ -186,6 +58,8 @@ std::vector<const Node*> grow(const Node& root, const Graph::Users& users, const
       for (const Value* v : group[i]->inputs) {
         const Node* p = v ? v->producer : nullptr;
         if (!p || members.count(p) || !is_eltwise(*p) || !(v->shape() == shape) || graph.is_output(v)) continue;
+        // A half is rounded where the model says so.
+        if (v->dtype() == DType::Float16 || v->dtype() == DType::BFloat16) continue;
         const auto it = users.find(v);
         const bool inside = std::all_of(it->second.begin(), it->second.end(),
                                         [&](const auto& u) { return members.count(u.first) > 0; });
@@ -247,7 +121,11 @@ double estimate_us(const Workload& workload, const CompiledEltwise& compiled, do
     heaviest = std::max(heaviest, cycles);
     all += cycles;
   }
-  for (int i : compiled.inputs) all += is_copied(workload.inputs[static_cast<size_t>(i)], out) ? kPassCycles : 0;
+  for (int i : compiled.inputs) {
+    const Value* v = workload.inputs[static_cast<size_t>(i)];
+    all += is_copied(v, out) || v->dtype() != DType::Float32 ? kPassCycles : 0;
+  }
+  all += out->dtype() != DType::Float32 ? kPassCycles : 0;
   const double vectors = static_cast<double>(out->shape().element_count().hint()) / static_cast<double>(target.lanes());
   StepLoad load;
   load.arithmetic_us = cycles_us(vectors * heaviest, target);
@@ -371,39 +249,8 @@ class EltwiseRoutine final : public Routine {
   }
 };
 
-// One node at a time: what a narrow dtype wraps around must be seen by the next one.
-class IntegerRoutine final : public Routine {
- public:
-  std::string_view name() const override { return "cpu:int64/eltwise"; }
-  std::vector<std::string_view> roots() const override { return integer_eltwise_ops(); }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    if (!is_integer_eltwise(*workload.nodes.front())) return "an operand is not an integer that it takes";
-    if (workload.outputs.front()->shape().rank() > kEltwiseMaxAxes) return "too many axes";
-    std::string why;
-    if (!compile_eltwise(workload, &why)) return why;
-    return std::nullopt;
-  }
-
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    return {plain_eltwise_candidate(workload, *compile_eltwise(workload, nullptr), target)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
-                                         PackedStore&) {
-    return std::make_unique<EltwiseStepRun>(by_argument(*compile_eltwise(*candidate.workload, nullptr)),
-                                            NEO_PICK_TIER(target.isa, integer_tasks), 0);
-  }
-};
-
 }  // namespace
 
 NEO_DEFINE_ROUTINE(eltwise, EltwiseRoutine)
-NEO_DEFINE_ROUTINE(integer_eltwise, IntegerRoutine)
 
 }  // namespace neo

@@ -1,5 +1,7 @@
+#include "routines/cpu/eltwise/elements.h"
 #include "routines/patterns/eltwise_program.h"
 #include "simd/math.h"
+#include "simd/trigonometry.h"
 #include "simd/vec.h"
 
 // The operators to compile, a bit each in the order of EltwiseOp.
@@ -183,6 +185,39 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
     NEO_CASE(ThresholdedRelu)
     unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(gt(x, p), x, zero()); });
     break;
+    NEO_CASE(Tan)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return tan(x); });
+    break;
+    NEO_CASE(Asin)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return asin(x); });
+    break;
+    NEO_CASE(Acos)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return acos(x); });
+    break;
+    NEO_CASE(Atan)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return atan(x); });
+    break;
+    NEO_CASE(Sinh)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return sinh(x); });
+    break;
+    NEO_CASE(Cosh)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return cosh(x); });
+    break;
+    NEO_CASE(Asinh)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return asinh(x); });
+    break;
+    NEO_CASE(Acosh)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return acosh(x); });
+    break;
+    NEO_CASE(Atanh)
+    unary(dst, a, n, [](F32 x) NEO_LAMBDA { return atanh(x); });
+    break;
+    NEO_CASE(Shrink)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return select(lt(x, neg(q)), x + p, select(gt(x, q), x - p, zero())); });
+    break;
+    NEO_CASE(Scale)
+    unary(dst, a, n, [=](F32 x) NEO_LAMBDA { return p * x; });
+    break;
     NEO_CASE(Add)
     binary(dst, a, b, n, [](F32 x, F32 y) NEO_LAMBDA { return x + y; });
     break;
@@ -247,54 +282,6 @@ __attribute__((noinline)) void run_step(const EltwiseStep& s, float* dst, Stream
 }
 #undef NEO_CASE
 
-// `count` elements, in runs of `run` that are `stride` apart, beginning `skip` elements into the first run, into a
-// dense buffer of float; the rest of the last vector repeats the last element, so that no lane computes on garbage.
-struct Elements {
-  const void* from;
-  int64_t first;
-  int64_t stride;
-  int64_t run, skip = 0;
-  // The axes that runs lie along, the innermost first, and where the first run is along each; the last has no end.
-  int nest = 0;
-  const int64_t* size = nullptr;
-  const int64_t* step = nullptr;
-  int64_t index[kEltwiseMaxNest] = {};
-
-  // Elements from a run to the next one.
-  NEO_INLINE int64_t advance() {
-    int64_t by = 0;
-    for (int i = 0; i < nest; ++i) {
-      by += step[i];
-      if (++index[i] < size[i]) break;
-      by -= index[i] * step[i];
-      index[i] = 0;
-    }
-    return by;
-  }
-};
-
-Elements dense(const void* from, int64_t first, int64_t stride, int64_t count) {
-  return {.from = from, .first = first, .stride = stride, .run = count};
-}
-
-Elements nested(const void* from, int64_t base, const EltwiseSpace& space, int operand, int64_t first) {
-  Elements e = {.from = from,
-                .first = base,
-                .stride = space.inner_stride[operand],
-                .run = space.run,
-                .skip = first % space.run,
-                .nest = space.nest,
-                .size = space.nest_size,
-                .step = space.nest_stride[operand]};
-  int64_t rest = first / space.run;
-  for (int i = 0; i < space.nest; ++i) {
-    e.index[i] = rest % space.nest_size[i];
-    e.first += e.index[i] * e.step[i];
-    rest /= space.nest_size[i];
-  }
-  return e;
-}
-
 // Runs of floats, in whole vectors: what one of them writes beyond its end, the next one writes again. The buffer has
 // room for a vector more.
 NEO_INLINE void gather_runs(Elements e, int64_t count, int64_t padded, float* to) {
@@ -315,14 +302,36 @@ NEO_INLINE void gather_runs(Elements e, int64_t count, int64_t padded, float* to
   for (; done < padded; ++done) to[done] = to[count - 1];
 }
 
-template <class T>
-NEO_INLINE void gather_elements(Elements e, int64_t count, int64_t padded, float* to) {
+template <class T, class D>
+NEO_INLINE void gather_elements(Elements e, int64_t count, int64_t padded, D* to) {
   const T* p = (const T*)e.from + e.first;
   int64_t done = 0, i = e.skip;
   for (; done < count; p += e.advance(), i = 0) {
-    for (; i < e.run && done < count; ++i) to[done++] = (float)p[i * e.stride];
+    for (; i < e.run && done < count; ++i) to[done++] = (D)p[i * e.stride];
   }
   for (; done < padded; ++done) to[done] = to[count - 1];
+}
+
+// f(to, from) makes a vector of floats of elements that follow each other.
+template <class T, class F>
+NEO_INLINE void widen_vectors(const void* from, int64_t first, int64_t count, int64_t padded, float* to, F f) {
+  const T* p = (const T*)from + first;
+  const int64_t whole = count & -(int64_t)kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) store(to + i, f(p + i));
+  if (whole == count) return;
+  T rest[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) rest[i] = p[whole + i < count ? whole + i : count - 1];
+  store(to + whole, f(rest));
+  for (int64_t i = whole + kLanes; i < padded; ++i) to[i] = to[whole];
+}
+
+// f as above, of elements that lie anywhere.
+template <class T, class F>
+NEO_INLINE void widen_as(const Elements& e, int64_t count, int64_t padded, float* to, F f) {
+  if (e.nest == 0 && e.stride == 1) return widen_vectors<T>(e.from, e.first + e.skip, count, padded, to, f);
+  T elements[kEltwiseTile];
+  gather_elements<T>(e, count, count, elements);
+  widen_vectors<T>(elements, 0, count, padded, to, f);
 }
 
 __attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_t count, int64_t padded, float* to) {
@@ -334,26 +343,43 @@ __attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_
         gather_elements<float>(e, count, padded, to);
       break;
     case EltwiseType::U8:
+      widen_as<uint8_t>(e, count, padded, to, [](const uint8_t* p) NEO_LAMBDA { return to_f32(load_u8(p)); });
+      break;
     case EltwiseType::Bool:
-      gather_elements<uint8_t>(e, count, padded, to);
+      widen_as<uint8_t>(e, count, padded, to,
+                        [](const uint8_t* p) NEO_LAMBDA { return truth(is_true(to_f32(load_u8(p)))); });
       break;
     case EltwiseType::I8:
-      gather_elements<int8_t>(e, count, padded, to);
+      widen_as<int8_t>(e, count, padded, to, [](const int8_t* p) NEO_LAMBDA { return to_f32(load_i8(p)); });
       break;
     case EltwiseType::I32:
-      gather_elements<int32_t>(e, count, padded, to);
+      widen_as<int32_t>(e, count, padded, to, [](const int32_t* p) NEO_LAMBDA { return to_f32(load_i32(p)); });
+      break;
+    case EltwiseType::F16:
+      widen_as<uint16_t>(e, count, padded, to, [](const uint16_t* p) NEO_LAMBDA { return load_f16(p); });
+      break;
+    case EltwiseType::BF16:
+      widen_as<uint16_t>(e, count, padded, to, [](const uint16_t* p) NEO_LAMBDA { return load_bf16(p); });
       break;
     case EltwiseType::I64:
-      gather_elements<int64_t>(e, count, padded, to);
-      break;
+      return gather_elements<int64_t>(e, count, padded, to);
+    case EltwiseType::F64:
+      return gather_elements<double>(e, count, padded, to);
+    case EltwiseType::I16:
+      return gather_elements<int16_t>(e, count, padded, to);
+    case EltwiseType::U16:
+      return gather_elements<uint16_t>(e, count, padded, to);
+    case EltwiseType::U32:
+      return gather_elements<uint32_t>(e, count, padded, to);
+    case EltwiseType::U64:
+      return gather_elements<uint64_t>(e, count, padded, to);
   }
 }
 
+// Values as an output holds them. Integers are those of Quantize, which its codes hold, and truth values.
 __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64_t count, void* to, int64_t first) {
+  const int64_t whole = count & -(int64_t)kLanes;
   switch (type) {
-    case EltwiseType::F32:
-      for (int64_t i = 0; i < count; ++i) ((float*)to)[first + i] = from[i];
-      break;
     case EltwiseType::U8:
       for (int64_t i = 0; i < count; ++i) ((uint8_t*)to)[first + i] = (uint8_t)(int32_t)from[i];
       break;
@@ -363,11 +389,20 @@ __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64
     case EltwiseType::Bool:
       for (int64_t i = 0; i < count; ++i) ((uint8_t*)to)[first + i] = from[i] != 0.0f;
       break;
-    case EltwiseType::I32:
-      for (int64_t i = 0; i < count; ++i) ((int32_t*)to)[first + i] = (int32_t)from[i];
+    case EltwiseType::F16: {
+      uint16_t* p = (uint16_t*)to + first;
+      for (int64_t i = 0; i < whole; i += kLanes) store_f16(p + i, load(from + i));
+      if (whole < count) store_f16_n(p + whole, load_n(from + whole, count - whole), count - whole);
       break;
-    case EltwiseType::I64:
-      for (int64_t i = 0; i < count; ++i) ((int64_t*)to)[first + i] = (int64_t)from[i];
+    }
+    case EltwiseType::BF16: {
+      uint16_t* p = (uint16_t*)to + first;
+      for (int64_t i = 0; i < whole; i += kLanes) store_bf16(p + i, load(from + i));
+      if (whole < count) store_bf16_n(p + whole, load_n(from + whole, count - whole), count - whole);
+      break;
+    }
+    default:
+      for (int64_t i = 0; i < count; ++i) ((float*)to)[first + i] = from[i];
       break;
   }
 }

@@ -29,7 +29,7 @@ std::optional<EltwiseType> type_of(DType dtype) {
   }
 }
 
-// Casts from float32, which the CPU's programs leave to the reference.
+// Casts from float32, which programs of the CPU leave to a routine of their own.
 std::optional<CompiledEltwise> compile_cast(const Workload& workload) {
   const Node& node = workload.root();
   if (workload.nodes.size() != 1 || node.op != "Cast") return std::nullopt;
@@ -97,6 +97,11 @@ std::optional<Made> read_eltwise(const Workload& workload, const BasicOptions& o
   for (const Node* node : workload.nodes) {
     floats = floats && is_eltwise(*node);
     integers = integers && is_integer_eltwise(*node);
+    for (const auto* values : {&node->inputs, &node->outputs}) {
+      for (const Value* v : *values) {
+        if (v && !type_of(v->dtype())) return not_made(why, "an operand's dtype is none of the device's");
+      }
+    }
   }
   std::optional<CompiledEltwise> compiled = compile_cast(workload);
   if (!compiled) {
@@ -105,6 +110,10 @@ std::optional<Made> read_eltwise(const Workload& workload, const BasicOptions& o
     }
     compiled = compile_eltwise(workload, why);
     if (!compiled) return std::nullopt;
+    for (int i = 0; i < compiled->program.steps; ++i) {
+      const EltwiseOp op = compiled->program.step[i].op;
+      if (op >= EltwiseOp::Tan && op <= EltwiseOp::Atanh) return not_made(why, "devices have no such function");
+    }
     problem.whole = !floats;
   }
   order_operands(*compiled);

@@ -86,8 +86,9 @@ DType memory_dtype(EltwiseType type) {
       return DType::Int32;
     case EltwiseType::I64:
       return DType::Int64;
+    default:
+      return DType::Undefined;
   }
-  return DType::Undefined;
 }
 
 DType memory_dtype(DType dtype) {
@@ -168,6 +169,10 @@ Expr apply_step(Builder& builder, const EltwiseStep& s, const Expr& a, const Exp
       return as_truth(a != a);
     case EltwiseOp::ThresholdedRelu:
       return select(a > p, a, zero);
+    case EltwiseOp::Shrink:
+      return select(a < -q, a + p, select(a > q, a - p, zero));
+    case EltwiseOp::Scale:
+      return p * a;
     case EltwiseOp::Add:
       return a + b;
     case EltwiseOp::Sub:
@@ -209,6 +214,8 @@ Expr apply_step(Builder& builder, const EltwiseStep& s, const Expr& a, const Exp
       const Expr y = builder.let("held", clamp_nan(builder, code, p, q));
       return select(y == y, y, c);
     }
+    default:
+      break;
   }
   NEO_ASSERT(false, "Got step ", static_cast<int>(s.op));
 }

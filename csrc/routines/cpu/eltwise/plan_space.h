@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "exec/step.h"
+#include "routines/patterns/eltwise_program.h"
+
+namespace neo {
+
+// Rows shorter than this are worth copying an operand run by run.
+constexpr int64_t kShortRow = kEltwiseTile;
+
+// The iteration space of the operands, the output last. `lanes`: of the vectors that channel blocks fill; 0 where the
+// kernel knows no blocks.
+EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes);
+
+}  // namespace neo

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/eltwise/compile_typed.h"
+#include "routines/cpu/eltwise/plan_space.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+
+NEO_DECLARE_TIERS(void typed_tasks(const TypedArgs& args, int64_t begin, int64_t end))
+
+namespace neo {
+namespace {
+
+using TypedKernel = decltype(&scalar::typed_tasks);
+
+struct TypedPlan {
+  EltwiseSpace space;
+  int64_t tile = 0;
+};
+
+class TypedStepRun final : public KernelStep {
+ public:
+  TypedStepRun(CompiledTyped compiled, TypedKernel kernel) : compiled_(std::move(compiled)), kernel_(kernel) {
+    constexpr double kSerialCycles = 65536;  // of as many elements at once as a vector of float32 has
+    serial_ = static_cast<int64_t>(kSerialCycles / compiled_.cycles);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    std::vector<const Arg*> operands;
+    for (const Arg& a : args) operands.push_back(&a);
+    TypedPlan plan{plan_space(operands, 0)};
+    const TypedProgram& program = compiled_.program;
+    const auto copies = std::count_if(plan.space.mode, plan.space.mode + program.inputs,
+                                      [](EltwiseMode mode) { return mode != EltwiseMode::Dense; });
+    const int64_t buffers = program.registers + program.constants + copies;
+    plan.tile = kTypedLargeTile;
+    if (buffers > 0) {
+      const int64_t bytes = std::min<int64_t>(kTypedRegisterBytes, kTypedCachedBytes / buffers);
+      plan.tile = std::max(kTypedGroup, bytes / compiled_.widest & -kTypedGroup);
+    }
+    plan.space.tiles = (plan.space.inner + plan.tile - 1) / plan.tile;
+    return Prepared::of(plan);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& plan = *reinterpret_cast<const TypedPlan*>(prepared);
+    const TypedArgs call{&compiled_.program, &plan.space, reinterpret_cast<const void* const*>(args), plan.tile};
+    const int64_t tasks = plan.space.rows * plan.space.tiles;
+    if (plan.space.rows * plan.space.inner <= serial_) {
+      kernel_(call, 0, tasks);
+      return;
+    }
+    team.parallel_for(tasks, [&](int64_t begin, int64_t end, int) { kernel_(call, begin, end); });
+  }
+
+ private:
+  CompiledTyped compiled_;
+  TypedKernel kernel_;
+  int64_t serial_;  // elements that one thread computes faster than two
+};
+
+// One node at a time, in the lanes of its own dtypes.
+class TypedRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/eltwise"; }
+  std::vector<std::string_view> roots() const override { return typed_ops(); }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    if (!compile_typed(workload)) return "its dtypes or operands have no program of one node";
+    if (workload.outputs.front()->shape().rank() > kEltwiseMaxAxes) return "too many axes";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const CompiledTyped compiled = *compile_typed(workload);
+    const Value* out = workload.outputs.front();
+    const double elements = static_cast<double>(out->shape().element_count().hint());
+    Candidate c;
+    StepLoad load;
+    c.inputs.resize(workload.inputs.size());
+    for (int i : compiled.inputs) {
+      const Value* v = workload.inputs[static_cast<size_t>(i)];
+      c.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
+      load.bytes += static_cast<double>(v->shape().element_count().hint() * item_bytes(v->dtype()));
+      if (c.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant) c.in_place = i;
+    }
+    c.outputs.push_back(plain_schema(out->type));
+    load.bytes += elements * static_cast<double>(item_bytes(out->dtype()));
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    // A line that is written is asked for by its owner, and written back, beside the transfer itself.
+    load.bytes += 2 * elements * static_cast<double>(item_bytes(out->dtype()));
+    load.arithmetic_us = cycles_us(elements / static_cast<double>(target.lanes()) * compiled.cycles, target);
+    c.cost.time_us = step_us(load, target);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
+    return std::make_unique<TypedStepRun>(*compile_typed(*candidate.workload), NEO_PICK_TIER(target.isa, typed_tasks));
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(typed_eltwise, TypedRoutine)
+
+}  // namespace neo
