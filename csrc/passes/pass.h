@@ -51,6 +51,7 @@ bool refine_ranks(Graph& graph, const PassContext& context);
 bool remove_dead_nodes(Graph& graph, const PassContext& context);
 bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
+bool split_reductions(Graph& graph, const PassContext& context);
 bool split_sums(Graph& graph, const PassContext& context);
 bool expand_attention(Graph& graph, const PassContext& context);
 bool lift_scales(Graph& graph, const PassContext& context);

@@ -122,6 +122,7 @@ std::optional<std::vector<int64_t>> reduced_axes(const Node& node, bool keepdims
   std::vector<int64_t> axes;
   for (int64_t axis : load_ints(*given->constant)) axes.push_back(axis < 0 ? axis + rank : axis);
   std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   return axes;
 }
 

@@ -31,6 +31,7 @@ std::span<const Pass> standard_pipeline() {
       {"eliminate_reshapes", eliminate_reshapes},
       {"eliminate_transposes", eliminate_transposes},
       {"recognize_pools", recognize_pools},
+      {"split_reductions", split_reductions},
       {"pool_first", pool_first},
       {"chain_concats", chain_concats},
       {"interleave_concats", interleave_concats},

@@ -95,6 +95,7 @@
   X(pool_nchw)                 \
   X(global_pool)               \
   X(reduce)                    \
+  X(typed_reduce)              \
   X(softmax)                   \
   X(norm)                      \
   X(view)                      \

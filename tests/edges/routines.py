@@ -283,7 +283,11 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_BLOCK, _reduced(1)),
         Spec(_BLOCK, _reduced(2)),
         Spec(_BLOCK, _reduced(0, 1, 2)),
+    ],
+    "cpu/reduce": [
         Spec(_BLOCK, lambda net: [net.node(op, [net.input("ABC")], axis=1) for op in ("ArgMax", "ArgMin")]),
+        Spec(_BLOCK, lambda net: net.node("ReduceSum", [net.input("ABC", "int64", 9), net.array(np.int64([1]))])),
+        Spec(_BLOCK, lambda net: net.node("ReduceMax", [net.input("ABC", "float64"), net.array(np.int64([2]))])),
     ],
     "cpu:float32/softmax": [
         Spec(_BLOCK, lambda net, axis=axis, op=op: net.node(op, [net.input("ABC")], axis=axis))

@@ -1,4 +1,4 @@
-"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, eliminate_reshapes, and those of Concat."""
+"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, split_reductions, eliminate_reshapes, and those of Concat."""
 
 import pytest
 
@@ -244,3 +244,35 @@ def test_a_shuffled_concat_is_one_behind_the_channels(parts: str, groups: int, a
 )
 def test_other_shuffles_stay(text: str) -> None:
     assert_keeps(text, "interleave_concats")
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize(
+    ("op", "last", "rest"),
+    [
+        ("ReduceSum", "ReduceSum", "ReduceSum"),
+        ("ReduceMean", "ReduceMean", "ReduceMean"),
+        ("ReduceMax", "ReduceMax", "ReduceMax"),
+        ("ReduceL1", "ReduceL1", "ReduceSum"),
+        ("ReduceL2", "ReduceL2", "ReduceL2"),
+        ("ReduceSumSquare", "ReduceSumSquare", "ReduceSum"),
+        ("ReduceLogSumExp", "ReduceLogSumExp", "ReduceLogSumExp"),
+    ],
+)
+def test_reductions_over_axes_that_are_no_neighbours(op: str, last: str, rest: str, keepdims: int) -> None:
+    text = f"""graph "g" (x: float32[2,3,4,5,6]) -> (y) {{
+      constant axes = int64[4] {{-1, 0, 2, -2}}
+      y = {op}(x, axes) {{keepdims={keepdims}}}
+    }}"""
+    lines = lines_of(after(text, "split_reductions"))
+    assert [line.split(" = ")[1].split("(")[0] for line in lines] == [last, rest]
+
+
+def test_reductions_over_neighbours_stay() -> None:
+    for axes in ("{0, 1}", "{-1, 1}", "{1}"):
+        count = axes.count(",") + 1
+        text = f"""graph "g" (x: float32[2,3,4]) -> (y) {{
+          constant axes = int64[{count}] {axes}
+          y = ReduceSum(x, axes)
+        }}"""
+        assert lines_of(after(text, "split_reductions")) == ["y = ReduceSum(x, axes)"]

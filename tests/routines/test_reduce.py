@@ -7,10 +7,21 @@ from neo import _native
 from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
 
 REDUCE = "cpu:float32/reduce"
+TYPED = "cpu/reduce"
 SOFTMAX = "cpu:float32/softmax"
 NORM = "cpu:float32/norm"
-SUMS = ["ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceProd"]
+SUMS = [
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSum",
+    "ReduceProd",
+    "ReduceLogSumExp",
+]
 PICKS = ["ReduceMax", "ReduceMin"]
+WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 CASES = 12
 SIZES = [1, 2, 3, 7, 8, 16, 17, 31, 65, 67]
 
@@ -24,7 +35,7 @@ def pick(random, options):
 def build(op, x, operands=(), attrs=None, symbols=False):
     graph = _native.Graph()
     dims = [f"d{i}" for i in range(x.ndim)] if symbols else list(x.shape)
-    values = [graph.add_input("x", "float32", dims)]
+    values = [graph.add_input("x", x.dtype.name, dims)]
     values += [graph.add_constant(f"k{i}", o) for i, o in enumerate(operands)]
     graph.outputs = graph.add_node(op, values, ["y"], attrs or {}, "node").outputs
     return graph
@@ -41,6 +52,14 @@ def check(graph, tier, routine, x, depth, exact=False):
         assert_close(actual, expected, depth, str(graph))
     for threads in (2, 5):
         np.testing.assert_array_equal(pinned(x, threads=threads), actual)
+
+
+def check_bits(graph, tier, x):
+    pinned = compile_pinned(graph, tier, {"node": TYPED})
+    assert pinned.routines["node"] == TYPED
+    found, expected = pinned(x), graph.evaluate([x])[0]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
 def run_of_axes(random, rank):
@@ -77,18 +96,81 @@ def test_reductions_of_nothing(op, tier):
 
 
 @by_tier
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [
+        (op, dtype)
+        for op in ("ReduceSum", "ReduceMean", "ReduceL1", "ReduceSumSquare", "ReduceProd", *PICKS)
+        for dtype in WHOLE
+        if op != "ReduceMean" or not dtype.endswith("64")
+    ],
+)
+def test_reductions_of_integers(op, dtype, tier):
+    bounds = np.iinfo(dtype)
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        rank = int(random.integers(1, 5))
+        dims = [pick(random, [*SIZES[: 10 if rank < 3 else 6], 200 if rank < 3 else 5]) for _ in range(rank)]
+        axes = run_of_axes(random, rank)
+        x = random.integers(bounds.min, bounds.max, dims, dtype, endpoint=True)
+        graph = build(op, x, [np.array(axes, np.int64)], {"keepdims": seed % 2}, seed % 3 == 0)
+        check(graph, tier, TYPED, x, 1, True)
+
+
+@by_tier
+@pytest.mark.parametrize("op", [s for s in SUMS if s != "ReduceLogSumExp"] + PICKS)
+def test_reductions_of_float64(op, tier):
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [*SIZES, 200]) for _ in range(int(random.integers(1, 4)))]
+        axes = run_of_axes(random, len(dims))
+        x = random.uniform(0.5, 1.5, dims)
+        graph = build(op, x, [np.array(axes, np.int64)], {"keepdims": seed % 2}, seed % 3 == 0)
+        pinned = compile_pinned(graph, tier, {"node": TYPED})
+        assert pinned.routines["node"] == TYPED
+        np.testing.assert_allclose(pinned(x), graph.evaluate([x])[0], rtol=1e-12)
+        np.testing.assert_array_equal(pinned(x, threads=3), pinned(x))
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float64"])
+def test_reductions_of_nothing_of_other_dtypes(dtype, tier):
+    x = np.zeros((3, 0, 5), dtype)
+    for op in ["ReduceMax", "ReduceMin", *([] if dtype == "bool" else ["ReduceSum", "ReduceProd"])]:
+        for axes in ([1], [1, 2], [2]):
+            check_bits(build(op, x, [np.array(axes, np.int64)], symbols=True), tier, x)
+
+
+@by_tier
+def test_extremes_of_truth_values(tier):
+    random = np.random.default_rng(0)
+    x = random.integers(0, 2, (7, 67, 5)).astype(bool)
+    for op in PICKS:
+        for axis in range(3):
+            check_bits(build(op, x, [np.array([axis], np.int64)]), tier, x)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", *WHOLE])
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
-def test_positions_of_extremes(op, tier):
+def test_positions_of_extremes(op, dtype, tier):
     for seed in range(CASES):
         random = np.random.default_rng(seed)
-        dims = [pick(random, SIZES[:6]) for _ in range(int(random.integers(1, 4)))]
-        x = random.integers(0, 3, dims).astype(np.float32)
+        dims = [pick(random, [*SIZES[:6], 150]) for _ in range(int(random.integers(1, 4)))]
+        x = random.integers(0, pick(random, [3, 100]), dims).astype(dtype)
+        if x.dtype.kind == "f" and seed % 4 == 0:
+            x.ravel()[random.integers(0, x.size, 2)] = np.nan
         attrs = {
             "axis": int(random.integers(-x.ndim, x.ndim)),
             "select_last_index": seed % 2,
             "keepdims": seed // 2 % 2,
         }
-        check(build(op, x, attrs=attrs), tier, REDUCE, x, 1, True)
+        check(build(op, x, attrs=attrs), tier, TYPED, x, 1, True)
+
+
+def test_means_of_64_bits_are_left_to_the_reference():
+    graph = build("ReduceMean", np.zeros([3, 4], np.int64), [np.array([1])])
+    assert rejections(graph, "scalar", "node")[TYPED] == "there is no kernel for its dtype"
 
 
 @by_tier

@@ -28,7 +28,15 @@ __all__ = ["Written", "optimize"]
 # operators on codes as operators on floats between conversions. A Pad that one of its two readers takes over is left to
 # the other, and ONNX Runtime 1.31 folds a Pad of zeros into a MaxPool as if they were minus infinity.
 _LEFT_OUT = frozenset(
-    {"widen_halves", "fold_clamps", "split_sums", "expand_attention", "normalize_quantization", "fold_pads"}
+    {
+        "widen_halves",
+        "fold_clamps",
+        "split_reductions",
+        "split_sums",
+        "expand_attention",
+        "normalize_quantization",
+        "fold_pads",
+    }
 )
 
 # Of a message of protobuf, less what the graph itself may take.

@@ -1,14 +1,11 @@
-#include "routines/cpu/reduce/reduce.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
 #include "routines/cost/step_cost.h"
+#include "routines/cpu/reduce/reduce_plan.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
 #include "routines/patterns/float_tensor.h"
-#include "routines/patterns/reduced_axes.h"
 
 NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
                   void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
@@ -16,54 +13,6 @@ NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
 
 namespace neo {
 namespace {
-
-constexpr int64_t kSerialReduce = 8192;
-constexpr int64_t kElementsPerTask = 4096;
-
-ReduceShape shape_along(const Dims& dims, AxisRun run) {
-  ReduceShape s;
-  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
-    const int64_t d = dims[static_cast<size_t>(i)];
-    (i < run.first ? s.outer : i <= run.last ? s.along : s.inner) *= d;
-  }
-  if (s.inner == 1) {
-    s.rows_per_task = std::max<int64_t>(1, kElementsPerTask / std::max<int64_t>(1, s.along));
-    s.tasks = (s.outer + s.rows_per_task - 1) / s.rows_per_task;
-  } else {
-    s.tasks = s.outer * ((s.inner + kReduceColumns - 1) / kReduceColumns);
-  }
-  return s;
-}
-
-template <class Kernel, class Args>
-void run_tasks(Kernel kernel, const Args& args, Team& team) {
-  const ReduceShape& s = args.shape;
-  if (s.outer * s.along * s.inner <= kSerialReduce) {
-    kernel(args, 0, s.tasks);
-    return;
-  }
-  team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
-}
-
-std::optional<ReduceKind> kind_of(std::string_view op) {
-  static const std::map<std::string_view, ReduceKind> kinds = {
-      {"ReduceSum", ReduceKind::Sum},
-      {"ReduceMean", ReduceKind::Mean},
-      {"ReduceMax", ReduceKind::Max},
-      {"ReduceMin", ReduceKind::Min},
-      {"ReduceL1", ReduceKind::L1},
-      {"ReduceL2", ReduceKind::L2},
-      {"ReduceSumSquare", ReduceKind::SumSquare},
-      {"ReduceLogSum", ReduceKind::LogSum},
-      {"ReduceProd", ReduceKind::Prod},
-      {"ArgMax", ReduceKind::ArgMax},
-      {"ArgMin", ReduceKind::ArgMin},
-      {"GlobalAveragePool", ReduceKind::Mean},
-      {"GlobalMaxPool", ReduceKind::Max},
-  };
-  const auto it = kinds.find(op);
-  return it == kinds.end() ? std::nullopt : std::optional(it->second);
-}
 
 Candidate plain_reduce_candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
                                  double efficiency) {
@@ -76,8 +25,8 @@ Candidate plain_reduce_candidate(const Workload& workload, const Target& target,
 
 class ReduceStep final : public KernelStep {
  public:
-  ReduceStep(ReduceKind kind, AxisRun run, bool select_last, decltype(&scalar::reduce_tasks) kernel)
-      : kind_(kind), run_(run), select_last_(select_last), kernel_(kernel) {}
+  ReduceStep(ReduceKind kind, AxisRun run, decltype(&scalar::reduce_tasks) kernel)
+      : kind_(kind), run_(run), kernel_(kernel) {}
 
   Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(shape_along(args[0].dims, run_)); }
 
@@ -85,16 +34,14 @@ class ReduceStep final : public KernelStep {
     ReduceArgs call;
     call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
     call.kind = kind_;
-    call.select_last = select_last_;
     call.src = reinterpret_cast<const float*>(args[0]);
-    call.dst = args[1];
-    run_tasks(kernel_, call, team);
+    call.dst = reinterpret_cast<float*>(args[1]);
+    run_reduction(kernel_, call, team);
   }
 
  private:
   ReduceKind kind_;
   AxisRun run_;
-  bool select_last_;
   decltype(&scalar::reduce_tasks) kernel_;
 };
 
@@ -102,9 +49,8 @@ class ReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
   std::vector<std::string_view> roots() const override {
-    return {"ReduceSum", "ReduceMean",        "ReduceMax",    "ReduceMin",  "ReduceL1",
-            "ReduceL2",  "ReduceSumSquare",   "ReduceLogSum", "ReduceProd", "ArgMax",
-            "ArgMin",    "GlobalAveragePool", "GlobalMaxPool"};
+    return {"ReduceSum",  "ReduceMean",      "ReduceMax",    "ReduceMin",       "ReduceL1",          "ReduceL2",
+            "ReduceProd", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "GlobalAveragePool", "GlobalMaxPool"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -125,7 +71,7 @@ class ReduceRoutine final : public Routine {
 
   // Rows are summed in vectors and then across; columns in vectors side by side.
   static double estimate_us(const Workload& workload, const Target& target, const OpRegistry& ops) {
-    constexpr double kRowCycles = 10, kVectorCycles = 2, kColumnCycles = 3, kScalarCycles = 3;
+    constexpr double kRowCycles = 10, kVectorCycles = 2, kColumnCycles = 3, kExpCycles = 20;
     const Node& node = workload.root();
     const Shape& x = node.inputs.front()->shape();
     const AxisRun run = *reduced_run(node);
@@ -136,11 +82,12 @@ class ReduceRoutine final : public Routine {
     const double lanes = target.lanes();
     double cycles = outer * (kRowCycles + kVectorCycles * std::ceil(along / lanes));
     if (inner > 1) cycles = outer * along * kColumnCycles * std::ceil(inner / lanes);
-    if (node.op == "ArgMax" || node.op == "ArgMin") cycles = kScalarCycles * outer * along * inner;
+    if (node.op == "ReduceLogSumExp") cycles += kExpCycles * outer * std::ceil(along * inner / lanes);
+    constexpr double kSerial = 8192;
     StepLoad load;
     load.arithmetic_us = cycles_us(cycles, target);
     load.bytes = 0.7 * static_cast<double>(workload.work(ops).bytes.hint());  // nearly all reading
-    load.tasks = outer * along * inner > static_cast<double>(kSerialReduce) ? target.threads : 1;
+    load.tasks = outer * along * inner > kSerial ? target.threads : 1;
     return step_us(load, target);
   }
 
@@ -152,8 +99,7 @@ class ReduceRoutine final : public Routine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
-    return std::make_unique<ReduceStep>(*kind_of(node.op), *reduced_run(node),
-                                        node.int_attr("select_last_index", 0) != 0,
+    return std::make_unique<ReduceStep>(*reduce_kind(node.op), *reduced_run(node),
                                         NEO_PICK_TIER(target.isa, reduce_tasks));
   }
 };
@@ -174,7 +120,7 @@ class SoftmaxStep final : public KernelStep {
     call.logarithm = logarithm_;
     call.src = reinterpret_cast<const float*>(args[0]);
     call.dst = reinterpret_cast<float*>(args[1]);
-    run_tasks(kernel_, call, team);
+    run_reduction(kernel_, call, team);
   }
 
  private:
@@ -265,7 +211,7 @@ class NormStep final : public KernelStep {
     call.dst = floats(first_output);
     if (outputs_ > 1) call.mean = floats(first_output + 1);
     if (outputs_ > 2) call.inverse_deviation = floats(first_output + 2);
-    run_tasks(kernel_, call, team);
+    run_reduction(kernel_, call, team);
   }
 
  private:

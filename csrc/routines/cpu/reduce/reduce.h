@@ -22,9 +22,8 @@ constexpr int64_t kReduceColumns = 64;  // inner elements of a task where inner 
 struct ReduceArgs {
   ReduceShape shape;
   ReduceKind kind = ReduceKind::Sum;
-  bool select_last = false;  // ArgMax, ArgMin: the last of equals
   const float* src = nullptr;
-  void* dst = nullptr;  // float, or int64 for ArgMax and ArgMin
+  float* dst = nullptr;
 };
 
 struct SoftmaxArgs {

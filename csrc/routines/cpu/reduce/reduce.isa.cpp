@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "routines/cpu/reduce/reduce_tile.h"
 #include "simd/math.h"
 #include "simd/vec.h"
 
@@ -11,10 +12,8 @@ namespace {
 NEO_INLINE F32 start_of(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::Max:
-    case ReduceKind::ArgMax:
       return broadcast(-INFINITY);
     case ReduceKind::Min:
-    case ReduceKind::ArgMin:
       return broadcast(INFINITY);
     case ReduceKind::Prod:
       return broadcast(1.0f);
@@ -102,9 +101,12 @@ NEO_INLINE float reduce_row(const float* x, int64_t n) {
 NEO_INLINE float log_sum_exp_row(const float* x, int64_t n) {
   const float top = reduce_row<ReduceKind::Max>(x, n);
   if (!(top > -INFINITY && top < INFINITY)) return top;
-  float sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += expf(x[i] - top);
-  return top + logf(sum);
+  const F32 shift = broadcast(top);
+  F32 sum = zero();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) sum = sum + exp(load(x + i) - shift);
+  if (i < n) sum = sum + exp(load_rest<ReduceKind::Max>(x + i, n - i) - shift);
+  return top + logf(reduce_add(sum));
 }
 
 NEO_INLINE float reduce_row_of(ReduceKind kind, const float* x, int64_t n) {
@@ -138,6 +140,24 @@ NEO_INLINE void reduce_columns(const float* x, int64_t along, int64_t stride, in
       for (int64_t i = 0; i < along; ++i) acc = combine<kind>(acc, load_n(x + i * stride + j, n));
     }
     store_n(out + j, acc, n);
+  }
+}
+
+void log_sum_exp_columns(const float* x, int64_t along, int64_t stride, int64_t columns, float* out) {
+  reduce_columns<ReduceKind::Max>(x, along, stride, columns, out);
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const int64_t n = columns - j < kLanes ? columns - j : kLanes;
+    const F32 top = load_n(out + j, n);
+    // Columns whose maximum is not finite keep it.
+    const auto keeps = lt(abs(top), broadcast(INFINITY));
+    const F32 shift = select(keeps, top, zero());
+    F32 sum = zero();
+    for (int64_t i = 0; i < along; ++i) sum = sum + exp(load_n(x + i * stride + j, n) - shift);
+    float sums[kLanes];
+    store(sums, sum);
+    for (int64_t l = 0; l < n; ++l) {
+      if (out[j + l] > -INFINITY && out[j + l] < INFINITY) out[j + l] += logf(sums[l]);
+    }
   }
 }
 
@@ -180,21 +200,6 @@ NEO_INLINE void reduce_short_rows(const float* x, int64_t along, int64_t rows, f
     store(out + row, acc[0]);
   }
   for (; row < rows; ++row) out[row] = reduce_row<kind>(x + row * along, along);
-}
-
-void arg_extreme(const ReduceArgs& args, const float* x, int64_t stride, int64_t* out) {
-  int64_t best = 0;
-  float value = x[0];
-  const bool largest = args.kind == ReduceKind::ArgMax;
-  for (int64_t i = 1; i < args.shape.along; ++i) {
-    const float y = x[i * stride];
-    const bool better = largest ? y > value : y < value;
-    if (better || (args.select_last && y == value)) {
-      best = i;
-      value = y;
-    }
-  }
-  *out = best;
 }
 
 template <ReduceKind k>
@@ -240,33 +245,23 @@ void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* ou
 
 void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
   const ReduceShape& s = args.shape;
-  const bool arg = args.kind == ReduceKind::ArgMax || args.kind == ReduceKind::ArgMin;
   for (int64_t task = begin; task < end; ++task) {
     if (s.inner == 1) {
       const int64_t first = task * s.rows_per_task;
       const int64_t rows = s.rows_per_task < s.outer - first ? s.rows_per_task : s.outer - first;
-      if (!arg) {
-        reduce_rows(args, args.src + first * s.along, rows, (float*)args.dst + first);
-        continue;
-      }
-      for (int64_t i = first; i < first + rows; ++i)
-        arg_extreme(args, args.src + i * s.along, 1, (int64_t*)args.dst + i);
+      reduce_rows(args, args.src + first * s.along, rows, args.dst + first);
       continue;
     }
-    const int64_t tiles = (s.inner + kReduceColumns - 1) / kReduceColumns;
-    const int64_t outer = task / tiles;
-    const int64_t first = task % tiles * kReduceColumns;
-    const int64_t columns = s.inner - first < kReduceColumns ? s.inner - first : kReduceColumns;
-    const float* x = args.src + outer * s.along * s.inner + first;
-    const int64_t at = outer * s.inner + first;
-    if (arg) {
-      for (int64_t j = 0; j < columns; ++j) arg_extreme(args, x + j, s.inner, (int64_t*)args.dst + at + j);
+    const ReduceTile tile = ReduceTile::of(s, task);
+    const float* x = args.src + tile.src;
+    float* out = args.dst + tile.dst;
+    if (args.kind == ReduceKind::LogSumExp) {
+      log_sum_exp_columns(x, s.along, s.inner, tile.columns, out);
       continue;
     }
-    float* out = (float*)args.dst + at;
     with_sums_of(args.kind,
-                 [&](auto kind) NEO_LAMBDA { reduce_columns<kind.value>(x, s.along, s.inner, columns, out); });
-    for (int64_t j = 0; j < columns; ++j) out[j] = finish(args.kind, out[j], s.along);
+                 [&](auto kind) NEO_LAMBDA { reduce_columns<kind.value>(x, s.along, s.inner, tile.columns, out); });
+    for (int64_t j = 0; j < tile.columns; ++j) out[j] = finish(args.kind, out[j], s.along);
   }
 }
 

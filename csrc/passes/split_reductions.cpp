@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <array>
+
+#include "passes/pattern.h"
+#include "passes/rewriter.h"
+
+namespace neo {
+namespace {
+
+// What a reduction over some axes is: another one over the last of them, and then one over the rest.
+struct SplitReduction {
+  std::string_view op, last, rest;
+  bool only_floats;  // integers would be rounded twice
+};
+constexpr std::array kSplitReductions = {
+    SplitReduction{"ReduceSum", "ReduceSum", "ReduceSum", false},
+    SplitReduction{"ReduceMean", "ReduceMean", "ReduceMean", true},
+    SplitReduction{"ReduceMax", "ReduceMax", "ReduceMax", false},
+    SplitReduction{"ReduceMin", "ReduceMin", "ReduceMin", false},
+    SplitReduction{"ReduceProd", "ReduceProd", "ReduceProd", false},
+    SplitReduction{"ReduceL1", "ReduceL1", "ReduceSum", false},
+    SplitReduction{"ReduceL2", "ReduceL2", "ReduceL2", true},
+    SplitReduction{"ReduceSumSquare", "ReduceSumSquare", "ReduceSum", false},
+    SplitReduction{"ReduceLogSum", "ReduceSum", "ReduceLogSum", true},
+    SplitReduction{"ReduceLogSumExp", "ReduceLogSumExp", "ReduceLogSumExp", true},
+};
+
+bool split(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph, context);
+  for (Node* node : rewriter.nodes()) {
+    const auto* form = std::find_if(kSplitReductions.begin(), kSplitReductions.end(),
+                                    [&](const SplitReduction& s) { return s.op == node->op; });
+    if (form == kSplitReductions.end() || (form->only_floats && !is_float(node->inputs.front()->dtype()))) continue;
+    const auto axes = reduced_axes(*node, node->int_attr("keepdims", 1) != 0);
+    if (!axes) continue;
+    auto first = axes->end() - 1;
+    while (first != axes->begin() && *(first - 1) + 1 == *first) --first;
+    if (first == axes->begin()) continue;
+    // Axes before the last ones keep their places, with or without these.
+    Value* last_axes = rewriter.add_ints("axes", {first, axes->end()});
+    Value* last = rewriter.insert(node, form->last, {node->inputs.front(), last_axes}, node->attrs);
+    Value* rest_axes = rewriter.add_ints("axes", {axes->begin(), first});
+    Value* rest = rewriter.insert(node, form->rest, {last, rest_axes}, node->attrs);
+    rewriter.replace(node->outputs.front(), rest);
+  }
+  return rewriter.finish();
+}
+
+}  // namespace
+
+// A reduction over axes that are no neighbours becomes one over each run of them, which routines take.
+bool split_reductions(Graph& graph, const PassContext& context) {
+  return for_each_body(graph, [&](Graph& g) { return split(g, context); });
+}
+
+}  // namespace neo
