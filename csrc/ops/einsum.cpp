@@ -1,3 +1,5 @@
+#include "ops/einsum.h"
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -13,16 +15,10 @@ namespace neo {
 
 namespace {
 
-// An axis of an operand: a letter, or a number from kEllipsis on for the axes of "...", counted from the last.
-using Label = int;
-using Term = std::vector<Label>;
-constexpr Label kEllipsis = 256;
+using Label = EinsumLabel;
+using Term = EinsumTerm;
+using Equation = EinsumEquation;
 constexpr Label kMark = -1;  // "..." before its rank is known
-
-struct Equation {
-  std::vector<Term> operands;
-  Term output;
-};
 
 [[noreturn]] void refuse_equation(const Node& node, std::string_view rule) {
   fail(ErrorKind::Model, node.op, str(rule, ". Got \"", node.string_attr("equation", ""), "\" - at ", node.place()));
@@ -51,11 +47,13 @@ void expand_ellipsis(Term& term, int rank) {
   const auto mark = std::find(term.begin(), term.end(), kMark);
   if (mark == term.end()) return;
   Term axes;
-  for (int i = rank; i-- > 0;) axes.push_back(kEllipsis + i);
+  for (int i = rank; i-- > 0;) axes.push_back(kEinsumEllipsis + i);
   term.insert(term.erase(mark), axes.begin(), axes.end());
 }
 
-Equation parse_equation(const Node& node, const std::vector<int>& ranks) {
+}  // namespace
+
+EinsumEquation parse_einsum(const Node& node, const std::vector<int>& ranks) {
   std::string text = node.string_attr("equation", "");
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   const size_t arrow = text.find("->");
@@ -90,10 +88,12 @@ Equation parse_equation(const Node& node, const std::vector<int>& ranks) {
   equation.output = {kMark};
   expand_ellipsis(equation.output, ellipsis);
   for (const auto& [label, count] : uses) {
-    if (label < kEllipsis && count == 1) equation.output.push_back(label);
+    if (label < kEinsumEllipsis && count == 1) equation.output.push_back(label);
   }
   return equation;
 }
+
+namespace {
 
 // Inference
 
@@ -105,7 +105,7 @@ struct LabelDims {
 LabelDims infer_labels(InferContext& ctx) {
   std::vector<int> ranks;
   for (int i = 0; i < ctx.input_count(); ++i) ranks.push_back(ctx.shape(i).rank());
-  LabelDims result{parse_equation(ctx.node(), ranks), {}};
+  LabelDims result{parse_einsum(ctx.node(), ranks), {}};
   for (int i = 0; i < ctx.input_count(); ++i) {
     const Term& term = result.equation.operands[static_cast<size_t>(i)];
     for (size_t axis = 0; axis < term.size(); ++axis) {
@@ -148,7 +148,7 @@ struct Loops {
 Loops plan_loops(const ReferenceContext& ctx) {
   std::vector<int> ranks;
   for (int i = 0; i < ctx.input_count(); ++i) ranks.push_back(ctx.input(i).rank());
-  const Equation equation = parse_equation(ctx.node(), ranks);
+  const Equation equation = parse_einsum(ctx.node(), ranks);
   std::map<Label, int64_t> sizes;
   for (size_t i = 0; i < equation.operands.size(); ++i) {
     const Dims& dims = ctx.input(static_cast<int>(i)).dims();
@@ -239,7 +239,7 @@ Work einsum_work(const Node& node) {
     if (!value || !value->shape().has_rank()) return {0, operand_bytes(node)};
     ranks.push_back(value->shape().rank());
   }
-  const Equation equation = parse_equation(node, ranks);
+  const Equation equation = parse_einsum(node, ranks);
   std::map<Label, Dim> sizes;
   for (size_t i = 0; i < equation.operands.size(); ++i) {
     for (size_t axis = 0; axis < equation.operands[i].size(); ++axis) {

@@ -53,6 +53,7 @@ bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);
 bool split_reductions(Graph& graph, const PassContext& context);
 bool split_sums(Graph& graph, const PassContext& context);
+bool expand_einsum(Graph& graph, const PassContext& context);
 bool expand_attention(Graph& graph, const PassContext& context);
 bool lift_scales(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);

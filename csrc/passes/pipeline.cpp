@@ -10,9 +10,9 @@ constexpr int kMaxRounds = 6;
 
 }  // namespace
 
-// What an exporter wrote, to what neo's routines take. Order matters: one float type first, then constants and shapes, so
-// that the rest sees numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They run in rounds until
-// nothing changes.
+// What an exporter wrote, to what neo's routines take. Order matters: one float type first, then constants and shapes,
+// so that the rest sees numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They
+// run in rounds until nothing changes.
 std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"widen_halves", widen_halves},
@@ -24,6 +24,7 @@ std::span<const Pass> standard_pipeline() {
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},
       {"split_sums", split_sums},
+      {"expand_einsum", expand_einsum},
       {"expand_attention", expand_attention},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},

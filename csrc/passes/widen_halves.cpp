@@ -14,10 +14,10 @@ constexpr int64_t kOnnxFloat = 1, kOnnxFloat16 = 10, kOnnxBFloat16 = 16;
 constexpr std::string_view kTypeAttrs[] = {"to",        "dtype",      "output_dtype",     "output_datatype",
                                            "precision", "stash_type", "softmax_precision"};
 // Operators that only move elements. A graph that has no others for its halves keeps them as they are.
-constexpr std::string_view kMovements[] = {
-    "Cast",    "Concat",   "DepthToSpace", "Expand",  "Flatten", "Gather",       "GatherElements", "GatherND",
-    "Identity", "Reshape", "Shape",        "Size",    "Slice",   "SpaceToDepth", "Split",          "Squeeze",
-    "Tile",    "Transpose", "Unsqueeze",   "ScatterND"};
+constexpr std::string_view kMovements[] = {"Cast",    "Concat",         "DepthToSpace", "Expand",       "Flatten",
+                                           "Gather",  "GatherElements", "GatherND",     "Identity",     "Reshape",
+                                           "Shape",   "Size",           "Slice",        "SpaceToDepth", "Split",
+                                           "Squeeze", "Tile",           "Transpose",    "Unsqueeze",    "ScatterND"};
 
 bool is_half(DType dtype) {
   return dtype == DType::Float16 || dtype == DType::BFloat16;
@@ -37,8 +37,8 @@ bool is_movement(const Node& node) {
 
 // What a graph has to do with halves.
 struct HalfUse {
-  bool computes = false;    // a node computes with them
-  bool is_fixed = false;    // they cannot be replaced: their bits are looked at, or a container with them is an argument
+  bool computes = false;  // a node computes with them
+  bool is_fixed = false;  // they cannot be replaced: their bits are looked at, or a container with them is an argument
 };
 
 void look_at(const Graph& graph, HalfUse& use) {
@@ -111,9 +111,9 @@ int64_t onnx_number(DType half) {
 
 }  // namespace
 
-// Half precision is how numbers are stored, not how neo computes: a graph that computes with float16 or bfloat16 becomes
-// one of float32, between casts of its arguments and of its results, so that every pass and routine of float32 serves it.
-// Sums and what lies between two operators are then rounded less often than the model says.
+// Half precision is how numbers are stored, not how neo computes: a graph that computes with float16 or bfloat16
+// becomes one of float32, between casts of its arguments and of its results, so that every pass and routine of float32
+// serves it. Sums and what lies between two operators are then rounded less often than the model says.
 bool widen_halves(Graph& graph, const PassContext& context) {
   HalfUse use;
   look_at(graph, use);

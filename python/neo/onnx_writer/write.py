@@ -34,6 +34,7 @@ _LEFT_OUT = frozenset(
         "split_reductions",
         "split_sums",
         "expand_attention",
+        "expand_einsum",
         "normalize_quantization",
         "fold_pads",
     }
