@@ -89,6 +89,7 @@
   X(gemv_compressed)           \
   X(gemm_strassen)             \
   X(gemm)                      \
+  X(typed_gemm)                \
   X(eltwise)                   \
   X(typed_eltwise)             \
   X(pool_nchwc)                \

@@ -268,6 +268,13 @@ ROUTINES: dict[str, list[Spec]] = {
         ),
     ],
     "cpu:float32/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _gemm)],
+    "cpu/gemm": [
+        Spec(
+            {"B": 2, "M": 7, "K": 9, "N": 20},
+            lambda net, dtype=dtype: net.node("MatMul", [net.input("BMK", dtype, 9), net.input("BKN", dtype, 9)]),
+        )
+        for dtype in ("float64", "int32", "int64")
+    ],
     "cpu:float32/eltwise": [Spec(_BLOCK, _eltwise)],
     "cpu/eltwise": [Spec(_BLOCK, _typed_eltwise)],
     "cpu:float32/pool_nchwc": [

@@ -74,8 +74,8 @@ _NETWORKS = {
         "float[4, 5, 6] x, int64[N, 1] at, float[N, 5, 6] put, int64[4, 2, 6] from",
         "p = Pad (x, pads) g = Gather (x, some) o = GatherND (x, at) s = ScatterND (x, at, put) e = GatherElements <axis = 1> (x, from) "
         "k, ki = TopK (x, one) a, b = Split <axis = 1, num_outputs = 2> (x) j = Relu (a) i = Abs (b) c = Concat <axis = 1> (j, i) "
-        "t = Transpose <perm = [2, 0, 1]> (x) f = Softmax (c) m = ReduceMean (f) n = Add (at, from2) q = ArgMax (f)",
-        "p, g, o, s, e, k, ki, t, m, n, q",
+        "t = Transpose <perm = [2, 0, 1]> (x) f = Softmax (c) m = ReduceMean (f) n = Add (at, from2) q = ArgMax (f) r = MatMul (at, one)",
+        "p, g, o, s, e, k, ki, t, m, n, q, r",
         {},
     ),
     "trees": _Network(

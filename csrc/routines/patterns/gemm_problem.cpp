@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/int_math.h"
-#include "routines/patterns/float_tensor.h"
 
 namespace neo {
 namespace {
@@ -147,14 +146,15 @@ std::vector<Workload> match_gemm(const Node& root, const Graph::Users& users, co
   return match_epilogues(root, kOps, users, graph);
 }
 
-std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why) {
+std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why, DType dtype) {
   const auto reject = [&](std::string reason) {
     if (why) *why = std::move(reason);
     return std::nullopt;
   };
   const Node& node = *workload.nodes.front();
   for (const Value* v : workload.inputs) {
-    if (!is_float_tensor(v)) return reject("an input is not a float32 tensor of known rank");
+    if (!v || !v->type.is_tensor() || v->dtype() != dtype || !v->shape().has_rank())
+      return reject(str("an input is not a ", name(dtype), " tensor of known rank"));
   }
   GemmProblem p;
   p.a = node.inputs[0];
@@ -178,7 +178,7 @@ std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why)
   if (const Value* addend = node.input(2)) {
     const float scale = node.op == "Gemm" ? static_cast<float>(node.float_attr("beta", 1.0)) : 1.0f;
     const Dim columns = g.b_rank == 1 ? Dim(1) : p.b->shape()[g.transpose_b ? g.b_rank - 2 : g.b_rank - 1];
-    if (fits_columns(*addend, columns)) {
+    if (dtype == DType::Float32 && fits_columns(*addend, columns)) {
       p.bias = addend;
       p.bias_scale = scale;
     } else if (p.residual) {

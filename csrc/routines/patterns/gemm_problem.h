@@ -50,8 +50,8 @@ struct GemmProblem {
 std::vector<std::string_view> gemm_roots();
 std::vector<Workload> match_gemm(const Node& root, const Graph::Users& users, const Graph& graph);
 
-// None, with the reason, where no float32 routine takes it.
-std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why);
+// None, with the reason, where no routine takes it for tensors of that dtype; only of float32 a bias is packed.
+std::optional<GemmProblem> read_gemm(const Workload& workload, std::string* why, DType dtype = DType::Float32);
 
 // The bias with its scale, padded with zeros to whole blocks of columns.
 Tensor packed_column_bias(const GemmProblem& problem, int64_t block, PackedStore& store);
