@@ -21,7 +21,7 @@ import onnx
 from neo import _native
 from neo.bench import median_interval
 from neo.bench.worker import VARIANTS, vary
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import Problem, solve
 from rich.console import Console

@@ -24,7 +24,7 @@ from typing import Any
 import neo
 from neo import _native
 from neo.bench import ratio_interval
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 from neo.tune import Context, Database, Row, Tuning, tune_problem

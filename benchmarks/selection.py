@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from neo import _native
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import InfeasibleError, Problem, Solution, solve, uniform
 from rich.console import Console

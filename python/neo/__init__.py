@@ -30,7 +30,7 @@ from neo.version import __version__
 if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
-    from neo.onnx_writer import optimize
+    from neo.onnx_export import optimize
     from neo.tune.sweep import tune
 
 __all__ = [
@@ -76,6 +76,6 @@ def __getattr__(name: str) -> Any:
     if name == "tune":
         return import_module("neo.tune.sweep").tune
     if name == "optimize":
-        return import_module("neo.onnx_writer").optimize
+        return import_module("neo.onnx_export").optimize
     msg = f"module 'neo' has no attribute {name!r}"
     raise AttributeError(msg)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from neo import _native
-from neo.errors import DTypeError, ModelError
+from neo.errors import DTypeError, Error, ModelError, OutOfMemoryError
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "checked_threads"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,34 @@ class Limits:
                 msg = f"[limits] {field.name} must be 0 or more. Got {value!r}, expected 0 to 2^62"
                 raise ModelError(msg)
 
-    def budget(self, *, timed: bool = True) -> _native.Budget:
-        """A context in which time from now on and memory are limited."""
-        return _native.Budget(float(self.seconds) if timed else None, self.memory)
+    @contextlib.contextmanager
+    def budget(self, *, timed: bool = True) -> Iterator[None]:
+        """A context of compiling, in which time from now on and memory are limited.
+
+        Raises
+        ------
+        neo.TimeLimitError, neo.OutOfMemoryError
+            A limit is reached, or the system has no more memory.
+        """
+        try:
+            with _native.Budget(float(self.seconds) if timed else None, self.memory):
+                yield
+        except MemoryError as error:
+            if isinstance(error, Error):
+                raise
+            msg = f"[compile] memory must be available. Got {error or 'none'}"
+            raise OutOfMemoryError(msg) from error
+
+
+def checked_threads(threads: int, area: str) -> int:
+    """Threads that a user gives.
+
+    Raises
+    ------
+    neo.ModelError
+        They are no positive int; `area` is for the message.
+    """
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        msg = f"[{area}] threads must be a positive int. Got {threads!r}, expected 1 or more"
+        raise ModelError(msg)
+    return threads

@@ -12,6 +12,7 @@ import numpy as np
 
 from neo import _native
 from neo.errors import DTypeError, ModelError, ShapeError
+from neo.limits import checked_threads
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.step import Step
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from neo.call_future import CallFuture
+    from neo.candidates import Selection
     from neo.report.explain import Bound, Explanation
     from neo.report.profile import Profile
     from neo.report.subject import Machine, Subject
@@ -36,37 +38,32 @@ class Module:
     def __init__(
         self,
         native: _native.Module,
-        inputs: Sequence[Tensor],
-        outputs: Sequence[Tensor],
-        problem: _native.Problem | None,
-        choices: Sequence[int],
+        signature: Signature,
         machine: _native.Machine,
-        depth: int,
-        kinds: Mapping[str, str],
+        *,
+        selection: Selection | None = None,
         tuning: Tuning | None = None,
         provenance: Provenance | None = None,
     ) -> None:
         self._native = native
         self._call: Callable[..., list[Any]] = native.call
-        self._inputs = tuple(inputs)
-        self._outputs = tuple(outputs)
+        self._signature = signature
+        self._inputs = signature.inputs
         self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
+        self._kinds = [signature.kinds[t.name] for t in self._inputs]
         self._dtypes = [
-            np.dtype(t.dtype) if kinds[t.name] == "tensor" and t.dtype in _NUMPY else None for t in self._inputs
+            np.dtype(t.dtype) if kind == "tensor" and t.dtype in _NUMPY else None
+            for t, kind in zip(self._inputs, self._kinds, strict=True)
         ]
-        self._kinds = [kinds[t.name] for t in self._inputs]
         # An array of just these needs no look at its parts; no array has the shape None.
         self._exact = [
             (i, dtype, t.shape if t.shape is not None and all(isinstance(d, int) for d in t.shape) else None)
             for i, (t, dtype) in enumerate(zip(self._inputs, self._dtypes, strict=True))
         ]
-        self._kinds_by_name = dict(kinds)
-        self._problem = problem
-        self._choices = list(choices)
         self._machine = machine
-        self._provenance = provenance or Provenance()
-        self._depth = depth
+        self._selection = selection
         self._tuning = tuning
+        self._provenance = provenance or Provenance()
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -78,7 +75,7 @@ class Module:
     @property
     def outputs(self) -> tuple[Tensor, ...]:
         """Name, dtype and shape of each output, in the model's order."""
-        return self._outputs
+        return self._signature.outputs
 
     @property
     def threads(self) -> int:
@@ -108,7 +105,7 @@ class Module:
     @property
     def reduction_length(self) -> int:
         """The longest sum behind one element of any node, the depth of accuracy checks."""
-        return self._depth
+        return self._signature.depth
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arrays given by position or by name.
@@ -180,7 +177,7 @@ class Module:
         return self._name(self._call(self._arrange(inputs), token))
 
     def _name(self, results: Sequence[Any]) -> dict[str, Any]:
-        return {t.name: x for t, x in zip(self._outputs, results, strict=True)}
+        return {t.name: x for t, x in zip(self._signature.outputs, results, strict=True)}
 
     def _arrange(self, inputs: Mapping[str, Any]) -> list[Any]:
         if not isinstance(inputs, Mapping):
@@ -233,20 +230,17 @@ class Module:
 
         The threads are real even where the process has fewer cores.
         """
-        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-            msg = f"[with_threads] threads must be a positive int. Got {threads!r}, expected 1 or more"
-            raise ModelError(msg)
+        return self._with(self._native.with_threads(checked_threads(threads, "with_threads")))
+
+    def _with(self, native: _native.Module) -> Module:
+        """The same module that runs another plan."""
         return Module(
-            self._native.with_threads(threads),
-            self._inputs,
-            self._outputs,
-            self._problem,
-            self._choices,
+            native,
+            self._signature,
             self._machine,
-            self._depth,
-            self._kinds_by_name,
-            self._tuning,
-            self._provenance,
+            selection=self._selection,
+            tuning=self._tuning,
+            provenance=self._provenance,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -260,8 +254,8 @@ class Module:
         _native.save_variants(self._saved_parts(), os.fspath(path))
 
     def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
-        signature = Signature(self._inputs, self._outputs, self._kinds_by_name, self._depth)
-        notes = {"neo.signature": signature.to_json(), **{f"neo.{k}": v for k, v in self._provenance.told().items()}}
+        facts = {f"neo.{k}": v for k, v in self._provenance.told().items()}
+        notes = {"neo.signature": self._signature.to_json(), **facts}
         return [(self._native, self._machine, notes)]
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
@@ -294,21 +288,21 @@ class Module:
         from neo.report.subject import Subject
         from neo.tune.hints import mark_hints
 
-        problem = self._problem
         name = self._provenance.facts.get("model", "")
-        if problem is None:
+        if self._selection is None:
             return Subject.of_plan(name, self.target, self.threads, self._native.plan, self._native.regions_at_hints())
+        problem, choices = self._selection.problem, list(self._selection.choice)
         nodes, graph = problem.nodes, problem.graph
         if self._tuning is not None and self._tuning.hints:
             mark_hints(nodes, self._tuning.hints)
-        changes = total_changes(problem.costs, problem.edges, self._choices, len(nodes))
+        changes = total_changes(problem.costs, problem.edges, choices, len(nodes))
         return Subject(
             name or graph["name"],
             self.target,
             self.threads,
             graph,
             nodes,
-            self._choices,
+            choices,
             [c.tolist() for c in changes],
             self._native.plan,
             self._native.regions_at_hints(),
@@ -346,18 +340,18 @@ class Module:
             tuning=tuning,
             bound=self._bound() if node is None else None,
             figures=figures,
-            schedules=None if node is None or self._problem is None else schedules,
-            is_named=self._problem is not None and self._problem.cpu_penalty_us > 0,
+            schedules=None if node is None or self._selection is None else schedules,
+            is_named=self._selection is not None and self._selection.problem.cpu_penalty_us > 0,
         )
 
     def _bound(self) -> Bound | None:
         """How good the selection is, by the costs the problem has now; None where the problem is not known."""
         from neo.report.explain import Bound
 
-        if self._problem is None:
+        if self._selection is None:
             return None
-        problem = Problem.from_flat(Flat(*self._problem.flat), places=self._problem.places)
-        found = standing(problem, self._choices)
+        native = self._selection.problem
+        found = standing(Problem.from_flat(Flat(*native.flat), places=native.places), self._selection.choice)
         if found is None:
             return None
         return Bound(found.total, found.lower_bound, found.method, found.proof, found.others)
@@ -405,7 +399,7 @@ class Module:
 
     def __repr__(self) -> str:
         ins = ", ".join(map(str, self._inputs))
-        outs = ", ".join(map(str, self._outputs))
+        outs = ", ".join(map(str, self._signature.outputs))
         return f"neo.Module({ins} -> {outs}; target {self.target}, {self.threads} threads)"
 
 

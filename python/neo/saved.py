@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from neo import _native
 from neo.errors import DTypeError, ModelError
-from neo.limits import Limits
+from neo.limits import Limits, checked_threads
 from neo.module import Module
 from neo.provenance import Provenance
 from neo.signature import Signature
@@ -53,11 +53,7 @@ def load(
     neo.OutOfMemoryError, neo.TimeLimitError
         A limit was reached.
     """
-    if threads is None:
-        threads = _native.default_threads()
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        msg = f"[load] threads must be a positive int. Got {threads!r}, expected 1 or more"
-        raise ModelError(msg)
+    threads = checked_threads(_native.default_threads() if threads is None else threads, "load")
     if limits is not None and not isinstance(limits, Limits):
         msg = f"[load] limits must be neo.Limits. Got {type(limits).__name__}"
         raise DTypeError(msg)
@@ -84,17 +80,7 @@ def _module(native: _native.Module, machine: _native.Machine, notes: dict[str, s
         for key, text in notes.items()
         if key not in ("neo.signature", "neo.union", "neo.format")
     }
-    return Module(
-        native,
-        signature.inputs,
-        signature.outputs,
-        None,
-        (),
-        machine,
-        signature.depth,
-        signature.kinds,
-        provenance=Provenance(facts),
-    )
+    return Module(native, signature, machine, provenance=Provenance(facts))
 
 
 def _given(source: Any) -> str | bytes:

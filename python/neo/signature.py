@@ -41,12 +41,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Signature:
-    """Inputs and outputs, the kind of each input by name, and the longest sum behind one element."""
+    """Inputs and outputs, the kind of each input by name, and the longest sum behind one element of a compiled graph."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     kinds: Mapping[str, str]
-    depth: int
+    depth: int = 0
 
     def to_json(self) -> str:
         """Write it as a saved module keeps it."""

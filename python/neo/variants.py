@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,7 @@ if TYPE_CHECKING:
     from neo.report.profile import Profile
     from neo.report.step import Step
 
-__all__ = ["MAX_VARIANTS", "VariantModule", "hull_of", "spread"]
-
-MAX_VARIANTS = 64
-
-Size = int | tuple[int, int]
+__all__ = ["VariantModule"]
 
 
 class _Choice:
@@ -66,21 +61,16 @@ class VariantModule(Module):
         first = variants[0]
         super().__init__(
             first._native,
-            union.inputs,
-            union.outputs,
-            first._problem,
-            first._choices,
+            union,
             first._machine,
-            union.depth,
-            union.kinds,
-            first._tuning,
-            first._provenance,
+            selection=first._selection,
+            tuning=first._tuning,
+            provenance=first._provenance,
         )
         for variant in (*variants, *others):
             _check_covered(union, variant)
         self._variants = tuple(variants)
         self._others = tuple(others)
-        self._union = union
         self._choice = _Choice(variants, union)
         self._call = self._choice
 
@@ -91,11 +81,11 @@ class VariantModule(Module):
 
     def with_threads(self, threads: int) -> Module:
         """The same selections, and the same bits, on another number of threads."""
-        return VariantModule([m.with_threads(threads) for m in self._variants], self._union, self._others)
+        return VariantModule([m.with_threads(threads) for m in self._variants], self._signature, self._others)
 
     def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
         parts = [part for m in (*self._variants, *self._others) for part in m._saved_parts()]
-        union = {"neo.union": self._union.to_json()}
+        union = {"neo.union": self._signature.to_json()}
         return [(native, machine, {**notes, **union}) for native, machine, notes in parts]
 
     def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
@@ -114,37 +104,6 @@ class VariantModule(Module):
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, {len(self._variants)} variants)"
-
-
-def spread(shapes: Mapping[str, Size | Sequence[Size]] | None) -> list[dict[str, Size]]:
-    """The shapes of each variant: every combination of what the lists hold, the first list turning slowest."""
-    if shapes is None:
-        return [{}]
-    if not isinstance(shapes, Mapping):
-        return [shapes]  # the importer says what is wrong with it
-    for name, size in shapes.items():
-        if isinstance(size, list) and not size:
-            msg = f"[compile] the variants of a size must be one or more. Got none for {name!r}"
-            raise ModelError(msg)
-    lists = [size if isinstance(size, list) else [size] for size in shapes.values()]
-    count = 1
-    for sizes in lists:
-        count *= len(sizes)
-    if count > MAX_VARIANTS:
-        msg = f"[compile] shapes must make at most {MAX_VARIANTS} variants. Got {count}"
-        raise ModelError(msg)
-    return [dict(zip(shapes, sizes, strict=True)) for sizes in itertools.product(*lists)]
-
-
-def hull_of(variants: Sequence[Mapping[str, Size]]) -> dict[str, Size]:
-    """The range of each size over all variants."""
-    hull: dict[str, Size] = {}
-    for name in variants[0]:
-        sizes = [v[name] for v in variants]
-        bounds = [(size, size) if isinstance(size, int) else size for size in sizes]
-        lo, hi = min(b[0] for b in bounds), max(b[1] for b in bounds)
-        hull[name] = sizes[0] if all(size == sizes[0] for size in sizes) else (lo, hi)
-    return hull
 
 
 def _inside(shape: Sequence[int] | None, ranges: Sequence[tuple[int, int]] | None) -> bool:
@@ -166,7 +125,7 @@ def _check_covered(union: Signature, variant: Module) -> None:
         *zip(union.inputs, variant.inputs, strict=True),
         *zip(union.outputs, variant.outputs, strict=True),
     ]
-    if not all(_covers(whole, part) for whole, part in pairs) or union.kinds != variant._kinds_by_name:
+    if not all(_covers(whole, part) for whole, part in pairs) or union.kinds != variant._signature.kinds:
         msg = "[load] a variant must have the inputs and outputs of the module. Got others"
         raise ModelError(msg)
 

@@ -197,7 +197,7 @@ def _wrong_routine(model: onnx.ModelProto, random: np.random.Generator, feeds: M
     """Make the routine that was chosen for one node wrong, in the module alone."""
     extension = wrong_routines()
     right = neo.compile(model, threads=1)
-    problem, choices = right._problem, right._choices
+    problem, choices = right._selection.problem, right._selection.choice
     nodes = problem.nodes
     fitting = [
         i
@@ -209,10 +209,7 @@ def _wrong_routine(model: onnx.ModelProto, random: np.random.Generator, feeds: M
     fault = faults[random.integers(len(faults))]
     extension.make_wrong(problem, node, choices[node], fault)
     native = problem.lower(choices, float(right._native.estimate_us), right.threads)
-    module = neo.Module(
-        native, right.inputs, right.outputs, problem, choices, problem.machine, right.reduction_length,
-        right._kinds_by_name,
-    )  # fmt: skip
+    module = right._with(native)
     if _same(right.run(feeds), module.run(feeds)):
         return None
     entry = nodes[node]["choices"][choices[node]]

@@ -57,7 +57,7 @@ def with_wrong_winograd(model):
     if extension is None:
         pytest.skip("the extension that makes routines wrong was not built")
     right = neo.compile(model, threads=1)
-    problem, choices = right._problem, right._choices
+    problem, choices = right._selection.problem, right._selection.choice
     nodes = problem.nodes
     chosen = [entry["choices"][choice] for entry, choice in zip(nodes, choices, strict=False)]
     found = [i for i, c in enumerate(chosen) if c.get("routine", "").startswith("cpu:float32/winograd")]
@@ -65,10 +65,7 @@ def with_wrong_winograd(model):
         pytest.skip("no convolution of this network is computed by Winograd on this machine")
     extension.make_wrong(problem, found[0], choices[found[0]], extension.Fault.rounded)
     native = problem.lower(choices, float(right._native.estimate_us), 1)
-    wrong = neo.Module(
-        native, right.inputs, right.outputs, problem, choices, problem.machine, right.reduction_length,
-        right._kinds_by_name,
-    )  # fmt: skip
+    wrong = right._with(native)
     return wrong, nodes[found[0]]["name"]
 
 

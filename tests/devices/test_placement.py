@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from neo import _native, demo
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 from neo.tune import Verdict

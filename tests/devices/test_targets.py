@@ -4,7 +4,7 @@ import neo
 import numpy as np
 import onnx
 import pytest
-from neo.export import export
+from neo.standalone import export
 
 NETWORK = """
 <ir_version: 8, opset_import: ["" : 18]>

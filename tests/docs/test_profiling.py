@@ -27,7 +27,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_commands_take_these_options():
-    from neo.cli import _parser
+    from neo.cli.main import _parser
 
     for line in re.findall(r"^neo (.*)$", TEXT, re.MULTILINE):
         _parser().parse_args(line.split())

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from neo import _native
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 from onnx import numpy_helper
@@ -78,15 +78,14 @@ def test_another_model_does_not_take_its_place(model: onnx.ModelProto, tmp_path:
     path = tmp_path / "m.onnx"
     onnx.save(model, path)
     module = neo.compile(path, threads=1)
-    problem = module._problem
-    assert problem is not None
+    problem = module._selection.problem
     for tensor in model.graph.initializer:
         if tensor.name == "packed":
             tensor.CopyFrom(numpy_helper.from_array(np.ones((64, 32), np.float32), "packed"))
     del model.graph.node[2:], model.graph.output[1:]
     onnx.save(model, path)
     with pytest.raises(neo.ModelError, match="must still have its"):
-        problem.lower(module._choices, 0.0, 1)
+        problem.lower(module._selection.choice, 0.0, 1)
 
 
 def test_a_compile_imports_no_reports() -> None:

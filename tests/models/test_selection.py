@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from neo import _native
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 

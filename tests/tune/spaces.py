@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 from neo import _native
-from neo.compile import selection_arrays
+from neo.candidates import selection_arrays
 from neo.frontend.onnx import read_model
 from neo.select import solve
 from onnx import TensorProto, helper, numpy_helper

@@ -12,7 +12,7 @@ import numpy as np
 
 from neo import _native
 from neo.accuracy.exact import ExactGraph
-from neo.compile import selection_arrays
+from neo.candidates import Selection, selection_arrays
 from neo.frontend.onnx import read_model
 from neo.module import Module
 from neo.select import InfeasibleError, Problem, solve
@@ -65,11 +65,15 @@ class Subject:
         return ExactGraph(_native.run_passes(read_model(self.model, shapes=self.shapes)[0]))
 
     @property
+    def _selection(self) -> Selection:
+        selection = self.module._selection
+        assert selection is not None
+        return selection
+
+    @property
     def problem(self) -> _native.Problem:
         """The selection problem of the module, which was compiled here."""
-        problem = self.module._problem
-        assert problem is not None
-        return problem
+        return self._selection.problem
 
     @cached_property
     def variables(self) -> list[Any]:
@@ -84,7 +88,7 @@ class Subject:
     @property
     def choice(self) -> list[int]:
         """The choice of each variable."""
-        return list(self.module._choices)
+        return list(self._selection.choice)
 
     def variable_of(self, value: str) -> int | None:
         """The variable of the node that makes a value; None where the compiled graph has no such value."""

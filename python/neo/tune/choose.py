@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from neo import _native
+from neo.candidates import Candidates, Selection
 from neo.errors import ResourceError
 from neo.select import InfeasibleError, Problem, solve
+from neo.signature import Tensor
 from neo.tune.alone import alone
 from neo.tune.compare import compare_modules, time_module
-from neo.tune.database import Database, Verdict
+from neo.tune.database import Database, Verdict, default_path
+from neo.tune.in_plan import ModulePlans
 from neo.tune.machine import Context
-from neo.tune.measure import Bench, Tuning, problem_digest
+from neo.tune.measure import Bench, Tuning, problem_digest, tune_problem
 
-__all__ = ["Chosen", "choose", "is_doubtful"]
+__all__ = ["Chosen", "choose", "is_doubtful", "tune_selection"]
 
 # Steps that take together so many times what the whole module takes, and so many microseconds more, which reading clocks
 # does not take, were disturbed when they were timed.
@@ -40,8 +43,77 @@ class Chosen:
     timed_us: float = 0.0
 
 
+def tune_selection(
+    candidates: Candidates,
+    default: Selection,
+    inputs: Sequence[Tensor],
+    *,
+    target: str,
+    name: str,
+) -> tuple[Selection, _native.Module, Tuning]:
+    """Put measured times where the estimates are, and select by them; gives the module too, which was timed.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        What may be selected; gets the measured times.
+    default : Selection
+        The one by estimates. What is returned is never slower.
+    inputs : sequence of Tensor
+        The model's.
+    target : str
+    name : str
+        The model's, for the progress bar.
+    """
+
+    def lower(choice: Sequence[int], total_us: float) -> _native.Module:
+        return candidates.lower(Selection(candidates.problem, tuple(choice), total_us))
+
+    options, budget = candidates.options, candidates.options.budget
+    path = default_path() if options.database is None else options.database
+    with Database(path, read_only=budget is None) as stored:
+        bench = _native.make_bench(candidates.problem, options.threads)
+        context = Context.here(target, bench.threads, measures=budget is not None)
+        # The steps of a device run while the host goes on: their times in a plan are not known.
+        has_device = candidates.arrays().places is not None
+        plans = None if has_device else ModulePlans(bench, candidates.arrays, lower, inputs)
+
+        def selected() -> list[int]:
+            return bench.chosen(list(solve(candidates.arrays()).choice))
+
+        def measure(doubted: Sequence[int] | None = None) -> Tuning:
+            return tune_problem(
+                *(bench, context, stored),
+                budget=budget,
+                selected=None if candidates.names_schedules else selected,
+                plans=plans,
+                doubted=doubted,
+                name=name,
+            )
+
+        def best(tuning: Tuning) -> Chosen:
+            return choose(
+                *(default.choice, candidates.arrays(), tuning),
+                bench=bench,
+                limits=[options.accuracy, options.memory],
+                lower=lower,
+                inputs=inputs,
+                database=stored,
+                context=context,
+            )
+
+        first = measure()
+        chosen = best(first)
+        if budget is not None and plans is not None and is_doubtful(chosen):
+            again = measure(chosen.choice)
+            chosen = best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
+    assert chosen.tuning is not None
+    selection = Selection(candidates.problem, tuple(chosen.choice), float(chosen.native.estimate_us))
+    return selection, chosen.native, chosen.tuning
+
+
 def choose(
-    estimated: Problem,
+    default: Sequence[int],
     priced: Problem,
     tuning: Tuning,
     *,
@@ -59,8 +131,10 @@ def choose(
 
     Parameters
     ----------
-    estimated, priced : Problem
-        The problem with estimates, which gives the default selection, and with measured times.
+    default : sequence of int
+        The selection by estimates.
+    priced : Problem
+        The problem with measured times.
     tuning : Tuning
         What is known so far.
     bench, limits
@@ -90,7 +164,7 @@ def choose(
         return Chosen(lowered(tuned), tuned, tuning)
     if verdict == _SAME:
         return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
-    default = list(solve(estimated).choice)
+    default = list(default)
     others = _on_one_device(priced, tuned, default)
     if verdict is not None and others:
         verdict = _with_others(verdict, [database.verdict(context, f"{digest} {name}") for name in others])

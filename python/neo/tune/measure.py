@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neo.budget import Budget
 from neo.errors import Error, ResourceError
 from neo.report.progress import LateProgress
 from neo.tune.alone import alone
-from neo.tune.budget import Budget
 from neo.tune.cost_model import CostModel
 from neo.tune.database import Database, Hint, Row, Verdict
 from neo.tune.disturbance import Disturbance

@@ -11,21 +11,20 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from neo import _native
+from neo.budget import Budget, parse_budget
+from neo.candidates import selection_arrays
 from neo.errors import DTypeError, ModelError, ResourceError
+from neo.frontend.onnx import read_model
+from neo.frontend.source import Model
+from neo.limits import checked_threads
 from neo.report.progress import LateProgress
-from neo.tune.budget import Budget, parse_budget
+from neo.select import solve
 from neo.tune.database import Database, Row, default_path
 from neo.tune.machine import Context
 from neo.tune.measure import tune_problem
 from neo.tune.worker import Result, Rows, Task, close_child, graph_text, measure_task
-
-if TYPE_CHECKING:
-    import onnx
-
-    Model = str | PathLike[str] | bytes | onnx.ModelProto
 
 __all__ = ["Sweep", "tune"]
 
@@ -159,10 +158,7 @@ def tune(
     if tune is True:
         budget = Budget()
     _native.check_target(target)
-    threads = _native.default_threads() if threads is None else threads
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        msg = f"[tune] threads must be a positive int. Got {threads!r}, expected 1 or more"
-        raise ModelError(msg)
+    threads = checked_threads(_native.default_threads() if threads is None else threads, "tune")
     works = [_work(model, target, threads, shapes) for model in models]
     with Database(default_path() if database is None else Path(database)) as stored:
         run = _Sweeping(works, target, threads, budget, executor, stored, cancel)
@@ -173,8 +169,6 @@ def tune(
 
 
 def _work(model: Model, target: str, threads: int, shapes: Mapping[str, int | tuple[int, int]] | None) -> _Work:
-    from neo.frontend.onnx import read_model
-
     graph = _native.run_passes(read_model(model, shapes=shapes)[0])
     problem = _native.build_problem(graph, target, threads)
     bench = _native.make_bench(problem, threads)
@@ -310,9 +304,6 @@ class _Sweeping:
 
     def _searches(self, context: Context, searched: set[str]) -> list[Task]:
         """A task for each workload that models would select and that has a share of their time worth searching."""
-        from neo.compile import selection_arrays
-        from neo.select import solve
-
         shares: dict[str, tuple[float, int, _Work]] = {}
         for work in self._works:
             tune_problem(work.bench, context, self._database, budget=None, selected=lambda: [])

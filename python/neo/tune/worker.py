@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from neo import _native
+from neo.budget import Budget
 from neo.tune.alone import alone
-from neo.tune.budget import Budget
 from neo.tune.database import Hint, Row
 from neo.tune.machine import Context
 from neo.tune.measure import tune_problem

@@ -29,7 +29,7 @@ from neo.frontend.onnx import (  # noqa: F401  (each registers its converters)
     shape,
 )
 from neo.frontend.onnx.importer import Importer, Refusal
-from neo.frontend.onnx.load import load_model
+from neo.frontend.onnx.load import Loaded, load_model
 from neo.frontend.onnx.stale import StaleShape, stale_shapes
 from neo.limits import Limits
 
@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
     from neo import _native
 
-__all__ = ["Refusal", "StaleShape", "check_model", "find_stale_shapes", "import_model", "read_model"]
+__all__ = [
+    "Refusal",
+    "StaleShape",
+    "check_model",
+    "find_stale_shapes",
+    "import_model",
+    "load_model",
+    "read_loaded",
+    "read_model",
+]
 
 
 def import_model(
@@ -68,7 +77,14 @@ def read_model(
 
     A declared shape is what the model promises; neo does not rely on it. Raises what `import_model` does.
     """
-    importer = Importer(load_model(model, limits=limits), {} if shapes is None else shapes, limits)
+    return read_loaded(load_model(model, limits=limits), shapes=shapes, limits=limits)
+
+
+def read_loaded(
+    loaded: Loaded, *, shapes: Mapping[str, int | tuple[int, int]] | None = None, limits: Limits | None = None
+) -> tuple[_native.Graph, dict[str, tuple[int | str | None, ...]]]:
+    """Do what `read_model` does with what `load_model` gave, which may be read again."""
+    importer = Importer(loaded, {} if shapes is None else shapes, limits)
     graph = importer.run()
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)

@@ -13,6 +13,7 @@ from typing import TextIO
 
 import numpy as np
 
+from neo.compile import compile as compile_model
 from neo.errors import ModelError
 from neo.report.table import render_table
 from neo.report.write import write_whole
@@ -86,8 +87,6 @@ def budget_of(text: bool | str) -> bool | int | str:
 
 
 def _tune(options: argparse.Namespace, sizes: Sizes) -> None:
-    from neo.compile import compile as compile_model
-
     if not options.models:
         msg = "[cli] tune must be given models. Got none, expected ONNX files"
         raise ModelError(msg)

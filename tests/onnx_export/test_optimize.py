@@ -226,7 +226,7 @@ def test_sizes_that_are_given_are_written(tmp_path: Path) -> None:
 
 
 def test_large_weights_lie_in_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("neo.onnx_writer.write"), "_MAX_INLINE_BYTES", 3000)
+    monkeypatch.setattr(importlib.import_module("neo.onnx_export.write"), "_MAX_INLINE_BYTES", 3000)
     written = neo.optimize(MODELS["network"], tmp_path / "o.onnx")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["o.onnx", "o.onnx.data"]
     assert written.size == sum(p.stat().st_size for p in tmp_path.iterdir())

@@ -1,5 +1,5 @@
 """Exports a saved module as the sources of a library that holds this module and nothing else."""
 
-from neo.export.write import Export, export
+from neo.standalone.write import Export, export
 
 __all__ = ["Export", "export"]

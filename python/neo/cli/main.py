@@ -1,4 +1,4 @@
-"""The command ``neo``: each subcommand does what the module does."""
+"""The commands that have a model, and what they print; ``neo tune`` and ``neo db`` are in tuning.py."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from neo import _native
-from neo.cli_values import read_value, save_outputs, to_json
+from neo.cli.tuning import add_commands, add_database, budget_of
+from neo.cli.values import read_value, save_outputs, to_json
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.module import Module, Tensor
 from neo.report.fallbacks import fallback_line
 from neo.report.table import render_table
 from neo.saved import load
-from neo.tune.commands import add_commands, add_database, budget_of
 
 __all__ = ["main"]
 
@@ -312,7 +312,7 @@ def _compile_to(options: argparse.Namespace) -> None:
 
 
 def _optimize(options: argparse.Namespace) -> None:
-    from neo.onnx_writer import optimize
+    from neo.onnx_export import optimize
 
     written = optimize(options.model, options.output, shapes=_sizes(options))
     opsets = ", ".join(f"{domain} {version}" for domain, version in written.opsets.items())
@@ -330,7 +330,7 @@ def _kernels(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from neo.export import export
+    from neo.standalone import export
 
     done = export(options.model, options.out)
     print(f"{done.folder}: {done.sources} sources for {done.target}, routines: {', '.join(done.routines)}")

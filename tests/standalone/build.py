@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neo.export import Export, export
+from neo.standalone import Export, export
 
 from tests.capi.libneo import ROOT, c_compiler, cmake, run, sanitizers
 from tests.capi.values import pack, unpack

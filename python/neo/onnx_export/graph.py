@@ -11,10 +11,10 @@ import onnx
 
 from neo import _native
 from neo.errors import UnsupportedError
-from neo.onnx_writer.opsets import Use, choose_opsets, newest_schema
-from neo.onnx_writer.sizes import SizeWriter, UnknownSizeError
-from neo.onnx_writer.tensors import TensorStore
-from neo.onnx_writer.types import element_type, schema_type, type_of_text, value_info
+from neo.onnx_export.opsets import Use, choose_opsets, newest_schema
+from neo.onnx_export.sizes import SizeWriter, UnknownSizeError
+from neo.onnx_export.tensors import TensorStore
+from neo.onnx_export.types import element_type, schema_type, type_of_text, value_info
 
 __all__ = ["ModelWriter"]
 

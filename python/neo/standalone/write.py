@@ -10,7 +10,7 @@ from pathlib import Path
 
 from neo import _native
 from neo.errors import ModelError, ResourceError, UnsupportedError
-from neo.export.sources import needed_files, root
+from neo.standalone.sources import needed_files, root
 
 __all__ = ["Export", "export"]
 

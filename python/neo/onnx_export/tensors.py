@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from neo.onnx_writer.types import element_type
+from neo.onnx_export.types import element_type
 
 __all__ = ["TensorStore"]
 

@@ -10,15 +10,15 @@ import neo
 import numpy as np
 import pytest
 from neo import cli, demo
-from neo.export import export
-from neo.export.sources import needed_files, root
+from neo.standalone import export
+from neo.standalone.sources import needed_files, root
 
 from tests.capi.libneo import ROOT, run
 from tests.capi.values import pack, unpack
-from tests.export.build import answers, built, code_bytes, link
-from tests.export.networks import depthwise, mobilenet_v2, recurrent
 from tests.saved.parts import MODELS, feeds_of
 from tests.saved.same_bits import assert_same
+from tests.standalone.build import answers, built, code_bytes, link
+from tests.standalone.networks import depthwise, mobilenet_v2, recurrent
 
 KIB = 1 << 10
 random = np.random.default_rng(5)

@@ -14,9 +14,9 @@ from neo import _native
 from neo.errors import DTypeError, ResourceError, UnsupportedError
 from neo.frontend.onnx.importer import Importer
 from neo.frontend.onnx.load import load_model
-from neo.onnx_writer.graph import ModelWriter
-from neo.onnx_writer.sizes import UnknownSizeError
-from neo.onnx_writer.tensors import TensorStore
+from neo.onnx_export.graph import ModelWriter
+from neo.onnx_export.sizes import UnknownSizeError
+from neo.onnx_export.tensors import TensorStore
 from neo.version import __version__
 
 if TYPE_CHECKING:

@@ -1,0 +1,112 @@
+"""The selection problem of a graph: what may run each node, and one choice among all of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from neo import _native
+from neo.errors import UnsupportedError
+from neo.options import Options
+from neo.pins import Pins
+from neo.select import Flat, Problem, Resource, solve
+
+__all__ = ["Candidates", "Selection", "build_candidates", "selection_arrays"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A candidate for every node, and a conversion wherever one is needed.
+
+    Attributes
+    ----------
+    problem : _native.Problem
+    choice : tuple of int
+        A choice for each variable of the problem.
+    total_us : float
+        What a call should take, by the costs that the problem had.
+    """
+
+    problem: _native.Problem
+    choice: tuple[int, ...]
+    total_us: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A selection problem, and the limits that a selection of it keeps to.
+
+    Attributes
+    ----------
+    problem : _native.Problem
+    options : Options
+    names_schedules : bool
+        Whether a pin asks for one schedule, which leaves nothing to search.
+    """
+
+    problem: _native.Problem
+    options: Options
+    names_schedules: bool = False
+
+    def arrays(self) -> Problem:
+        """The problem as a solver takes it, with the costs that it has now."""
+        return selection_arrays(self.problem, self.options.accuracy, self.options.memory)
+
+    def select(self) -> Selection:
+        """The best selection by the costs that the problem has now."""
+        solution = solve(self.arrays())
+        return Selection(self.problem, tuple(solution.choice), float(solution.total))
+
+    def lower(self, selection: Selection, *, remake: Callable[[], _native.Graph] | None = None) -> _native.Module:
+        """Lower a selection.
+
+        With `remake`, which makes the graph once more, the graph's constants are given up once they are packed.
+        """
+        return self.problem.lower(
+            list(selection.choice),
+            selection.total_us,
+            self.options.threads,
+            keeps_denormals=self.options.accuracy == "strict",
+            remake=remake,
+        )
+
+
+def build_candidates(
+    graph: _native.Graph, target: str, options: Options, corrections: _native.CostTrees | None
+) -> Candidates:
+    """What may run each node of a graph on a target, at which cost.
+
+    Parameters
+    ----------
+    graph : _native.Graph
+    target : str
+    options : Options
+    corrections : _native.CostTrees or None
+        What corrects the routines' estimates.
+
+    Raises
+    ------
+    neo.ModelError, neo.UnsupportedError
+        A pin matches nothing, or leaves a node nothing.
+    """
+    if not options.routines:
+        return Candidates(_native.build_problem(graph, target, options.threads, trees=corrections), options)
+    pins = Pins(options.routines, graph)
+    try:
+        problem = _native.build_problem(graph, target, options.threads, pins.allow, corrections)
+    except UnsupportedError:
+        pins.complain_where_nothing_is_left()
+        raise
+    return Candidates(problem, options, pins.names_schedules)
+
+
+def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memory: int | None = None) -> Problem:
+    """The arrays of a selection problem, with the limits that the user sets."""
+    resources = []
+    if memory is not None:
+        resources.append(Resource("packed_bytes", float(memory), problem.resource("packed_bytes")))
+    if accuracy == "strict":
+        resources.append(Resource("error", 0.0, problem.resource("error")))
+    if accuracy != "reduced" and problem.rounds:
+        resources.append(Resource("rounding", 0.0, problem.resource("rounding")))
+    return Problem.from_flat(Flat(*problem.flat), resources, problem.places)
