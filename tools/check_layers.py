@@ -103,12 +103,12 @@ def check_rooms(csrc: Path) -> Iterator[Problem]:
                 yield path, number, f"csrc/routines/{folder} and csrc/routines/{target} include each other in a circle"
 
 
-def _led_to(folder: str, folders: dict[str, dict[str, tuple[Path, int]]]) -> set[str]:
-    """Return every folder that includes lead to from one."""
+def _led_to(start: str, arrows: dict[str, dict[str, tuple[Path, int]]]) -> set[str]:
+    """Return everything that arrows lead to from one folder or module."""
     found: set[str] = set()
-    waiting = [folder]
+    waiting = [start]
     while waiting:
-        for target in folders.get(waiting.pop(), {}):
+        for target in arrows.get(waiting.pop(), {}):
             if target not in found:
                 found.add(target)
                 waiting.append(target)
@@ -134,38 +134,84 @@ def check_kernels(csrc: Path) -> Iterator[Problem]:
                 waiting.append(header)
 
 
-def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield line number and full name of every module or attribute that a file imports."""
-    for node in ast.walk(tree):
+def read_table(path: Path) -> tuple[dict[str, set[str]], list[Problem]]:
+    """Return the parts of python/neo with those that each may import, and what is wrong with the table itself."""
+    table: dict[str, set[str]] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        part, colon, targets = line.partition("#")[0].partition(":")
+        if not colon:
+            continue
+        for target in targets.split():
+            if target not in table:
+                problems.append((path, number, f"{part} may import parts above it only, {target} is none"))
+        table[part] = set(targets.split())
+    return table, problems
+
+
+def modules_of(package: Path) -> dict[str, Path]:
+    """Return every module of the package by its full name."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(tree: ast.AST, modules: dict[str, Path], *, typing: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield line number and full name of every module that a file imports; of other packages the name as written."""
+    for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
             for alias in node.names:
-                yield node.lineno, "." * node.level + (node.module or "") + "." + alias.name
+                name = f"{base}.{alias.name}"
+                yield node.lineno, name if name in modules or name == "neo._neo" else base
+        elif typing or not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from imported(node, modules, typing=typing)
 
 
-def names(module: str, target: str) -> bool:
-    """Say whether an imported name is the target module or inside it."""
-    return module == target or module.startswith(target + ".")
+def part_of(module: str) -> str:
+    """Return the part of python/neo that a module is or belongs to."""
+    return [*module.split("."), "__init__"][1]
 
 
-def check_imports(package: Path) -> Iterator[Problem]:
-    """Yield the imports of python/neo that point against its arrows."""
-    for path in sorted(package.rglob("*.py")):
-        place = path.relative_to(package)
-        for number, module in imported(ast.parse(path.read_text(encoding="utf-8"), str(path))):
-            if module.startswith("."):
-                yield path, number, f"imports are absolute, {module} is not"
-            if names(module, "neo.cli") and place != Path("__main__.py"):
-                yield path, number, "nothing imports neo.cli"
-            if names(module, "neo._neo") and place != Path("_native.py"):
-                yield path, number, "only neo._native imports the extension neo._neo"
-            if place.parts[0] == "select" and names(module, "neo._native") and place.name != "collapse.py":
+def check_imports(root: Path) -> Iterator[Problem]:
+    """Yield the imports of python/neo that point against its arrows, or in a circle."""
+    package = root / "python" / "neo"
+    table, problems = read_table(root / "python" / "arrows.txt")
+    yield from problems
+    modules = modules_of(package)
+    runs: dict[str, dict[str, tuple[Path, int]]] = {}
+    used: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        part = part_of(module)
+        if part not in table:
+            yield path, 1, f"{part} is not a part of python/arrows.txt"
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        for number, name in imported(tree, modules):
+            if name.startswith("."):
+                yield path, number, f"imports are absolute, {name} is not"
+            if name.partition(".")[0] != "neo" or part_of(name) == part:
+                continue
+            used.setdefault(part, set()).add(part_of(name))
+            if part_of(name) not in table[part]:
+                yield path, number, f"{part} must not import {name} (python/arrows.txt)"
+            if part == "select" and name == "neo._native" and path.name != "collapse.py":
                 yield path, number, "neo.select works on arrays and does not import neo._native (collapse.py may)"
-            readable = names(module, "neo.report") or names(module, "neo.errors")
-            if place.parts[0] == "report" and names(module, "neo") and not readable:
-                yield path, number, f"neo.report reads data only and does not import {module}"
+        for number, name in imported(tree, modules, typing=False):
+            if name in modules and name != module:
+                runs.setdefault(module, {})[name] = (path, number)
+    for part in table.keys() & {part_of(module) for module in modules}:
+        for target in sorted(table[part] - used.get(part, set())):
+            yield package / part, 1, f"{part} does not import {target}, which python/arrows.txt allows"
+    for module, targets in runs.items():
+        for name, (path, number) in targets.items():
+            if module in _led_to(name, runs):
+                yield path, number, f"{module} and {name} import each other in a circle"
 
 
 def check(root: Path) -> list[Problem]:
@@ -175,7 +221,7 @@ def check(root: Path) -> list[Problem]:
         *check_includes(csrc, read_arrows(root)),
         *check_rooms(csrc),
         *check_kernels(csrc),
-        *check_imports(root / "python" / "neo"),
+        *check_imports(root),
     ]
 
 

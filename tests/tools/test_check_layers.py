@@ -16,6 +16,18 @@ neo_folder(routines DEPENDS ir simd
 """
 
 
+ARROWS = """# parts, and what each may import
+_neo:
+errors:
+_native: _neo
+report: errors
+select: errors
+module: _native report
+cli: module
+__main__: cli
+"""
+
+
 def run(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "tools" / "check_layers.py"), str(root)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -35,6 +47,7 @@ def checkout(tmp_path: Path) -> Path:
     write(tmp_path, "csrc/base/span.h", "#include <stdint.h>\n")
     write(tmp_path, "csrc/ir/graph.h", '#include "base/span.h"\n')
     write(tmp_path, "python/neo/_native.py", "from neo import _neo\n")
+    write(tmp_path, "python/arrows.txt", ARROWS)
     write(tmp_path, "python/neo/__main__.py", "from neo.cli import main\n")
     return tmp_path
 
@@ -64,14 +77,24 @@ def test_accepts_what_follows_the_arrows(checkout):
         ("csrc/routines/a.isa.cpp", "#include <vector>\n", "kernels include C headers only, not <vector>"),
         ("csrc/routines/a.isa.cpp", '#include "ir/graph.h"\n', "kernels include simd/, base/span.h"),
         ("csrc/simd/a.h", "#include <cstdint>\n", "kernels include C headers only, not <cstdint>"),
-        ("python/neo/module.py", "import neo._neo\n", "only neo._native imports the extension"),
-        ("python/neo/module.py", "from neo import cli\n", "nothing imports neo.cli"),
-        ("python/neo/module.py", "from . import errors\n", "imports are absolute"),
+        ("python/neo/report/a.py", "import neo._neo\n", "a.py:1: report must not import neo._neo"),
+        ("python/neo/report/a.py", "def f():\n    from neo import cli\n", "a.py:2: report must not import neo"),
+        ("python/neo/report/a.py", "if TYPE_CHECKING:\n    from neo.module import M\n", "must not import neo.module"),
+        ("python/neo/report/a.py", "from . import errors\n", "imports are absolute"),
+        ("python/neo/report/a.py", "def f():\n    from neo.report import b\n", "a and neo.report.b import each other"),
         ("python/neo/select/dp.py", "from neo._native import Graph\n", "does not import neo._native"),
-        ("python/neo/report/table.py", "from neo.module import Module\n", "neo.report reads data only"),
+        ("python/neo/other.py", "", "other is not a part of python/arrows.txt"),
+        ("python/neo/report/b.py", "import json\n", "report does not import errors, which python/arrows.txt allows"),
+        (
+            "python/arrows.txt",
+            "_neo:\n_native: _neo cli\ncli:\n__main__: cli\n",
+            "arrows.txt:2: _native may import parts",
+        ),
     ],
 )
 def test_names_what_breaks_an_arrow(checkout, name, text, words):
+    if name.startswith("python/neo/report"):
+        write(checkout, "python/neo/report/b.py", "from neo.errors import Error\nimport neo.report.a\n")
     write(checkout, name, text)
     result = run(checkout)
     assert result.returncode == 1
