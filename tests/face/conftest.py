@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 import pytest
 from neo import demo
+from neo.cli import main
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -87,3 +88,15 @@ def unsupported_file(tmp_path_factory):
     model.opset_import.append(helper.make_opsetid("their.domain", 1))
     onnx.save(model, path)
     return path
+
+
+@pytest.fixture
+def neo_command(capfd):
+    def run(*arguments):
+        try:
+            status = main([str(a) for a in arguments])
+        except SystemExit as end:
+            status = end.code
+        return status, *capfd.readouterr()
+
+    return run

@@ -9,22 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from neo import _native
-from neo.cli import main
 from onnx import TensorProto, helper
 
 from tests.face.conftest import build, value
-
-
-@pytest.fixture
-def neo_command(capfd):
-    def run(*arguments):
-        try:
-            status = main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = end.code
-        return status, *capfd.readouterr()
-
-    return run
 
 
 def test_run_prints_each_output_and_writes_them(neo_command, digits_file, digits, images, tmp_path):

@@ -6,7 +6,6 @@ import neo
 import numpy as np
 import onnx
 import pytest
-from neo.cli import main
 from onnx import TensorProto, helper
 
 from tests.saved.parts import MODELS, feeds_of
@@ -152,18 +151,6 @@ def test_results_of_calls_do_not_share_memory(threads):
 
 
 # The command line
-
-
-@pytest.fixture
-def neo_command(capfd):
-    def run(*arguments):
-        try:
-            status = main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = end.code
-        return status, *capfd.readouterr()
-
-    return run
 
 
 def test_run_writes_and_prints_json(neo_command, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-__all__ = ["model_of", "node_model", "value_info"]
+__all__ = ["close", "model_of", "node_model", "value_info"]
 
 
 def value_info(name: str, array: Any) -> onnx.ValueInfoProto:
@@ -62,3 +62,11 @@ def node_model(
         initializers=[onnx.numpy_helper.from_array(x, name) for name, x in arrays.items() if name in fixed],
     )
     return model, {name: x for name, x in arrays.items() if name not in fixed}
+
+
+def close(got: Any, want: Any) -> None:
+    """Compare a result, its dtype and its shape."""
+    want = np.asarray(want)
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from .models import model_of, node_model
+from .models import close, model_of, node_model
 
 X = np.random.default_rng(5).standard_normal((2, 3, 6, 5)).astype(np.float32)
 
@@ -17,13 +17,6 @@ X = np.random.default_rng(5).standard_normal((2, 3, 6, 5)).astype(np.float32)
 def run(op: str, inputs: list[Any], opset: int = 7, constants: tuple[int, ...] = (), **attrs: Any) -> Any:
     model, arrays = node_model(op, inputs, attrs, opset=opset, constants=constants)
     return neo.compile(model)(**arrays)
-
-
-def close(got: Any, want: Any) -> None:
-    want = np.asarray(want)
-    assert got.dtype == want.dtype
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("opset", [1, 6, 7, 9])

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from .models import model_of, node_model, value_info
+from .models import close, model_of, node_model, value_info
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)
@@ -22,13 +22,6 @@ def run(
     model, arrays = node_model(op, inputs, attrs, opset=opset, outputs=outputs, constants=constants)
     results = list(neo.compile(model).run(arrays).values())
     return results[0] if outputs == 1 else results
-
-
-def close(got: Any, want: Any) -> None:
-    want = np.asarray(want)
-    assert got.dtype == want.dtype
-    assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:

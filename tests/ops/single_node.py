@@ -67,3 +67,7 @@ def sizes_value(graph: Any, sizes: list[int | str]) -> Any:
             source = graph.add_input("source", "float32", [size])
             parts.append(graph.add_node("Shape", [source], ["size"]).outputs[0])
     return graph.add_node("Concat", parts, ["sizes"], {"axis": 0}).outputs[0]
+
+
+def floats(*dims, seed=0):
+    return np.random.default_rng(seed).standard_normal(dims)

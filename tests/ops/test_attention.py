@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 from neo.errors import ModelError, ShapeError
 
-from tests.ops.single_node import infer, run
+from tests.ops.single_node import floats, infer, run
 
 B, HEADS, KV, QUERIES, KEYS, SIZE, VALUE = 2, 4, 2, 3, 5, 6, 4
-
-
-def floats(*dims, seed=0):
-    return np.random.default_rng(seed).standard_normal(dims)
 
 
 def operands(queries=QUERIES, keys=KEYS, seed=0):

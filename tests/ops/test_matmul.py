@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from neo.errors import ShapeError
 
-from tests.ops.single_node import infer, run
-
-
-def floats(*dims, seed=0):
-    return np.random.default_rng(seed).standard_normal(dims)
+from tests.ops.single_node import floats, infer, run
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 from neo.errors import ModelError, ShapeError
 
-from tests.ops.single_node import infer, run
+from tests.ops.single_node import floats, infer, run
 
 EPSILON = float(np.float32(1e-5))
-
-
-def floats(*dims, seed=0):
-    return np.random.default_rng(seed).standard_normal(dims)
 
 
 def normalized(x, axes, epsilon=EPSILON):

@@ -5,11 +5,7 @@ import pytest
 from neo import _native
 from neo.errors import ModelError, ShapeError
 
-from tests.ops.single_node import infer, run, sizes_value
-
-
-def floats(*dims, seed=0):
-    return np.random.default_rng(seed).standard_normal(dims)
+from tests.ops.single_node import floats, infer, run, sizes_value
 
 
 def log_sum_exp(x, axis, keepdims):

@@ -77,3 +77,13 @@ def assert_close(actual: np.ndarray, expected: np.ndarray, depth: int, where: ob
 def floats(random: np.random.Generator, dims: Sequence[int]) -> np.ndarray:
     """Numbers between -1 and 1."""
     return random.uniform(-1, 1, tuple(dims)).astype(np.float32)
+
+
+def pick(random: np.random.Generator, options: Sequence[Any]) -> Any:
+    """Return one of the options."""
+    return options[int(random.integers(len(options)))]
+
+
+def rms(x: np.ndarray) -> float:
+    """Return the root of the mean square."""
+    return float(np.sqrt(np.mean(np.square(x))))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
 DIRECT = "cpu:float32/direct_nchwc"
 FIRST = "cpu:float32/direct_nchw"
@@ -24,10 +24,6 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 
 def lanes(tier):
     return {"scalar": 4, "neon": 4, "avx2": 8}.get(tier, 16)
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def spatial(random, rank):

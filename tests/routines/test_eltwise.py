@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick
 
 ELTWISE = "cpu:float32/eltwise"
 BLOCKED_POOL = "cpu:float32/pool_nchwc"
@@ -19,10 +19,6 @@ SIZES = [1, 2, 3, 7, 8, 16, 17, 33]
 CASES = 10
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def check(graph, tier, pins, xs, depth=16):

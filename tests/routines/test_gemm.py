@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
 GEMM = "cpu:float32/gemm"
 ACTIVATIONS = [
@@ -26,10 +26,6 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 by_activation = pytest.mark.parametrize(
     "activation", ACTIVATIONS, ids=lambda a: "-".join([a[0], *map(str, a[1].values())])
 )
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 class Case:

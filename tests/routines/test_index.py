@@ -6,7 +6,7 @@ import pytest
 from neo import _native
 from neo.errors import ShapeError
 
-from tests.routines.pinning import TIERS, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, compile_pinned, floats, pick, rejections
 
 SCATTER = "cpu/scatter_nd"
 GATHER = "cpu/gather_elements"
@@ -16,10 +16,6 @@ CASES = 40
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 DTYPES = ["float32", "int64", "uint8", "bool", "int16", "float64", "bfloat16", "complex128"]
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def any_bits(random, dtype, dims):

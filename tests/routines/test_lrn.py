@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
 BLOCKED = "cpu:float32/lrn_nchwc"
 PLAIN = "cpu:float32/lrn_nchw"
@@ -12,10 +12,6 @@ CASES = 40
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN])
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def lrn_graph(dims, attrs, symbols=False):

@@ -8,7 +8,7 @@ import pytest
 from neo import _native
 from neo.errors import ShapeError
 
-from tests.routines.pinning import TIERS, compile_pinned, rejections
+from tests.routines.pinning import TIERS, compile_pinned, pick, rejections
 
 COPY = "cpu/copy"
 GATHER = "cpu/gather"
@@ -20,10 +20,6 @@ DTYPES = [np.float32, np.int32, np.int64, np.uint8, np.float16, np.bool_, np.com
 SIZES = [1, 2, 3, 5, 8, 16, 17, 31, 33]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def elements(random, dtype, dims):

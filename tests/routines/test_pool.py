@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick, rejections
 
 BLOCKED = "cpu:float32/pool_nchwc"
 PLAIN = "cpu:float32/pool_nchw"
@@ -14,10 +14,6 @@ CASES = 40
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN])
 CHANNELS = [1, 3, 4, 7, 8, 16, 17, 33]
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def window_attrs(random, rank):

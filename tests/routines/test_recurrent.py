@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import ShapeError, _native
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 from tests.routines.test_conv import lanes
 
 ROUTINE = "cpu:float32/recurrent"
@@ -15,10 +15,6 @@ CASES = 16
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_op = pytest.mark.parametrize("op", list(GATES))
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 class Layer:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick, rejections
 
 REDUCE = "cpu:float32/reduce"
 TYPED = "cpu/reduce"
@@ -26,10 +26,6 @@ CASES = 12
 SIZES = [1, 2, 3, 7, 8, 16, 17, 31, 65, 67]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def build(op, x, operands=(), attrs=None, symbols=False):

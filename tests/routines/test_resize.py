@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, pick, rejections
 
 BLOCKED = "cpu:float32/resize_nchwc"
 PLAIN = "cpu:float32/resize_nchw"
@@ -15,10 +15,6 @@ ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN, CHANNELS_LAST])
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False, channels_last=False):

@@ -5,7 +5,7 @@ import pytest
 from neo import _native
 from neo.errors import ShapeError
 
-from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, pick, rejections
 
 ROUTINE = "cpu:float32/grid_sample"
 CASES = 24
@@ -14,10 +14,6 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 by_mode = pytest.mark.parametrize("mode", ["linear", "nearest"])
 by_padding = pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 by_corners = pytest.mark.parametrize("corners", [0, 1])
-
-
-def pick(random, options):
-    return options[int(random.integers(len(options)))]
 
 
 def sample_graph(x, grid, mode, padding, corners, symbols=False):

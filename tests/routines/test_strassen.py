@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from neo import _native
 
-from tests.routines.pinning import EPSILON, TIERS, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import EPSILON, TIERS, candidates, compile_pinned, floats, rejections, rms
 from tests.routines.test_conv import Case, lanes, pick, tail_of
 
 STRASSEN = "cpu:float32/strassen"
@@ -198,10 +198,6 @@ def test_weights_of_a_dense_layer_behind_are_fetched_without_a_trace(tier, level
         found, z = module.call([x])
         np.testing.assert_array_equal(found, alone)
         np.testing.assert_allclose(z, graph.evaluate([x])[1], rtol=0, atol=1e-4 * float(np.abs(z).max()))
-
-
-def rms(x):
-    return float(np.sqrt(np.mean(np.square(x))))
 
 
 @pytest.mark.parametrize(

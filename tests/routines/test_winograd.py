@@ -7,7 +7,7 @@ import pytest
 from neo import _native
 from onnx import TensorProto, helper
 
-from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections
+from tests.routines.pinning import TIERS, assert_close, candidates, compile_pinned, floats, rejections, rms
 from tests.routines.test_conv import Case, lanes, pick, tail_of
 
 WINOGRAD = "cpu:float32/winograd"
@@ -535,10 +535,6 @@ def test_weights_that_arrive_at_run_time_are_rejected():
     x, w = graph.add_input("x", "float32", [1, 4, 8, 8]), graph.add_input("w", "float32", [4, 4, 3, 3])
     graph.outputs = [graph.add_node("Conv", [x, w], ["conv"], {}, "conv").outputs[0]]
     assert rejections(graph, "scalar", "conv")[WINOGRAD] == "the weights are not constants"
-
-
-def rms(x):
-    return float(np.sqrt(np.mean(np.square(x))))
 
 
 def exact_conv(x, w, strides):

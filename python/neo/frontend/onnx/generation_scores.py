@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ _LOWEST = -3.4028234663852886e38
 _MOST_WORDS = 256  # of a sequence that may not come again
 
 
-class Scorer:
+class Scorer(ABC):
     """What all searches do to the scores [rows, words] of the next token.
 
     Parameters
@@ -34,29 +35,29 @@ class Scorer:
         self.eos = int(attrs.get("eos_token_id", -1))
         self.pad = int(attrs.get("pad_token_id", 0))
 
+    @abstractmethod
     def start(self, n: Nodes, ids: str, longest: str) -> list[str]:
         """The state before the first step, for tokens int32 [rows, length] and the longest length int64 [1]."""
-        raise NotImplementedError
 
     def tokens(self, state: Sequence[str]) -> str:
         """The tokens of the last step, int32 [rows]."""
         return state[0]
 
+    @abstractmethod
     def traces(self, state: Sequence[str]) -> list[str]:
         """Parts of a state that are kept for every step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, n: Nodes, logits: str, state: Sequence[str], *, first: bool) -> tuple[list[str], str]:
         """The next state, and from which rows its caches come, int64 [rows]; empty where each keeps its own."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_over(self, n: Nodes, state: Sequence[str]) -> str:
         """Whether every sequence has ended, a bool."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, n: Nodes, state: Sequence[str], longest: str, traces: Sequence[tuple[str, str]]) -> list[str]:
         """The outputs of the operator, from the last state and the traces of the first and the other steps."""
-        raise NotImplementedError
 
     @staticmethod
     def last(n: Nodes, logits: str) -> str:
