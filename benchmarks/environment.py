@@ -33,6 +33,10 @@ def instruction_sets() -> str:
     return " ".join(name for name in names if name in words)
 
 
+#: What the commands write below benchmarks/results.
+_WRITTEN = ("README.md", "*/RESULTS.md", "*/results.json", "*/pictures/**")
+
+
 def commit() -> str:
     """Return the commit of this repository, marked where what is measured differs from it.
 
@@ -46,7 +50,7 @@ def commit() -> str:
     described = git("describe", "--always", "--exclude", "*").stdout.strip()
     if not described:
         return "unknown"
-    written = (f":(exclude,glob)benchmarks/**/{name}" for name in ("RESULTS.md", "results.json", "pictures/**"))
+    written = (f":(exclude,glob)benchmarks/results/{name}" for name in _WRITTEN)
     changed = git("diff", "--quiet", "HEAD", "--", ".", *written).returncode != 0
     return f"{described}-dirty" if changed else described
 

@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--schedules", type=int, default=12, help="tried per layer and routine (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=20, help="runs of each (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=len(LAYERS), help="the first so many (default: all)")
-    parser.add_argument("--record", action="store_true", help="write the table into RESULTS.md")
+    parser.add_argument("--record", action="store_true", help="write the table into benchmarks/results/local")
     arguments = parser.parse_args()
     head = ["layer", "CPU", "estimate's choice", "best", "best / CPU", "its schedule", "the CPU's"]
     rows, shares, untuned = [], [], []

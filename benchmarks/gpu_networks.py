@@ -4,7 +4,7 @@ neo compiles for ``--target`` (cuda by default) and runs beside PyTorch with cuD
 graph, compiled) and ONNX Runtime's CUDA and TensorRT providers, all in float32 without TF32, from arrays of the host to
 arrays of the host. An engine that is not installed is a cell that says so. The networks are exported on the machine,
 real models of the shared folder are held to ONNX Runtime's answers first, and no network is begun after ``--seconds``.
-``--record`` writes the table into RESULTS.md; where there is no such device, the page says that.
+``--record`` writes the table into benchmarks/results/local; where there is no such device, the page says that.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main() -> int:
     )
     parser.add_argument("--threads", type=int, default=2, help="of the host (default: %(default)s)")
     parser.add_argument("--cache", type=Path, default=Path(__file__).parent / "models" / "cache", help="exported files")
-    parser.add_argument("--record", action="store_true", help="write the table into RESULTS.md")
+    parser.add_argument("--record", action="store_true", help="write the table into benchmarks/results/local")
     options = parser.parse_args()
     start = time.monotonic()
     device = device_of(options.target)

@@ -3,7 +3,7 @@
 For every size the device's time, the time divided by the work that the operator should take (n, n log n, n times kept),
 and that quotient against the smallest size's. With ``--networks``, detectors whose post-processing is in the graph, with
 their vision operators on the device and on the CPU, and with tuning. It runs the programs of the tests, so it needs a checkout that is
-built, and times of its own on the machine. ``--record`` writes the tables into RESULTS.md.
+built, and times of its own on the machine. ``--record`` writes the tables into benchmarks/results/local.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="the fastest of so many, or the median of a network's")
     parser.add_argument("--networks", action="store_true", help="time the detectors instead")
     parser.add_argument("--tune", default="60s", help="a network's budget (default: %(default)s)")
-    parser.add_argument("--record", action="store_true", help="write the table into RESULTS.md")
+    parser.add_argument("--record", action="store_true", help="write the table into benchmarks/results/local")
     options = parser.parse_args()
     rows = networks(options.rounds, options.tune) if options.networks else growth(options.most, options.rounds)
     if not options.record:

@@ -1,9 +1,9 @@
 """The record of all measurements, from which ``benchmarks.page`` makes the page.
 
-``results.json`` holds one table per suite and number of threads, one row per model, one cell per engine: its
+A record is a folder of one machine in ``benchmarks/results``. Its ``results.json`` holds one table per suite and number of threads, one row per model, one cell per engine: its
 rounds, or why there are none; and the sections that other scripts wrote. ``RESULTS.md`` is written from it as a whole.
 Both are replaced atomically; a run replaces the cells that it measured, and drops the cells of a table that were
-measured on another machine or with another version of an engine.
+measured on another machine or with another version of an engine. ``benchmarks.overview`` has a line for each table.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 
 from benchmarks import page
 
-JSON_PATH = Path(__file__).parent / "results.json"
-PAGE_PATH = Path(__file__).parent / "RESULTS.md"
+#: What a command writes that names no record: git ignores it.
+PAGE_PATH = Path(__file__).parent / "results" / "local" / "RESULTS.md"
+JSON_PATH = PAGE_PATH.with_name("results.json")
 
 
 @dataclass

@@ -30,7 +30,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 def commands() -> str:
     """Every command with the help that it prints."""
-    subparsers = next(a for a in cli._parser()._actions if isinstance(a, argparse._SubParsersAction))
+    subparsers = next(a for a in cli.make_parser()._actions if isinstance(a, argparse._SubParsersAction))
     parts = []
     for name, command in subparsers.choices.items():
         parts.append(f"## neo {name}\n\n```text\n{command.format_help().strip()}\n```")

@@ -8,12 +8,13 @@ import pytest
 from neo import _native, cli
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+FIRST = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")]
+DOCUMENTS = [*FIRST, ROOT / "benchmarks/results/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 PATH = re.compile(r"`((?:csrc|python|tests|tools|docs|cmake|benchmarks|notebooks)/[\w./-]*)`")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_and_paths_lead_somewhere(document):
     text = document.read_text(encoding="utf-8")
     for target in LINK.findall(text):
@@ -24,7 +25,7 @@ def test_links_and_paths_lead_somewhere(document):
 
 def test_the_readme_names_every_command():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = next(a for a in cli._parser()._actions if a.dest == "==SUPPRESS==" or a.choices).choices
+    commands = next(a for a in cli.make_parser()._actions if a.dest == "==SUPPRESS==" or a.choices).choices
     listed = readme.partition("On the command line")[2].partition("## What works")[0]
     for command in commands:
         assert re.search(rf"(?:neo |\| ){command}\b", listed), command

@@ -27,10 +27,10 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_commands_take_these_options():
-    from neo.cli.main import _parser
+    from neo.cli import make_parser
 
     for line in re.findall(r"^neo (.*)$", TEXT, re.MULTILINE):
-        _parser().parse_args(line.split())
+        make_parser().parse_args(line.split())
 
 
 def test_every_key_of_the_data_is_documented(data):

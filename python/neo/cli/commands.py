@@ -24,13 +24,13 @@ from neo.report.fallbacks import fallback_line
 from neo.report.table import render_table
 from neo.saved import load
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status (0: done, 1: an error that was printed, 2: wrong usage)."""
     logging.getLogger("neo").addHandler(logging.NullHandler())  # the commands print what compiling logs
-    parser = _parser()
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
         parser.print_help()
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="neo", description="Compile a neural network for this machine, run it, look inside."
     )
