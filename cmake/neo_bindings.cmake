@@ -53,9 +53,9 @@ function(neo_test_module name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4 UNITY_BUILD_RELOCATABLE ON)
 endfunction()
 
-# What tests/check makes routines wrong with. It shares the types of _neo, beside which the tests look for it.
+# What tests/accuracy makes routines wrong with. It shares the types of _neo, beside which the tests look for it.
 if(NEO_BUILD_TESTS OR NOT SKBUILD)
-  neo_test_module(_wrong_routines "${PROJECT_SOURCE_DIR}/tests/check/wrong_routines.cpp")
+  neo_test_module(_wrong_routines "${PROJECT_SOURCE_DIR}/tests/accuracy/wrong_routines.cpp")
   target_link_libraries(_wrong_routines PRIVATE neo_options neo_lower neo_runtime)
 endif()
 

@@ -287,8 +287,8 @@ FAULTS = (
         "it->binding->symbols.size() != symbols.size()) continue;",
         "A call takes the offsets and sizes of an earlier call with other sizes.",
         (
-            "tests/face/test_memory.py",
-            "tests/face/test_async.py::test_eight_threads_with_shapes_of_their_own_get_their_own_results",
+            "tests/api/test_memory.py",
+            "tests/api/test_async.py::test_eight_threads_with_shapes_of_their_own_get_their_own_results",
         ),
     ),
     Fault(
@@ -332,7 +332,7 @@ FAULTS = (
         "state_.budget->start(frame_->arena_bytes(), nullptr, poll);",
         "A call that is cancelled goes on to its end.",
         (
-            "tests/face/test_async.py::test_cancel_ends_a_call_that_runs",
+            "tests/api/test_async.py::test_cancel_ends_a_call_that_runs",
             "tests/runtime/test_loop.py::test_a_long_loop_runs_until_the_call_is_cancelled",
         ),
     ),
@@ -514,7 +514,7 @@ FAULTS = (
         "constexpr int kDense = int{py::array::c_style} | int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};",
         "constexpr int kDense = int{py::detail::npy_api::NPY_ARRAY_ALIGNED_};",
         "An array that is not contiguous is read as if it were.",
-        ("tests/face/test_module.py::test_whatever_holds_the_elements_is_taken",),
+        ("tests/api/test_module.py::test_whatever_holds_the_elements_is_taken",),
     ),
     Fault(
         "strided_value",
@@ -531,7 +531,7 @@ FAULTS = (
         'f"{x.max():.6g}" if numeric else "")',
         'f"{x.min():.6g}" if numeric else "")',
         "The command run prints the smallest element as the largest.",
-        ("tests/face/test_cli.py::test_run_prints_the_smallest_and_the_largest_element",),
+        ("tests/api/test_cli.py::test_run_prints_the_smallest_and_the_largest_element",),
     ),
     # Kernels of GPUs
     Fault(

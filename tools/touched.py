@@ -21,16 +21,17 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS_OF = {
     "capi": ("capi", "saved"),
     "kernel_ir": ("kernel_ir", "routines"),
-    "candidates": ("select", "face", "models"),
+    "candidates": ("select", "api", "models"),
     "tune": ("tune",),
     "lower": ("passes", "runtime", "models"),
     "exec": ("runtime", "saved"),
-    "standalone": ("export",),
-    "bindings": ("face", "typing"),
-    "base": ("errors", "face"),
+    "bindings": ("api", "typing"),
+    "base": ("errors", "api"),
     "simd": ("routines",),
-    "compile.py": ("face",),
-    "module.py": ("face",),
+    "cli": ("api",),
+    **dict.fromkeys(
+        ("compile.py", "options.py", "candidates.py", "pins.py", "module.py", "variants.py"), ("api", "tune")
+    ),
 }
 
 

@@ -19,7 +19,9 @@ def test_the_table_is_that_of_the_records():
 def test_the_figures_of_the_first_page_are_in_the_table():
     known = [[row[0], row[1], row[2], row[4], row[5], row[7]] for row in overview.rows()]
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    shown = [line.replace("(benchmarks/results/", "(").strip("| ").split(" | ") for line in lines if line.startswith("| [")]
+    shown = [
+        line.replace("(benchmarks/results/", "(").strip("| ").split(" | ") for line in lines if line.startswith("| [")
+    ]
     assert shown
     for row in shown:
         assert row in known

@@ -6,7 +6,7 @@ import pytest
 from neo import _native, demo
 from onnx import TensorProto, helper
 
-from tests.face.conftest import build, two_by_two, value
+from tests.api.conftest import build, two_by_two, value
 
 A = np.zeros((2, 3), np.float32)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tests.face.conftest import build, value
+from tests.api.conftest import build, value
 
 LONG = "long" * 2500
 HOSTILE = [

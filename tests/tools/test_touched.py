@@ -20,7 +20,7 @@ FOLDERS = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
         ("csrc/routines/cpu/pool/pool.cpp", {"routines", "saved", "models"}, {"ops", "ir", "frontend"}),
         ("csrc/ir/dim.cpp", {"ir", "ops", "passes", "routines", "saved", "tune"}, {"frontend"}),
         ("python/neo/tune/search.py", {"tune"}, {"routines"}),
-        ("python/neo/compile.py", {"face"}, {"routines"}),
+        ("python/neo/compile.py", {"api"}, {"routines"}),
         ("tests/select/test_greedy.py", {"select"}, {"routines"}),
         ("docs/index.md", set(), FOLDERS),
     ],

@@ -16,8 +16,8 @@ from neo.cli import main
 from neo.report import progress
 from onnx import numpy_helper
 
-from tests.check.damages import wrong_routines
-from tests.check.networks import attention, dense, quantized, residual
+from tests.accuracy.damages import wrong_routines
+from tests.accuracy.networks import attention, dense, quantized, residual
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "debug_accuracy.md"
 

@@ -1,4 +1,4 @@
-"""Small models, compiled once for all tests of the face."""
+"""Small models, compiled once for all tests of the Python API."""
 
 import neo
 import numpy as np

@@ -11,7 +11,7 @@ import pytest
 from neo import _native
 from onnx import TensorProto, helper
 
-from tests.face.conftest import build, value
+from tests.api.conftest import build, value
 
 
 def test_run_prints_each_output_and_writes_them(neo_command, digits_file, digits, images, tmp_path):

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.check.damages import KINDS, Damaged, damage, inputs_of, wrong_routines
-from tests.check.networks import NETWORKS
+from tests.accuracy.damages import KINDS, Damaged, damage, inputs_of, wrong_routines
+from tests.accuracy.networks import NETWORKS
 from tests.models.inputs import models_folder
 from tests.models.zoo import MODELS
 

@@ -105,7 +105,7 @@ def test_ctrl_c_ends_a_long_call_and_the_process_goes_on(tmp_path):
             import signal
             import numpy as np
             import neo
-            from tests.face.conftest import long_loop
+            from tests.api.conftest import long_loop
 
             signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
             module = neo.compile(long_loop(), threads=2)

@@ -9,7 +9,7 @@ import neo
 import onnx
 import pytest
 
-from tests.check.networks import NETWORKS
+from tests.accuracy.networks import NETWORKS
 from tests.conformance.backend_cases import all_cases
 from tests.models.inputs import models_folder
 from tests.models.zoo import MODELS, Model, load
