@@ -38,7 +38,7 @@ STEPS_LISTED = 5
 
 def kind_of(routine: str) -> str:
     """Return the kind of a step's routine."""
-    name = routine.split("{")[0].split("@")[0]
+    name = routine.split("{")[0]
     return next((kind for kind, parts in KINDS if any(part in name for part in parts)), REST)
 
 

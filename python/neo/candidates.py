@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from neo import _native
@@ -55,7 +55,11 @@ class Candidates:
     def select(self) -> Selection:
         """The best selection by the costs that the problem has now."""
         solution = solve(self.arrays())
-        return Selection(self.problem, tuple(solution.choice), float(solution.total))
+        return self.selection(solution.choice, float(solution.total))
+
+    def selection(self, choice: Sequence[int], total_us: float) -> Selection:
+        """Name a choice for each variable a selection."""
+        return Selection(self.problem, tuple(choice), total_us)
 
     def lower(self, selection: Selection, *, remake: Callable[[], _native.Graph] | None = None) -> _native.Module:
         """Lower a selection.

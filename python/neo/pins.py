@@ -42,7 +42,7 @@ class Pins:
                 )
                 raise ModelError(msg)
             for routine in allowed:
-                bare = routine.split("@")[0].split("{")[0]
+                bare = routine.split("{")[0]
                 if not any(fnmatch.fnmatchcase(name, bare) for name in known):
                     msg = (
                         f"[compile] a pin must match a routine. Got {routine!r} for {pattern!r}, "
@@ -61,7 +61,7 @@ class Pins:
             if fnmatch.fnmatchcase(node, pattern):
                 self._offered.setdefault(node, []).append(routine)
                 without_schedule = routine.split("{")[0]
-                forms = (routine, without_schedule, without_schedule.split("@")[0])
+                forms = (routine, without_schedule)
                 if any(fnmatch.fnmatchcase(form, a) for form in forms for a in allowed):
                     self._left.add(node)
                     return True

@@ -72,7 +72,7 @@ def _is_found(case: Case, blame: neo.accuracy.Blame | None) -> bool:
 def _assert_avoids(case: Case, blame: neo.accuracy.Blame) -> None:
     """Assert that the model compiled with the pin does not use what is wrong."""
     pinned = neo.compile(case.damaged.model, routines=blame.pin, threads=1)
-    steps = {step.node: step.routine.split("@")[0] for step in pinned.steps if step.op != "neo.Adapt"}
+    steps = {step.node: step.routine for step in pinned.steps if step.op != "neo.Adapt"}
     for node, routine in blame.pin.items():
         assert steps.get(node, routine).split("{")[0] == routine
     assert blame.cost_ms is not None

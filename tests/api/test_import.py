@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("onnx", "onnxruntime", "matplotlib", "ml_dtypes", "scipy", "neo.testing", "neo.frontend")
+HEAVY = ("onnx", "onnxruntime", "matplotlib", "ml_dtypes", "scipy", "neo.testing", "neo.frontend.onnx")
 
 
 def run(code):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import neo
 import numpy as np
@@ -12,6 +13,7 @@ import onnx
 import pytest
 from neo import _native
 from neo.candidates import selection_arrays
+from neo.frontend import onnx as frontend
 from neo.frontend.onnx import read_model
 from neo.select import solve
 from onnx import numpy_helper
@@ -97,3 +99,24 @@ def test_a_compile_imports_no_reports() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['neo.report', 'neo.report.fallbacks', 'neo.report.step']"
+
+
+def test_a_model_is_loaded_once_for_all_variants(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    load = frontend.load_model
+
+    def count(*args: Any, **kwargs: Any) -> Any:
+        loaded.append(args)
+        return load(*args, **kwargs)
+
+    monkeypatch.setattr(frontend, "load_model", count)
+    module = neo.compile(symbolic(), shapes={"N": [1, 2, (3, 8)]}, threads=1)
+    assert len(module.variants) == 3
+    assert len(loaded) == 1
+    sums = [float(module(np.ones((n, 4), np.float32)).sum()) for n in (1, 2, 5)]
+    assert sums == [4.0, 8.0, 20.0]
+
+
+def symbolic() -> onnx.ModelProto:
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }'
+    return onnx.parser.parse_model(text)

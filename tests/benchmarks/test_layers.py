@@ -12,7 +12,7 @@ def step(routine: str, time_us: float, gflops: float) -> StepTime:
 
 def test_kinds_go_by_the_routine() -> None:
     assert kind_of("cpu:float32/winograd{tile=4}") == "winograd"
-    assert kind_of("cpu:float32/depthwise_pointwise@avx512{strip=2}") == "chains with depthwise"
+    assert kind_of("cpu:float32/depthwise_pointwise{strip=2}") == "chains with depthwise"
     assert kind_of("cpu:float32/depthwise_nchwc") == "depthwise"
     assert kind_of("cpu:float32/direct_nchwc{ic_bn=16}") == "direct"
     assert kind_of("cpu:float32/direct_nchw{oc_bn=64}") == "first layer"

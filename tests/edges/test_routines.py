@@ -89,5 +89,5 @@ def run_case(case: str, note: Note) -> str:
 def offers(graph: Any, tier: str, nodes: list[str], routine: str) -> dict[str, list[str]]:
     """By node, those of its candidates that are the routine's."""
     found = {node: sorted({c["routine"] for c in candidates(graph, tier, node)}) for node in nodes}
-    own = {node: [c for c in all_ if c.split("{")[0].split("@")[0] == routine] for node, all_ in found.items()}
+    own = {node: [c for c in all_ if c.split("{")[0] == routine] for node, all_ in found.items()}
     return {node: texts for node, texts in own.items() if texts}

@@ -126,7 +126,7 @@ class Attempts:
         return self._stage, result, finding, round(ms, 1)
 
     def _keeps(self, routine: str) -> bool:
-        name = routine.split("{")[0].split("@")[0]
+        name = routine.split("{")[0]
         return name == "cpu/reference" or name not in self._dropped
 
     @contextmanager

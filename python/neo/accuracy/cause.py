@@ -86,7 +86,7 @@ def first_wrong_step(subject: Subject, value: str, run: Observed) -> str | None:
 
 
 def _base(routine: str) -> str:
-    return routine.split("@")[0].split("{")[0]
+    return routine.split("{")[0]
 
 
 def _other_routines(subject: Subject, value: str, variable: int, feeds: Mapping[str, Any]) -> Cause:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,8 +29,6 @@ _DOUBTFUL_US = 20.0
 # Stored where both selections are one.
 _SAME = Verdict(0.0, 0.0)
 
-Lower = Callable[[Sequence[int], float], _native.Module]
-
 
 @dataclass(frozen=True)
 class Chosen:
@@ -44,12 +41,7 @@ class Chosen:
 
 
 def tune_selection(
-    candidates: Candidates,
-    default: Selection,
-    inputs: Sequence[Tensor],
-    *,
-    target: str,
-    name: str,
+    candidates: Candidates, default: Selection, inputs: Sequence[Tensor], *, target: str, name: str
 ) -> tuple[Selection, _native.Module, Tuning]:
     """Put measured times where the estimates are, and select by them; gives the module too, which was timed.
 
@@ -65,10 +57,6 @@ def tune_selection(
     name : str
         The model's, for the progress bar.
     """
-
-    def lower(choice: Sequence[int], total_us: float) -> _native.Module:
-        return candidates.lower(Selection(candidates.problem, tuple(choice), total_us))
-
     options, budget = candidates.options, candidates.options.budget
     path = default_path() if options.database is None else options.database
     with Database(path, read_only=budget is None) as stored:
@@ -76,10 +64,10 @@ def tune_selection(
         context = Context.here(target, bench.threads, measures=budget is not None)
         # The steps of a device run while the host goes on: their times in a plan are not known.
         has_device = candidates.arrays().places is not None
-        plans = None if has_device else ModulePlans(bench, candidates.arrays, lower, inputs)
+        plans = None if has_device else ModulePlans(bench, candidates, inputs)
 
         def selected() -> list[int]:
-            return bench.chosen(list(solve(candidates.arrays()).choice))
+            return bench.chosen(list(candidates.select().choice))
 
         def measure(doubted: Sequence[int] | None = None) -> Tuning:
             return tune_problem(
@@ -92,15 +80,7 @@ def tune_selection(
             )
 
         def best(tuning: Tuning) -> Chosen:
-            return choose(
-                *(default.choice, candidates.arrays(), tuning),
-                bench=bench,
-                limits=[options.accuracy, options.memory],
-                lower=lower,
-                inputs=inputs,
-                database=stored,
-                context=context,
-            )
+            return choose(candidates, default, tuning, bench=bench, inputs=inputs, database=stored, context=context)
 
         first = measure()
         chosen = best(first)
@@ -108,19 +88,16 @@ def tune_selection(
             again = measure(chosen.choice)
             chosen = best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
     assert chosen.tuning is not None
-    selection = Selection(candidates.problem, tuple(chosen.choice), float(chosen.native.estimate_us))
-    return selection, chosen.native, chosen.tuning
+    return candidates.selection(chosen.choice, float(chosen.native.estimate_us)), chosen.native, chosen.tuning
 
 
 def choose(
-    default: Sequence[int],
-    priced: Problem,
+    candidates: Candidates,
+    default: Selection,
     tuning: Tuning,
     *,
     bench: Bench,
-    limits: object,
-    lower: Lower,
-    inputs: Sequence[Any],
+    inputs: Sequence[Tensor],
     database: Database,
     context: Context,
 ) -> Chosen:
@@ -131,26 +108,26 @@ def choose(
 
     Parameters
     ----------
-    default : sequence of int
-        The selection by estimates.
-    priced : Problem
-        The problem with measured times.
+    candidates : Candidates
+        With measured times.
+    default : Selection
+        The one by estimates.
     tuning : Tuning
         What is known so far.
-    bench, limits
-        What the problem is, for the database.
-    lower : callable
-        From choices and their total to a module.
+    bench : Bench
+        The problem's trials.
     inputs : sequence of Tensor
-        The model's inputs.
+        The model's.
     database, context
         Where earlier comparisons are kept; where it is read only, nothing is timed.
     """
+    priced = candidates.arrays()
     tuned = list(solve(priced).choice)
-    digest = problem_digest(bench, tuned, limits)
+    untuned = list(default.choice)
+    digest = problem_digest(bench, tuned, [candidates.options.accuracy, candidates.options.memory])
 
     def lowered(choice: Sequence[int]) -> _native.Module:
-        return lower(choice, float(priced.evaluate(choice)))
+        return candidates.lower(candidates.selection(choice, float(priced.evaluate(choice))))
 
     def keep(found: Verdict, names: Sequence[str]) -> None:
         # Where it cannot be kept, they are compared again next time.
@@ -164,32 +141,31 @@ def choose(
         return Chosen(lowered(tuned), tuned, tuning)
     if verdict == _SAME:
         return Chosen(lowered(tuned), tuned, replace(tuning, chosen="same"))
-    default = list(default)
-    others = _on_one_device(priced, tuned, default)
+    others = _on_one_device(priced, tuned, untuned)
     if verdict is not None and others:
         verdict = _with_others(verdict, [database.verdict(context, f"{digest} {name}") for name in others])
         if verdict is None and database.read_only:
             return Chosen(lowered(tuned), tuned, tuning)
     modules: dict[str, _native.Module] = {}
     if verdict is None:
-        if default == tuned and not others:
+        if untuned == tuned and not others:
             keep(_SAME, ())
             native = lowered(tuned)
             with alone():
                 timed_us = time_module(native, inputs)
             return Chosen(native, tuned, replace(tuning, chosen="same"), timed_us)
-        choices = {"default": default, "tuned": tuned, **others}
+        choices = {"default": untuned, "tuned": tuned, **others}
         modules = {name: lowered(choice) for name, choice in choices.items()}
         with alone():
             found = compare_modules(modules["default"], modules["tuned"], inputs, *(modules[name] for name in others))
         if isinstance(found, str):
-            return Chosen(modules["default"], default, replace(tuning, chosen="default", reason=found))
+            return Chosen(modules["default"], untuned, replace(tuning, chosen="default", reason=found))
         keep(found, list(others))
         verdict = found
     times = dict(zip(others, verdict.others_us, strict=True))
     every = {"tuned": verdict.tuned_us, "default": verdict.default_us, **times}
     best = min(every, key=lambda name: every[name])
-    choice = {"tuned": tuned, "default": default, **others}[best]
+    choice = {"tuned": tuned, "default": untuned, **others}[best]
     native = modules[best] if modules else lowered(choice)
     told = replace(tuning, chosen=best, verdict=Verdict(verdict.default_us, verdict.tuned_us), others_us=times)
     return Chosen(native, choice, told, every[best] if modules else 0.0)

@@ -14,7 +14,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from neo.select import Problem, solve
+from neo.candidates import Candidates
+from neo.signature import Tensor
 from neo.tune.alone import alone
 from neo.tune.compare import made_up_inputs
 from neo.tune.database import Row
@@ -92,40 +93,31 @@ class ModulePlans:
     Parameters
     ----------
     bench : _native.Bench
-    arrays : callable
-        The problem with the times that it has now.
-    lower : callable
-        From choices and their total to a module.
+    candidates : Candidates
+        With the times that the problem has now.
     inputs : sequence of Tensor
         The model's.
     """
 
-    def __init__(
-        self,
-        bench: Any,
-        arrays: Callable[[], Problem],
-        lower: Callable[[Sequence[int], float], Any],
-        inputs: Sequence[Any],
-    ) -> None:
+    def __init__(self, bench: Any, candidates: Candidates, inputs: Sequence[Tensor]) -> None:
         self._bench = bench
-        self._arrays = arrays
-        self._lower = lower
+        self._candidates = candidates
         self._inputs = inputs
 
     def choice(self) -> list[int]:
         """As :class:`Plans` has it."""
-        return list(solve(self._arrays()).choice)
+        return list(self._candidates.select().choice)
 
     def is_feasible(self, choice: Sequence[int]) -> bool:
         """As :class:`Plans` has it."""
-        return bool(self._arrays().is_feasible(choice))
+        return bool(self._candidates.arrays().is_feasible(choice))
 
     def profile(
         self, choices: Sequence[Sequence[int]], rounds: int, seconds: float
     ) -> list[dict[int, tuple[float, int]]]:
         """As :class:`Plans` has it."""
         arrays = made_up_inputs(self._inputs)
-        modules = [self._lower(choice, 0.0) for choice in choices]
+        modules = [self._candidates.lower(self._candidates.selection(choice, 0.0)) for choice in choices]
         with alone():
             found: list[dict[int, tuple[float, int]]] = self._bench.profile(modules, arrays, rounds, seconds)
         return found

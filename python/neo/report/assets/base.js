@@ -98,7 +98,7 @@ function count(value, unit) {
 
 const percent = (part) => (part >= 0.0995 ? (100 * part).toFixed(0) : (100 * part).toFixed(1)) + "\u00a0%";
 
-// "cpu:float32:NCHW16c" and "cpu:float32/direct_nchwc@avx512{...}" without what is everywhere the same.
+// "cpu:float32:NCHW16c" and "cpu:float32/direct_nchwc{...}" without what is everywhere the same.
 const shortSchema = (schema) => schema.replace(/^cpu:/, "");
 const shortRoutine = (routine) => routine.replace(/^cpu[:/]/, "").replace(/\{.*$/s, "");
 
