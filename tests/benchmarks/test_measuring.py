@@ -253,10 +253,6 @@ def test_sections_of_other_scripts_stay_when_tables_are_recorded(tmp_path: Path)
     assert "resnet18" in text
 
 
-def test_the_record_of_the_repository_reads() -> None:
-    assert results.read_tables()
-
-
 def test_pictures_of_a_table(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from benchmarks import pictures
