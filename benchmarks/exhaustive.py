@@ -29,7 +29,7 @@ from neo.frontend.onnx import read_model
 from neo.select import solve
 from neo.tune import Context, Database, Row, Tuning, tune_problem
 from neo.tune.alone import alone
-from neo.tune.compare import made_up_inputs
+from neo.tune.compare import synthetic_inputs
 from neo.tune.measure import list_groups
 from neo.tune.timing import Timing
 from rich.console import Console
@@ -315,7 +315,7 @@ def compare(network: Path, threads: int, best: Best, tuned_path: Path, rounds: i
     """
     tuned = neo.compile(network, tune=True, database=tuned_path, threads=threads)
     default = neo.compile(network, threads=threads)
-    arrays = made_up_inputs(tuned.inputs)
+    arrays = synthetic_inputs(tuned.inputs)
     times: list[list[float]] = [[], [], []]
     assert tuned.tuning is not None
     with alone():

@@ -18,7 +18,7 @@ import neo
 from neo import _native
 from neo.bench.intervals import Interval, ratio_interval
 from neo.report.table import render_table
-from neo.tune.compare import made_up_inputs
+from neo.tune.compare import synthetic_inputs
 from rich.progress import track
 
 from benchmarks import environment, page, results
@@ -96,7 +96,7 @@ def lower_quartile(times: list[float]) -> float:
 def measure(name: str, path: Path, threads: int) -> Tuned:
     """Tune a network from nothing and time what comes of it."""
     default = neo.compile(path, threads=threads)
-    arrays = made_up_inputs(default.inputs)
+    arrays = synthetic_inputs(default.inputs)
 
     def time_default() -> float:
         return lower_quartile([_native.race_modules([default._native], arrays, 5, 0.2)[0][0] for _ in range(5)])

@@ -16,7 +16,7 @@ from neo.limits import checked_threads
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.step import Step
-from neo.select import Flat, Problem, standing
+from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ class Module:
         if self._selection is None:
             return None
         native = self._selection.problem
-        found = standing(Problem.from_flat(Flat(*native.flat), places=native.places), self._selection.choice)
+        found = optimality(Problem.from_flat(Flat(*native.flat), places=native.places), self._selection.choice)
         if found is None:
             return None
         return Bound(found.total, found.lower_bound, found.method, found.proof, found.others)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from neo.select import InfeasibleError, Problem, solve, standing
+from neo.select import InfeasibleError, Problem, optimality, solve
 from neo.select.two_pass import tagged
 
 from tests.select.generators import brute_force, random_problem
@@ -86,12 +86,12 @@ def test_without_devices_everything_is_left():
         best, _ = brute_force(problem)
         if math.isfinite(best):
             assert solve(problem, method="two-pass").total == pytest.approx(best)
-            assert "two-pass" not in standing(problem, solve(problem).choice).others
+            assert "two-pass" not in optimality(problem, solve(problem).choice).others
 
 
 def test_it_stands_beside_the_others_where_there_are_devices():
     copies = np.array([[0.0, 3.0], [3.0, 3.0]])
     problem = Problem([[1.0, 2.0], [1.0, 2.0]], {(0, 1): copies}, places=[[CPU, DEVICE], [CPU, CPU]])
-    stands = standing(problem, [0, 0])
+    stands = optimality(problem, [0, 0])
     assert stands.total == 2.0
     assert stands.others["two-pass"] == 6.0

@@ -12,7 +12,7 @@ from neo import demo
 from neo.tune import Database, Verdict
 
 choose = importlib.import_module("neo.tune.choose")
-in_plan = importlib.import_module("neo.tune.in_plan")
+end_to_end = importlib.import_module("neo.tune.end_to_end")
 
 
 @pytest.fixture
@@ -110,14 +110,14 @@ def test_what_takes_less_than_its_steps_is_profiled_again(model, path, monkeypat
         doubted.append((list(chosen.choice), len(profiled)))
         return True
 
-    original = in_plan.ModulePlans.profile
+    original = end_to_end.ModulePlans.profile
 
     def profile(self, choices, rounds, seconds):
         profiled.append([list(choice) for choice in choices])
         return original(self, choices, rounds, seconds)
 
     monkeypatch.setattr(choose, "is_doubtful", is_doubtful)
-    monkeypatch.setattr(in_plan.ModulePlans, "profile", profile)
+    monkeypatch.setattr(end_to_end.ModulePlans, "profile", profile)
     module = neo.compile(model, tune=True, database=path, threads=1)
     ((choice, before),) = doubted
     assert any(choice in choices for choices in profiled[before:])

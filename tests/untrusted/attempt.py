@@ -25,7 +25,7 @@ from tests.untrusted.hostile import EXTERNAL_FILE, EXTERNAL_FILE_BYTES
 from tests.untrusted.mutate import damage, damage_bytes
 from tests.untrusted.seeds import Seed
 
-__all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "made_up_inputs"]
+__all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "synthetic_inputs"]
 
 compiler: Any = import_module("neo.compile")  # neo.compile is the function
 
@@ -101,7 +101,7 @@ class Attempts:
             with self._watched():
                 module = neo.compile(source, threads=1, limits=LIMITS)
                 self._stage = "run"
-                inputs = made_up_inputs(rng, module, seed)
+                inputs = synthetic_inputs(rng, module, seed)
                 if inputs is None:
                     result = "inputs too large"
                 else:
@@ -187,7 +187,7 @@ def complaint(error: neo.Error) -> str:
     return ""
 
 
-def made_up_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) -> dict[str, Any] | None:
+def synthetic_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) -> dict[str, Any] | None:
     """Arrays that a module takes, now and then those of its seed; None where they would be too large."""
     given = {v.name: t for v, t in zip(seed.model.graph.input, seed.inputs, strict=False)} if seed else {}
     sizes: dict[str, int] = {}

@@ -337,8 +337,8 @@ def _export(options: argparse.Namespace) -> None:
     print(f"{done.folder}: {done.sources} sources for {done.target}, routines: {', '.join(done.routines)}")
 
 
-def _bench_beside(options: argparse.Namespace, module: Module) -> None:
-    from neo.bench.beside import measure_beside, print_beside
+def _bench_peers(options: argparse.Namespace, module: Module) -> None:
+    from neo.bench.peers import measure_peers, print_peers
 
     if Path(options.model).suffix == ".neo":
         msg = f"[cli] --peers must be given an ONNX file. Got {options.model!r}"
@@ -350,7 +350,7 @@ def _bench_beside(options: argparse.Namespace, module: Module) -> None:
     arguments = {"target": options.target, "shapes": _sizes(options), "tune": options.tune}
     if options.database:
         arguments["database"] = str(Path(options.database).absolute())
-    found = measure_beside(
+    found = measure_peers(
         Path(options.model),
         inputs,
         threads=module.threads,
@@ -358,13 +358,13 @@ def _bench_beside(options: argparse.Namespace, module: Module) -> None:
         rounds=options.rounds,
         seconds=options.seconds,
     )
-    print_beside(found, threads=module.threads)
+    print_peers(found, threads=module.threads)
 
 
 def _bench(options: argparse.Namespace) -> None:
     module = _compile(options)
     if options.peers:
-        _bench_beside(options, module)
+        _bench_peers(options, module)
         _tell_fallbacks(module)
         return
     inputs = _inputs(options, module)

@@ -7,10 +7,10 @@ from neo.select.certificate import Certificate
 from neo.select.chain import chain, is_chain
 from neo.select.dprs import dprs
 from neo.select.greedy import cheapest, greedy, improve
+from neo.select.optimality import OptimalityReport, optimality
 from neo.select.pbqp import pbqp
 from neo.select.problem import Flat, InfeasibleError, Problem, Resource
 from neo.select.solver import METHODS, Solution, solve
-from neo.select.standing import Standing, standing
 from neo.select.uniform import uniform
 
 __all__ = [
@@ -18,18 +18,18 @@ __all__ = [
     "Certificate",
     "Flat",
     "InfeasibleError",
+    "OptimalityReport",
     "Problem",
     "Resource",
     "Solution",
-    "Standing",
     "chain",
     "cheapest",
     "dprs",
     "greedy",
     "improve",
     "is_chain",
+    "optimality",
     "pbqp",
     "solve",
-    "standing",
     "uniform",
 ]

@@ -16,7 +16,7 @@ from neo.signature import Tensor
 from neo.tune.alone import alone
 from neo.tune.compare import compare_modules, time_module
 from neo.tune.database import Database, Verdict, default_path
-from neo.tune.in_plan import ModulePlans
+from neo.tune.end_to_end import ModulePlans
 from neo.tune.machine import Context
 from neo.tune.measure import Bench, Tuning, problem_digest, tune_problem
 

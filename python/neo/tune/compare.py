@@ -11,7 +11,7 @@ from neo import _native
 from neo.errors import Error, UnsupportedError
 from neo.tune.database import Verdict
 
-__all__ = ["compare_modules", "made_up_inputs", "time_module"]
+__all__ = ["compare_modules", "synthetic_inputs", "time_module"]
 
 _ROUNDS = 15
 _SECONDS = 3.0
@@ -20,7 +20,7 @@ _ROUNDS_ALONE = 7
 _SECONDS_ALONE = 0.5
 
 
-def made_up_inputs(inputs: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+def synthetic_inputs(inputs: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
     """Arrays of the hints' sizes for a module's inputs; the same ones each time.
 
     Raises
@@ -50,7 +50,7 @@ def compare_modules(
 ) -> Verdict | str:
     """Time all in turn on made-up inputs; why that is impossible, where it is."""
     try:
-        arrays = made_up_inputs(inputs)
+        arrays = synthetic_inputs(inputs)
         times = [us for us, _ in _native.race_modules([default, tuned, *others], arrays, _ROUNDS, _SECONDS)]
     except Error as error:
         return str(error).partition("\n")[0]
@@ -60,6 +60,6 @@ def compare_modules(
 def time_module(module: _native.Module, inputs: Sequence[Any]) -> float:
     """Microseconds of a call on made-up inputs; 0 where that is impossible."""
     try:
-        return float(_native.race_modules([module], made_up_inputs(inputs), _ROUNDS_ALONE, _SECONDS_ALONE)[0][0])
+        return float(_native.race_modules([module], synthetic_inputs(inputs), _ROUNDS_ALONE, _SECONDS_ALONE)[0][0])
     except Error:
         return 0.0

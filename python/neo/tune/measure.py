@@ -19,10 +19,10 @@ from neo.report.progress import LateProgress
 from neo.tune.alone import alone
 from neo.tune.cost_model import CostModel
 from neo.tune.database import Database, Hint, Row, Verdict
-from neo.tune.disturbance import Disturbance
+from neo.tune.end_to_end import Plans, Settling, end_to_end_times, plan_key
 from neo.tune.hints import Hints, by_hint, hinted_trials
-from neo.tune.in_plan import Plans, Settling, in_plan_times, plan_key
 from neo.tune.machine import Context
+from neo.tune.noise import Noise
 from neo.tune.search import Race, Search, SearchBench
 from neo.tune.timing import Timing
 
@@ -211,9 +211,9 @@ def tune_problem(
                 search.run(chosen, run.race(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
                 run.notes.append(search.note)
             search.offer(times)
-        in_plan: dict[int, float] = {}
+        end_to_end: dict[int, float] = {}
         if plans is not None:
-            in_plan = _settle(
+            end_to_end = _settle(
                 bench,
                 plans,
                 groups,
@@ -224,11 +224,11 @@ def tune_problem(
                 is_measured=budget is not None,
                 doubted=doubted,
             )
-    ratios = _price(bench, in_plan_times(bench.trials, times, in_plan) if in_plan else times)
+    ratios = _price(bench, end_to_end_times(bench.trials, times, end_to_end) if end_to_end else times)
     run.finish()
     estimated = sum(us is None for us in times[:declared])
     seconds = clock() - run.start if run.measured else 0.0
-    note = "; ".join(note for note in (*run.notes, run.disturbance.note) if note)
+    note = "; ".join(note for note in (*run.notes, run.noise.note) if note)
     elsewhere = {(workload, c): hint for (workload, _), found in hints.items() for c, hint in found.items()}
     return Tuning(run.measured, stored, estimated, seconds, run.out_of_time, ratios, note=note, hints=elsewhere)
 
@@ -254,7 +254,7 @@ class _Run:
         self._tried = 0
         self.out_of_time = False
         self.notes: list[str] = []
-        self.disturbance = Disturbance()
+        self.noise = Noise()
         self._cut = False
         self._unkept: list[tuple[str, str, Sequence[Row]]] = []
 
@@ -307,7 +307,7 @@ class _Run:
             self.out_of_time = self.out_of_time or self._cut
             self.measured += sum(timing.time_us is not None for timing in found[known:])
             self._tried += len(found) - known
-            self.disturbance.add(found)
+            self.noise.add(found)
             progress.advance(len(found) - known)
             return found
 
@@ -364,7 +364,7 @@ def _settle(
     if is_measured and run.go_on():
         try:
             Settling(bench, plans, times, found, known).run(
-                lambda: _price(bench, in_plan_times(bench.trials, times, found)),
+                lambda: _price(bench, end_to_end_times(bench.trials, times, found)),
                 lambda workload, rows: run.store(workload, key, rows),
                 run.go_on,
                 doubted=doubted,

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 from neo.candidates import Candidates
 from neo.signature import Tensor
 from neo.tune.alone import alone
-from neo.tune.compare import made_up_inputs
+from neo.tune.compare import synthetic_inputs
 from neo.tune.database import Row
 
-__all__ = ["ModulePlans", "Plans", "PlansBench", "Settling", "in_plan_times", "plan_key"]
+__all__ = ["ModulePlans", "Plans", "PlansBench", "Settling", "end_to_end_times", "plan_key"]
 
 # Candidates with the chosen one's schemas that are slower by no more run in the plan too: of each workload so many.
 _NEAR = 1.05
@@ -116,7 +116,7 @@ class ModulePlans:
         self, choices: Sequence[Sequence[int]], rounds: int, seconds: float
     ) -> list[dict[int, tuple[float, int]]]:
         """As :class:`Plans` has it."""
-        arrays = made_up_inputs(self._inputs)
+        arrays = synthetic_inputs(self._inputs)
         modules = [self._candidates.lower(self._candidates.selection(choice, 0.0)) for choice in choices]
         with alone():
             found: list[dict[int, tuple[float, int]]] = self._bench.profile(modules, arrays, rounds, seconds)
@@ -129,7 +129,7 @@ def plan_key(trials: Iterable[Mapping[str, Any]]) -> str:
     return f"plan {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def in_plan_times(
+def end_to_end_times(
     trials: Sequence[Mapping[str, Any]], times: Sequence[float | None], found: Mapping[int, float]
 ) -> list[float | None]:
     """What trials take in the plan: found there, or alone and as much more as others of their workload do.

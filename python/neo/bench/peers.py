@@ -17,12 +17,12 @@ from neo.bench.intervals import ratio_interval
 from neo.bench.race import Job, Measured, measure
 from neo.errors import UnsupportedError
 
-__all__ = ["measure_beside", "print_beside"]
+__all__ = ["measure_peers", "print_peers"]
 
 _NOT_INSTALLED = ("ModuleNotFoundError", "PackageNotFoundError")
 
 
-def measure_beside(
+def measure_peers(
     path: Path,
     inputs: Mapping[str, np.ndarray[Any, Any]],
     *,
@@ -70,7 +70,7 @@ def measure_beside(
         return measure(engines, job, progress=lambda what: progress.update(bar, description=what))
 
 
-def print_beside(found: Mapping[str, Measured], *, threads: int, console: Console | None = None) -> None:
+def print_peers(found: Mapping[str, Measured], *, threads: int, console: Console | None = None) -> None:
     """Print the table of times and ratios, and a line for each engine that did not run the model.
 
     Parameters

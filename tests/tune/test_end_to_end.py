@@ -6,11 +6,11 @@ import sqlite3
 import neo
 import pytest
 from neo.tune import Budget, Database, tune_problem
-from neo.tune.in_plan import Settling, in_plan_times, plan_key
+from neo.tune.end_to_end import Settling, end_to_end_times, plan_key
 
 from .conftest import HERE, FakeBench, trial
 
-in_plan = importlib.import_module("neo.tune.in_plan")
+end_to_end = importlib.import_module("neo.tune.end_to_end")
 SCHEMAS = " cpu:float32:NCHW -> cpu:float32:NCHW"
 
 
@@ -36,11 +36,11 @@ class PlanBench(FakeBench):
 
 
 class FakePlans:
-    """Chooses what the bench was last told is fastest; `in_plan` says what a trial takes there (None: has no step)."""
+    """Chooses what the bench was last told is fastest; `end_to_end` says what a trial takes there (None: has no step)."""
 
-    def __init__(self, bench, in_plan):
+    def __init__(self, bench, end_to_end):
         self.bench = bench
-        self.in_plan = in_plan
+        self.end_to_end = end_to_end
         self.profiled = []
 
     def choice(self):
@@ -58,7 +58,9 @@ class FakePlans:
     def profile(self, choices, rounds, seconds):
         self.profiled.append([list(c) for c in choices])
         names = [{i: self.bench.trials[i]["candidate"] for i in self.bench.chosen(c)} for c in choices]
-        return [{i: (self.in_plan[n], 5) for i, n in told.items() if self.in_plan[n] is not None} for told in names]
+        return [
+            {i: (self.end_to_end[n], 5) for i, n in told.items() if self.end_to_end[n] is not None} for told in names
+        ]
 
 
 def bench_of(times):
@@ -77,10 +79,10 @@ def named(times):
 
 def test_times_alone_are_put_in_proportion():
     trials = [trial("v", "a", 1.0, weight=3), trial("v", "b", 1.0), trial("w", "c", 1.0), trial("w", "d", 1.0)]
-    assert in_plan_times(trials, [10.0, 20.0, 30.0, None], {0: 11.0}) == pytest.approx([11.0, 22.0, 33.0, None])
+    assert end_to_end_times(trials, [10.0, 20.0, 30.0, None], {0: 11.0}) == pytest.approx([11.0, 22.0, 33.0, None])
     # Each workload has a ratio of its own; one that never ran in the plan has that of all.
     trials.append(trial("x", "e", 1.0))
-    found = in_plan_times(trials, [10.0, 20.0, 30.0, 40.0, 50.0], {0: 20.0, 2: 30.0})
+    found = end_to_end_times(trials, [10.0, 20.0, 30.0, 40.0, 50.0], {0: 20.0, 2: 30.0})
     assert found == pytest.approx([20.0, 40.0, 30.0, 40.0, 50.0 * (3 * 20 + 30) / (3 * 10 + 30)])
 
 
@@ -89,13 +91,13 @@ def test_proportions_do_not_depend_on_the_order_of_trials():
     times = [0.1 + i / 7 for i in range(41)]
     found = {i: times[i] * (1 + i / 31) for i in range(40)}
     last = len(trials) - 1
-    turned = in_plan_times(trials[::-1], times[::-1], {last - i: us for i, us in reversed(found.items())})
-    assert turned[::-1] == in_plan_times(trials, times, found)
+    turned = end_to_end_times(trials[::-1], times[::-1], {last - i: us for i, us in reversed(found.items())})
+    assert turned[::-1] == end_to_end_times(trials, times, found)
 
 
 def test_the_time_alone_tells_between_equal_ones_of_a_plan():
     trials = [trial("v", "a", 1.0), trial("v", "b", 1.0), trial("v", "c", 1.0)]
-    a, b, c = in_plan_times(trials, [10.0, 9.0, 8.0], {0: 11.0, 1: 11.0, 2: 11.001})
+    a, b, c = end_to_end_times(trials, [10.0, 9.0, 8.0], {0: 11.0, 1: 11.0, 2: 11.001})
     assert b < a < c
 
 
@@ -148,15 +150,15 @@ def test_a_plan_that_is_suspiciously_slow_runs_again_and_the_least_time_counts()
 
 def test_what_was_profiled_is_stored_and_not_profiled_again(path):
     times = {"v a": 10.0, "v b": 10.2, "w d": 5.0, "w e": 9.0}
-    in_plan_us = named({"a": 14.0, "b": 11.0, "d": None, "e": 9.0})
+    end_to_end_us = named({"a": 14.0, "b": 11.0, "d": None, "e": 9.0})
     with Database(path) as database:
         first = bench_of(times)
-        tune(first, FakePlans(first, in_plan_us), database)
+        tune(first, FakePlans(first, end_to_end_us), database)
         rows = {row.candidate: row for _, _, residence, row in database.rows() if residence == plan_key(first.trials)}
         assert {c: row.time_us for c, row in rows.items()} == named({"a": 14.0, "b": 11.0, "d": None})
         assert rows["d" + SCHEMAS].failure == "it has no time in the plan"
         again = bench_of(times)
-        plans = FakePlans(again, in_plan_us)
+        plans = FakePlans(again, end_to_end_us)
         done = tune(again, plans, database)
     assert plans.profiled == []
     assert done.measured == 0
@@ -189,14 +191,14 @@ def test_where_the_module_cannot_be_called_times_alone_stand_and_the_note_says_w
 
 def test_the_steps_of_a_real_module_are_profiled(model, path, monkeypatch):
     seen = []
-    original = in_plan.ModulePlans.profile
+    original = end_to_end.ModulePlans.profile
 
     def profile(self, choices, rounds, seconds):
         found = original(self, choices, rounds, seconds)
         seen.append((self._bench, choices, found))
         return found
 
-    monkeypatch.setattr(in_plan.ModulePlans, "profile", profile)
+    monkeypatch.setattr(end_to_end.ModulePlans, "profile", profile)
     module = neo.compile(model, tune=True, database=path, threads=1)
     bench, choices, found = seen[0]
     for choice, profile in zip(choices, found, strict=True):

@@ -1,4 +1,4 @@
-"""Where a choice stands: its total, what none can be below, and what simpler ways would have given."""
+"""How good a choice is: its total, a bound that no choice is below, and what simpler methods would have given."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from neo.select.solver import solve
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A choice among all others.
+class OptimalityReport:
+    """A choice compared with all others.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Standing:
     others: Mapping[str, float]
 
 
-def standing(problem: Problem, choice: Sequence[int]) -> Standing | None:
-    """Say where a choice stands; None where nothing is allowed or the choice is not of this problem."""
+def optimality(problem: Problem, choice: Sequence[int]) -> OptimalityReport | None:
+    """Compare a choice with all others; None where nothing is allowed or the choice is not of this problem."""
     unlimited = Problem.from_flat(problem.flat, places=problem.places)
     if len(choice) != len(problem.sizes):
         return None
@@ -54,4 +54,4 @@ def standing(problem: Problem, choice: Sequence[int]) -> Standing | None:
     assert best.certificate is not None
     # Choices as good as the best may differ by rounding.
     bound = min(best.lower_bound, total)
-    return Standing(total, bound, best.method, best.certificate.numbers, others)
+    return OptimalityReport(total, bound, best.method, best.certificate.numbers, others)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from neo.tune.timing import Timing
 
-__all__ = ["Disturbance"]
+__all__ = ["Noise"]
 
 # The spread of so many rounds says something; more of it than this share of the time is no property of what runs.
 _ROUNDS = 5
@@ -17,7 +17,7 @@ _OFTEN = 0.1
 _SOME = 3
 
 
-class Disturbance:
+class Noise:
     """Counts races in which most contenders took now this long, now that: each alone would be its own fault."""
 
     def __init__(self) -> None:
