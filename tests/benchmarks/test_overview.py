@@ -13,7 +13,7 @@ def test_every_record_is_in_the_table():
 
 
 def test_the_table_is_that_of_the_records():
-    assert overview.PAGE_PATH.read_text(encoding="utf-8") == overview.text()
+    assert overview.PAGE_PATH.read_text(encoding="utf-8") == overview.text(), "run python -m benchmarks.overview"
 
 
 def test_the_figures_of_the_first_page_are_in_the_table():

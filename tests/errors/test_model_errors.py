@@ -316,7 +316,7 @@ CASES: dict[str, tuple[Any, str, type[Exception]]] = {
     ),
     "external data of a model that is not a file": (
         constant(dims=[1], data_location=TensorProto.EXTERNAL),
-        "external data needs a model that is a file",
+        "a model with external data must be a file",
         neo.ModelError,
     ),
     "a constant without a value": (

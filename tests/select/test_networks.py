@@ -121,7 +121,7 @@ def test_two_limits_together():
 
 
 def test_limits_that_exclude_each_other_are_proven():
-    with pytest.raises(InfeasibleError, match="can be met together"):
+    with pytest.raises(InfeasibleError, match="must be reachable together"):
         solve(chain(30).problem(limits={"a": 0.05, "b": 0.05, "c": 0.05}))
 
 

@@ -190,7 +190,7 @@ def test_a_limit_that_cannot_be_met_is_explained(solve_both):
     error = caught.value
     assert (error.resource, error.limit, error.smallest) == ("packed_bytes", 10.0, 12.0)
     assert str(error).splitlines() == [
-        "[select] the limit on packed_bytes can be met. Got 10, the smallest reachable value is 12",
+        "[select] the limit on packed_bytes must be reachable. Got 10, the smallest reachable value is 12",
         "Hint: raise the limit to 12.",
     ]
     reachable = Problem(problem.costs, problem.edges, [Resource("packed_bytes", 12.0, [[7, 3, 9], [6, 9]])])

@@ -49,7 +49,7 @@ def test_without_a_model_of_these_features_the_estimate_ranks(monkeypatch):
 
 def test_training_without_a_library_is_an_error(monkeypatch):
     monkeypatch.setattr(xgboost_library, "_library", lambda: None)
-    with pytest.raises(ResourceError, match=r"^\[tune\] training needs XGBoost"):
+    with pytest.raises(ResourceError, match=r"^\[tune\] training must have XGBoost"):
         xgboost_library.train(np.zeros((2, 1), "f"), np.zeros(2, "f"), np.array([2], "u4"), rounds=1)
 
 

@@ -199,7 +199,7 @@ def _size_variants(options: argparse.Namespace) -> dict[str, Any]:
 def _compile(options: argparse.Namespace) -> Module:
     if Path(options.model).suffix == ".neo":
         if options.tune or options.database or options.target != "cpu":
-            msg = f"[cli] a compiled module cannot be compiled again. Got {options.model!r} with options of compiling"
+            msg = f"[cli] a compiled module must not be compiled again. Got {options.model!r} with options of compiling"
             raise ModelError(msg)
         return load(options.model, threads=options.threads)
     return compile_model(

@@ -23,7 +23,7 @@ def chain(problem: Problem) -> list[int]:
     """
     paths = _paths(problem)
     if paths is None:
-        raise ModelError("[select] every part of a chain is a path. Got a problem with a branch or a cycle")
+        raise ModelError("[select] every part of a chain must be a path. Got a problem with a branch or a cycle")
     choice = [0] * len(problem.costs)
     for path in paths:
         total: Array = problem.costs[path[0]]

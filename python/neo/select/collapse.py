@@ -47,11 +47,11 @@ class Collapse:
             v = self._native.empty
             if v >= 0:
                 raise InfeasibleError(
-                    "[select] every variable needs a choice that fits some choice of each neighbour. "
+                    "[select] every variable must have a choice that fits some choice of each neighbour. "
                     f"Got none left of its {problem.sizes[v]} - at variable {v}"
                 )
             raise InfeasibleError(
-                "[select] some combination of choices is allowed. Got forbidden pairs that leave none"
+                "[select] some combination of choices must be allowed. Got forbidden pairs that leave none"
             )
 
     @property

@@ -138,7 +138,7 @@ class Problem:
         for i, c in enumerate(self.costs):
             if c.ndim != 1 or c.size == 0:
                 raise ModelError(
-                    f"[select] a variable has at least one choice. Got costs of shape {c.shape}, "
+                    f"[select] a variable must have at least one choice. Got costs of shape {c.shape}, "
                     f"expected (n,) with n >= 1 - at variable {i}"
                 )
         triples: Iterable[tuple[int, int, npt.ArrayLike]]
@@ -256,7 +256,7 @@ class Problem:
             if isinstance(error, ModelError):
                 raise
             raise ModelError(
-                f"[select] a problem file holds the arrays that Problem.save writes. Got {error!r} - at {path}"
+                f"[select] a problem file must hold the arrays that Problem.save writes. Got {error!r} - at {path}"
             ) from error
 
     def _as_json(self) -> dict[str, Any]:
@@ -292,7 +292,7 @@ class Problem:
         self.resources: list[Resource] = [self._resource(r) for r in resources]
         names = [r.name for r in self.resources]
         if len(set(names)) != len(names):
-            raise ModelError(f"[select] resources have different names. Got {names}")
+            raise ModelError(f"[select] resources must have different names. Got {names}")
         self._check_values()
 
     def _pairs(self, triples: Iterable[tuple[int, int, npt.ArrayLike]], what: str) -> dict[Pair, Array]:
@@ -301,14 +301,14 @@ class Problem:
         for u, v, values in triples:
             if not (0 <= u < count and 0 <= v < count) or u == v:
                 raise ModelError(
-                    f"[select] an edge joins two different variables. Got ({u}, {v}), "
+                    f"[select] an edge must join two different variables. Got ({u}, {v}), "
                     f"expected two of 0 to {count - 1} - at {what} ({u}, {v})"
                 )
             matrix = np.asarray(values, dtype=np.float64)
             expected = (self.costs[u].size, self.costs[v].size)
             if matrix.shape != expected:
                 raise ModelError(
-                    f"[select] an edge has one cost per pair of choices. Got shape {matrix.shape}, "
+                    f"[select] an edge must have one cost per pair of choices. Got shape {matrix.shape}, "
                     f"expected {expected} - at {what} ({u}, {v})"
                 )
             key = (u, v) if u < v else (v, u)
@@ -320,11 +320,11 @@ class Problem:
     def _resource(self, resource: Resource) -> Resource:
         place = f"resource {resource.name!r}"
         if math.isnan(resource.limit):
-            raise ModelError(f"[select] a limit is a number. Got {resource.limit} - at {place}")
+            raise ModelError(f"[select] a limit must be a number. Got {resource.limit} - at {place}")
         vectors = [np.asarray(v, dtype=np.float64) for v in resource.vectors]
         if [v.shape for v in vectors] != [c.shape for c in self.costs]:
             raise ModelError(
-                f"[select] a resource has one value per choice of every variable. Got {len(vectors)} vectors of "
+                f"[select] a resource must have one value per choice of every variable. Got {len(vectors)} vectors of "
                 f"sizes {[v.size for v in vectors]}, expected sizes {self.sizes} - at {place}"
             )
         triples = ((u, v, m) for (u, v), m in resource.matrices.items())
@@ -340,14 +340,14 @@ class Problem:
                 bad = array[~(array > -np.inf)]
                 if bad.size:
                     raise ModelError(
-                        f"[select] a cost is a number or +inf. Got {bad.flat[0]}, expected a cost - at {place}"
+                        f"[select] a cost must be a number or +inf. Got {bad.flat[0]}, expected a cost - at {place}"
                     )
         for r in self.resources:
             flat = _flat([*map(np.asarray, r.vectors), *map(np.asarray, r.matrices.values())])
             if not np.all(np.isfinite(flat)):
                 bad = flat[~np.isfinite(flat)]
                 raise ModelError(
-                    f"[select] a resource's values are finite; costs forbid choices. Got {bad[0]} - "
+                    f"[select] a resource's values must be finite; costs forbid choices. Got {bad[0]} - "
                     f"at resource {r.name!r}"
                 )
 
@@ -355,7 +355,7 @@ class Problem:
         given, sizes = np.asarray(choice, dtype=np.int64), self.flat.sizes
         if len(given) != len(sizes) or np.any(given < 0) or np.any(given >= sizes):
             raise ModelError(
-                f"[select] a choice names one choice of every variable. Got {list(choice)}, "
+                f"[select] a choice must name one choice of every variable. Got {list(choice)}, "
                 f"expected an index below each of {self.sizes}"
             )
 

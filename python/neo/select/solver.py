@@ -105,7 +105,7 @@ def solve(
     ([1, 1], 4.0, True)
     """
     if budget_s is not None and not budget_s >= 0:
-        raise ModelError(f"[select] a budget is a time. Got {budget_s}, expected seconds >= 0")
+        raise ModelError(f"[select] a budget must be a time. Got {budget_s}, expected seconds >= 0")
     if method is not None:
         return _by_method(problem, method, certify)
     start = time.perf_counter()
@@ -115,9 +115,9 @@ def solve(
 
 def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
     if method not in METHODS:
-        raise ModelError(f"[select] a method is known. Got {method!r}, expected one of {', '.join(METHODS)}")
+        raise ModelError(f"[select] a method must be known. Got {method!r}, expected one of {', '.join(METHODS)}")
     if certify or any(math.isfinite(r.limit) for r in problem.resources):
-        raise ModelError(f"[select] limits and certificates are for the default method. Got method {method!r}")
+        raise ModelError(f"[select] limits and certificates must be left to the default method. Got method {method!r}")
     start = time.perf_counter()
     choice, proven = METHODS[method](problem)
     if choice is None:
@@ -202,13 +202,13 @@ def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int],
 
 def _nothing_found() -> InfeasibleError:
     return InfeasibleError(
-        "[select] some combination of choices is allowed. Got none found, and none is ruled out\n"
+        "[select] some combination of choices must be allowed. Got none found, and none is ruled out\n"
         "Hint: give the search more time."
     )
 
 
 def _nothing_allowed() -> InfeasibleError:
-    return InfeasibleError("[select] some combination of choices is allowed. Got forbidden pairs that leave none")
+    return InfeasibleError("[select] some combination of choices must be allowed. Got forbidden pairs that leave none")
 
 
 def _explained(problem: Problem, deadline: float, *, proven: bool) -> InfeasibleError:
@@ -228,7 +228,7 @@ def _explained(problem: Problem, deadline: float, *, proven: bool) -> Infeasible
         if least.lower_bound > resource.limit + LIMIT_TOLERANCE * max(1.0, abs(resource.limit)):
             smallest = _number(least.lower_bound)
             return InfeasibleError(
-                f"[select] the limit on {resource.name} can be met. Got {_number(resource.limit)}, the smallest "
+                f"[select] the limit on {resource.name} must be reachable. Got {_number(resource.limit)}, the smallest "
                 f"reachable value is {smallest}{'' if least.proven else ' or more'}\n"
                 f"Hint: raise the limit to {smallest}{'' if least.proven else ' or more'}.",
                 resource=resource.name,
@@ -239,9 +239,11 @@ def _explained(problem: Problem, deadline: float, *, proven: bool) -> Infeasible
     if not limited:
         return _nothing_allowed()
     if proven:
-        return InfeasibleError(f"[select] the limits can be met together. Got {limits}, reachable one by one only")
+        return InfeasibleError(
+            f"[select] the limits must be reachable together. Got {limits}, reachable one by one only"
+        )
     return InfeasibleError(
-        f"[select] the limits can be met together. Got {limits}; no choice was found, and none is ruled out\n"
+        f"[select] the limits must be reachable together. Got {limits}; no choice was found, and none is ruled out\n"
         "Hint: raise a limit, or give the search more time."
     )
 

@@ -45,7 +45,9 @@ def uniform(
         if best is None or solution.total < best[1].total:
             best = group, solution
     if best is None:
-        raise InfeasibleError("[select] some group leaves an allowed combination. Got forbidden pairs that leave none")
+        raise InfeasibleError(
+            "[select] some group must leave an allowed combination. Got forbidden pairs that leave none"
+        )
     return best
 
 

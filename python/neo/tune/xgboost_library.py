@@ -126,7 +126,7 @@ def train(
     """
     library = _library()
     if library is None:
-        msg = "[tune] training needs XGBoost. Got no library\nHint: pip install xgboost"
+        msg = "[tune] training must have XGBoost. Got no library\nHint: pip install xgboost"
         raise ResourceError(msg)
     ranks: dict[str, str | float] = {
         "objective": "rank:pairwise",

@@ -71,7 +71,7 @@ def _external_array(tensor: onnx.TensorProto, count: int, folders: Sequence[Path
     location = facts.get("location", "")
     if not folders:
         msg = (
-            f"[import] external data needs a model that is a file. Got {location!r} - at {place}\n"
+            f"[import] a model with external data must be a file. Got {location!r} - at {place}\n"
             "Hint: pass the model's path."
         )
         raise ModelError(msg)
