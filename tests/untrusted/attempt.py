@@ -19,6 +19,8 @@ import neo.frontend.onnx as frontend
 import numpy as np
 import onnx
 from neo import _native
+from neo.candidates import Candidates
+from neo.options import Options
 from onnx import numpy_helper
 
 from tests.untrusted.hostile import EXTERNAL_FILE, EXTERNAL_FILE_BYTES
@@ -132,21 +134,24 @@ class Attempts:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Note each stage as the compiler enters it."""
-        problem = compiler._build_problem
+        build, select = compiler.build_candidates, Candidates.select
 
         # Half of the attempts leave out half of the routines: each is chosen now and then, slow ones too.
-        def build(graph: Any, target: str, threads: int, routines: Any) -> Any:
+        def built(graph: Any, target: str, options: Options, corrections: Any) -> Candidates:
             self._stage = "select"
             if not self._dropped:
-                return problem(graph, target, threads, routines)
-            return _native.build_problem(graph, target, threads, lambda _, routine: self._keeps(routine))
+                return build(graph, target, options, corrections)
+            keeps = self._keeps
+            return Candidates(
+                _native.build_problem(graph, target, options.threads, lambda _, routine: keeps(routine)), options
+            )
 
-        def select(*args: Any, **given: Any) -> Any:
-            solution = solve(*args, **given)
+        def selected(candidates: Candidates) -> Any:
+            selection = select(candidates)
             self._stage = "lower"
-            return solution
+            return selection
 
-        convert, passes, solve = frontend.Importer.convert_nodes, _native.run_passes, compiler.solve
+        convert, passes = frontend.Importer.convert_nodes, _native.run_passes
         load = frontend.load_model
 
         def loaded(*args: Any, **given: Any) -> Any:
@@ -164,12 +169,12 @@ class Attempts:
             return passes(*args)
 
         frontend.load_model, frontend.Importer.convert_nodes = loaded, converted
-        _native.run_passes, compiler._build_problem, compiler.solve = passed, build, select
+        _native.run_passes, compiler.build_candidates, Candidates.select = passed, built, selected
         try:
             yield
         finally:
             frontend.load_model, frontend.Importer.convert_nodes = load, convert
-            _native.run_passes, compiler._build_problem, compiler.solve = passes, problem, solve
+            _native.run_passes, compiler.build_candidates, Candidates.select = passes, build, select
 
 
 def complaint(error: neo.Error) -> str:
