@@ -212,7 +212,7 @@ class EinsumExpansion {
   std::map<EinsumLabel, Dim> sizes_;
 };
 
-bool expand(Graph& graph, const PassContext& context) {
+bool expand_equations(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     if (node->op != "Einsum") continue;
@@ -227,7 +227,7 @@ bool expand(Graph& graph, const PassContext& context) {
 
 // Einsum becomes products, sums and transpositions, where no operand has an axis twice.
 bool expand_einsum(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return expand(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return expand_equations(g, context); });
 }
 
 }  // namespace neo

@@ -25,7 +25,7 @@ constexpr std::array kSplitReductions = {
     SplitReduction{"ReduceLogSumExp", "ReduceLogSumExp", "ReduceLogSumExp", true},
 };
 
-bool split(Graph& graph, const PassContext& context) {
+bool split_axes(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   for (Node* node : rewriter.nodes()) {
     const auto* form = std::find_if(kSplitReductions.begin(), kSplitReductions.end(),
@@ -50,7 +50,7 @@ bool split(Graph& graph, const PassContext& context) {
 
 // A reduction over axes that are no neighbours becomes one over each run of them, which routines take.
 bool split_reductions(Graph& graph, const PassContext& context) {
-  return for_each_body(graph, [&](Graph& g) { return split(g, context); });
+  return for_each_body(graph, [&](Graph& g) { return split_axes(g, context); });
 }
 
 }  // namespace neo

@@ -160,5 +160,6 @@ def reason(weight, **attrs):
 def test_what_it_is_not_for():
     assert reason(np.ones([64, 64], np.float32)) is None
     assert reason(np.ones([64, 64], np.float32), alpha=2.0) == "the product or what is added is scaled"
+    assert reason(np.ones([1024, 2048], np.float32)) == "its weights take too much memory"
     assert reason(np.ones([60, 64], np.float32)).startswith("the input channels are no vectors")
     assert reason(np.ones([64, 60], np.float32)) == "the output channels are not an even number of vectors"
