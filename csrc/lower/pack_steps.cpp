@@ -80,9 +80,14 @@ class StepPacker {
         made_(candidates.size()),
         first_like_(candidates.size()) {
     std::map<PackingKey, size_t> first;
+    std::map<std::pair<PackingKey, Schedule>, size_t> first_of_schedule;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      first_like_[i] =
-          candidates[i]->cost.packed_bytes > 0 ? first.emplace(packing_key(*candidates[i]), i).first->second : i;
+      first_like_[i] = i;
+      if (candidates[i]->cost.packed_bytes == 0) continue;
+      const PackingKey key = packing_key(*candidates[i]);
+      const size_t like = first.emplace(key, i).first->second;
+      const size_t leader = first_of_schedule.emplace(std::pair(key, candidates[i]->schedule), i).first->second;
+      first_like_[i] = leader == i ? like : leader;
     }
   }
 
@@ -109,12 +114,17 @@ class StepPacker {
     int64_t largest = 0;
     for (auto i = followers; i != order.end(); ++i) largest = std::max(largest, packed_bytes(*i));
     std::vector<std::optional<PackedSlab>> scratch(static_cast<size_t>(team.size()));
-    for_each(team, {followers, order.end()}, [&](size_t i, int member) {
-      follow(i, [&]() -> const PackedSlab& {
-        auto& slab = scratch[static_cast<size_t>(member)];
-        return slab ? *slab : slab.emplace(PackedSlab::scratch(largest));
+    // Of each schedule one before those that follow it.
+    const auto rest = std::stable_partition(followers, order.end(),
+                                            [&](size_t i) { return first_like_[first_like_[i]] == first_like_[i]; });
+    for (const auto& [begin, end] : {std::pair(followers, rest), std::pair(rest, order.end())}) {
+      for_each(team, {begin, end}, [&](size_t i, int member) {
+        follow(i, [&]() -> const PackedSlab& {
+          auto& slab = scratch[static_cast<size_t>(member)];
+          return slab ? *slab : slab.emplace(PackedSlab::scratch(largest));
+        });
       });
-    });
+    }
     return std::move(made_);
   }
 
@@ -180,7 +190,8 @@ class StepPacker {
   const OpRegistry& ops_;
   ConstantRelease* release_;
   std::vector<StepItem> made_;
-  std::vector<size_t> first_like_;  // the first candidate with the same key
+  // The first candidate with the same key and schedule; of that, the first with the same key.
+  std::vector<size_t> first_like_;
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ def shared_weights(op, count):
 @pytest.mark.parametrize("op", ["Conv", "MatMul"])
 def test_constants_that_several_nodes_read_are_packed_once(op):
     model, inputs = shared_weights(op, 40)
-    module = neo.compile(model, threads=2, limits=neo.Limits(memory=80 << 20))  # 40 times would be 94 MB or more
+    module = neo.compile(model, threads=2, limits=neo.Limits(memory=60 << 20))  # 40 times would be 94 MB or more
     plain = neo.compile(model, threads=1)
     for y, expected in zip(module(*inputs), plain(*inputs), strict=True):
         # Sums of up to 2,304 products by other algorithms: an element near zero has the error of the largest.
