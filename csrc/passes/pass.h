@@ -65,6 +65,8 @@ bool eliminate_reshapes(Graph& graph, const PassContext& context);
 bool chain_concats(Graph& graph, const PassContext& context);
 bool interleave_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);
+bool flip_transposed_convs(Graph& graph, const PassContext& context);
+bool multiply_single_pixels(Graph& graph, const PassContext& context);
 bool pool_first(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);

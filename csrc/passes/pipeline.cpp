@@ -33,6 +33,7 @@ std::span<const Pass> standard_pipeline() {
       {"eliminate_transposes", eliminate_transposes},
       {"recognize_pools", recognize_pools},
       {"split_reductions", split_reductions},
+      {"flip_transposed_convs", flip_transposed_convs},
       {"pool_first", pool_first},
       {"chain_concats", chain_concats},
       {"interleave_concats", interleave_concats},
@@ -41,6 +42,7 @@ std::span<const Pass> standard_pipeline() {
       {"lift_scales", lift_scales},
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},
+      {"multiply_single_pixels", multiply_single_pixels},
   };
   return passes;
 }
