@@ -85,6 +85,9 @@
   X(affine_pointwise)          \
   X(strassen)                  \
   X(panel_conv)                \
+  X(subpixel_nchwc)            \
+  X(subpixel_rows)             \
+  X(transposed_depthwise)      \
   X(winograd)                  \
   X(gemv_compressed)           \
   X(gemm_strassen)             \

@@ -87,6 +87,15 @@ def _conv(weight: str, bias: bool = True, **attrs: Any) -> Callable[[Net], Any]:
     return build
 
 
+def _transposed(weight: str, **attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        operands = [net.input("NCHW"), net.constant(weight, 0.2), net.constant("C" if weight[1] == "1" else weight[1])]
+        group = net.sizes["C"] if weight[1] == "1" else 1
+        return net.node("ConvTranspose", operands, group=group, **attrs)
+
+    return build
+
+
 def _depthwise(net: Net, x: Any, channels: str, size: int = 3, **attrs: Any) -> Any:
     group = net.sizes[channels]
     weight = net.constant(f"{channels}1{size}{size}", 0.3)
@@ -241,7 +250,17 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _affine_pointwise),
     ],
     "cpu:float32/strassen": [Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _conv("OC11"))],
-    "cpu:float32/panel": [Spec(_IMAGE, _conv("OC33", pads=_SAME)), Spec(_IMAGE, _conv("OC11"))],
+    "cpu:float32/panel": [
+        Spec(_IMAGE, _conv("OC33", pads=_SAME)),
+        Spec(_IMAGE, _conv("OC11")),
+        Spec(_IMAGE, _transposed("CO33", pads=_SAME, strides=[2, 2])),
+    ],
+    "cpu:float32/subpixel_nchwc": [
+        Spec(_IMAGE, _transposed("CO44", pads=_SAME, strides=[2, 2])),
+        Spec(_IMAGE, _transposed("CO23", strides=[3, 2], output_padding=[2, 1])),
+    ],
+    "cpu:float32/subpixel_rows": [Spec({**_IMAGE, "O": 3}, _transposed("CO44", pads=_SAME, strides=[2, 2]))],
+    "cpu:float32/transposed_depthwise_nchwc": [Spec(_IMAGE, _transposed("C144", pads=_SAME, strides=[2, 2]))],
     "cpu:float32/winograd": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _conv("OC55", pads=[2] * 4)),

@@ -219,32 +219,6 @@ def test_panel_agrees_with_the_reference(tier, seed):
 
 
 @by_tier
-@pytest.mark.parametrize("seed", range(CASES))
-def test_panel_agrees_with_the_reference_of_conv_transpose(tier, seed):
-    case = Case(500 + seed, "ConvTranspose")
-    random = case.random
-    rank = pick(random, [1, 2, 2, 3])
-    most = 6 if rank < 3 else 4
-    kernel, strides, dilations = ([int(random.integers(1, n)) for _ in range(rank)] for n in (most, 4, 3))
-    attrs = {"kernel_shape": kernel, "strides": strides, "dilations": dilations}
-    sizes = [int(random.integers(2, 9)) for _ in range(rank)]
-    mode = pick(random, ["pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID", "output_shape"])
-    natural = [s * (n - 1) + (k - 1) * d + 1 for s, n, k, d in zip(strides, sizes, kernel, dilations, strict=True)]
-    if mode == "pads":
-        pads = [int(random.integers(0, max(1, min(n // 2, 4)))) for n in natural * 2]
-        attrs["pads"] = pads
-        attrs["output_padding"] = [int(random.integers(0, s)) for s in strides]
-    elif mode == "output_shape":
-        attrs["output_shape"] = [max(1, n - int(random.integers(0, 4))) for n in natural]
-    else:
-        attrs["auto_pad"] = mode
-    groups = pick(random, [1, 2, 3])
-    group_ic, group_oc = (int(n) for n in random.integers(1, 12, 2))
-    case.build([2, groups * group_ic, *sizes], [groups * group_ic, group_oc, *kernel], {**attrs, "group": groups})
-    case.check(tier, PANEL)
-
-
-@by_tier
 @pytest.mark.parametrize("activation", ["Sigmoid", "HardSigmoid"])
 @pytest.mark.parametrize(("routine", "channels"), [(DIRECT, 32), (FIRST, 32), (ROWS, 5), (PANEL, 5)])
 def test_activations_that_do_not_keep_zero(tier, activation, routine, channels):

@@ -33,6 +33,13 @@ _NETWORKS = {
         "y",
         {"w": (16, 3, 3, 3)},
     ),
+    "transposed": _Network(
+        "float[1, 16, 9, 7] x",
+        f"a = ConvTranspose <{_SAME}, strides = [2, 2]> (x, w) b = Relu (a) c = ConvTranspose <strides = [2, 2], group = 16> (b, v) "
+        f"y = ConvTranspose <{_SAME}, strides = [2, 2]> (c, u)",
+        "y",
+        {"w": (16, 16, 4, 4), "v": (16, 1, 2, 2), "u": (16, 3, 4, 4)},
+    ),
     "pointwise": _Network(
         "float[1, 128, 16, 16] x",
         "s = Mul (x, m) t = Add (s, m) r = Relu (t) a = Conv (r, w) y = Conv (a, w)",

@@ -6,6 +6,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/conv/direct/direct_nchwc.h"
 #include "routines/cpu/conv/direct/direct_nchwc_space.h"
+#include "routines/cpu/conv/kept_weights.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/tile_use.h"
@@ -18,31 +19,16 @@ const TileKernels& tiles_of(const Target& target) {
   return tile_kernels_of(target.isa);
 }
 
-// Whether the private cache keeps weights for all tiles that read them, beside those that are fetched meanwhile and
-// what is read of the image.
-bool keeps_weights(const ConvShape& s, double bytes, const Target& target) {
-  constexpr double kUsed = 0.85, kOfImage = 0.25;
-  const auto cache = static_cast<double>(private_caches(target).l2_bytes);
-  const double image = 4 * static_cast<double>(s.group_ic() * s.ih * s.iw);
-  return 2 * bytes + std::min(image, kOfImage * cache) <= kUsed * cache;
+KeptWeights kept_weights(const ConvShape& s, int64_t columns) {
+  return {s.group_ic(), columns * s.taps() * 4, 4 * s.group_ic() * s.ih * s.iw};
 }
 
 // Bytes of the panels that tiles after the first read again from beyond the private cache; all members' together.
 double panels_again(const DirectPlan& plan, double panel_bytes, double rows, const Target& target) {
   const ConvShape& s = plan.shape;
-  if (keeps_weights(s, panel_bytes / static_cast<double>(plan.passes), target)) return 0;
+  if (kept_weights(s, 0).keeps(panel_bytes / static_cast<double>(plan.passes), target)) return 0;
   const double tiles = static_cast<double>(s.n * s.oh * s.ow) / std::max(rows, 1.0);
   return panel_bytes * static_cast<double>(plan.panels * s.groups) * std::max(tiles - 1, 0.0);
-}
-
-// Input channels of which the private cache keeps a panel's weights for many tiles; 0: it keeps those of all.
-int64_t near_channels(const ConvShape& s, int64_t oc_vectors, const Target& target) {
-  const int64_t lanes = target.lanes(), kept = private_caches(target).l2_bytes / 4;
-  const int64_t bytes = oc_vectors * lanes * s.taps() * 4;  // of a channel
-  if (keeps_weights(s, static_cast<double>(s.group_ic() * bytes), target)) return 0;
-  int64_t channels = lanes;
-  while (2 * channels * bytes <= kept && 2 * channels < s.group_ic()) channels *= 2;
-  return channels;
 }
 
 // Whether tiles that end with their row are as wide as those over the whole plane, or nearly; they gather less.
@@ -150,7 +136,8 @@ class DirectRoutine final : public ConvRoutine {
     };
     for (int64_t oc_vectors : {4, 2, 3, 1}) {
       if (oc_vectors > ceil_div(shape.group_oc(), lanes)) continue;
-      const int64_t most = kernels.max_rows[oc_vectors], channels = near_channels(shape, oc_vectors, target);
+      const int64_t most = kernels.max_rows[oc_vectors],
+                    channels = kept_weights(shape, oc_vectors * lanes).near_channels(target);
       Schedule schedule = {{"ic_bn", lanes}, {"oc_bn", oc_vectors * lanes}, {"reg_n", most}};
       const DirectPlan plan = offer_passes(schedule, channels);
       if (!fits_rows(plan, most)) continue;

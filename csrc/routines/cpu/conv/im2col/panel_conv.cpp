@@ -6,11 +6,11 @@
 #include "base/int_math.h"
 #include "routines/cpu/gemm/gemm_block.h"
 #include "routines/cpu/tasks.h"
+#include "routines/patterns/transposed_taps.h"
 
 namespace neo {
 namespace {
 
-constexpr int64_t kMaxAxisTaps = 512;  // along one axis
 constexpr int64_t kPanelChunk = 256;
 constexpr int64_t kMaxWidth = 64;           // columns of a panel
 constexpr int64_t kMostFinished = 1 << 16;  // floats of a panel's sums, which the private cache should keep
@@ -18,93 +18,55 @@ constexpr int64_t kSetsStride = 1024;       // rows that many floats apart share
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
 // One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
-// q * in_step + offset of each tap. Taps are kernel positions first_tap, first_tap + tap_step, ... All phases have as
-// many positions as the first, the most; those beyond the output are computed for nothing.
+// q * in_step + offset of each tap. All phases have as many positions as the first, the most; those beyond the output
+// are computed for nothing.
 struct AxisPhase {
   int64_t begin = 0, step = 1, count = 0, in_step = 1;
-  int64_t first_tap = 0, tap_step = 1, taps = 0;
+  int64_t residue = 0, taps = 0;
   int64_t first_offset = 0, offset_step = 0;
   int64_t offset(int64_t tap) const { return first_offset + tap * offset_step; }
 };
 
 AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
   AxisPhase p;
-  const int64_t stride = s.stride[axis], dilation = s.dilation[axis];
   if (!s.transposed) {
     p.count = s.out[axis];
-    p.in_step = stride;
+    p.in_step = s.stride[axis];
     p.taps = s.kernel[axis];
     p.first_offset = -s.pad[axis];
-    p.offset_step = dilation;
+    p.offset_step = s.dilation[axis];
     return p;
   }
+  const OutputPhase outputs = OutputPhase::of(s, axis, phase);
   p.begin = phase;
-  p.step = stride;
-  p.count = ceil_div(s.out[axis], stride);
-  // Output o gets tap t of input i where o = i * stride - pad + t * dilation.
-  int64_t previous = -1;
-  for (int64_t t = 0; t < s.kernel[axis]; ++t) {
-    const int64_t distance = phase + s.pad[axis] - t * dilation;
-    if (distance % stride != 0) continue;
-    if (p.taps == 0) {
-      p.first_tap = t;
-      p.first_offset = distance / stride;
-    } else if (p.taps == 1) {
-      p.tap_step = t - previous;
-      p.offset_step = distance / stride - p.first_offset;
-    }
-    previous = t;
-    ++p.taps;
-  }
+  p.step = s.stride[axis];
+  p.count = ceil_div(s.out[axis], p.step);
+  p.residue = outputs.residue;
+  p.taps = outputs.taps.count;
+  p.first_offset = outputs.first_offset;
+  p.offset_step = outputs.offset_step;
   return p;
 }
 
 struct Phase {
-  int64_t index[3] = {};
   AxisPhase axis[3];
   int64_t weights = 0;  // floats of a group's packed weights before this phase's
   int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
   int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
 };
 
-// The phase of the output that tap `tap` of an axis adds to.
-int64_t phase_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
-  const int64_t stride = s.stride[axis], rest = (tap * s.dilation[axis] - s.pad[axis]) % stride;
-  return rest < 0 ? rest + stride : rest;
-}
-
-int64_t phase_weight_offset(const PanelConvShape& s, const Phase& phase) {
-  if (!s.transposed) return 0;
-  int64_t taps = 0, outer = 1;
-  for (int axis = 0; axis < 3; ++axis) {
-    int64_t before = 0;
-    for (int64_t t = 0; t < s.kernel[axis]; ++t) before += phase_of_tap(s, axis, t) < phase.index[axis];
-    taps = taps * s.kernel[axis] + outer * before;
-    outer *= phase.axis[axis].taps;
-  }
-  return taps * s.group_ic() * s.group_oc();
-}
-
 Phase find_phase(const PanelConvPlan& plan, int64_t index) {
+  const PanelConvShape& s = plan.shape;
   Phase phase;
   for (int i = 2; i >= 0; --i) {
-    phase.index[i] = index % plan.axis_phases[i];
-    phase.axis[i] = find_axis_phase(plan.shape, i, phase.index[i]);
+    phase.axis[i] = find_axis_phase(s, i, index % plan.axis_phases[i]);
     index /= plan.axis_phases[i];
   }
-  phase.weights = phase_weight_offset(plan.shape, phase);
-  return phase;
-}
-
-// The first phase of an axis after `phase` that has taps; -1: there is none.
-int64_t next_phase(const PanelConvShape& s, int axis, int64_t phase) {
-  if (!s.transposed) return phase < 0 ? 0 : -1;
-  int64_t next = -1;
-  for (int64_t t = 0; t < s.kernel[axis]; ++t) {
-    const int64_t p = phase_of_tap(s, axis, t);
-    if (p > phase && (next < 0 || p < next)) next = p;
+  if (s.transposed) {
+    const int64_t before = taps_before(s, {phase.axis[0].residue, phase.axis[1].residue, phase.axis[2].residue});
+    phase.weights = before * s.group_ic() * s.group_oc();
   }
-  return next;
+  return phase;
 }
 
 // Consecutive pixels of one output row within a panel.
@@ -181,20 +143,15 @@ void scatter(const PanelConvPlan& plan, const Phase& phase, const RowKernels& ke
     const int64_t at = (d * s.out[1] + h) * s.out[2] + w, count = std::min(s.out[2] - w, run.length * columns);
     for (int64_t oc = 0; oc < s.group_oc(); ++oc) {
       const float* added = residual ? residual + oc * args.residual_channel + at : nullptr;
+      float* out = dst + oc * args.dst_channel + at;
       kernels.interleave(panel + oc * width + run.lane, s.group_oc() * width, columns, count, added, args.lo, args.hi,
-                         dst + oc * args.dst_channel + at);
+                         out);
+      if (args.activation) args.activation(out, count);
     }
   }
 }
 
 }  // namespace
-
-const char* reject_panel_conv(const PanelConvShape& s) {
-  for (int64_t k : s.kernel) {
-    if (k > kMaxAxisTaps) return "the kernel has more than 512 taps along an axis";
-  }
-  return nullptr;
-}
 
 PanelConvPlan plan_panel_conv(const PanelConvShape& s, const PanelConvSchedule& schedule, const TileKernels& kernels) {
   PanelConvPlan plan;
@@ -237,32 +194,22 @@ int64_t panel_conv_weight_size(const PanelConvPlan& plan) {
 void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed) {
   const PanelConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
-  const auto pack_phase = [&](int64_t group, const AxisPhase& depth, const AxisPhase& height, const AxisPhase& width) {
-    for (int64_t oc = 0; oc < group_oc; ++oc) {
-      for (int64_t ic = 0; ic < group_ic; ++ic) {
-        const int64_t filter =
-            s.transposed ? (group * group_ic + ic) * group_oc + oc : (group * group_oc + oc) * group_ic + ic;
-        for (int64_t d = 0; d < depth.taps; ++d) {
-          for (int64_t h = 0; h < height.taps; ++h) {
-            for (int64_t w = 0; w < width.taps; ++w) {
-              const int64_t kd = depth.first_tap + d * depth.tap_step;
-              const int64_t kh = height.first_tap + h * height.tap_step;
-              const int64_t kw = width.first_tap + w * width.tap_step;
-              *packed++ = weight[((filter * s.kernel[0] + kd) * s.kernel[1] + kh) * s.kernel[2] + kw];
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for_each_residue(s, [&](const ResidueTaps& depth, const ResidueTaps& height, const ResidueTaps& width) {
+      for (int64_t oc = 0; oc < group_oc; ++oc) {
+        for (int64_t ic = 0; ic < group_ic; ++ic) {
+          const float* filter = weight + ((g * group_ic + ic) * group_oc + oc) * s.taps();
+          for (int64_t d = 0; d < depth.count; ++d) {
+            for (int64_t h = 0; h < height.count; ++h) {
+              const int64_t row = (depth.first + d * depth.step) * s.kernel[1] + height.first + h * height.step;
+              for (int64_t w = 0; w < width.count; ++w) {
+                *packed++ = filter[row * s.kernel[2] + width.first + w * width.step];
+              }
             }
           }
         }
       }
-    }
-  };
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t d = -1; (d = next_phase(s, 0, d)) >= 0;) {
-      for (int64_t h = -1; (h = next_phase(s, 1, h)) >= 0;) {
-        for (int64_t w = -1; (w = next_phase(s, 2, w)) >= 0;) {
-          pack_phase(g, find_axis_phase(s, 0, d), find_axis_phase(s, 1, h), find_axis_phase(s, 2, w));
-        }
-      }
-    }
+    });
   }
 }
 
@@ -294,7 +241,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
     }
     gemm_args.lo = s.transposed ? -kUnbounded : args.lo;
     gemm_args.hi = s.transposed ? kUnbounded : args.hi;
-    gemm_args.activation = args.activation;
+    if (!s.transposed) gemm_args.activation = args.activation;
 
     const int64_t last = std::min((chunk + 1) * plan.panel_chunk, pixels.panels);
     for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {

@@ -39,12 +39,11 @@ struct PanelConvPlan {
   int64_t phases() const { return axis_phases[0] * axis_phases[1] * axis_phases[2]; }
 };
 
-const char* reject_panel_conv(const PanelConvShape& shape);
 PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const PanelConvSchedule& schedule,
                               const TileKernels& kernels);
 
-// `weight` is O I/g K... for a convolution, I O/g K... for a transposed one, as in ONNX. Packed: [group][phase] and
-// within, one row per output channel.
+// Of a transposed convolution, whose weights are I O/g K... as in ONNX. Packed: [group][residue of the taps] and within,
+// one row per output channel; this does not depend on batch, space and padding. Others read O I/g K... as they are.
 int64_t panel_conv_weight_size(const PanelConvPlan& plan);
 void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed);
 

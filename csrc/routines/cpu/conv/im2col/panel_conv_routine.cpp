@@ -22,6 +22,11 @@ TaskSplit split_of(const PanelConvPlan& plan) {
   return TaskSplit::of(plan.tasks, static_cast<int64_t>(flops_of(plan.shape)), plan.workspace_size * 4);
 }
 
+// Packed weights as a part of the scratch memory, whose next part begins at a line of the cache.
+int64_t packed_bytes_of(const PanelConvPlan& plan) {
+  return round_up(panel_conv_weight_size(plan) * 4, 64);
+}
+
 PanelConvSchedule panel_schedule(const Schedule& schedule, int64_t lanes) {
   return {value_of(schedule, "columns") / lanes, value_of(schedule, "rows"), value_of(schedule, "k"),
           value_of(schedule, "panels")};
@@ -99,6 +104,7 @@ struct PanelConvCall {
   PanelConvPlan plan;
   ConvOperands args;
   TaskSplit split;
+  int64_t packed_bytes = 0;  // of weights that each run packs, before the tasks' workspaces
 };
 
 class PanelConvStep final : public KernelStep {
@@ -113,9 +119,8 @@ class PanelConvStep final : public KernelStep {
         pack_kernels_(pack_kernels),
         row_kernels_(row_kernels) {
     if (arguments_.weight >= 0) return;
-    // Packing depends on the padding, and that on the sizes only where they are known.
-    const PanelConvPlan plan =
-        plan_panel_conv(geometry_.panel_shape(problem.x_hint(), problem.y_hint()), schedule_, kernels_);
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const PanelConvPlan plan = plan_panel_conv(geometry_.panel_shape(ones, ones), schedule_, kernels_);
     weight_ = packed.floats(panel_conv_weight_size(plan), {problem.weight}, [&](float* to) {
       pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), to);
     });
@@ -129,15 +134,22 @@ class PanelConvStep final : public KernelStep {
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
     if (weight_.defined()) call.args.weight = weight_.as<float>();
-    return Prepared::of(call, call.split.scratch_bytes());
+    if (geometry_.transposed && !weight_.defined()) call.packed_bytes = packed_bytes_of(call.plan);
+    return Prepared::of(call, call.packed_bytes + call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const PanelConvCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
-    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_panel_conv(call.plan, kernels_, pack_kernels_, row_kernels_, a, begin, end, workspace);
-    });
+    ConvOperands a = arguments_.at(call.args, args);
+    if (call.packed_bytes > 0) {
+      auto* packed = reinterpret_cast<float*>(scratch);
+      pack_panel_conv_weight(call.plan, a.weight, packed);
+      a.weight = packed;
+    }
+    run_tasks_with<float>(team, call.split, scratch + call.packed_bytes,
+                          [&](int64_t begin, int64_t end, float* workspace) {
+                            run_panel_conv(call.plan, kernels_, pack_kernels_, row_kernels_, a, begin, end, workspace);
+                          });
   }
 
  private:
@@ -147,7 +159,7 @@ class PanelConvStep final : public KernelStep {
   const TileKernels& kernels_;
   const PackKernels& pack_kernels_;
   const RowKernels& row_kernels_;
-  Tensor weight_;  // transposed convolutions; others read the model's weights as they are
+  Tensor weight_;  // of a transposed convolution, where it is a constant
 };
 
 // Plain layouts, any rank and number of groups; and transposed convolution.
@@ -181,13 +193,15 @@ class PanelConvRoutine final : public ConvRoutine {
       if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
     };
     give(problem.bias);
-    if (problem.geometry.transposed) {
+    const bool is_packed = problem.geometry.transposed && problem.weight->constant;
+    if (is_packed) {
       c.cost.packed_bytes = panel_conv_weight_size(plan) * 4;
     } else {
       give(problem.weight);
     }
     c.cost.time_us = estimate_us(problem, plan, split, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.workspace_bytes = split.scratch_bytes();
+    if (problem.geometry.transposed && !is_packed) c.cost.workspace_bytes += packed_bytes_of(plan);
     return c;
   }
 
@@ -208,20 +222,9 @@ class PanelConvRoutine final : public ConvRoutine {
  protected:
   std::vector<std::string_view> ops() const override { return {"Conv", "ConvTranspose"}; }
 
-  const char* rejects_activation(const ConvProblem& problem, const Target&) const override {
-    return problem.geometry.transposed ? "a transposed convolution takes no activation but a clamp" : nullptr;
-  }
+  const char* rejects_activation(const ConvProblem&, const Target&) const override { return nullptr; }
 
-  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
-    const ConvGeometry& g = problem.geometry;
-    if (g.transposed && !problem.weight->constant) return "the weights are not constants";
-    if (g.transposed && g.has_sized_pads() && !(problem.x->shape().is_static() && problem.y->shape().is_static())) {
-      return "the padding depends on sizes that are not constants";
-    }
-    const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    if (const char* why = reject_panel_conv(g.panel_shape(ones, ones))) return why;
-    return std::nullopt;
-  }
+  std::optional<std::string> rejects_problem(const ConvProblem&, const Target&) const override { return std::nullopt; }
 
  private:
   static PanelConvPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {

@@ -1,0 +1,53 @@
+#pragma once
+
+// Transposed convolution on plain NCHW with few output channels, as decoders end: a task copies its input rows, with
+// zeros around them, and for every residue of an output row modulo the stride sums over the taps that reach it; a
+// register block is up to kTileRows output channels by up to kTileVectors vectors of pixels, which begin at any float
+// of the copy. The residues of a row are then interleaved.
+
+#include <stdint.h>
+
+#include "routines/cpu/conv/conv_operands.h"
+#include "routines/cpu/conv/row_buffer.h"
+#include "routines/cpu/microkernel/tile.h"
+#include "routines/patterns/conv_shape.h"
+
+namespace neo {
+
+struct SubpixelRowsSchedule {
+  int64_t vectors = 4;  // of pixels per register block, 1 ... kTileVectors
+  // 0: chosen by the shape.
+  int64_t rows = 0;   // output channels per register block
+  int64_t bands = 0;  // per task, at most as many as the second-level cache holds the input of
+};
+
+// A band is as many output rows as the stride has; a position along a row as many pixels.
+struct SubpixelRowsPlan {
+  PanelConvShape shape;
+  SubpixelRowsSchedule schedule;
+  int64_t lanes = 0;
+  int64_t channel_tiles = 0;       // register blocks per group
+  int64_t bands = 0, columns = 0;  // bands and positions per task
+  int64_t band_chunks = 0, column_chunks = 0;
+  int64_t top = 0, left = 0;   // input row and column of band 0 and position 0 that are read first
+  int64_t extra_rows = 0;      // that a band reads beside its first one
+  int64_t row = 0;             // floats of a copied row
+  int64_t pitch = 0;           // floats of a residue's sums
+  int64_t sums = 0;            // where they are in the workspace, after the input
+  int64_t workspace_size = 0;  // floats that a task uses
+  int64_t tasks = 0;           // fixed by shape and schedule
+
+  int64_t channel() const { return (bands + extra_rows) * row; }
+};
+
+const char* reject_subpixel_rows(const PanelConvShape& shape);
+SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& shape, const SubpixelRowsSchedule& schedule,
+                                    const TileKernels& kernels);
+
+// As many as the model's: [group][channel tile][residue][tap][ic][oc of the tile]. `weight` is I O/g K....
+void pack_subpixel_rows_weight(const SubpixelRowsPlan& plan, const float* weight, float* packed);
+
+void run_subpixel_rows(const SubpixelRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
+                       const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace);
+
+}  // namespace neo

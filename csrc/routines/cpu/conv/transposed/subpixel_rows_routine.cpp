@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cmath>
+
+#include "routines/cost/loop_nest.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/transposed/subpixel_rows.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/microkernel/tile_cost.h"
+#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/tier.h"
+#include "routines/patterns/transposed_taps.h"
+#include "routines/space.h"
+
+namespace neo {
+namespace {
+
+int64_t flops_of(const SubpixelRowsPlan& plan) {
+  const PanelConvShape& s = plan.shape;
+  return 2 * s.n * s.oc * s.group_ic() * transposed_products(s);
+}
+
+TaskSplit split_of(const SubpixelRowsPlan& plan) {
+  return TaskSplit::of(plan.tasks, flops_of(plan), plan.workspace_size * 4);
+}
+
+SubpixelRowsSchedule subpixel_rows_schedule(const Schedule& schedule, int64_t lanes) {
+  return {schedule.at("pixels") / lanes, value_of(schedule, "rows"), value_of(schedule, "bands")};
+}
+
+double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, const Target& target) {
+  // In cycles of one vector FMA; the last two of a vector that is copied and of a result that is interleaved.
+  constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 40, kStore = 2, kCopy = 4;
+  const PanelConvShape& s = plan.shape;
+  const double kInterleave = s.stride[2] <= 2 ? 0.4 : 2;
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
+  const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
+  const double rows = real(s.group_oc()) / real(plan.channel_tiles), ic = real(s.group_ic());
+  const double taps = real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+  const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0}) * 1.06;
+  const double tile = taps * (ic * sum + kTap) + kTile + kStore * rows * width;
+  const double lines = real(s.n * s.groups * s.out[1] * plan.column_chunks);
+  const double sums = lines * real(std::min(s.stride[2], s.out[2])) * panels * real(plan.channel_tiles) * tile;
+  const double copied = real(plan.tasks * s.group_ic() * (plan.bands + plan.extra_rows)) * real(plan.row);
+  const double cycles = sums + copied / real(plan.lanes) * kCopy + kInterleave * real(s.n * s.oc * s.out_size());
+  const double flops = real(flops_of(plan)), ideal = flops / real(2 * plan.lanes);
+  const TaskSplit split = split_of(plan);
+  return tasks_us(flops, ideal / std::max(1.0, cycles), split.serial ? 1 : split.tasks, problem.traffic_bytes(1, 1),
+                  target, real(problem.weight->constant->size()) * 4);
+}
+
+// The schedules:
+//   pixels, rows  pixels and output channels per register block
+//   bands         of output rows per task
+Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMostParts = 24;
+  const int64_t lanes = kernels.lanes, channels = shape.group_oc();
+  std::vector<int64_t> pixels, rows = {0};
+  for (int64_t v = kTileVectors; v >= 1; --v) pixels.push_back(v * lanes);
+  for (int64_t r = 1; r <= std::min<int64_t>(kTileRows, channels); ++r) rows.push_back(r);
+  const auto allows = [&](std::span<const int64_t> v) {
+    const SubpixelRowsSchedule s = {v[0] / lanes, v[1], v[2]};
+    const int64_t limit = kernels.max_rows[s.vectors];
+    if (s.rows > limit || (s.rows > 0 && s.rows * 3 < std::min(limit, channels))) return false;
+    const SubpixelRowsPlan plan = plan_subpixel_rows(shape, s, kernels);
+    for (auto parameter : {&SubpixelRowsSchedule::rows, &SubpixelRowsSchedule::bands}) {
+      if (s.*parameter == 0) continue;
+      SubpixelRowsSchedule without = s;
+      without.*parameter = 0;
+      const SubpixelRowsPlan other = plan_subpixel_rows(shape, without, kernels);
+      if (other.channel_tiles == plan.channel_tiles && other.bands == plan.bands) return false;
+    }
+    // What a parameter asks for and does not get is another schedule.
+    return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) && (s.bands == 0 || s.bands == plan.bands);
+  };
+  const int64_t lines = std::max<int64_t>(1, ceil_div(shape.out[1], shape.stride[1]));
+  return Space({{"pixels", pixels}, {"rows", rows}, {"bands", part_sizes(lines, kMostParts, 0)}}, allows);
+}
+
+LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan& plan, const TileKernels& kernels) {
+  const auto real = [](int64_t value) { return static_cast<double>(value); };
+  const PanelConvShape& s = plan.shape;
+  const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
+  LoopNest l;
+  l.flops = real(flops_of(plan));
+  l.rows = real(s.group_oc()) / real(plan.channel_tiles);
+  l.vectors = vectors / std::ceil(vectors / real(plan.schedule.vectors));
+  l.full_rows = real(plan.schedule.rows > 0 ? plan.schedule.rows : kernels.max_rows[plan.schedule.vectors]);
+  l.reduction = real(s.group_ic()) * real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+  l.inner = real(s.group_ic());
+  l.block_bytes = l.reduction * l.vectors * real(plan.lanes) * 4;
+  l.pixel_bytes = l.reduction * l.rows * 4;
+  l.inputs = real(s.n * s.ic * s.in_size()) * 4;
+  l.outputs = problem.traffic_bytes(1, 1) - l.inputs;
+  l.weights = real(problem.weight->constant->size()) * 4;
+  l.tasks = real(plan.tasks);
+  l.task_weights = l.weights / real(s.groups);
+  l.task_inputs = real(s.group_ic() * plan.channel()) * 4;
+  l.task_outputs = l.outputs / std::max(1.0, l.tasks);
+  l.input_reads = l.task_inputs * l.tasks;
+  l.weight_reads = l.task_weights * l.tasks * real(plan.bands);
+  l.sweep_bytes = l.task_weights + l.pixel_bytes;
+  l.moved = real(plan.workspace_size) * l.tasks;
+  l.workspace = real(plan.workspace_size) * 4;
+  return l;
+}
+
+struct SubpixelRowsCall {
+  SubpixelRowsPlan plan;
+  ConvOperands args;
+  TaskSplit split;
+};
+
+class SubpixelRowsStep final : public KernelStep {
+ public:
+  SubpixelRowsStep(const ConvProblem& problem, const ConvArguments& arguments, const SubpixelRowsSchedule& schedule,
+                   const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
+      : geometry_(problem.geometry),
+        arguments_(arguments),
+        schedule_(schedule),
+        kernels_(kernels),
+        row_kernels_(row_kernels) {
+    // Packing does not depend on batch, space and padding.
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const SubpixelRowsPlan plan = plan_subpixel_rows(geometry_.panel_shape(ones, ones), schedule_, kernels_);
+    const Tensor& weight = *problem.weight->constant;
+    weight_ = packed.floats(weight.size(), {problem.weight},
+                            [&](float* to) { pack_subpixel_rows_weight(plan, weight.as<float>(), to); });
+    if (problem.bias) bias_ = packed.constant(*problem.bias);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(arguments_.x)];
+    const Arg& y = args[static_cast<size_t>(arguments_.y)];
+    SubpixelRowsCall call;
+    call.plan = plan_subpixel_rows(geometry_.panel_shape(x.dims, y.dims), schedule_, kernels_);
+    call.split = split_of(call.plan);
+    call.args = arguments_.bind(args);
+    call.args.weight = weight_.as<float>();
+    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    return Prepared::of(call, call.split.scratch_bytes());
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const SubpixelRowsCall*>(prepared);
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+      run_subpixel_rows(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
+    });
+  }
+
+ private:
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  SubpixelRowsSchedule schedule_;
+  const TileKernels& kernels_;
+  const RowKernels& row_kernels_;
+  Tensor weight_, bias_;
+};
+
+class SubpixelRowsRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/subpixel_rows"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    std::optional<Candidate> best;
+    for (int64_t vectors : {4, 3, 2, 1}) {
+      Candidate c = candidate_of(workload, problem, {{"pixels", vectors * target.lanes()}}, target);
+      if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
+    }
+    return {std::move(*best)};
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    return subpixel_rows_space(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
+                               tile_kernels_of(target.isa));
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    return candidate_of(workload, *read_conv(workload, nullptr), schedule, target);
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return subpixel_rows_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return std::make_unique<SubpixelRowsStep>(problem, ConvArguments::of(candidate, problem, target),
+                                              subpixel_rows_schedule(candidate.schedule, target.lanes()),
+                                              tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, row_kernels)(),
+                                              packed);
+  }
+
+ protected:
+  std::vector<std::string_view> ops() const override { return {"ConvTranspose"}; }
+
+  const char* rejects_activation(const ConvProblem&, const Target&) const override { return nullptr; }
+
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
+    if (problem.geometry.axes > 2) return "more than two spatial axes";
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    if (const char* why = reject_subpixel_rows(problem.geometry.panel_shape(ones, ones))) return why;
+    return std::nullopt;
+  }
+
+ private:
+  static SubpixelRowsPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_subpixel_rows(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()),
+                              subpixel_rows_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+  }
+
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const Schedule& schedule,
+                                const Target& target) {
+    const SubpixelRowsPlan plan = plan_of(problem, schedule, target);
+    Candidate c = conv_candidate(workload, problem, 1, 1);
+    c.schedule = schedule;
+    c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
+    c.cost.packed_bytes = problem.weight->constant->size() * 4;
+    c.cost.workspace_bytes = split_of(plan).scratch_bytes();
+    return c;
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(subpixel_rows, SubpixelRowsRoutine)
+
+}  // namespace neo

@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "routines/cost/loop_nest.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/conv/transposed/transposed_depthwise.h"
+#include "routines/cpu/epilogue.h"
+#include "routines/cpu/microkernel/tile_cost.h"
+#include "routines/cpu/tier.h"
+#include "routines/patterns/transposed_taps.h"
+#include "routines/space.h"
+
+namespace neo {
+namespace {
+
+// Its operations take longer than those of a product: the loads bound it.
+TaskSplit split_of(const TransposedDepthwisePlan& plan) {
+  return TaskSplit::of(plan.tasks, 4 * transposed_depthwise_flops(plan));
+}
+
+struct TransposedDepthwiseCall {
+  TransposedDepthwisePlan plan;
+  ConvOperands args;
+  TaskSplit split;
+};
+
+class TransposedDepthwiseStep final : public KernelStep {
+ public:
+  TransposedDepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t bands,
+                          const TransposedDepthwiseKernels& kernels, PackedStore& packed)
+      : geometry_(problem.geometry), arguments_(arguments), bands_(bands), kernels_(kernels) {
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    const TransposedDepthwisePlan plan =
+        plan_transposed_depthwise(geometry_.panel_shape(ones, ones), kernels_.lanes, bands_);
+    weight_ = packed.floats(transposed_depthwise_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_transposed_depthwise_weight(plan, problem.weight->constant->as<float>(), to);
+    });
+    bias_ = padded_channels(problem.bias, kernels_.lanes, packed);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(arguments_.x)];
+    const Arg& y = args[static_cast<size_t>(arguments_.y)];
+    TransposedDepthwiseCall call;
+    call.plan = plan_transposed_depthwise(geometry_.panel_shape(x.dims, y.dims), kernels_.lanes, bands_);
+    call.split = split_of(call.plan);
+    call.args = arguments_.bind(args);
+    call.args.weight = weight_.as<float>();
+    if (bias_.defined()) call.args.bias = bias_.as<float>();
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const TransposedDepthwiseCall*>(prepared);
+    const ConvOperands a = arguments_.at(call.args, args);
+    run_tasks(team, call.split,
+              [&](int64_t begin, int64_t end, int) { run_transposed_depthwise(call.plan, kernels_, a, begin, end); });
+  }
+
+ private:
+  ConvGeometry geometry_;
+  ConvArguments arguments_;
+  int64_t bands_;
+  const TransposedDepthwiseKernels& kernels_;
+  Tensor weight_, bias_;
+};
+
+class TransposedDepthwiseRoutine final : public ConvRoutine {
+ public:
+  std::string_view name() const override { return "cpu:float32/transposed_depthwise_nchwc"; }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    return {candidate(workload, target, ops, {})};
+  }
+
+  // bands: of output rows per task.
+  Space space(const Workload& workload, const Target& target) const override {
+    constexpr int64_t kMostParts = 32;
+    const TransposedDepthwisePlan chosen = plan_of(*read_conv(workload, nullptr), {}, target);
+    const int64_t bands = std::max<int64_t>(1, chosen.depths * chosen.lines);
+    return Space({{"bands", part_sizes(bands, kMostParts, chosen.band_chunk)}});
+  }
+
+  LoopNest loops(const Candidate& candidate, const Target& target) const override {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    const TransposedDepthwisePlan plan = plan_of(problem, candidate.schedule, target);
+    const PanelConvShape& s = plan.shape;
+    const auto real = [](int64_t value) { return static_cast<double>(value); };
+    const double bands = std::max(1.0, real(plan.depths * plan.lines)), part = real(plan.band_chunk) / bands;
+    LoopNest l;
+    l.flops = real(transposed_depthwise_flops(plan));
+    l.vectors = l.rows = l.full_rows = 1;
+    l.reduction = real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+    l.inner = real(s.out[2]) / real(s.stride[2]);
+    l.inputs = real(s.n * s.ic * s.in_size()) * 4;
+    l.outputs = problem.traffic_bytes(plan.lanes, plan.lanes) - l.inputs;
+    l.weights = real(transposed_depthwise_weight_size(plan)) * 4;
+    l.task_weights = l.block_bytes = real(s.taps() * plan.lanes) * 4;
+    l.task_outputs = real(s.out_size() * plan.lanes) * 4 * part;
+    l.task_inputs = real(s.in_size() * plan.lanes) * 4 * part;
+    l.pixel_bytes = l.sweep_bytes = l.reduction * real(plan.lanes) * 4;
+    l.tasks = real(plan.tasks);
+    l.input_reads = l.task_inputs * l.tasks;
+    l.weight_reads = l.task_weights * l.tasks;
+    return l;
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    // Share of the FMA peak: every product loads its input, and each output is stored alone.
+    constexpr double kEfficiency = 0.35;
+    const ConvProblem problem = *read_conv(workload, nullptr);
+    const int64_t lanes = target.lanes();
+    const TransposedDepthwisePlan plan = plan_of(problem, schedule, target);
+    const TaskSplit split = split_of(plan);
+    Candidate c = conv_candidate(workload, problem, lanes, lanes);
+    c.schedule = schedule;
+    c.cost.time_us = tasks_us(static_cast<double>(transposed_depthwise_flops(plan)), kEfficiency,
+                              split.serial ? 1 : split.tasks, problem.traffic_bytes(lanes, lanes), target) +
+                     activation_us(problem.epilogue, *problem.y, target);
+    c.cost.packed_bytes = (transposed_depthwise_weight_size(plan) + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
+    return c;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
+    return std::make_unique<TransposedDepthwiseStep>(problem, ConvArguments::of(candidate, problem, target),
+                                                     value_of(candidate.schedule, "bands"),
+                                                     NEO_PICK_TIER(target.isa, transposed_depthwise_kernels)(), packed);
+  }
+
+ protected:
+  std::vector<std::string_view> ops() const override { return {"ConvTranspose"}; }
+
+  std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
+    const Dims ones(static_cast<size_t>(problem.rank()), 1);
+    if (const char* why = reject_transposed_depthwise(problem.geometry.panel_shape(ones, ones))) return why;
+    if (const char* why = reject_run_time_weights(problem)) return why;
+    return std::nullopt;
+  }
+
+ private:
+  static TransposedDepthwisePlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_transposed_depthwise(problem.geometry.panel_shape(problem.x_hint(), problem.y_hint()), target.lanes(),
+                                     value_of(schedule, "bands"));
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(transposed_depthwise, TransposedDepthwiseRoutine)
+
+}  // namespace neo
