@@ -54,53 +54,124 @@ void take_every(const float* src, int64_t stride, int64_t count, float* dst) {
   }
 }
 
-// The lanes of two vectors that the first and the second half of their lanes in turn take; -1: of the other one.
+// The lane of row `row` that goes to lane i of vector j of some rows interleaved; -1: another row's does.
+template <int kRows>
 struct Turns {
-  int32_t of_first[2][kLanes], of_second[2][kLanes];
+  int32_t lane[kRows][kRows][kLanes];  // by vector and row
 };
 
-constexpr Turns turns() {
-  Turns t = {};
-  for (int i = 0; i < 2 * kLanes; ++i) {
-    t.of_first[i / kLanes][i % kLanes] = i % 2 == 0 ? i / 2 : -1;
-    t.of_second[i / kLanes][i % kLanes] = i % 2 == 0 ? -1 : i / 2;
+template <int kRows>
+constexpr Turns<kRows> make_turns() {
+  Turns<kRows> t = {};
+  for (int j = 0; j < kRows; ++j) {
+    for (int row = 0; row < kRows; ++row) {
+      for (int i = 0; i < kLanes; ++i) {
+        const int at = j * kLanes + i;
+        t.lane[j][row][i] = at % kRows == row ? at / kRows : -1;
+      }
+    }
   }
   return t;
 }
 
-constexpr Turns kTurns = turns();
+template <int kRows>
+constexpr Turns<kRows> kTurns = make_turns<kRows>();
+
+// Rows in place to vectors of their lanes in turn: of an even number of rows the even ones and the odd ones, then both.
+template <int kRows>
+NEO_INLINE void take_turns(F32 (&v)[kRows]) {
+  if constexpr (kRows > 2 && kRows % 2 == 0) {
+    F32 even_rows[kRows / 2], odd_rows[kRows / 2];
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows / 2; ++i) {
+      even_rows[i] = v[2 * i];
+      odd_rows[i] = v[2 * i + 1];
+    }
+    take_turns<kRows / 2>(even_rows);
+    take_turns<kRows / 2>(odd_rows);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows / 2; ++i) {
+      F32 pair[2] = {even_rows[i], odd_rows[i]};
+      take_turns<2>(pair);
+      v[2 * i] = pair[0];
+      v[2 * i + 1] = pair[1];
+    }
+  } else {
+    F32 rows[kRows];
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) rows[row] = v[row];
+#pragma GCC unroll 8
+    for (int j = 0; j < kRows; ++j) {
+      F32 x = zero();
+#pragma GCC unroll 8
+      for (int row = 0; row < kRows; ++row) x = pick(x, rows[row], load_i32(kTurns<kRows>.lane[j][row]));
+      v[j] = x;
+    }
+  }
+}
 
 NEO_INLINE int64_t at_most(int64_t n, int64_t most) {
   return n < most ? n : most;
 }
 
-void interleave(const float* src, int64_t src_row, int64_t rows, int64_t count, const float* residual, float lo,
-                float hi, float* dst) {
-  const F32 low = broadcast(lo), high = broadcast(hi);
-  const auto put = [&](int64_t i, F32 x) {
-    if (i >= count) return;
-    const int64_t n = at_most(count - i, kLanes);
+// What interleave() adds to the rows, and clamps them to.
+struct InterleaveEnd {
+  const float* residual;  // or null
+  F32 low, high;
+  float* dst;
+
+  NEO_INLINE void put(int64_t i, F32 x) const {
+    if (residual) x = x + load(residual + i);
+    store(dst + i, clamp_nan(x, low, high));
+  }
+  NEO_INLINE void put_n(int64_t i, F32 x, int64_t n) const {
     if (residual) x = x + load_n(residual + i, n);
     store_n(dst + i, clamp_nan(x, low, high), n);
-  };
-  if (rows == 1) {
-    for (int64_t i = 0; i < count; i += kLanes) put(i, load_n(src + i, at_most(count - i, kLanes)));
-  } else if (rows == 2) {
-    for (int64_t i = 0; i < count; i += 2 * kLanes) {
-      const F32 a = load_n(src + i / 2, at_most((count - i + 1) / 2, kLanes));
-      const F32 b = load_n(src + src_row + i / 2, at_most((count - i) / 2, kLanes));
-      for (int half = 0; half < 2; ++half) {
-        const F32 firsts = pick(zero(), a, load_i32(kTurns.of_first[half]));
-        put(i + half * kLanes, pick(firsts, b, load_i32(kTurns.of_second[half])));
+  }
+};
+
+template <int kRows>
+void interleave_rows(const float* src, int64_t src_row, int64_t count, const InterleaveEnd& end) {
+  int64_t i = 0;
+  for (; i + kRows * kLanes <= count; i += kRows * kLanes, src += kLanes) {
+    F32 v[kRows];
+#pragma GCC unroll 8
+    for (int row = 0; row < kRows; ++row) v[row] = load(src + row * src_row);
+    take_turns<kRows>(v);
+#pragma GCC unroll 8
+    for (int j = 0; j < kRows; ++j) end.put(i + j * kLanes, v[j]);
+  }
+  if (i == count) return;
+  F32 v[kRows];
+#pragma GCC unroll 8
+  for (int row = 0; row < kRows; ++row) v[row] = load_n(src + row * src_row, (count - i - row + kRows - 1) / kRows);
+  take_turns<kRows>(v);
+  for (int j = 0; j < kRows && i < count; ++j, i += kLanes) end.put_n(i, v[j], at_most(count - i, kLanes));
+}
+
+void interleave(const float* src, int64_t src_row, int64_t rows, int64_t count, const float* residual, float lo,
+                float hi, float* dst) {
+  const InterleaveEnd end = {residual, broadcast(lo), broadcast(hi), dst};
+  switch (rows) {
+    case 1:
+      return interleave_rows<1>(src, src_row, count, end);
+    case 2:
+      return interleave_rows<2>(src, src_row, count, end);
+    case 3:
+      return interleave_rows<3>(src, src_row, count, end);
+    case 4:
+      return interleave_rows<4>(src, src_row, count, end);
+    case 5:
+      return interleave_rows<5>(src, src_row, count, end);
+    case 8:
+      return interleave_rows<8>(src, src_row, count, end);
+    default:
+      for (int64_t first = 0; first < rows; ++first, src += src_row) {
+        for (int64_t i = first, t = 0; i < count; i += rows, ++t) {
+          const float x = residual ? src[t] + residual[i] : src[t];
+          dst[i] = x < lo ? lo : (x > hi ? hi : x);
+        }
       }
-    }
-  } else {
-    for (int64_t first = 0; first < rows; ++first, src += src_row) {
-      for (int64_t i = first, t = 0; i < count; i += rows, ++t) {
-        const float x = residual ? src[t] + residual[i] : src[t];
-        dst[i] = x < lo ? lo : (x > hi ? hi : x);
-      }
-    }
   }
 }
 
