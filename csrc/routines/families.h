@@ -87,6 +87,7 @@
   X(panel_conv)                \
   X(subpixel_nchwc)            \
   X(subpixel_rows)             \
+  X(subpixel_winograd)         \
   X(transposed_depthwise)      \
   X(winograd)                  \
   X(gemv_compressed)           \

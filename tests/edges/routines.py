@@ -260,6 +260,7 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _transposed("CO23", strides=[3, 2], output_padding=[2, 1])),
     ],
     "cpu:float32/subpixel_rows": [Spec({**_IMAGE, "O": 3}, _transposed("CO44", pads=_SAME, strides=[2, 2]))],
+    "cpu:float32/subpixel_winograd": [Spec(_IMAGE, _transposed("CO44", pads=_SAME, strides=[2, 2]))],
     "cpu:float32/transposed_depthwise_nchwc": [Spec(_IMAGE, _transposed("C144", pads=_SAME, strides=[2, 2]))],
     "cpu:float32/winograd": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
