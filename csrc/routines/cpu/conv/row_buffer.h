@@ -31,6 +31,12 @@ namespace neon {
 const RowKernels& row_kernels();
 }
 
+// Cycles of a vector FMA that interleave() takes for an element of so many rows.
+inline double interleave_cycles(int64_t rows) {
+  if (rows <= 2) return 0.4;
+  return rows <= 5 || rows == 8 ? 0.7 : 2;
+}
+
 struct RowBuffer {
   int64_t rows = 0;   // input rows of a task
   int64_t width = 0;  // floats of one phase of one row

@@ -234,11 +234,9 @@ class PanelConvRoutine final : public ConvRoutine {
 
   static double estimate_us(const ConvProblem& problem, const PanelConvPlan& plan, const TaskSplit& split,
                             const Target& target) {
-    // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each; and
-    // scattering an element of a transposed output, whose rows have one or two phases or more.
+    // In cycles of arithmetic: gathering a row of a panel, which consists of runs of pixels of one output row each.
     constexpr double kRowCycles = 28;
     constexpr double kRunCycles = 14;
-    const double scatter_cycles = plan.axis_phases[2] <= 2 ? 0.4 : 2;
     const PanelConvShape& s = plan.shape;
     const double group_oc = static_cast<double>(s.group_oc());
     const double vectors = std::min(static_cast<double>(plan.vectors),
@@ -252,7 +250,7 @@ class PanelConvRoutine final : public ConvRoutine {
     double spent = ideal / tile_efficiency(rows, vectors, 0, target);
     if (!plan.is_pointwise) spent += kRowCycles + kRunCycles * runs;
     if (s.transposed) {
-      spent += scatter_cycles * group_oc * width / std::max(1.0, products);
+      spent += interleave_cycles(plan.axis_phases[2]) * group_oc * width / std::max(1.0, products);
     }
     // Pixels fill the lanes: a row of one pixel wastes all but one of them.
     const auto pixels = static_cast<double>(s.transposed ? s.in_size() : s.out_size());

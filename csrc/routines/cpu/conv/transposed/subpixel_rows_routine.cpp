@@ -28,10 +28,9 @@ SubpixelRowsSchedule subpixel_rows_schedule(const Schedule& schedule, int64_t la
 }
 
 double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, const Target& target) {
-  // In cycles of one vector FMA; the last two of a vector that is copied and of a result that is interleaved.
+  // In cycles of one vector FMA; the last one of a vector that is copied.
   constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 40, kStore = 2, kCopy = 4;
   const PanelConvShape& s = plan.shape;
-  const double kInterleave = s.stride[2] <= 2 ? 0.4 : 2;
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
@@ -42,7 +41,8 @@ double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, con
   const double lines = real(s.n * s.groups * s.out[1] * plan.column_chunks);
   const double sums = lines * real(std::min(s.stride[2], s.out[2])) * panels * real(plan.channel_tiles) * tile;
   const double copied = real(plan.tasks * s.group_ic() * (plan.bands + plan.extra_rows)) * real(plan.row);
-  const double cycles = sums + copied / real(plan.lanes) * kCopy + kInterleave * real(s.n * s.oc * s.out_size());
+  const double cycles =
+      sums + copied / real(plan.lanes) * kCopy + interleave_cycles(phase_count(s, 2)) * real(s.n * s.oc * s.out_size());
   const double flops = real(flops_of(plan)), ideal = flops / real(2 * plan.lanes);
   const TaskSplit split = split_of(plan);
   return tasks_us(flops, ideal / std::max(1.0, cycles), split.serial ? 1 : split.tasks, problem.traffic_bytes(1, 1),

@@ -17,10 +17,10 @@ int64_t sums_bytes(const SubpixelWinogradPlan& plan) {
   return round_up(plan.sums_size * 4, 64);
 }
 
-// What the convolution reads and writes.
+// What the convolution reads and writes; the memory that it writes is fetched first.
 double conv_bytes(const SubpixelWinogradPlan& plan) {
   const PanelConvShape& s = plan.shape;
-  return 4 * static_cast<double>(s.n * round_up(s.ic, plan.lanes) * s.in_size() + plan.sums_size);
+  return 4 * static_cast<double>(s.n * round_up(s.ic, plan.lanes) * s.in_size() + 2 * plan.sums_size);
 }
 
 TaskSplit spread_split(const SubpixelWinogradPlan& plan) {
@@ -28,12 +28,11 @@ TaskSplit spread_split(const SubpixelWinogradPlan& plan) {
   return TaskSplit::of(plan.tasks, kFloat * plan.shape.n * plan.vectors * plan.lanes * plan.shape.out_size());
 }
 
-double estimate_us(const ConvProblem& problem, const SubpixelWinogradPlan& plan, const WinogradTiles& kernels,
-                   const Target& target) {
+double estimate_us(const SubpixelWinogradPlan& plan, const WinogradTiles& kernels, const Target& target) {
   constexpr double kStoreCycles = 5;  // of a vector of results, in cycles of one vector FMA
   const PanelConvShape& s = plan.shape;
   const double stored = static_cast<double>(s.n * plan.vectors * s.out_size());
-  const double bytes = 4 * static_cast<double>(plan.sums_size) + problem.traffic_bytes(plan.lanes, plan.lanes);
+  const double bytes = 4 * static_cast<double>(plan.sums_size) + 8 * stored * static_cast<double>(plan.lanes);
   const auto caches = static_cast<double>(target.threads * private_caches(target).l2_bytes);
   const TaskSplit split = spread_split(plan);
   return winograd_us(plan.winograd, conv_bytes(plan), kernels.tiles, target) +
@@ -190,8 +189,8 @@ class SubpixelWinogradRoutine final : public ConvRoutine {
     const int64_t bias = problem.bias ? plan.vectors * plan.lanes : 0;
     Candidate c = conv_candidate(workload, problem, target.lanes(), target.lanes());
     c.schedule = schedule;
-    c.cost.time_us = estimate_us(problem, plan, WinogradTiles::of(target), target) +
-                     activation_us(problem.epilogue, *problem.y, target);
+    c.cost.time_us =
+        estimate_us(plan, WinogradTiles::of(target), target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.error = winograd_error(plan.winograd.shape, plan.winograd.schedule.tile);
     c.cost.packed_bytes = (winograd_weight_size(plan.winograd) + bias) * 4;
     c.cost.workspace_bytes = sums_bytes(plan) + winograd_split(plan.winograd, target.threads).scratch_bytes();
