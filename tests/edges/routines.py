@@ -258,6 +258,10 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float32/subpixel_nchwc": [
         Spec(_IMAGE, _transposed("CO44", pads=_SAME, strides=[2, 2])),
         Spec(_IMAGE, _transposed("CO23", strides=[3, 2], output_padding=[2, 1])),
+        Spec(
+            {**_IMAGE, "D": 4},
+            lambda net: net.node("Conv", [net.input("NCDHW"), net.constant("OC333", 0.2)], pads=[1] * 6),
+        ),
     ],
     "cpu:float32/subpixel_rows": [Spec({**_IMAGE, "O": 3}, _transposed("CO44", pads=_SAME, strides=[2, 2]))],
     "cpu:float32/subpixel_winograd": [Spec(_IMAGE, _transposed("CO44", pads=_SAME, strides=[2, 2]))],

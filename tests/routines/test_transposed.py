@@ -5,7 +5,7 @@ import pytest
 from neo import _native
 
 from tests.routines.pinning import assert_close, candidates, compile_pinned, floats, rejections
-from tests.routines.test_conv import CASES, PANEL, TIERS, Case, by_tier, lanes, pick, tail_of
+from tests.routines.test_conv import CASES, PANEL, TIERS, Case, by_tier, lanes, pick, spatial, tail_of
 
 SUBPIXEL = "cpu:float32/subpixel_nchwc"
 ROWS = "cpu:float32/subpixel_rows"
@@ -40,6 +40,20 @@ def test_subpixel_agrees_with_the_reference(tier, seed):
     sizes, attrs = enlarging(random, pick(random, [1, 2, 2, 3]))
     ic, oc = (int(n) for n in random.integers(1, 40, 2))
     case.build([pick(random, [1, 1, 3]), ic, *sizes], [ic, oc, *attrs["kernel_shape"]], attrs, tail_of(random))
+    case.check(tier, SUBPIXEL)
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
+def test_subpixel_takes_volumes_of_convolutions(tier, seed):
+    case = Case(300 + seed)
+    random = case.random
+    sizes, attrs = spatial(random, 3)
+    groups = pick(random, [1, 1, 2])
+    group_ic = int(random.integers(1, 40)) if groups == 1 else lanes(tier)
+    group_oc = int(random.integers(1, 40)) if groups == 1 else lanes(tier)
+    w_dims = [groups * group_oc, group_ic, *attrs["kernel_shape"]]
+    case.build([pick(random, [1, 2]), groups * group_ic, *sizes], w_dims, {**attrs, "group": groups}, tail_of(random))
     case.check(tier, SUBPIXEL)
 
 

@@ -16,6 +16,10 @@ int64_t residue_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
 
 ResidueTaps ResidueTaps::of(const PanelConvShape& s, int axis, int64_t residue) {
   ResidueTaps taps;
+  if (!s.transposed) {
+    taps.count = s.kernel[axis];
+    return taps;
+  }
   taps.step = s.stride[axis] / std::gcd(s.stride[axis], s.dilation[axis]);
   const int64_t last = std::min(taps.step, s.kernel[axis]);
   while (taps.first < last && residue_of_tap(s, axis, taps.first) != residue) ++taps.first;
@@ -26,6 +30,14 @@ ResidueTaps ResidueTaps::of(const PanelConvShape& s, int axis, int64_t residue) 
 OutputPhase OutputPhase::of(const PanelConvShape& s, int axis, int64_t begin) {
   const int64_t stride = s.stride[axis], rest = (begin + s.pad[axis]) % stride;
   OutputPhase phase;
+  if (!s.transposed) {
+    phase.count = s.out[axis];
+    phase.in_step = stride;
+    phase.taps = ResidueTaps::of(s, axis, 0);
+    phase.first_offset = -s.pad[axis];
+    phase.offset_step = s.dilation[axis];
+    return phase;
+  }
   phase.begin = begin;
   phase.count = begin < s.out[axis] ? ceil_div(s.out[axis] - begin, stride) : 0;
   phase.residue = rest < 0 ? rest + stride : rest;
@@ -37,10 +49,10 @@ OutputPhase OutputPhase::of(const PanelConvShape& s, int axis, int64_t begin) {
 }
 
 int64_t phase_count(const PanelConvShape& s, int axis) {
-  return std::min(s.stride[axis], s.out[axis]);
+  return std::min(output_step(s, axis), s.out[axis]);
 }
 
-int64_t transposed_products(const PanelConvShape& s) {
+int64_t output_products(const PanelConvShape& s) {
   int64_t products = 1;
   for (int axis = 0; axis < 3; ++axis) {
     int64_t of_axis = 0;
@@ -54,6 +66,7 @@ int64_t transposed_products(const PanelConvShape& s) {
 }
 
 int64_t taps_before(const PanelConvShape& s, const int64_t (&residues)[3]) {
+  if (!s.transposed) return 0;
   int64_t taps = 0, outer = 1;
   for (int axis = 0; axis < 3; ++axis) {
     int64_t before = 0, same = 0;

@@ -1,7 +1,8 @@
 #pragma once
 
 // A transposed convolution cut by the residues of its outputs modulo the stride: the outputs of one residue along each
-// axis are an ordinary convolution of stride one, over the taps that reach them.
+// axis are an ordinary convolution of stride one, over the taps that reach them. An ordinary convolution has one
+// residue.
 
 #include <stdint.h>
 
@@ -17,10 +18,10 @@ struct ResidueTaps {
   static ResidueTaps of(const PanelConvShape& shape, int axis, int64_t residue);
 };
 
-// Output positions begin + q * stride of one axis, 0 <= q < count. Tap i of them reads the input at
-// q + first_offset + i * offset_step.
+// Output positions begin + q * output_step() of one axis, 0 <= q < count. Tap i of them reads the input at
+// q * in_step + first_offset + i * offset_step.
 struct OutputPhase {
-  int64_t begin = 0, count = 0;
+  int64_t begin = 0, count = 0, in_step = 1;
   int64_t residue = 0;  // of their taps
   ResidueTaps taps;
   int64_t first_offset = 0, offset_step = 0;
@@ -32,10 +33,15 @@ struct OutputPhase {
 // The longest stride along a row that the routines of transposed convolutions take: they keep a row's phases.
 inline constexpr int64_t kMaxRowStride = 64;
 
+// Residues of an axis, which is also how far apart the outputs of one are.
+inline int64_t output_step(const PanelConvShape& shape, int axis) {
+  return shape.transposed ? shape.stride[axis] : 1;
+}
+
 // Phases of an axis that have outputs.
 int64_t phase_count(const PanelConvShape& shape, int axis);
 // Products of one input and one output channel, of all outputs together: those with elements beyond the input count.
-int64_t transposed_products(const PanelConvShape& shape);
+int64_t output_products(const PanelConvShape& shape);
 
 // Packed weights hold the taps of all residues of the depth, the height and the width, one after the other.
 // Taps before those of the given residues:
@@ -43,11 +49,11 @@ int64_t taps_before(const PanelConvShape& shape, const int64_t (&residues)[3]);
 // f(depth, height, width) of the taps of each combination of residues that has some, in that order.
 template <class F>
 void for_each_residue(const PanelConvShape& shape, F&& f) {
-  for (int64_t d = 0; d < shape.stride[0]; ++d) {
+  for (int64_t d = 0; d < output_step(shape, 0); ++d) {
     const ResidueTaps depth = ResidueTaps::of(shape, 0, d);
-    for (int64_t h = 0; depth.count > 0 && h < shape.stride[1]; ++h) {
+    for (int64_t h = 0; depth.count > 0 && h < output_step(shape, 1); ++h) {
       const ResidueTaps height = ResidueTaps::of(shape, 1, h);
-      for (int64_t w = 0; height.count > 0 && w < shape.stride[2]; ++w) {
+      for (int64_t w = 0; height.count > 0 && w < output_step(shape, 2); ++w) {
         const ResidueTaps width = ResidueTaps::of(shape, 2, w);
         if (width.count > 0) f(depth, height, width);
       }

@@ -17,41 +17,18 @@ constexpr int64_t kMostFinished = 1 << 16;  // floats of a panel's sums, which t
 constexpr int64_t kSetsStride = 1024;       // rows that many floats apart share the same few sets of the first cache
 constexpr float kUnbounded = std::numeric_limits<float>::infinity();
 
-// One axis of one phase: output positions begin + q * step for 0 <= q < count, which read the source at
-// q * in_step + offset of each tap. All phases have as many positions as the first, the most; those beyond the output
-// are computed for nothing.
-struct AxisPhase {
-  int64_t begin = 0, step = 1, count = 0, in_step = 1;
-  int64_t residue = 0, taps = 0;
-  int64_t first_offset = 0, offset_step = 0;
-  int64_t offset(int64_t tap) const { return first_offset + tap * offset_step; }
-};
-
-AxisPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t phase) {
-  AxisPhase p;
-  if (!s.transposed) {
-    p.count = s.out[axis];
-    p.in_step = s.stride[axis];
-    p.taps = s.kernel[axis];
-    p.first_offset = -s.pad[axis];
-    p.offset_step = s.dilation[axis];
-    return p;
-  }
-  const OutputPhase outputs = OutputPhase::of(s, axis, phase);
-  p.begin = phase;
-  p.step = s.stride[axis];
-  p.count = ceil_div(s.out[axis], p.step);
-  p.residue = outputs.residue;
-  p.taps = outputs.taps.count;
-  p.first_offset = outputs.first_offset;
-  p.offset_step = outputs.offset_step;
-  return p;
+// One axis of one phase. All phases have as many positions as the first, the most; those beyond the output are computed
+// for nothing.
+OutputPhase find_axis_phase(const PanelConvShape& s, int axis, int64_t begin) {
+  OutputPhase phase = OutputPhase::of(s, axis, begin);
+  phase.count = ceil_div(s.out[axis], output_step(s, axis));
+  return phase;
 }
 
 struct Phase {
-  AxisPhase axis[3];
+  OutputPhase axis[3];
   int64_t weights = 0;  // floats of a group's packed weights before this phase's
-  int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
+  int64_t taps() const { return axis[0].taps.count * axis[1].taps.count * axis[2].taps.count; }
   int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
 };
 
@@ -62,10 +39,8 @@ Phase find_phase(const PanelConvPlan& plan, int64_t index) {
     phase.axis[i] = find_axis_phase(s, i, index % plan.axis_phases[i]);
     index /= plan.axis_phases[i];
   }
-  if (s.transposed) {
-    const int64_t before = taps_before(s, {phase.axis[0].residue, phase.axis[1].residue, phase.axis[2].residue});
-    phase.weights = before * s.group_ic() * s.group_oc();
-  }
+  const int64_t before = taps_before(s, {phase.axis[0].residue, phase.axis[1].residue, phase.axis[2].residue});
+  phase.weights = before * s.group_ic() * s.group_oc();
   return phase;
 }
 
@@ -91,7 +66,7 @@ struct PanelGather {
   // One row of the packed matrix: channel plane `src`, tap (td, th, tw).
   void gather(const PanelConvShape& s, const Phase& phase, const RowKernels& kernels, const float* src, int64_t td,
               int64_t th, int64_t tw, float* dst) const {
-    const AxisPhase& aw = phase.axis[2];
+    const OutputPhase& aw = phase.axis[2];
     for (int64_t i = 0; i < count; ++i) {
       const Run& run = runs[i];
       const int64_t id = run.d * phase.axis[0].in_step + phase.axis[0].offset(td);
@@ -136,9 +111,9 @@ void scatter(const PanelConvPlan& plan, const Phase& phase, const RowKernels& ke
   const int64_t columns = plan.axis_phases[2];
   for (int64_t i = 0; i < gather.count; ++i) {
     const Run& run = gather.runs[i];
-    const int64_t d = phase.axis[0].begin + run.d * phase.axis[0].step;
-    const int64_t h = phase.axis[1].begin + run.h * phase.axis[1].step;
-    const int64_t w = run.w * phase.axis[2].step;
+    const int64_t d = phase.axis[0].begin + run.d * output_step(s, 0);
+    const int64_t h = phase.axis[1].begin + run.h * output_step(s, 1);
+    const int64_t w = run.w * output_step(s, 2);
     if (d >= s.out[0] || h >= s.out[1]) continue;
     const int64_t at = (d * s.out[1] + h) * s.out[2] + w, count = std::min(s.out[2] - w, run.length * columns);
     for (int64_t oc = 0; oc < s.group_oc(); ++oc) {
@@ -280,7 +255,7 @@ void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const
             gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
             std::fill(row + columns, row + width, 0.0f);
             for (int axis = 2; axis >= 0; --axis) {
-              if (++tap[axis] < phase.axis[axis].taps) break;
+              if (++tap[axis] < phase.axis[axis].taps.count) break;
               tap[axis] = 0;
               if (axis == 0) ++channel;
             }

@@ -48,22 +48,24 @@ struct SubpixelTaps {
              int64_t rows) {
     count = 0;
     for (int64_t d = 0; d < r.depth.taps.count; ++d) {
-      const int64_t id = depth + r.depth.offset(d);
+      const int64_t id = depth * r.depth.in_step + r.depth.offset(d);
       if (id < 0 || id >= s.in[0]) continue;
       for (int64_t h = 0; h < r.height.taps.count; ++h) {
-        const int64_t ih = line + r.height.offset(h);
+        const int64_t ih = line * r.height.in_step + r.height.offset(h);
         if (ih < 0 || ih >= s.in[1]) continue;
         for (int64_t w = 0; w < r.width.taps.count; ++w) {
-          const int64_t begin = first + r.width.offset(w), row = (id * s.in[1] + ih) * s.in[2];
-          if (begin + rows <= 0 || begin >= s.in[2]) continue;
+          const int64_t step = r.width.in_step, begin = first * step + r.width.offset(w);
+          const int64_t last = begin + (rows - 1) * step, row = (id * s.in[1] + ih) * s.in[2];
+          if (last < 0 || begin >= s.in[2]) continue;
           const int64_t index = (d * r.height.taps.count + h) * r.width.taps.count + w;
-          if (begin >= 0 && begin + rows <= s.in[2]) {
+          if (begin >= 0 && last < s.in[2]) {
             taps[count++] = {(row + begin) * lanes, nullptr, index, 0};
             continue;
           }
           for (int64_t i = 0; i < rows; ++i) {
-            const bool inside = begin + i >= 0 && begin + i < s.in[2];
-            offsets[count][i] = inside ? static_cast<int32_t>((row + begin + i) * lanes) : Tile::kOutside;
+            const int64_t iw = begin + i * step;
+            const bool inside = iw >= 0 && iw < s.in[2];
+            offsets[count][i] = inside ? static_cast<int32_t>((row + iw) * lanes) : Tile::kOutside;
           }
           taps[count] = {0, offsets[count], index, 0};
           ++count;
@@ -145,7 +147,7 @@ class SubpixelTask {
     const int64_t first = pass * plan_.pass, last = std::min(blocks, first + plan_.pass);
     Tile t;
     t.src = args_.src + image * args_.src_batch + (ic / lanes + first) * args_.src_channel + ic % lanes;
-    t.step = lanes;
+    t.step = r.width.in_step * lanes;
     t.block_size = block_size;
     t.blocks = last - first;
     t.last_size = last < blocks ? block_size : group_ic - (blocks - 1) * block_size;
@@ -165,8 +167,8 @@ class SubpixelTask {
   void run_line(const Residue& r, int64_t image, int64_t at_depth, int64_t line, int64_t pass, bool ends) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     const bool is_last = pass + 1 == plan_.passes;
-    const int64_t lanes = plan_.lanes, od = r.depth.begin + at_depth * s_.stride[0];
-    const int64_t row = (od * s_.out[1] + r.height.begin + line * s_.stride[1]) * s_.out[2];
+    const int64_t lanes = plan_.lanes, od = r.depth.begin + at_depth * output_step(s_, 0);
+    const int64_t row = (od * s_.out[1] + r.height.begin + line * output_step(s_, 1)) * s_.out[2];
     BlockedOutput output;
     output.dst = args_.dst + image * args_.dst_batch + row * lanes;
     output.dst_block = args_.dst_channel;
@@ -185,7 +187,7 @@ class SubpixelTask {
     const OutputPanel whole = make_output_panel(output, group_ * s_.group_oc() + first_oc, vectors_.size(), lanes,
                                                 std::min(vectors_.size() * lanes, s_.group_oc() - first_oc));
     OutputPanel panel = whole;
-    panel.row = s_.stride[2] * lanes;
+    panel.row = output_step(s_, 2) * lanes;
     panel.dst += r.width.begin * lanes;
     if (panel.residual) panel.residual += r.width.begin * lanes;
     Tile tile = make_tile(r, image, pass);
@@ -218,7 +220,7 @@ class SubpixelTask {
 
 const char* reject_subpixel(const PanelConvShape& s, int64_t lanes) {
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
-  if (s.stride[2] > kMaxRowStride) return "a stride of more than 64 pixels";
+  if (output_step(s, 2) > kMaxRowStride) return "a stride of more than 64 pixels";
   if (most_taps(s, 0) * most_taps(s, 1) * most_taps(s, 2) > kMaxResidueTaps) {
     return "more than 256 taps reach an output";
   }
@@ -235,7 +237,7 @@ const char* reject_subpixel(const PanelConvShape& s, int64_t lanes) {
 int64_t subpixel_work(const PanelConvShape& s) {
   constexpr int64_t kPerWeight = 56;  // from memory
   const int64_t weights = s.oc * s.group_ic();
-  return std::max(2 * s.n * weights * transposed_products(s), kPerWeight * weights * s.taps());
+  return std::max(2 * s.n * weights * output_products(s), kPerWeight * weights * s.taps());
 }
 
 SubpixelPlan plan_subpixel(const PanelConvShape& s, const SubpixelSchedule& schedule, const TileKernels& kernels) {
@@ -245,8 +247,8 @@ SubpixelPlan plan_subpixel(const PanelConvShape& s, const SubpixelSchedule& sche
   plan.lanes = kernels.lanes;
   plan.group_vectors = ceil_div(s.group_oc(), plan.lanes);
   plan.panels = ceil_div(plan.group_vectors, schedule.oc_vectors);
-  plan.depths = ceil_div(s.out[0], s.stride[0]);
-  plan.lines = ceil_div(s.out[1], s.stride[1]);
+  plan.depths = ceil_div(s.out[0], output_step(s, 0));
+  plan.lines = ceil_div(s.out[1], output_step(s, 1));
   const int64_t blocks = ceil_div(s.group_ic(), std::min(plan.lanes, s.group_ic()));
   plan.pass = schedule.ic > 0 ? std::min(ceil_div(schedule.ic, plan.lanes), blocks) : blocks;
   plan.passes = ceil_div(blocks, plan.pass);
@@ -277,9 +279,10 @@ int64_t subpixel_weight_size(const SubpixelPlan& plan) {
 void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* packed) {
   const PanelConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc(), block = std::min(plan.lanes, group_ic);
-  const auto pack_tap = [&](int64_t ic, int64_t tap, IndexRange columns) {
+  const auto pack_tap = [&](int64_t g, int64_t ic, int64_t tap, IndexRange columns) {
     for (int64_t oc = columns.begin; oc < columns.end; ++oc) {
-      *packed++ = oc < group_oc ? weight[(ic * group_oc + oc) * s.taps() + tap] : 0.0f;
+      const int64_t filter = s.transposed ? (g * group_ic + ic) * group_oc + oc : (g * group_oc + oc) * group_ic + ic;
+      *packed++ = oc < group_oc ? weight[filter * s.taps() + tap] : 0.0f;
     }
   };
   for (int64_t g = 0; g < s.groups; ++g) {
@@ -293,7 +296,7 @@ void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* 
             const int64_t h = height.first + i / width.count % height.count * height.step;
             const int64_t w = width.first + i % width.count * width.step;
             for (int64_t ic = first; ic < std::min(first + block, group_ic); ++ic) {
-              pack_tap(g * group_ic + ic, (d * s.kernel[1] + h) * s.kernel[2] + w, columns);
+              pack_tap(g, ic, (d * s.kernel[1] + h) * s.kernel[2] + w, columns);
             }
           }
         }

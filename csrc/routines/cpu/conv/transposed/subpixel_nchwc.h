@@ -2,7 +2,8 @@
 
 // Transposed convolution on blocked layouts, NCHW[x]c to NCHW[x]c with x the vector width: every residue of the outputs
 // modulo the stride is a direct convolution of stride one over the taps that reach it, whose register blocks store to
-// every stride-th pixel of an output row. The arithmetic is in the tile kernels.
+// every stride-th pixel of an output row. The arithmetic is in the tile kernels. A convolution of volumes is the same
+// with one residue.
 
 #include <stdint.h>
 
@@ -50,7 +51,8 @@ SubpixelPlan plan_subpixel(const PanelConvShape& shape, const SubpixelSchedule& 
 int64_t subpixel_work(const PanelConvShape& shape);
 
 // Packed weights: [group][panel][residue][block of ic][tap][ic][oc of the panel], which does not depend on the padding;
-// only output channels are padded. `weight` is I O/g K..., as in ONNX.
+// only output channels are padded. `weight` is I O/g K..., of
+// a convolution O I/g K..., as in ONNX.
 int64_t subpixel_weight_size(const SubpixelPlan& plan);
 void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* packed);
 // Bias in the order of the panels, padded with zeros.

@@ -27,7 +27,7 @@ TaskSplit split_of(const SubpixelPlan& plan) {
 
 // Taps that reach an output, on average.
 double output_taps(const PanelConvShape& s) {
-  return static_cast<double>(transposed_products(s)) / std::max(1.0, static_cast<double>(s.out_size()));
+  return static_cast<double>(output_products(s)) / std::max(1.0, static_cast<double>(s.out_size()));
 }
 
 // What register blocks are made of, on average.
@@ -40,7 +40,7 @@ struct SubpixelTiles {
     const PanelConvShape& s = plan.shape;
     const int64_t most = kernels.max_rows[ceil_div(plan.group_vectors, std::max<int64_t>(1, plan.panels))];
     const int64_t reg_n = plan.schedule.reg_n > 0 ? std::min(plan.schedule.reg_n, most) : most;
-    const int64_t line = std::max<int64_t>(1, ceil_div(s.out[2], s.stride[2]));
+    const int64_t line = std::max<int64_t>(1, ceil_div(s.out[2], output_step(s, 2)));
     SubpixelTiles t;
     t.rows = static_cast<double>(line) / static_cast<double>(ceil_div(line, reg_n));
     t.vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(std::max<int64_t>(1, plan.panels));
@@ -70,7 +70,7 @@ Space subpixel_space(const PanelConvShape& shape, const TileKernels& kernels) {
   for (int64_t r = *std::max_element(kernels.max_rows + 1, kernels.max_rows + kTileVectors + 1); r >= 1; --r)
     rows.push_back(r);
   for (int64_t channels = lanes; channels < shape.group_ic(); channels *= 2) passes.push_back(channels);
-  const int64_t line = std::max<int64_t>(1, ceil_div(shape.out[2], shape.stride[2]));
+  const int64_t line = std::max<int64_t>(1, ceil_div(shape.out[2], output_step(shape, 2)));
   const auto allows = [&](std::span<const int64_t> v) {
     const SubpixelSchedule s = {v[0] / lanes, v[1], v[2], v[3], v[4]};
     const int64_t most = kernels.max_rows[s.oc_vectors];
@@ -109,7 +109,7 @@ LoopNest subpixel_loops(const ConvProblem& problem, const SubpixelPlan& plan, co
   const SubpixelTiles tiles = SubpixelTiles::of(plan, kernels);
   const double width = tiles.vectors * real(plan.lanes), bands = std::max(1.0, real(plan.bands()));
   LoopNest l;
-  l.flops = 2 * real(s.n * plan.group_vectors * plan.lanes * s.groups * s.group_ic() * transposed_products(s));
+  l.flops = 2 * real(s.n * plan.group_vectors * plan.lanes * s.groups * s.group_ic() * output_products(s));
   l.rows = tiles.rows;
   l.vectors = tiles.vectors;
   l.full_rows = real(plan.schedule.reg_n > 0 ? plan.schedule.reg_n : kernels.max_rows[plan.schedule.oc_vectors]);
@@ -125,7 +125,8 @@ LoopNest subpixel_loops(const ConvProblem& problem, const SubpixelPlan& plan, co
   l.task_inputs = l.inputs / real(s.groups) * std::min(1.0, real(plan.band_chunk) / bands);
   l.task_outputs = real(s.n * s.out_size()) / bands * real(plan.band_chunk * plan.panel_chunk) * width * 4;
   l.tasks = real(plan.tasks);
-  l.input_reads = l.task_inputs * l.tasks * real(plan.panel_chunk * s.stride[0] * s.stride[1] * s.stride[2]);
+  l.input_reads =
+      l.task_inputs * l.tasks * real(plan.panel_chunk * output_step(s, 0) * output_step(s, 1) * output_step(s, 2));
   l.weight_reads = l.task_weights * l.tasks * (plan.finishes_lines ? real(plan.band_chunk) : 1);
   l.sweep_bytes = l.block_bytes + l.pixel_bytes;
   l.order = plan.finishes_lines ? 1 : 0;
@@ -145,7 +146,7 @@ double estimate_us(const ConvProblem& problem, const SubpixelPlan& plan, const T
   const double efficiency =
       kGathers * blocked_efficiency(tiles.rows, tiles.vectors, panel_bytes, block, target) * summed / (summed + kTile);
   const double flops = 2 * static_cast<double>(plan.group_vectors * plan.lanes * s.groups * s.n * s.group_ic()) *
-                       static_cast<double>(transposed_products(s));
+                       static_cast<double>(output_products(s));
   const TaskSplit split = split_of(plan);
   const double team = split.serial ? 1 : std::min<double>(target.threads, static_cast<double>(split.tasks));
   double again = 0;
@@ -184,7 +185,7 @@ class SubpixelStep final : public KernelStep {
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
     const PanelConvShape shape = geometry_.panel_shape(x.dims, y.dims);
     const char* why = reject_subpixel(shape, kernels_.lanes);
-    NEO_CHECK(!why, Unsupported, "ConvTranspose", "sizes must be in the range of cpu:float32/subpixel_nchwc. Got ",
+    NEO_CHECK(!why, Unsupported, "Conv", "sizes must be in the range of cpu:float32/subpixel_nchwc. Got ",
               to_string(x.dims), ": ", why);
     SubpixelCall call;
     call.plan = plan_subpixel(shape, schedule_, kernels_);
@@ -262,14 +263,16 @@ class SubpixelRoutine final : public ConvRoutine {
   }
 
  protected:
-  std::vector<std::string_view> ops() const override { return {"ConvTranspose"}; }
+  std::vector<std::string_view> ops() const override { return {"ConvTranspose", "Conv"}; }
 
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
+    const ConvGeometry& g = problem.geometry;
+    if (!g.transposed && g.axes < 3) return "a convolution of fewer than three spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
     // Of sizes that are symbols the smallest, since prepare() refuses larger ones.
     Dims smallest;
     for (const Dim& d : problem.x->shape().dims()) smallest.push_back(std::max<int64_t>(1, d.range().lo));
-    if (const char* why = reject_subpixel(problem.geometry.panel_shape(smallest, smallest), target.lanes())) return why;
+    if (const char* why = reject_subpixel(g.panel_shape(smallest, smallest), target.lanes())) return why;
     return std::nullopt;
   }
 

@@ -177,7 +177,7 @@ SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsS
 
   const int64_t positions = ceil_div(s.out[2], s.stride[2]), lines = ceil_div(s.out[1], s.stride[1]);
   const int64_t panel = schedule.vectors * plan.lanes;
-  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * transposed_products(s);
+  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * output_products(s);
   const int64_t wanted = ceil_div(worthwhile_tasks(flops), std::max<int64_t>(1, s.n * s.groups));
   const auto input_of = [&](int64_t bands, int64_t columns) {
     plan.row = round_up(columns, plan.lanes) + width.last - width.first;

@@ -16,7 +16,7 @@ namespace {
 
 int64_t flops_of(const SubpixelRowsPlan& plan) {
   const PanelConvShape& s = plan.shape;
-  return 2 * s.n * s.oc * s.group_ic() * transposed_products(s);
+  return 2 * s.n * s.oc * s.group_ic() * output_products(s);
 }
 
 TaskSplit split_of(const SubpixelRowsPlan& plan) {
@@ -35,7 +35,7 @@ double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, con
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
   const double rows = real(s.group_oc()) / real(plan.channel_tiles), ic = real(s.group_ic());
-  const double taps = real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+  const double taps = real(output_products(s)) / std::max(1.0, real(s.out_size()));
   const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0}) * 1.06;
   const double tile = taps * (ic * sum + kTap) + kTile + kStore * rows * width;
   const double lines = real(s.n * s.groups * s.out[1] * plan.column_chunks);
@@ -86,7 +86,7 @@ LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan&
   l.rows = real(s.group_oc()) / real(plan.channel_tiles);
   l.vectors = vectors / std::ceil(vectors / real(plan.schedule.vectors));
   l.full_rows = real(plan.schedule.rows > 0 ? plan.schedule.rows : kernels.max_rows[plan.schedule.vectors]);
-  l.reduction = real(s.group_ic()) * real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+  l.reduction = real(s.group_ic()) * real(output_products(s)) / std::max(1.0, real(s.out_size()));
   l.inner = real(s.group_ic());
   l.block_bytes = l.reduction * l.vectors * real(plan.lanes) * 4;
   l.pixel_bytes = l.reduction * l.rows * 4;

@@ -39,7 +39,7 @@ TransposedDepthwisePlan plan_transposed_depthwise(const PanelConvShape& s, int64
 }
 
 int64_t transposed_depthwise_flops(const TransposedDepthwisePlan& plan) {
-  return 2 * plan.shape.n * plan.vectors * plan.lanes * transposed_products(plan.shape);
+  return 2 * plan.shape.n * plan.vectors * plan.lanes * output_products(plan.shape);
 }
 
 int64_t transposed_depthwise_weight_size(const TransposedDepthwisePlan& plan) {

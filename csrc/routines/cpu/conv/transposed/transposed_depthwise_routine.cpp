@@ -91,7 +91,7 @@ class TransposedDepthwiseRoutine final : public ConvRoutine {
     LoopNest l;
     l.flops = real(transposed_depthwise_flops(plan));
     l.vectors = l.rows = l.full_rows = 1;
-    l.reduction = real(transposed_products(s)) / std::max(1.0, real(s.out_size()));
+    l.reduction = real(output_products(s)) / std::max(1.0, real(s.out_size()));
     l.inner = real(s.out[2]) / real(s.stride[2]);
     l.inputs = real(s.n * s.ic * s.in_size()) * 4;
     l.outputs = problem.traffic_bytes(plan.lanes, plan.lanes) - l.inputs;
