@@ -5,46 +5,50 @@
 #include <vector>
 
 #include "ops/forest.h"
+#include "routines/cpu/trees/forest.h"
 
 namespace neo {
 
-// Integers in the order of the floating-point numbers they stand for, so that comparing needs no floating-point mode.
-// Zeros of both signs have one key; NaN has none.
+// Integers in the order of the floating-point numbers they stand for. Zeros of both signs have one key; NaN has none.
 int32_t order_key(float x);
 int64_t order_key(double x);
 
-// Rows that descend a tree together: the steps of one wait for memory while others go on.
-inline constexpr int64_t kForestLanes = 8;
-
-// A forest in which every branch asks "key of the feature <= key?" and lies with its sibling behind it, so that a step
-// down is a load, a comparison and an addition. A leaf is its own child.
-template <class Key>
-struct PackedForest {
-  struct Entry {
-    Key key;
-    uint32_t feature;  // in kForestLanes: keys of a feature lie side by side for all lanes
-    uint32_t child;    // where the answer is yes; the one behind it where it is no
-  };
-  struct Tree {
-    uint32_t root;
-    int32_t target;  // of all its leaves, which vote once each with `value`; -1: leaves have `votes`
-  };
-
-  std::vector<Entry> entries;
-  std::vector<Tree> trees;
-  std::vector<double> value;          // by entry
-  std::vector<uint32_t> votes_begin;  // by entry, and the end of the last; empty where every tree has a target
-  std::vector<Vote> votes;
-  int64_t features = 0;      // that rows must have at least
-  bool has_missing = false;  // some branches answer yes to NaN: they look at a second copy of the features, in which
-                             // NaN has the smallest key instead of the largest
-  double mean_depth = 0;     // of the leaves
-
-  // Throws a ModelError at `place` where a tree has a cycle or the forest is too large.
-  static PackedForest of(const Forest& forest, const std::string& place);
+struct ForestPacking {
+  bool ranked = false;  // features are compared as doubles: a key is a rank among the thresholds of its feature
+  int lanes = 8;        // of the vectors that test rows
 };
 
-extern template struct PackedForest<int32_t>;
-extern template struct PackedForest<int64_t>;
+// A forest in which every branch asks "key <= bound?".
+struct PackedForest {
+  // How the votes of leaves are held.
+  enum class Votes : uint8_t {
+    One,   // one value per leaf, for the target of its tree
+    All,   // one value per leaf and target
+    List,  // votes[votes_begin[leaf]] up to votes_begin[leaf + 1]
+  };
+
+  std::vector<ForestTree> trees;
+  std::vector<ForestEntry> entries;
+  std::vector<ForestWord> words;
+  std::vector<ForestTest> tests;
+  Votes form = Votes::One;
+  std::vector<double> values;
+  std::vector<uint32_t> votes_begin;
+  std::vector<Vote> votes;
+  int64_t targets = 0;
+  int64_t leaves = 0;
+
+  std::vector<ForestSlot> slots;     // slot i + 1; slot 0 has the smallest keys
+  std::vector<int64_t> rank_begin;   // by slot, and the end of the last, where keys are ranks
+  std::vector<int64_t> rank_keys;    // order keys of thresholds, ascending
+  int64_t features = 0;              // that rows must have at least
+  double steps = 0;                  // down all trees, to leaves of mean depth
+  std::vector<int64_t> block_begin;  // trees that are in the first-level cache together, and the end of the last
+  int64_t bytes = 0;
+
+  // Throws a ModelError at `place` where a tree has a cycle or the forest is too large.
+  static PackedForest of(const Forest& forest, const ForestPacking& packing, const std::string& place);
+  ForestView view() const { return {trees.data(), entries.data(), words.data(), tests.data(), values.data(), targets}; }
+};
 
 }  // namespace neo

@@ -6,13 +6,17 @@
 
 #include "base/check.h"
 #include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
 #include "routines/cpu/trees/packed_forest.h"
 #include "routines/families.h"
 
+NEO_DECLARE_TIERS(void forest_keys(const ForestKeysArgs&);
+                  void forest_leaves(const ForestView&, const ForestTree*, int64_t, const int32_t*, int64_t, uint32_t*);
+                  void forest_sum_one(const ForestView&, const ForestTree*, int64_t, const uint32_t*, int64_t, double*);
+                  void forest_sum_all(const ForestView&, int64_t, const uint32_t*, int64_t, double*))
+
 namespace neo {
 namespace {
-
-constexpr int64_t kMaxTaskRows = 64;  // a tree that is in the first-level cache serves so many rows
 
 struct ForestCall {
   int64_t rows = 0;
@@ -61,28 +65,26 @@ inline void vote(Aggregate aggregate, double& sum, double weight) {
   }
 }
 
-// The leaves below `at`; x[lane] are the keys of the lane's row.
-template <class Key>
-inline void descend(const typename PackedForest<Key>::Entry* entries, const Key* const (&x)[kForestLanes],
-                    uint32_t (&at)[kForestLanes]) {
-  uint32_t moved;
-  do {
-    moved = 0;
-    for (int64_t lane = 0; lane < kForestLanes; ++lane) {
-      const auto& entry = entries[at[lane]];
-      const uint32_t next = entry.child + static_cast<uint32_t>(x[lane][entry.feature] > entry.key);
-      moved |= next ^ at[lane];
-      at[lane] = next;
-    }
-  } while (moved != 0);
-}
+struct ForestKernels {
+  decltype(&scalar::forest_keys) keys;
+  decltype(&scalar::forest_leaves) leaves;
+  decltype(&scalar::forest_sum_one) sum_one;
+  decltype(&scalar::forest_sum_all) sum_all;
+};
 
-// Element: of the features. Key: int32_t for float, else int64_t.
-template <class Element, class Key>
+// Element: of the features.
+template <class Element>
 class ForestStep final : public KernelStep {
  public:
-  ForestStep(const Forest& forest, ForestResult result, const std::string& place)
-      : forest_(PackedForest<Key>::of(forest, place)), result_(std::move(result)), place_(place) {}
+  static constexpr bool kRanked = !std::is_same_v<Element, float>;
+
+  ForestStep(const Forest& forest, ForestResult result, const Target& target, const std::string& place)
+      : forest_(PackedForest::of(forest, {kRanked, target.lanes()}, place)),
+        result_(std::move(result)),
+        threads_(target.threads),
+        kernels_{NEO_PICK_TIER(target.isa, forest_keys), NEO_PICK_TIER(target.isa, forest_leaves),
+                 NEO_PICK_TIER(target.isa, forest_sum_one), NEO_PICK_TIER(target.isa, forest_sum_all)},
+        place_(place) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "it takes whole rows");
@@ -92,30 +94,33 @@ class ForestStep final : public KernelStep {
     call.features = dims.back();
     NEO_CHECK(call.features >= forest_.features, Shape, "TreeEnsemble", "a branch must look at a feature. Got ",
               forest_.features - 1, ", expected less than ", call.features, " - at ", place_);
-    const int64_t groups = ceil_div(call.rows, kForestLanes);
-    call.task_rows = kForestLanes * std::clamp<int64_t>(groups / 16, 1, kMaxTaskRows / kForestLanes);
-    call.key_bytes = call.task_rows * copies() * call.features * static_cast<int64_t>(sizeof(Key));
-    call.key_bytes = ceil_div(call.key_bytes, 64) * 64;
+    // A forest that is read from afar is read for many rows at once, the keys of which stay near.
+    const int64_t row_bytes = group_keys() / kForestRows * static_cast<int64_t>(sizeof(int32_t)) +
+                              std::max(result_.targets, result_.scores) * static_cast<int64_t>(sizeof(double));
+    const int64_t near = std::clamp<int64_t>(kNearBytes / std::max<int64_t>(1, row_bytes), 1, kMaxTaskRows);
+    const int64_t parts = (forest_.bytes > kNearBytes ? 2 : 8) * std::max(1, threads_);
+    const int64_t rows = std::min(near, ceil_div(call.rows, parts));
+    call.task_rows = std::max<int64_t>(1, ceil_div(rows, kForestRows)) * kForestRows;
+    call.key_bytes = call.task_rows / kForestRows * group_keys() * static_cast<int64_t>(sizeof(int32_t));
     const int64_t sums = call.task_rows * std::max(result_.targets, result_.scores);
-    call.split = TaskSplit::of(ceil_div(call.rows, call.task_rows), operations(call.rows, call.features),
-                               call.key_bytes + sums * static_cast<int64_t>(sizeof(double)));
+    call.split = TaskSplit::of(ceil_div(call.rows, call.task_rows), operations(call.rows),
+                               call.key_bytes + kLeavesBytes + sums * static_cast<int64_t>(sizeof(double)), threads_);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const ForestCall*>(prepared);
     run_tasks_with<std::byte>(team, call.split, scratch, [&](int64_t begin, int64_t end, std::byte* workspace) {
-      auto* keys = reinterpret_cast<Key*>(workspace);
-      auto* sums = reinterpret_cast<double*>(workspace + call.key_bytes);
+      auto* keys = reinterpret_cast<int32_t*>(workspace);
+      auto* leaves = reinterpret_cast<uint32_t*>(workspace + call.key_bytes);
+      auto* sums = reinterpret_cast<double*>(workspace + call.key_bytes + kLeavesBytes);
       for (int64_t task = begin; task < end; ++task) {
         const int64_t first = task * call.task_rows;
         const int64_t rows = std::min(call.task_rows, call.rows - first);
         write_keys(call, reinterpret_cast<const Element*>(args[0]) + first * call.features, rows, keys);
         std::fill(sums, sums + rows * result_.targets, first_sum(result_.aggregate));
-        if (rows <= 2) {
-          for (int64_t r = 0; r < rows; ++r) sum_row(keys + r, sums + r * result_.targets);
-        } else {
-          sum_rows(call, keys, rows, sums);
+        for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block) {
+          sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
         }
         for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
       }
@@ -123,77 +128,70 @@ class ForestStep final : public KernelStep {
   }
 
  private:
-  int64_t copies() const { return forest_.has_missing ? 2 : 1; }
-  int64_t operations(int64_t rows, int64_t features) const {
-    const double steps = static_cast<double>(forest_.trees.size()) * (forest_.mean_depth + 2);
-    return static_cast<int64_t>(static_cast<double>(rows) * (8 * steps + 4 * static_cast<double>(features)));
+  static constexpr int64_t kLeavesBytes = kForestBlockTrees * kForestRows * static_cast<int64_t>(sizeof(uint32_t));
+  static constexpr int64_t kNearBytes = 256 << 10;
+  static constexpr int64_t kMaxTaskRows = 2048;
+
+  int64_t group_keys() const { return (std::ssize(forest_.slots) + 1) * kForestRows; }
+  int64_t operations(int64_t rows) const {
+    return static_cast<int64_t>(static_cast<double>(rows) *
+                                (32 * forest_.steps + 16 * static_cast<double>(forest_.slots.size())));
   }
 
-  // Groups of kForestLanes rows, a feature's keys side by side. Lanes without a row have the keys of 0.
-  void write_keys(const ForestCall& call, const Element* x, int64_t rows, Key* keys) const {
-    using Float = std::conditional_t<sizeof(Key) == sizeof(float), float, double>;
-    const int64_t copies = this->copies(), group = call.features * copies * kForestLanes;
-    const int64_t lanes = ceil_div(rows, kForestLanes) * kForestLanes;
-    for (int64_t r = 0; r < lanes; ++r) {
-      Key* to = keys + r / kForestLanes * group + r % kForestLanes;
-      for (int64_t f = 0; f < call.features; ++f) {
-        const Element element = r < rows ? x[r * call.features + f] : Element(0);
-        const auto value = static_cast<Float>(element);
-        Key key = order_key(value);
-        Key missing = key;
-        if (value != value) {
-          key = std::numeric_limits<Key>::max();
-          missing = std::numeric_limits<Key>::min();
-        }
-        to[f * copies * kForestLanes] = key;
-        if (copies == 2) to[(f * copies + 1) * kForestLanes] = missing;
-      }
-    }
-  }
-
-  void add_leaf(const typename PackedForest<Key>::Tree& tree, uint32_t leaf, double* sums) const {
-    if (tree.target >= 0) {
-      vote(result_.aggregate, sums[tree.target], forest_.value[leaf]);
-      return;
-    }
-    for (uint32_t v = forest_.votes_begin[leaf]; v < forest_.votes_begin[leaf + 1]; ++v) {
-      vote(result_.aggregate, sums[forest_.votes[v].target], forest_.votes[v].weight);
-    }
-  }
-
-  void sum_rows(const ForestCall& call, const Key* keys, int64_t rows, double* sums) const {
-    const int64_t group = call.features * copies() * kForestLanes;
-    for (const auto& tree : forest_.trees) {
-      for (int64_t first = 0; first < rows; first += kForestLanes) {
-        const Key* x[kForestLanes];
-        uint32_t at[kForestLanes];
-        for (int64_t lane = 0; lane < kForestLanes; ++lane) {
-          x[lane] = keys + first / kForestLanes * group + lane;
-          at[lane] = tree.root;
-        }
-        descend<Key>(forest_.entries.data(), x, at);
-        const int64_t count = std::min(kForestLanes, rows - first);
-        for (int64_t lane = 0; lane < count; ++lane) {
-          add_leaf(tree, at[lane], sums + (first + lane) * result_.targets);
+  void write_keys(const ForestCall& call, const Element* x, int64_t rows, int32_t* keys) const {
+    if constexpr (!kRanked) {
+      kernels_.keys({x, rows, call.features, forest_.slots.data(), std::ssize(forest_.slots), keys});
+    } else {
+      for (int64_t first = 0; first < rows; first += kForestRows, keys += group_keys()) {
+        std::fill(keys, keys + kForestRows, std::numeric_limits<int32_t>::min());
+        // Lanes that have no row have keys, too.
+        std::fill(keys + kForestRows, keys + group_keys(), 0);
+        for (int64_t r = first; r < std::min(first + kForestRows, rows); ++r) {
+          const Element* row = x + r * call.features;
+          for (size_t s = 0; s < forest_.slots.size(); ++s) {
+            keys[static_cast<int64_t>(s + 1) * kForestRows + r - first] =
+                rank(s, static_cast<double>(row[forest_.slots[s].feature]));
+          }
         }
       }
     }
   }
 
-  // One row descends several trees together.
-  void sum_row(const Key* keys, double* sums) const {
-    const auto count = static_cast<int64_t>(forest_.trees.size());
-    const Key* x[kForestLanes];
-    std::fill(std::begin(x), std::end(x), keys);
-    for (int64_t first = 0; first < count; first += kForestLanes) {
-      uint32_t at[kForestLanes];
-      for (int64_t lane = 0; lane < kForestLanes; ++lane) {
-        at[lane] = forest_.trees[static_cast<size_t>(std::min(first + lane, count - 1))].root;
+  int32_t rank(size_t slot, double x) const {
+    if (x != x) return forest_.slots[slot].nan_key;
+    const int64_t* begin = forest_.rank_keys.data() + forest_.rank_begin[slot];
+    const int64_t* end = forest_.rank_keys.data() + forest_.rank_begin[slot + 1];
+    return static_cast<int32_t>(std::lower_bound(begin, end, order_key(x)) - begin);
+  }
+
+  void sum_block(int64_t begin, int64_t end, const int32_t* keys, int64_t rows, uint32_t* leaves, double* sums) const {
+    const ForestView view = forest_.view();
+    const ForestTree* trees = view.trees + begin;
+    for (int64_t first = 0; first < rows; first += kForestRows, keys += group_keys()) {
+      const int64_t count = std::min(kForestRows, rows - first);
+      kernels_.leaves(view, trees, end - begin, keys, count, leaves);
+      double* group_sums = sums + first * result_.targets;
+      switch (forest_.form) {
+        case PackedForest::Votes::One:
+          kernels_.sum_one(view, trees, end - begin, leaves, count, group_sums);
+          break;
+        case PackedForest::Votes::All:
+          kernels_.sum_all(view, end - begin, leaves, count, group_sums);
+          break;
+        case PackedForest::Votes::List:
+          sum_lists(end - begin, leaves, count, group_sums);
+          break;
       }
-      descend<Key>(forest_.entries.data(), x, at);
-      const int64_t trees = std::min(kForestLanes, count - first);
-      for (int64_t lane = 0; lane < trees; ++lane) {
-        add_leaf(forest_.trees[static_cast<size_t>(first + lane)], at[lane], sums);
+    }
+  }
+
+  void sum_lists(int64_t trees, const uint32_t* leaves, int64_t rows, double* sums) const {
+    for (int64_t i = 0; i < trees; ++i) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const uint32_t leaf = leaves[i * kForestRows + r];
+        for (uint32_t v = forest_.votes_begin[leaf]; v < forest_.votes_begin[leaf + 1]; ++v) {
+          vote(result_.aggregate, sums[r * result_.targets + forest_.votes[v].target], forest_.votes[v].weight);
+        }
       }
     }
   }
@@ -228,8 +226,10 @@ class ForestStep final : public KernelStep {
     }
   }
 
-  PackedForest<Key> forest_;
+  PackedForest forest_;
   ForestResult result_;
+  int threads_;
+  ForestKernels kernels_;
   std::string place_;
 };
 
@@ -270,23 +270,24 @@ class TreesRoutine final : public Routine {
     return make_step(candidate, target, ops, packed);
   }
 
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
     const Node& node = candidate.workload->root();
     switch (node.inputs.front()->dtype()) {
       case DType::Float32:
-        return step<float, int32_t>(node);
+        return step<float>(node, target);
       case DType::Int32:
-        return step<int32_t, int64_t>(node);
+        return step<int32_t>(node, target);
       case DType::Int64:
-        return step<int64_t, int64_t>(node);
+        return step<int64_t>(node, target);
       default:
-        return step<double, int64_t>(node);
+        return step<double>(node, target);
     }
   }
 
  private:
-  template <class Element, class Key>
-  static std::unique_ptr<Step> step(const Node& node) {
+  template <class Element>
+  static std::unique_ptr<Step> step(const Node& node, const Target& target) {
     const Forest forest = read_forest(node);
     ForestResult result;
     result.aggregate = forest.aggregate;
@@ -311,7 +312,7 @@ class TreesRoutine final : public Routine {
     } else {
       result.scores_at = 1;
     }
-    return std::make_unique<ForestStep<Element, Key>>(forest, std::move(result), node.place());
+    return std::make_unique<ForestStep<Element>>(forest, std::move(result), target, node.place());
   }
 };
 
