@@ -114,7 +114,7 @@ def grow_to_the_end(samples: int) -> Growth:
 class Ensemble:
     """What an ensemble is made of.
 
-    ``votes``: "tree" where each tree votes for one class in turn (boosting), "leaf" where each leaf votes for all.
+    ``votes``: "tree" where each tree votes for one class in turn (boosting), "leaf" where each leaf votes for all by their shares.
     """
 
     trees: int
@@ -142,6 +142,8 @@ def grow(ensemble: Ensemble) -> list[Tree]:
 
 
 def _vote(rng: np.random.Generator, e: Ensemble, tree: int) -> list[tuple[int, float]]:
+    if e.votes == "leaf" and e.targets == 1:
+        return [(0, float(rng.uniform()) / e.trees)]
     if e.votes == "leaf":
         shares = rng.dirichlet(np.full(e.targets, 0.3)) / (1 if e.aggregate == "AVERAGE" else e.trees)
         return [(target, float(share)) for target, share in enumerate(shares)]
@@ -320,7 +322,7 @@ FORESTS: list[Table] = [
         "rf-100x1000-3class",
         Ensemble(100, grow_to_the_end(1000), 20, _CLASSIFIER, targets=3, votes="leaf", zip_map=True),
     ),
-    _forest("rf-100x500-binary", Ensemble(100, grow_to_the_end(500), 30, _CLASSIFIER, targets=2, votes="leaf")),
+    _forest("rf-100x500-binary", Ensemble(100, grow_to_the_end(500), 30, _CLASSIFIER, votes="leaf")),
     _forest(
         "rf-100x300-strings",
         Ensemble(100, grow_to_the_end(300), 20, _CLASSIFIER, targets=4, votes="leaf", labels=WORDS[:4]),

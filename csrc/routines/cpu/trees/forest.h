@@ -9,6 +9,9 @@ namespace neo {
 // Rows whose keys lie side by side: the key of row r of a group is keys[slot * kForestRows + r].
 inline constexpr int64_t kForestRows = 32;
 
+// Fewer rows descend several trees together; where there are more, each tree is done for all of them.
+inline constexpr int64_t kForestFewRows = 4;
+
 // Trees whose leaves are found before the votes of those are summed.
 inline constexpr int64_t kForestBlockTrees = 64;
 

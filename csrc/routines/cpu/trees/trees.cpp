@@ -119,8 +119,13 @@ class ForestStep final : public KernelStep {
         const int64_t rows = std::min(call.task_rows, call.rows - first);
         write_keys(call, reinterpret_cast<const Element*>(args[0]) + first * call.features, rows, keys);
         std::fill(sums, sums + rows * result_.targets, first_sum(result_.aggregate));
-        for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block) {
-          sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
+        if (rows < kForestFewRows) {
+          const int64_t trees = std::ssize(forest_.trees);
+          for (int64_t t = 0; t < trees; t += kForestBlockTrees)
+            sum_block(t, std::min(t + kForestBlockTrees, trees), keys, rows, leaves, sums);
+        } else {
+          for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block)
+            sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
         }
         for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
       }

@@ -4,8 +4,7 @@
 namespace neo::NEO_ISA {
 namespace {
 
-constexpr int kWalkers = 8;      // descents that go on together: while one waits for memory others do not
-constexpr int64_t kFewRows = 4;  // fewer rows descend several trees together
+constexpr int kWalkers = 8;  // descents that go on together: while one waits for memory others do not
 
 NEO_INLINE I32 keys_of(I32 bits, int32_t nan_key) {
   const I32 magnitude = broadcast_i32(INT32_MAX);
@@ -27,9 +26,9 @@ void group_keys(const ForestKeysArgs& a, int64_t first, int64_t rows, int32_t* k
   for (int64_t r = 0; r < kForestRows; ++r) keys[r] = INT32_MIN;
   keys += kForestRows;
   const float* x = a.x + first * a.features;
-  if (rows < kFewRows) {
+  if (rows < kForestFewRows) {
     for (int64_t s = 0; s < a.slot_count; ++s) {
-      for (int64_t r = 0; r < kFewRows; ++r) {
+      for (int64_t r = 0; r < kForestFewRows; ++r) {
         keys[s * kForestRows + r] = r < rows ? key_of(x[r * a.features + a.slots[s].feature], a.slots[s].nan_key) : 0;
       }
     }
@@ -138,7 +137,7 @@ void forest_keys(const ForestKeysArgs& a) {
 // leaves[i * kForestRows + r]: the number of row r's leaf in tree i of those from `trees` on.
 void forest_leaves(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* keys, int64_t rows,
                    uint32_t* leaves) {
-  if (rows < kFewRows) {
+  if (rows < kForestFewRows) {
     for (int64_t r = 0; r < rows; ++r) walk_trees(f, trees, count, keys + r, leaves + r);
     return;
   }
