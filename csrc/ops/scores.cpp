@@ -73,6 +73,16 @@ void apply_post_transform(PostTransform transform, std::span<double> row) {
   }
 }
 
+int64_t LinearClasses::finish(std::span<double> row) const {
+  if (are_opposite()) {
+    row[1] = row[0];
+    row[0] = -row[1];
+  }
+  apply_post_transform(transform, row);
+  if (is_single()) return row[0] >= (transform == PostTransform::None ? 0 : 0.5) ? 1 : 0;
+  return std::max_element(row.begin(), row.end()) - row.begin();
+}
+
 FeatureRows read_features(const ReferenceContext& ctx, int input) {
   const Tensor& x = ctx.input(input);
   ctx.check(x.rank() == 1 || x.rank() == 2, str("features must be [N,F] or [F]. Got ", to_string(x.dims())));

@@ -35,4 +35,18 @@ struct ClassLabels {
   DType dtype() const { return strings.empty() ? DType::Int64 : DType::String; }
 };
 
+// The classes of a LinearClassifier: one per set of coefficients, or two of one set.
+struct LinearClasses {
+  PostTransform transform = PostTransform::None;
+  int64_t sets = 0;
+  size_t labels = 0;
+
+  bool are_opposite() const { return sets == 1 && labels == 2; }
+  bool is_single() const { return sets == 1 && labels != 2; }
+  int64_t width() const { return are_opposite() ? 2 : sets; }
+  // From the products of a row, in the first `sets` places, to width() scores. The position of its class; of a single
+  // one whether the row is in it.
+  int64_t finish(std::span<double> row) const;
+};
+
 }  // namespace neo

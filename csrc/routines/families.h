@@ -122,6 +122,9 @@
   X(gather_rows)               \
   X(top_k)                     \
   X(trees)                     \
+  X(linear_model)              \
+  X(support_vectors)           \
+  X(normalizer)                \
   NEO_DEVICE_ROUTINES(X)       \
   X(reference)
 

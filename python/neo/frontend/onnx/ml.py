@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from neo.frontend.onnx.call import Call, Results
 from neo.frontend.onnx.registry import register
+
+if TYPE_CHECKING:
+    from neo import _native
 
 __all__: list[str] = []
 
@@ -30,14 +35,36 @@ def _label_encoder(call: Call) -> Results:
     return call.finish(f"{_DOMAIN}.LabelEncoder", [call.need(0)], attrs)
 
 
+def _in_float32(call: Call) -> _native.Value:
+    """The features, which routines of models take as float32."""
+    x = call.need(0)
+    return x if x.dtype == "float32" else call.add("Cast", [x], {"to": 1})
+
+
+def _classify(call: Call, x: _native.Value, key: str) -> Results:
+    """Labels that are strings are gathered by their places, so that routines see numbers alone."""
+    op, names = f"{_DOMAIN}.{call.op}", list(call.attrs.get("classlabels_strings", []))
+    if len(names) < 2 or not call.wants(0):
+        return call.finish(op, [x], call.attrs)
+    attrs = {name: value for name, value in call.attrs.items() if name != "classlabels_strings"}
+    attrs[key] = list(range(len(names)))
+    places, scores = call.add(op, [x], attrs, outputs=2)
+    return [call.add("Gather", [call.strings(names), places], {"axis": 0}), scores]
+
+
 @register("TreeEnsembleClassifier", domain=_DOMAIN)
 def _tree_classifier(call: Call) -> Results:
-    """Labels that are strings are gathered by their places, so that routines see numbers alone."""
-    op, names = f"{_DOMAIN}.TreeEnsembleClassifier", list(call.attrs.get("classlabels_strings", []))
-    if len(names) < 2 or not call.wants(0):
-        return call.finish(op, [call.need(0)], call.attrs)
-    attrs = {key: value for key, value in call.attrs.items() if key != "classlabels_strings"}
-    attrs["classlabels_int64s"] = list(range(len(names)))
-    places, scores = call.add(op, [call.need(0)], attrs, outputs=2)
-    labels = call.strings(names)
-    return [call.add("Gather", [labels, places], {"axis": 0}), scores]
+    """Compare features as they are."""
+    return _classify(call, call.need(0), "classlabels_int64s")
+
+
+@register("LinearClassifier", "SVMClassifier", domain=_DOMAIN)
+def _classifier(call: Call) -> Results:
+    """Of a linear model or a support vector machine."""
+    return _classify(call, _in_float32(call), "classlabels_ints")
+
+
+@register("LinearRegressor", "SVMRegressor", domain=_DOMAIN)
+def _regressor(call: Call) -> Results:
+    """Of a linear model or a support vector machine."""
+    return call.finish(f"{_DOMAIN}.{call.op}", [_in_float32(call)], call.attrs)

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <stdint.h>
+
+// What the kernels of tables and their steps share. A table is rows of features, dense.
+
+namespace neo {
+
+// y[r * columns + c] = bias[c] + the product of row r and weight c, or their squared distance.
+struct TableProductArgs {
+  const float* x;
+  int64_t rows, features;
+  const float* weights;  // [features][columns]; of few columns [columns][features]
+  const float* bias;     // [columns]
+  int64_t columns;       // whole vectors, where they are not few
+  float* y;
+};
+
+// So few weights are each multiplied along the features.
+inline constexpr int64_t kFewColumns = 2;
+
+enum class TableKernel : uint8_t { Linear, Poly, Rbf, Sigmoid };
+
+struct TableKernelArgs {
+  TableKernel kernel;
+  float gamma, coef0, degree;
+  int64_t count;  // whole vectors
+  float* x;       // products with support vectors, or squared distances from them; becomes the kernel's values
+};
+
+enum class TableNorm : uint8_t { Max, L1, L2 };
+
+struct TableNormArgs {
+  TableNorm norm;
+  const float* x;
+  int64_t rows, features;
+  float* y;
+};
+
+}  // namespace neo

@@ -1,0 +1,146 @@
+#include "routines/cpu/tables/tables.h"
+
+#include "simd/math.h"
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+template <int rows, int vectors, bool distance>
+NEO_INLINE void product_block(const TableProductArgs& a, int64_t r, int64_t c) {
+  F32 sums[rows][vectors];
+  for (int v = 0; v < vectors; ++v) {
+    for (int i = 0; i < rows; ++i) sums[i][v] = load(a.bias + c + v * kLanes);
+  }
+  const float* x = a.x + r * a.features;
+  const float* w = a.weights + c;
+  for (int64_t k = 0; k < a.features; ++k, w += a.columns) {
+    for (int v = 0; v < vectors; ++v) {
+      const F32 weight = load(w + v * kLanes);
+      for (int i = 0; i < rows; ++i) {
+        const F32 element = broadcast(x[i * a.features + k]);
+        if (distance) {
+          const F32 difference = element - weight;
+          sums[i][v] = fma(difference, difference, sums[i][v]);
+        } else {
+          sums[i][v] = fma(element, weight, sums[i][v]);
+        }
+      }
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int v = 0; v < vectors; ++v) store(a.y + (r + i) * a.columns + c + v * kLanes, sums[i][v]);
+  }
+}
+
+template <int vectors, bool distance>
+NEO_INLINE void product_rows(const TableProductArgs& a, int64_t c) {
+  constexpr int kRows = 8 / vectors;
+  int64_t r = 0;
+  for (; r + kRows <= a.rows; r += kRows) product_block<kRows, vectors, distance>(a, r, c);
+  for (; r < a.rows; ++r) product_block<1, vectors, distance>(a, r, c);
+}
+
+template <bool distance>
+NEO_INLINE void product(const TableProductArgs& a) {
+  int64_t c = 0;
+  for (; c + 2 * kLanes <= a.columns; c += 2 * kLanes) product_rows<2, distance>(a, c);
+  for (; c < a.columns; c += kLanes) product_rows<1, distance>(a, c);
+}
+
+template <int rows>
+NEO_INLINE void dot_block(const float* x, int64_t features, const float* w, float bias, float* y, int64_t stride) {
+  F32 sums[rows];
+  for (int i = 0; i < rows; ++i) sums[i] = zero();
+  int64_t k = 0;
+  for (; k + kLanes <= features; k += kLanes) {
+    const F32 weight = load(w + k);
+    for (int i = 0; i < rows; ++i) sums[i] = fma(load(x + i * features + k), weight, sums[i]);
+  }
+  if (k < features) {
+    const F32 weight = load_n(w + k, features - k);
+    for (int i = 0; i < rows; ++i) sums[i] = fma(load_n(x + i * features + k, features - k), weight, sums[i]);
+  }
+  for (int i = 0; i < rows; ++i) y[i * stride] = reduce_add(sums[i]) + bias;
+}
+
+}  // namespace
+
+void table_dots(const TableProductArgs& a) {
+  constexpr int kRows = 4;
+  for (int64_t c = 0; c < a.columns; ++c) {
+    const float* w = a.weights + c * a.features;
+    int64_t r = 0;
+    for (; r + kRows <= a.rows; r += kRows) {
+      dot_block<kRows>(a.x + r * a.features, a.features, w, a.bias[c], a.y + r * a.columns + c, a.columns);
+    }
+    for (; r < a.rows; ++r) {
+      dot_block<1>(a.x + r * a.features, a.features, w, a.bias[c], a.y + r * a.columns + c, a.columns);
+    }
+  }
+}
+
+void table_products(const TableProductArgs& a) {
+  product<false>(a);
+}
+
+void table_distances(const TableProductArgs& a) {
+  product<true>(a);
+}
+
+void table_kernel(const TableKernelArgs& a) {
+  const F32 gamma = broadcast(a.gamma), coef0 = broadcast(a.coef0), degree = broadcast(a.degree);
+  for (int64_t i = 0; i < a.count; i += kLanes) {
+    const F32 x = load(a.x + i);
+    F32 y = x;
+    if (a.kernel == TableKernel::Rbf) {
+      y = exp(-(gamma * x));
+    } else if (a.kernel == TableKernel::Sigmoid) {
+      y = tanh(fma(gamma, x, coef0));
+    } else if (a.kernel == TableKernel::Poly) {
+      const F32 base = fma(gamma, x, coef0);
+      if (a.degree == 2) {
+        y = base * base;
+      } else if (a.degree == 3) {
+        y = base * base * base;
+      } else {
+        y = pow(base, degree);
+      }
+    }
+    store(a.x + i, y);
+  }
+}
+
+// Sums are of doubles: squares of what float32 holds are not always in it.
+void table_normalize(const TableNormArgs& a) {
+  constexpr int kSums = 4;
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const float* x = a.x + r * a.features;
+    float* y = a.y + r * a.features;
+    double sums[kSums] = {};
+    if (a.norm == TableNorm::Max) {
+      float largest = x[0];
+      for (int64_t i = 1; i < a.features; ++i) largest = x[i] > largest ? x[i] : largest;
+      sums[0] = largest;
+    } else {
+      const bool squares = a.norm == TableNorm::L2;
+      int64_t i = 0;
+      for (; i + kSums <= a.features; i += kSums) {
+        for (int k = 0; k < kSums; ++k) {
+          const double element = x[i + k];
+          sums[k] += squares ? element * element : __builtin_fabs(element);
+        }
+      }
+      for (; i < a.features; ++i) {
+        const double element = x[i];
+        sums[0] += squares ? element * element : __builtin_fabs(element);
+      }
+    }
+    double divisor = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    if (a.norm == TableNorm::L2) divisor = __builtin_sqrt(divisor);
+    if (divisor == 0) divisor = 1;
+    for (int64_t i = 0; i < a.features; ++i) y[i] = (float)(x[i] / divisor);
+  }
+}
+
+}  // namespace neo::NEO_ISA
