@@ -503,7 +503,7 @@ def _preprocessing() -> onnx.ModelProto:
     bits = p.ml("Binarizer", a, threshold=0.2)
     a = p.ml("Scaler", a, offset=rng.normal(size=16).tolist(), scale=rng.uniform(0.5, 2, 16).tolist())
     a = p.ml("Normalizer", a, norm="L2")
-    b = p.ml("Scaler", b, offset=[1.0, 2.0, 3.0, 4.0], scale=[0.5])
+    b = p.ml("Scaler", b, offset=[1.0, 2.0, 3.0, 4.0], scale=[0.5, 0.25, 1.0, 2.0])
     features = p.ml("FeatureVectorizer", a, bits, b, inputdimensions=[16, 16, 4])
     p.output(p.ml("ArrayFeatureExtractor", features, p.constant([1, 3, 17, 33, 20], np.int64)), TensorProto.FLOAT)
     return p.model()

@@ -83,6 +83,7 @@ py::object to_scalar(const Tensor& tensor, int64_t i) {
   if (dtype == DType::String) return to_text(tensor.strings()[i]);
   const auto* element = static_cast<const std::byte*>(tensor.data()) + i * item_bytes(dtype);
   if (dtype == DType::Bool) return py::bool_(load_int64(dtype, element) != 0);
+  if (dtype == DType::Float32) return py::float_(static_cast<double>(*reinterpret_cast<const float*>(element)));
   if (is_float(dtype)) return py::float_(load_double(dtype, element));
   const int64_t number = load_int64(dtype, element);
   return dtype == DType::UInt64 ? py::int_(static_cast<uint64_t>(number)) : py::int_(number);
@@ -111,6 +112,36 @@ void store_scalar(const Tensor& tensor, int64_t i, const py::handle& object, std
        str("every ", role, " of a map must be of dtype ", name(dtype), ". Got ", std::string(py::repr(object))));
 }
 
+// The keys of maps as Python's. Maps that follow each other mostly have the same ones.
+class KeyObjects {
+ public:
+  const std::vector<py::object>& of(const Tensor& keys) {
+    const bool is_known = keys.dtype() == dtype_ && keys.data() == data_ && keys.size() == std::ssize(objects_);
+    if (is_known) return objects_;
+    dtype_ = keys.dtype();
+    data_ = keys.data();
+    objects_.clear();
+    for (int64_t i = 0; i < keys.size(); ++i) objects_.push_back(to_scalar(keys, i));
+    return objects_;
+  }
+
+ private:
+  DType dtype_ = DType::Undefined;
+  const void* data_ = nullptr;
+  std::vector<py::object> objects_;
+};
+
+py::dict to_dict(const HostValue& map, KeyObjects& known) {
+  const std::vector<py::object>& keys = known.of(map.items[0].tensor);
+  const Tensor& values = map.items[1].tensor;
+  py::dict dict;
+  for (int64_t i = 0; i < std::ssize(keys); ++i) {
+    const py::object value = to_scalar(values, i);
+    if (PyDict_SetItem(dict.ptr(), keys[static_cast<size_t>(i)].ptr(), value.ptr()) != 0) throw py::error_already_set();
+  }
+  return dict;
+}
+
 HostValue to_map(const py::dict& dict, const Type& type) {
   NEO_CHECK(type.kind == Type::Kind::Map, Type, "run", "a value of type ", type.to_string(),
             " must not be a dict. Got ", py::len(dict), " entries");
@@ -127,7 +158,9 @@ HostValue to_map(const py::dict& dict, const Type& type) {
 }  // namespace
 
 Tensor to_tensor(const py::handle& object) {
-  py::array array = py::array::ensure(object);
+  // Asking NumPy for an array costs more than a small call, of one that is there already, too.
+  const bool is_array = py::isinstance<py::array>(object);
+  py::array array = is_array ? py::reinterpret_borrow<py::array>(object) : py::array::ensure(object);
   if (!array) {
     PyErr_Clear();
     fail(ErrorKind::Type, "run",
@@ -208,14 +241,16 @@ py::object to_python(const HostValue& value) {
     case HostValue::Kind::Tensor:
       return to_array(value.tensor);
     case HostValue::Kind::Map: {
-      const Tensor &keys = value.items[0].tensor, &values = value.items[1].tensor;
-      py::dict dict;
-      for (int64_t i = 0; i < keys.size(); ++i) dict[to_scalar(keys, i)] = to_scalar(values, i);
-      return dict;
+      KeyObjects keys;
+      return to_dict(value, keys);
     }
     case HostValue::Kind::Sequence: {
-      py::list list;
-      for (const HostValue& item : value.items) list.append(to_python(item));
+      KeyObjects keys;
+      py::list list(value.items.size());
+      for (size_t i = 0; i < value.items.size(); ++i) {
+        const HostValue& item = value.items[i];
+        list[i] = item.kind == HostValue::Kind::Map ? to_dict(item, keys) : to_python(item);
+      }
       return list;
     }
   }

@@ -49,15 +49,15 @@ class Module:
         self._call: Callable[..., list[Any]] = native.call
         self._signature = signature
         self._inputs = signature.inputs
+        self._output_names = [t.name for t in signature.outputs]
         self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
         self._kinds = [signature.kinds[t.name] for t in self._inputs]
         self._dtypes = [
             np.dtype(t.dtype) if kind == "tensor" and t.dtype in _NUMPY else None
             for t, kind in zip(self._inputs, self._kinds, strict=True)
         ]
-        # An array of just these needs no look at its parts; no array has the shape None.
         self._exact = [
-            (i, dtype, t.shape if t.shape is not None and all(isinstance(d, int) for d in t.shape) else None)
+            (i, t.name, dtype, *_last_sizes(t))
             for i, (t, dtype) in enumerate(zip(self._inputs, self._dtypes, strict=True))
         ]
         self._machine = machine
@@ -121,8 +121,10 @@ class Module:
         if len(args) == len(self._inputs) and not kwargs:
             results = self._call(
                 [
-                    x if type(x) is np.ndarray and x.dtype is dtype and x.shape == shape else self._check(i, x)
-                    for x, (i, dtype, shape) in zip(args, self._exact, strict=True)
+                    x
+                    if type(x) is np.ndarray and x.dtype is dtype and x.ndim == rank and x.shape[first:] == sizes
+                    else self._check(i, x)
+                    for x, (i, _, dtype, rank, first, sizes) in zip(args, self._exact, strict=True)
                 ]
             )
             return results[0] if len(results) == 1 else tuple(results)
@@ -177,15 +179,23 @@ class Module:
         return self._name(self._call(self._arrange(inputs), token))
 
     def _name(self, results: Sequence[Any]) -> dict[str, Any]:
-        return {t.name: x for t, x in zip(self._signature.outputs, results, strict=True)}
+        return dict(zip(self._output_names, results, strict=True))
 
     def _arrange(self, inputs: Mapping[str, Any]) -> list[Any]:
-        if not isinstance(inputs, Mapping):
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             msg = f"[run] inputs must be a mapping of names to arrays. Got {type(inputs).__name__}, expected a dict"
             raise DTypeError(msg)
-        if len(inputs) != len(self._inputs) or any(name not in self._by_name for name in inputs):
+        if inputs.keys() != self._by_name.keys():
             self._complain_about_names(inputs)
-        return [self._check(i, inputs.get(t.name)) for i, t in enumerate(self._inputs)]
+        return [
+            x
+            if type(x := inputs.get(name)) is np.ndarray
+            and x.dtype is dtype
+            and x.ndim == rank
+            and x.shape[first:] == sizes
+            else self._check(i, x)
+            for i, name, dtype, rank, first, sizes in self._exact
+        ]
 
     def _complain_about_names(self, inputs: Mapping[str, Any]) -> None:
         expected = ", ".join(repr(t.name) for t in self._inputs)
@@ -416,6 +426,19 @@ def _limits(target: str, threads: int) -> Machine:
     from neo.report.subject import Machine
 
     return Machine(threads, *_native.measure_limits(target, threads))
+
+
+def _last_sizes(spec: Tensor) -> tuple[int | None, int, tuple[int | str, ...]]:
+    """The rank, and the sizes behind the first ones that may be any.
+
+    An array of just these needs no look at its parts. None has the rank None, which stands for an input that has a size
+    of a name behind one of a number.
+    """
+    if spec.shape is None:
+        return None, 0, ()
+    first = next((i for i, d in enumerate(spec.shape) if isinstance(d, int)), len(spec.shape))
+    sizes = spec.shape[first:]
+    return (len(spec.shape) if all(isinstance(d, int) for d in sizes) else None), first, sizes
 
 
 def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
