@@ -90,7 +90,11 @@ void reference_zip_map(ReferenceContext& ctx) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < count; ++i) move(r * count + i, r * keys.size() + order[static_cast<size_t>(i)]);
     auto* row = static_cast<std::byte*>(scores.data()) + r * count * item_bytes(x.dtype());
-    maps.push_back(HostValue::map(sorted_keys, Tensor(x.dtype(), {count}, row, scores.owner())));
+    HostValue& map = maps.emplace_back();
+    map.kind = HostValue::Kind::Map;
+    map.items.reserve(2);
+    map.items.emplace_back(sorted_keys);
+    map.items.emplace_back(Tensor(x.dtype(), {count}, row, scores.owner()));
   }
   ctx.set_output(0, HostValue::sequence(std::move(maps)));
 }

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "base/budget.h"
 #include "ops/families.h"
+#include "ops/labels.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
 #include "ops/sizes.h"
@@ -52,85 +52,19 @@ void reference_binarizer(ReferenceContext& ctx) {
 
 // LabelEncoder, CategoryMapper
 
-Tensor float_list(const std::vector<double>& list) {
-  const std::vector<float> rounded(list.begin(), list.end());
-  return Tensor::from<float>(DType::Float32, {static_cast<int64_t>(list.size())}, rounded);
+const void* element_of(const Tensor& t, int64_t i) {
+  return t.as<char>() + i * item_bytes(t.dtype());
 }
 
-Tensor int_list(const std::vector<int64_t>& list) {
-  return Tensor::from<int64_t>(DType::Int64, {static_cast<int64_t>(list.size())}, list);
+// The position of element i of x among the keys, -1 where it is none of them.
+int64_t find_key(const KeyTable& table, const Tensor& x, int64_t i) {
+  if (table.dtype() == DType::String) return table.find(x.strings()[i]);
+  return is_float(table.dtype()) ? table.find(load_double(x.dtype(), element_of(x, i)))
+                                 : table.find(load_int64(x.dtype(), element_of(x, i)));
 }
 
-Tensor string_list(const std::vector<std::string>& list) {
-  return Tensor::from<std::string>(DType::String, {static_cast<int64_t>(list.size())}, list);
-}
-
-// "keys_tensor", "keys_strings", "keys_int64s" or "keys_floats", whichever is there.
-Tensor label_list(const Node& node, const std::string& stem) {
-  if (const Tensor* tensor = node.tensor_attr(stem + "_tensor")) return *tensor;
-  if (node.has_attr(stem + "_strings")) return string_list(node.strings_attr(stem + "_strings"));
-  if (node.has_attr(stem + "_int64s")) return int_list(node.ints_attr(stem + "_int64s"));
-  NEO_CHECK(node.has_attr(stem + "_floats"), Model, node.op, "the labels must have ", stem, " - at ", node.place());
-  return float_list(node.floats_attr(stem + "_floats"));
-}
-
-Tensor default_label(const Node& node, DType dtype) {
-  if (const Tensor* tensor = node.tensor_attr("default_tensor")) {
-    NEO_CHECK(tensor->dtype() == dtype && tensor->size() == 1, Model, node.op,
-              "default_tensor must be one element of the values' type. Got ", name(tensor->dtype()), ", expected ",
-              name(dtype), " - at ", node.place());
-    return *tensor;
-  }
-  if (dtype == DType::String) return string_list({node.string_attr("default_string", "_Unused")});
-  Tensor fallback(dtype, {1});
-  if (is_float(dtype)) {
-    store_double(dtype, fallback.data(), node.float_attr("default_float", -0.0));
-  } else {
-    store_int64(dtype, fallback.data(), node.int_attr("default_int64", -1));
-  }
-  return fallback;
-}
-
-// Positions of keys; the last of equal keys counts, and all NaN are equal.
-class KeyTable {
- public:
-  explicit KeyTable(const Tensor& keys) : text_(keys.dtype() == DType::String), real_(is_float(keys.dtype())) {
-    for (int64_t i = 0; i < keys.size(); ++i) {
-      if (text_) {
-        strings_[keys.strings()[i]] = i;
-      } else if (real_) {
-        const double key = load_double(keys.dtype(), at(keys, i));
-        (std::isnan(key) ? nan_ : reals_[key]) = i;
-      } else {
-        ints_[load_int64(keys.dtype(), at(keys, i))] = i;
-      }
-    }
-  }
-
-  // The position of element i of x among the keys, -1 where it is none of them.
-  int64_t find(const Tensor& x, int64_t i) const {
-    if (text_) return find_in(strings_, x.strings()[i]);
-    if (!real_) return find_in(ints_, load_int64(x.dtype(), at(x, i)));
-    const double key = load_double(x.dtype(), at(x, i));
-    return std::isnan(key) ? nan_ : find_in(reals_, key);
-  }
-
- private:
-  static const void* at(const Tensor& t, int64_t i) { return t.as<char>() + i * item_bytes(t.dtype()); }
-  template <class Map, class Key>
-  static int64_t find_in(const Map& map, const Key& key) {
-    const auto found = map.find(key);
-    return found == map.end() ? -1 : found->second;
-  }
-  bool text_;
-  bool real_;
-  std::map<std::string, int64_t> strings_;
-  std::map<int64_t, int64_t> ints_;
-  std::map<double, int64_t> reals_;
-  int64_t nan_ = -1;
-};
-
-void map_labels(ReferenceContext& ctx, const Tensor& keys, const Tensor& values, const Tensor& fallback) {
+void map_labels(ReferenceContext& ctx, const LabelMapping& mapping) {
+  const auto& [keys, values, fallback] = mapping;
   const Tensor& x = ctx.input(0);
   ctx.check(keys.size() == values.size(),
             str("keys and values must have one length. Got ", keys.size(), " and ", values.size()));
@@ -142,7 +76,7 @@ void map_labels(ReferenceContext& ctx, const Tensor& keys, const Tensor& values,
   const Tensor& y = ctx.output(0, values.dtype(), x.dims());
   const ElementMover move(values.dtype(), values.data(), y.data());
   for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t found = table.find(x, i);
+    const int64_t found = find_key(table, x, i);
     if (found >= 0) {
       move(i, found);
     } else {
@@ -152,25 +86,15 @@ void map_labels(ReferenceContext& ctx, const Tensor& keys, const Tensor& values,
 }
 
 void infer_label_encoder(InferContext& ctx) {
-  label_list(ctx.node(), "keys");
-  ctx.set_output(0, label_list(ctx.node(), "values").dtype(), ctx.shape(0));
+  ctx.set_output(0, label_mapping(ctx.node(), ctx.dtype(0)).values.dtype(), ctx.shape(0));
 }
 
 void reference_label_encoder(ReferenceContext& ctx) {
-  const Tensor values = label_list(ctx.node(), "values");
-  map_labels(ctx, label_list(ctx.node(), "keys"), values, default_label(ctx.node(), values.dtype()));
+  map_labels(ctx, label_mapping(ctx.node(), ctx.input(0).dtype()));
 }
 
 void infer_category_mapper(InferContext& ctx) {
   ctx.set_output(0, ctx.dtype(0) == DType::String ? DType::Int64 : DType::String, ctx.shape(0));
-}
-
-void reference_category_mapper(ReferenceContext& ctx) {
-  const Tensor ints = int_list(ctx.node().ints_attr("cats_int64s"));
-  const Tensor strings = string_list(ctx.node().strings_attr("cats_strings"));
-  const bool from_text = ctx.input(0).dtype() == DType::String;
-  const Tensor& values = from_text ? ints : strings;
-  map_labels(ctx, from_text ? strings : ints, values, default_label(ctx.node(), values.dtype()));
 }
 
 // Normalizer
@@ -248,20 +172,15 @@ void reference_imputer(ReferenceContext& ctx) {
 
 // OneHotEncoder
 
-Tensor categories(const Node& node) {
-  const auto strings = node.strings_attr("cats_strings");
-  return strings.empty() ? int_list(node.ints_attr("cats_int64s")) : string_list(strings);
-}
-
 void infer_one_hot_encoder(InferContext& ctx) {
   if (!ctx.ranked(0)) return ctx.set_output(0, DType::Float32, Shape());
   std::vector<Dim> dims = ctx.shape(0).dims();
-  dims.push_back(categories(ctx.node()).size());
+  dims.push_back(category_list(ctx.node()).size());
   ctx.set_output(0, DType::Float32, Shape(std::move(dims)));
 }
 
 void reference_one_hot_encoder(ReferenceContext& ctx) {
-  const Tensor keys = categories(ctx.node());
+  const Tensor keys = category_list(ctx.node());
   const bool zeros = ctx.node().int_attr("zeros", 1) != 0;
   Tensor x = ctx.input(0);
   if ((x.dtype() == DType::String) != (keys.dtype() == DType::String)) {
@@ -274,7 +193,7 @@ void reference_one_hot_encoder(ReferenceContext& ctx) {
   const KeyTable table(keys);
   auto result = make_scratch<double>(element_count(dims), 0.0);
   for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t found = table.find(x, i);
+    const int64_t found = find_key(table, x, i);
     ctx.check(found >= 0 || zeros, str("an element must be a category. Got element ", i, " outside them"));
     if (found >= 0) result[static_cast<size_t>(i * keys.size() + found)] = 1;
   }
@@ -347,8 +266,7 @@ void add_ml_ops(OpRegistry& ops) {
            .infer = infer_same,
            .reference = reference_binarizer});
   ops.add({.name = "ai.onnx.ml.LabelEncoder", .infer = infer_label_encoder, .reference = reference_label_encoder});
-  ops.add(
-      {.name = "ai.onnx.ml.CategoryMapper", .infer = infer_category_mapper, .reference = reference_category_mapper});
+  ops.add({.name = "ai.onnx.ml.CategoryMapper", .infer = infer_category_mapper, .reference = reference_label_encoder});
   ops.add({.name = "ai.onnx.ml.Normalizer", .infer = infer_float_same, .reference = reference_normalizer});
   ops.add({.name = "ai.onnx.ml.Scaler", .infer = infer_float_same, .reference = reference_scaler});
   ops.add({.name = "ai.onnx.ml.Imputer", .infer = infer_same, .reference = reference_imputer});

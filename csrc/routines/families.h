@@ -125,6 +125,7 @@
   X(linear_model)              \
   X(support_vectors)           \
   X(normalizer)                \
+  X(lookup)                    \
   NEO_DEVICE_ROUTINES(X)       \
   X(reference)
 

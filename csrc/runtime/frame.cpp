@@ -110,8 +110,13 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   }
   std::vector<HostValue> results;
   results.reserve(block_.results.size());
-  for (int slot : block_.results) {
-    HostValue value = read(slot);
+  for (size_t i = 0; i < block_.results.size(); ++i) {
+    const int slot = block_.results[i];
+    const auto rest = block_.results.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    // Values of many parts are handed out rather than copied.
+    HostValue& held = host_[static_cast<size_t>(slot)];
+    const bool is_last = !held.items.empty() && std::find(rest, block_.results.end(), slot) == block_.results.end();
+    HostValue value = is_last ? std::move(held) : read(slot);
     if (value.kind == HostValue::Kind::Tensor && !value.tensor.owner()) value.tensor = copy_tensor(value.tensor);
     results.push_back(std::move(value));
   }

@@ -425,6 +425,50 @@ ROUTINES: dict[str, list[Spec]] = {
             ),
         )
     ],
+    "cpu:float32/linear_model": [
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net, targets=targets: net.node(
+                "ai.onnx.ml.LinearRegressor",
+                [net.input("AB")],
+                coefficients=[0.25 * i for i in range(targets * net.sizes["B"])],
+                intercepts=[0.5] * targets,
+                targets=targets,
+            ),
+            fixed="B",
+        )
+        for targets in (1, 4)
+    ],
+    "cpu:float32/support_vectors": [
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net: net.node(
+                "ai.onnx.ml.SVMRegressor",
+                [net.input("AB")],
+                kernel_type="RBF",
+                kernel_params=[0.5, 0.0, 3.0],
+                coefficients=[1.0, -2.0, 0.5],
+                support_vectors=[0.25 * i for i in range(3 * net.sizes["B"])],
+                n_supports=3,
+                rho=[0.25],
+            ),
+            fixed="B",
+        )
+    ],
+    "cpu:float32/normalizer": [
+        Spec({"A": 4, "B": 5}, lambda net: net.node("ai.onnx.ml.Normalizer", [net.input("AB")], norm="L2"))
+    ],
+    "cpu/lookup": [
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net: net.node(
+                "ai.onnx.ml.LabelEncoder",
+                [net.input("AB", "int64", 6)],
+                keys_int64s=[0, 2, 4],
+                values_floats=[1.0, 2.0, 3.0],
+            ),
+        )
+    ],
     "cpu/top_k": [
         Spec({"A": 4, "B": 5}, lambda net: net.node("TopK", [net.input("AB"), net.array(np.array([1]))], 2, axis=1))
     ],

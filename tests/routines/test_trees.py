@@ -104,6 +104,20 @@ def test_regressors(tier: str, dtype: str, form: str, rows: int) -> None:
     check("TreeEnsembleRegressor", attrs, features(random, dtype, rows, 5), tier, ["y"], bool(random.integers(2)))
 
 
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("depth", [5, 7, 10])
+@pytest.mark.parametrize("form", ["one", "tree", "all"])
+def test_trees_of_many_leaves(tier: str, dtype: str, depth: int, form: str) -> None:
+    """Leaves of one word, of several, and more than are tested; each with rows for part of a vector and more."""
+    random = np.random.default_rng([depth, len(form)])
+    made = forest(random, 12, depth, 6, MODES[:4])
+    targets = 1 if form == "one" else 3
+    attrs = {**made["attrs"], **votes(random, made["leaves"], "target", targets, form), "n_targets": targets}
+    for rows in (1, 4, 9, 33, 100):
+        check("TreeEnsembleRegressor", attrs, features(random, dtype, rows, 6), tier, ["y"], dynamic=True)
+
+
 @pytest.mark.parametrize("classes", [1, 2, 3])
 @pytest.mark.parametrize("form", ["one", "tree", "all"])
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])

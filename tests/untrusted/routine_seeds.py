@@ -94,6 +94,19 @@ _NETWORKS = {
         "y",
         {},
     ),
+    "tables": _Network(
+        "float[N, 4] x, string[N, 3] w",
+        'n = ai.onnx.ml.Normalizer <norm = "L2"> (x) l, p = ai.onnx.ml.LinearClassifier <coefficients = [1.0, 2.0, 3.0, 4.0], '
+        "intercepts = [0.5], classlabels_ints = [3, 4]> (n) c, s = ai.onnx.ml.SVMClassifier <coefficients = [1.0, -1.0, 0.5], "
+        'support_vectors = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0], kernel_type = "RBF", rho = [0.1], '
+        "kernel_params = [0.5, 0.0, 3.0], vectors_per_class = [1, 2], classlabels_ints = [0, 1], prob_a = [-1.0], prob_b = [0.0]> (n) "
+        'e = ai.onnx.ml.LabelEncoder <keys_strings = ["a", "b"], values_int64s = [1, 2]> (w) '
+        'h = ai.onnx.ml.OneHotEncoder <cats_strings = ["a", "b"]> (w) t = TfIdfVectorizer <mode = "TFIDF", min_gram_length = 1, '
+        "max_gram_length = 2, max_skip_count = 1, ngram_counts = [0, 2], ngram_indexes = [0, 1, 2], weights = [1.0, 2.0, 3.0], "
+        'pool_strings = ["a", "b", "a", "b"]> (w)',
+        "l, p, c, s, e, h, t",
+        {},
+    ),
 }
 _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "

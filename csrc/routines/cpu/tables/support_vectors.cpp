@@ -136,7 +136,7 @@ class SvmStep final : public KernelStep {
         TableKernelArgs kernel = kernel_;
         kernel.count = rows * weights_->columns();
         kernel.x = products;
-        if (kernel.kernel != TableKernel::Linear) apply_(kernel);
+        apply_(kernel);
       }
       for (int64_t r = 0; r < rows; ++r) finish(products + r * weights_->columns(), row, first + r, args);
     });

@@ -70,7 +70,7 @@ class TableWeights {
   TableWeights(std::span<const double> weights, std::span<const double> bias, int64_t columns, int64_t features,
                int lanes, bool whole_vectors)
       : features_(features),
-        is_few_(columns <= kFewColumns && !whole_vectors),
+        is_few_(!whole_vectors && are_few(columns, features, lanes)),
         columns_(is_few_ ? columns : ceil_div(columns, int64_t{lanes}) * lanes),
         bias_(static_cast<size_t>(columns_)),
         weights_(static_cast<size_t>(columns_ * features)) {
@@ -84,6 +84,14 @@ class TableWeights {
   }
 
   bool is_few() const { return is_few_; }
+
+  // Whether products along the features take less than those of whole vectors of columns: a dot product ends in some
+  // steps between lanes.
+  static bool are_few(int64_t columns, int64_t features, int lanes) {
+    constexpr int64_t kEndSteps = 6;
+    return columns * (ceil_div(features, int64_t{lanes}) + kEndSteps) < ceil_div(columns, int64_t{lanes}) * features;
+  }
+
   int64_t columns() const { return columns_; }  // from one row of products to the next
   TableProductArgs args(const float* x, int64_t rows, float* y) const {
     return {x, rows, features_, weights_.data(), bias_.data(), columns_, y};

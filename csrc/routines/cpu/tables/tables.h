@@ -10,14 +10,11 @@ namespace neo {
 struct TableProductArgs {
   const float* x;
   int64_t rows, features;
-  const float* weights;  // [features][columns]; of few columns [columns][features]
+  const float* weights;  // [features][columns]; for dot products [columns][features]
   const float* bias;     // [columns]
-  int64_t columns;       // whole vectors, where they are not few
+  int64_t columns;       // whole vectors, but for dot products
   float* y;
 };
-
-// So few weights are each multiplied along the features.
-inline constexpr int64_t kFewColumns = 2;
 
 enum class TableKernel : uint8_t { Linear, Poly, Rbf, Sigmoid };
 

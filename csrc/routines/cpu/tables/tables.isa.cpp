@@ -1,6 +1,7 @@
 #include "routines/cpu/tables/tables.h"
 
 #include "simd/math.h"
+#include "simd/pack.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -64,6 +65,36 @@ NEO_INLINE void dot_block(const float* x, int64_t features, const float* w, floa
   for (int i = 0; i < rows; ++i) y[i * stride] = reduce_add(sums[i]) + bias;
 }
 
+template <TableKernel kernel, class V>
+NEO_INLINE V kernel_of(V x, float gamma, float coef0) {
+  if constexpr (kernel == TableKernel::Rbf) return exp(x * constant<V>(-gamma));
+  const V base = fma(x, constant<V>(gamma), constant<V>(coef0));
+  if constexpr (kernel == TableKernel::Sigmoid) return tanh(base);
+  return base;
+}
+
+// Several vectors at once where there are registers for them.
+template <TableKernel kernel>
+NEO_INLINE void apply_kernel(const TableKernelArgs& a) {
+  int64_t i = 0;
+  for (; i + kPackVectors * kLanes <= a.count; i += kPackVectors * kLanes) {
+    Pack<kPackVectors> x;
+    for (int v = 0; v < kPackVectors; ++v) x.v[v] = load(a.x + i + v * kLanes);
+    x = kernel_of<kernel>(x, a.gamma, a.coef0);
+    for (int v = 0; v < kPackVectors; ++v) store(a.x + i + v * kLanes, x.v[v]);
+  }
+  for (; i < a.count; i += kLanes) store(a.x + i, kernel_of<kernel>(load(a.x + i), a.gamma, a.coef0));
+}
+
+// Squares and cubes, which LIBSVM's users have, need no logarithm.
+NEO_INLINE void raise(const TableKernelArgs& a) {
+  const F32 degree = broadcast(a.degree);
+  for (int64_t i = 0; i < a.count; i += kLanes) {
+    const F32 base = load(a.x + i);
+    store(a.x + i, a.degree == 2 ? base * base : a.degree == 3 ? base * base * base : pow(base, degree));
+  }
+}
+
 }  // namespace
 
 void table_dots(const TableProductArgs& a) {
@@ -89,25 +120,16 @@ void table_distances(const TableProductArgs& a) {
 }
 
 void table_kernel(const TableKernelArgs& a) {
-  const F32 gamma = broadcast(a.gamma), coef0 = broadcast(a.coef0), degree = broadcast(a.degree);
-  for (int64_t i = 0; i < a.count; i += kLanes) {
-    const F32 x = load(a.x + i);
-    F32 y = x;
-    if (a.kernel == TableKernel::Rbf) {
-      y = exp(-(gamma * x));
-    } else if (a.kernel == TableKernel::Sigmoid) {
-      y = tanh(fma(gamma, x, coef0));
-    } else if (a.kernel == TableKernel::Poly) {
-      const F32 base = fma(gamma, x, coef0);
-      if (a.degree == 2) {
-        y = base * base;
-      } else if (a.degree == 3) {
-        y = base * base * base;
-      } else {
-        y = pow(base, degree);
-      }
-    }
-    store(a.x + i, y);
+  switch (a.kernel) {
+    case TableKernel::Rbf:
+      return apply_kernel<TableKernel::Rbf>(a);
+    case TableKernel::Sigmoid:
+      return apply_kernel<TableKernel::Sigmoid>(a);
+    case TableKernel::Poly:
+      apply_kernel<TableKernel::Poly>(a);
+      return raise(a);
+    case TableKernel::Linear:
+      return;
   }
 }
 

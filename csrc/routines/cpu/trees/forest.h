@@ -12,6 +12,11 @@ inline constexpr int64_t kForestRows = 32;
 // Fewer rows descend several trees together; where there are more, each tree is done for all of them.
 inline constexpr int64_t kForestFewRows = 4;
 
+// From the leaves of one tree to those of the next.
+static inline int64_t leaf_stride(int64_t rows) {
+  return rows < kForestFewRows ? kForestFewRows : kForestRows;
+}
+
 // Trees whose leaves are found before the votes of those are summed.
 inline constexpr int64_t kForestBlockTrees = 64;
 

@@ -23,7 +23,8 @@ struct ForestCall {
   int64_t features = 0;
   int64_t task_rows = 0;
   int64_t key_bytes = 0;  // of the rows of a task, at the beginning of its workspace
-  TaskSplit split;
+  TaskSplit split;        // of the rows, or of the trees where few rows descend many of them
+  bool by_trees = false;
 };
 
 // What becomes of the sums of a row.
@@ -94,22 +95,28 @@ class ForestStep final : public KernelStep {
     call.features = dims.back();
     NEO_CHECK(call.features >= forest_.features, Shape, "TreeEnsemble", "a branch must look at a feature. Got ",
               forest_.features - 1, ", expected less than ", call.features, " - at ", place_);
+    call.by_trees = call.rows < kForestFewRows;
+    if (call.by_trees) {
+      call.task_rows = kForestRows;
+      call.key_bytes = group_keys() * static_cast<int64_t>(sizeof(int32_t));
+      call.split = TaskSplit::of(ceil_div(std::ssize(forest_.trees), kForestBlockTrees), operations(call.rows));
+      return Prepared::of(call, call.key_bytes + all_leaves_bytes() + sum_bytes(kForestFewRows));
+    }
     // A forest that is read from afar is read for many rows at once, the keys of which stay near.
-    const int64_t row_bytes = group_keys() / kForestRows * static_cast<int64_t>(sizeof(int32_t)) +
-                              std::max(result_.targets, result_.scores) * static_cast<int64_t>(sizeof(double));
-    const int64_t near = std::clamp<int64_t>(kNearBytes / std::max<int64_t>(1, row_bytes), 1, kMaxTaskRows);
+    const int64_t row_bytes = group_keys() / kForestRows * static_cast<int64_t>(sizeof(int32_t)) + sum_bytes(1);
+    const int64_t near = std::clamp<int64_t>(kNearBytes / row_bytes, 1, kMaxTaskRows);
     const int64_t parts = (forest_.bytes > kNearBytes ? 2 : 8) * std::max(1, threads_);
     const int64_t rows = std::min(near, ceil_div(call.rows, parts));
     call.task_rows = std::max<int64_t>(1, ceil_div(rows, kForestRows)) * kForestRows;
     call.key_bytes = call.task_rows / kForestRows * group_keys() * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t sums = call.task_rows * std::max(result_.targets, result_.scores);
     call.split = TaskSplit::of(ceil_div(call.rows, call.task_rows), operations(call.rows),
-                               call.key_bytes + kLeavesBytes + sums * static_cast<int64_t>(sizeof(double)), threads_);
+                               call.key_bytes + kLeavesBytes + sum_bytes(call.task_rows), threads_);
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const ForestCall*>(prepared);
+    if (call.by_trees) return run_trees(call, args, scratch, team);
     run_tasks_with<std::byte>(team, call.split, scratch, [&](int64_t begin, int64_t end, std::byte* workspace) {
       auto* keys = reinterpret_cast<int32_t*>(workspace);
       auto* leaves = reinterpret_cast<uint32_t*>(workspace + call.key_bytes);
@@ -119,20 +126,40 @@ class ForestStep final : public KernelStep {
         const int64_t rows = std::min(call.task_rows, call.rows - first);
         write_keys(call, reinterpret_cast<const Element*>(args[0]) + first * call.features, rows, keys);
         std::fill(sums, sums + rows * result_.targets, first_sum(result_.aggregate));
-        if (rows < kForestFewRows) {
-          const int64_t trees = std::ssize(forest_.trees);
-          for (int64_t t = 0; t < trees; t += kForestBlockTrees)
-            sum_block(t, std::min(t + kForestBlockTrees, trees), keys, rows, leaves, sums);
-        } else {
-          for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block)
-            sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
-        }
+        // The last task of many may have few rows, whose leaves lie the way of such.
+        for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block)
+          sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
         for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
       }
     });
   }
 
  private:
+  // The leaves of all trees by tasks of trees, then the votes in the trees' order.
+  void run_trees(const ForestCall& call, std::byte* const* args, std::byte* scratch, Team& team) const {
+    auto* keys = reinterpret_cast<int32_t*>(scratch);
+    auto* leaves = reinterpret_cast<uint32_t*>(scratch + call.key_bytes);
+    auto* sums = reinterpret_cast<double*>(scratch + call.key_bytes + all_leaves_bytes());
+    const ForestView view = forest_.view();
+    const int64_t count = std::ssize(forest_.trees);
+    write_keys(call, reinterpret_cast<const Element*>(args[0]), call.rows, keys);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
+      const int64_t first = begin * kForestBlockTrees, last = std::min(count, end * kForestBlockTrees);
+      kernels_.leaves(view, view.trees + first, last - first, keys, call.rows, leaves + first * kForestFewRows);
+    });
+    std::fill(sums, sums + call.rows * result_.targets, first_sum(result_.aggregate));
+    sum_leaves(0, count, leaves, call.rows, sums);
+    for (int64_t r = call.rows - 1; r >= 0; --r) finish(sums, r, r, args);
+  }
+
+  int64_t sum_bytes(int64_t rows) const {
+    return rows * std::max(result_.targets, result_.scores) * static_cast<int64_t>(sizeof(double));
+  }
+  int64_t all_leaves_bytes() const {
+    const int64_t leaves = std::ssize(forest_.trees) * kForestFewRows;
+    return ceil_div(leaves * static_cast<int64_t>(sizeof(uint32_t)), int64_t{64}) * 64;
+  }
+
   static constexpr int64_t kLeavesBytes = kForestBlockTrees * kForestRows * static_cast<int64_t>(sizeof(uint32_t));
   static constexpr int64_t kNearBytes = 256 << 10;
   static constexpr int64_t kMaxTaskRows = 2048;
@@ -171,29 +198,31 @@ class ForestStep final : public KernelStep {
 
   void sum_block(int64_t begin, int64_t end, const int32_t* keys, int64_t rows, uint32_t* leaves, double* sums) const {
     const ForestView view = forest_.view();
-    const ForestTree* trees = view.trees + begin;
     for (int64_t first = 0; first < rows; first += kForestRows, keys += group_keys()) {
       const int64_t count = std::min(kForestRows, rows - first);
-      kernels_.leaves(view, trees, end - begin, keys, count, leaves);
-      double* group_sums = sums + first * result_.targets;
-      switch (forest_.form) {
-        case PackedForest::Votes::One:
-          kernels_.sum_one(view, trees, end - begin, leaves, count, group_sums);
-          break;
-        case PackedForest::Votes::All:
-          kernels_.sum_all(view, end - begin, leaves, count, group_sums);
-          break;
-        case PackedForest::Votes::List:
-          sum_lists(end - begin, leaves, count, group_sums);
-          break;
-      }
+      kernels_.leaves(view, view.trees + begin, end - begin, keys, count, leaves);
+      sum_leaves(begin, end, leaves, count, sums + first * result_.targets);
+    }
+  }
+
+  // Adds the votes of trees [begin, end) for rows of one group.
+  void sum_leaves(int64_t begin, int64_t end, const uint32_t* leaves, int64_t rows, double* sums) const {
+    const ForestView view = forest_.view();
+    switch (forest_.form) {
+      case PackedForest::Votes::One:
+        return kernels_.sum_one(view, view.trees + begin, end - begin, leaves, rows, sums);
+      case PackedForest::Votes::All:
+        return kernels_.sum_all(view, end - begin, leaves, rows, sums);
+      case PackedForest::Votes::List:
+        return sum_lists(end - begin, leaves, rows, sums);
     }
   }
 
   void sum_lists(int64_t trees, const uint32_t* leaves, int64_t rows, double* sums) const {
+    const int64_t stride = leaf_stride(rows);
     for (int64_t i = 0; i < trees; ++i) {
       for (int64_t r = 0; r < rows; ++r) {
-        const uint32_t leaf = leaves[i * kForestRows + r];
+        const uint32_t leaf = leaves[i * stride + r];
         for (uint32_t v = forest_.votes_begin[leaf]; v < forest_.votes_begin[leaf + 1]; ++v) {
           vote(result_.aggregate, sums[r * result_.targets + forest_.votes[v].target], forest_.votes[v].weight);
         }

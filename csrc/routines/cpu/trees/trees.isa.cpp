@@ -80,15 +80,22 @@ NEO_INLINE void test_rows(const ForestView& f, const ForestTree& tree, const int
   for (int v = 0; v < count; ++v) store_i32((int32_t*)leaves + v * kLanes, leaf[v]);
 }
 
-// Entries of leaves below `at`, each for the keys at x[i].
-NEO_INLINE void walk(const ForestEntry* entries, const int32_t* const (&x)[kWalkers], uint32_t (&at)[kWalkers]) {
+// Entries of leaves below `at`, each for the keys from x + i * stride on.
+template <int stride>
+NEO_INLINE void walk(const ForestEntry* entries, const int32_t* x, uint32_t (&at)[kWalkers]) {
+  const auto step = [&](int i) NEO_LAMBDA {
+    const ForestEntry& e = entries[at[i]];
+    return e.child + (uint32_t)((x + i * stride)[e.slot] > e.key);
+  };
   uint32_t moved;
   do {
+    // A leaf stays where it is: not every step needs to be the last.
+#pragma GCC unroll 8
+    for (int i = 0; i < kWalkers; ++i) at[i] = step(i);
     moved = 0;
 #pragma GCC unroll 8
     for (int i = 0; i < kWalkers; ++i) {
-      const ForestEntry& e = entries[at[i]];
-      const uint32_t next = e.child + (uint32_t)(x[i][e.slot] > e.key);
+      const uint32_t next = step(i);
       moved |= next ^ at[i];
       at[i] = next;
     }
@@ -98,13 +105,9 @@ NEO_INLINE void walk(const ForestEntry* entries, const int32_t* const (&x)[kWalk
 NEO_INLINE void walk_rows(const ForestView& f, const ForestTree& tree, const int32_t* keys, int64_t rows,
                           uint32_t* leaves) {
   for (int64_t r = 0; r < rows; r += kWalkers) {
-    const int32_t* x[kWalkers];
     uint32_t at[kWalkers];
-    for (int i = 0; i < kWalkers; ++i) {
-      x[i] = keys + r + i;
-      at[i] = tree.root;
-    }
-    walk(f.entries, x, at);
+    for (int i = 0; i < kWalkers; ++i) at[i] = tree.root;
+    walk<1>(f.entries, keys + r, at);
     for (int i = 0; i < kWalkers; ++i) leaves[r + i] = (uint32_t)f.entries[at[i]].key;
   }
 }
@@ -112,15 +115,13 @@ NEO_INLINE void walk_rows(const ForestView& f, const ForestTree& tree, const int
 // One row in several trees.
 NEO_INLINE void walk_trees(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* keys,
                            uint32_t* leaves) {
-  const int32_t* x[kWalkers];
-  for (int i = 0; i < kWalkers; ++i) x[i] = keys;
   for (int64_t t = 0; t < count; t += kWalkers) {
     const int64_t last = count - 1 - t;
     uint32_t at[kWalkers];
     for (int i = 0; i < kWalkers; ++i) at[i] = trees[t + (i < last ? i : last)].root;
-    walk(f.entries, x, at);
+    walk<0>(f.entries, keys, at);
     for (int i = 0; i < kWalkers && i <= last; ++i) {
-      leaves[(t + i) * kForestRows] = (uint32_t)f.entries[at[i]].key;
+      leaves[(t + i) * kForestFewRows] = (uint32_t)f.entries[at[i]].key;
     }
   }
 }
@@ -134,7 +135,7 @@ void forest_keys(const ForestKeysArgs& a) {
   }
 }
 
-// leaves[i * kForestRows + r]: the number of row r's leaf in tree i of those from `trees` on.
+// leaves[i * leaf_stride(rows) + r]: the number of row r's leaf in tree i of those from `trees` on.
 void forest_leaves(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* keys, int64_t rows,
                    uint32_t* leaves) {
   if (rows < kForestFewRows) {
@@ -156,10 +157,11 @@ void forest_leaves(const ForestView& f, const ForestTree* trees, int64_t count, 
 // Adds the one vote of each of these leaves to sums[r * targets + target].
 void forest_sum_one(const ForestView& f, const ForestTree* trees, int64_t count, const uint32_t* leaves, int64_t rows,
                     double* sums) {
+  const int64_t stride = leaf_stride(rows);
   if (f.targets > 1) {
     for (int64_t i = 0; i < count; ++i) {
       double* sum = sums + trees[i].target;
-      for (int64_t r = 0; r < rows; ++r) sum[r * f.targets] += f.values[leaves[i * kForestRows + r]];
+      for (int64_t r = 0; r < rows; ++r) sum[r * f.targets] += f.values[leaves[i * stride + r]];
     }
     return;
   }
@@ -170,22 +172,23 @@ void forest_sum_one(const ForestView& f, const ForestTree* trees, int64_t count,
     for (int k = 0; k < kSums; ++k) sum[k] = sums[r + k];
     for (int64_t i = 0; i < count; ++i) {
 #pragma GCC unroll 8
-      for (int k = 0; k < kSums; ++k) sum[k] += f.values[leaves[i * kForestRows + r + k]];
+      for (int k = 0; k < kSums; ++k) sum[k] += f.values[leaves[i * stride + r + k]];
     }
     for (int k = 0; k < kSums; ++k) sums[r + k] = sum[k];
   }
   for (; r < rows; ++r) {
     double sum = sums[r];
-    for (int64_t i = 0; i < count; ++i) sum += f.values[leaves[i * kForestRows + r]];
+    for (int64_t i = 0; i < count; ++i) sum += f.values[leaves[i * stride + r]];
     sums[r] = sum;
   }
 }
 
 // Adds the votes of each of these leaves, one for every target.
 void forest_sum_all(const ForestView& f, int64_t count, const uint32_t* leaves, int64_t rows, double* sums) {
+  const int64_t stride = leaf_stride(rows);
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t r = 0; r < rows; ++r) {
-      const double* votes = f.values + leaves[i * kForestRows + r] * f.targets;
+      const double* votes = f.values + leaves[i * stride + r] * f.targets;
       double* sum = sums + r * f.targets;
       for (int64_t t = 0; t < f.targets; ++t) sum[t] += votes[t];
     }

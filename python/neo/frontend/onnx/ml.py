@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from neo.frontend.onnx.call import Call, Results
@@ -68,3 +69,72 @@ def _classifier(call: Call) -> Results:
 def _regressor(call: Call) -> Results:
     """Of a linear model or a support vector machine."""
     return call.finish(f"{_DOMAIN}.{call.op}", [_in_float32(call)], call.attrs)
+
+
+def _per_feature(call: Call, values: Sequence[float | int]) -> _native.Value | None:
+    """One number, or one for each feature, as an operand beside the input; None where that does not fit."""
+    x = call.need(0)
+    width = x.shape[-1] if x.shape else None
+    fits = len(values) == 1 or (len(values) > 0 and len(values) == width)
+    return call.array(list(values), x.dtype) if fits else None
+
+
+@register("Scaler", domain=_DOMAIN)
+def _scaler(call: Call) -> Results:
+    """A difference and a product, which fuse with what is around them."""
+    x = call.need(0)
+    if x.dtype == "float32" and x.shape and len(x.shape) <= 2:
+        offset = _per_feature(call, call.attrs.get("offset", [0.0]))
+        scale = _per_feature(call, call.attrs.get("scale", [1.0]))
+        if offset is not None and scale is not None:
+            return call.finish("Mul", [call.add("Sub", [x, offset]), scale])
+    return call.finish(f"{_DOMAIN}.Scaler", [x], call.attrs)
+
+
+@register("Imputer", domain=_DOMAIN)
+def _imputer(call: Call) -> Results:
+    """A choice by element."""
+    x = call.need(0)
+    kind = {"float32": "float", "int64": "int64"}.get(x.dtype)
+    if kind is not None and x.shape:
+        missing = call.attrs.get(f"replaced_value_{kind}", 0)
+        imputed = _per_feature(call, call.attrs.get(f"imputed_value_{kind}s", []))
+        if imputed is not None:
+            is_nan = missing != missing
+            test = call.add("IsNaN", [x]) if is_nan else call.add("Equal", [x, call.array(missing, x.dtype)])
+            return call.finish("Where", [test, imputed, x])
+    return call.finish(f"{_DOMAIN}.Imputer", [x], call.attrs)
+
+
+@register("Binarizer", domain=_DOMAIN)
+def _binarizer(call: Call) -> Results:
+    """A comparison."""
+    x = call.need(0)
+    if x.dtype != "float32":
+        return call.finish(f"{_DOMAIN}.Binarizer", [x], call.attrs)
+    above = call.add("Greater", [x, call.array(call.attrs.get("threshold", 0.0), "float32")])
+    return call.finish("Cast", [above], {"to": 1})
+
+
+@register("ArrayFeatureExtractor", domain=_DOMAIN)
+def _array_feature_extractor(call: Call) -> Results:
+    """A Gather along the last axis."""
+    x, indices = call.need(0), call.constant(1)
+    if indices is None or x.shape is None or len(x.shape) < 2:
+        return call.finish(f"{_DOMAIN}.ArrayFeatureExtractor", call.inputs, call.attrs)
+    return call.finish("Gather", [x, call.array(indices.reshape(-1))], {"axis": len(x.shape) - 1})
+
+
+@register("FeatureVectorizer", domain=_DOMAIN)
+def _feature_vectorizer(call: Call) -> Results:
+    """Tables side by side."""
+    inputs = [call.need(i) for i in range(len(call.inputs))]
+    widths = call.attrs.get("inputdimensions") or [None] * len(inputs)
+    are_tables = len(widths) == len(inputs) and all(
+        x.shape is not None and len(x.shape) == 2 and isinstance(x.shape[1], int) and width in (None, x.shape[1])
+        for x, width in zip(inputs, widths, strict=True)
+    )
+    if not are_tables:
+        return call.finish(f"{_DOMAIN}.FeatureVectorizer", inputs, call.attrs)
+    parts = [x if x.dtype == "float32" else call.add("Cast", [x], {"to": 1}) for x in inputs]
+    return call.finish("Concat", parts, {"axis": 1})
