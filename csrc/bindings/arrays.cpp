@@ -60,15 +60,30 @@ std::optional<DType> dtype_of(const py::dtype& dtype) {
   return find_dtype(std::string(py::str(dtype.attr("name"))));
 }
 
+std::string_view utf8_of(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* begin = PyUnicode_AsUTF8AndSize(text, &size);
+  if (begin == nullptr) throw py::error_already_set();
+  return {begin, static_cast<size_t>(size)};
+}
+
+std::string string_of(PyObject* item) {
+  if (PyUnicode_Check(item)) return std::string(utf8_of(item));
+  if (PyBytes_Check(item)) return py::reinterpret_borrow<py::bytes>(item);
+  return std::string(py::str(py::handle(item)));
+}
+
 Tensor strings_of(const py::array& array) {
-  const py::list flat = array.attr("ravel")().attr("tolist")();
-  Dims dims(array.shape(), array.shape() + array.ndim());
-  Tensor tensor(DType::String, dims);
-  int64_t i = 0;
-  for (const py::handle item : flat) {
-    tensor.strings()[i++] =
-        py::isinstance<py::bytes>(item) ? std::string(py::cast<py::bytes>(item)) : std::string(py::str(item));
+  Tensor tensor(DType::String, Dims(array.shape(), array.shape() + array.ndim()));
+  std::string* to = tensor.strings();
+  if (array.dtype().kind() == 'O' && (array.flags() & py::array::c_style) != 0) {
+    // Unset elements are null.
+    auto* const* items = static_cast<PyObject* const*>(array.data());
+    for (int64_t i = 0; i < tensor.size(); ++i) to[i] = string_of(items[i] == nullptr ? Py_None : items[i]);
+    return tensor;
   }
+  const py::list flat = array.attr("ravel")().attr("tolist")();
+  for (const py::handle item : flat) *to++ = string_of(item.ptr());
   return tensor;
 }
 

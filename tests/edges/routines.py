@@ -427,32 +427,30 @@ ROUTINES: dict[str, list[Spec]] = {
     ],
     "cpu:float32/linear_model": [
         Spec(
-            {"A": 4, "B": 5},
+            {"A": 4},
             lambda net, targets=targets: net.node(
                 "ai.onnx.ml.LinearRegressor",
-                [net.input("AB")],
-                coefficients=[0.25 * i for i in range(targets * net.sizes["B"])],
+                [net.input("A5")],
+                coefficients=[0.25 * i for i in range(targets * 5)],
                 intercepts=[0.5] * targets,
                 targets=targets,
             ),
-            fixed="B",
         )
         for targets in (1, 4)
     ],
     "cpu:float32/support_vectors": [
         Spec(
-            {"A": 4, "B": 5},
+            {"A": 4},
             lambda net: net.node(
                 "ai.onnx.ml.SVMRegressor",
-                [net.input("AB")],
+                [net.input("A5")],
                 kernel_type="RBF",
                 kernel_params=[0.5, 0.0, 3.0],
                 coefficients=[1.0, -2.0, 0.5],
-                support_vectors=[0.25 * i for i in range(3 * net.sizes["B"])],
+                support_vectors=[0.25 * i for i in range(15)],
                 n_supports=3,
                 rho=[0.25],
             ),
-            fixed="B",
         )
     ],
     "cpu:float32/normalizer": [

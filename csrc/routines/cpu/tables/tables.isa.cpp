@@ -99,16 +99,15 @@ NEO_INLINE void raise(const TableKernelArgs& a) {
 
 void table_dots(const TableProductArgs& a) {
   constexpr int kRows = 4;
-  for (int64_t c = 0; c < a.columns; ++c) {
-    const float* w = a.weights + c * a.features;
-    int64_t r = 0;
-    for (; r + kRows <= a.rows; r += kRows) {
-      dot_block<kRows>(a.x + r * a.features, a.features, w, a.bias[c], a.y + r * a.columns + c, a.columns);
+  const auto dot_rows = [&](int64_t r, auto block) NEO_LAMBDA {
+    for (int64_t c = 0; c < a.columns; ++c) {
+      block(a.x + r * a.features, a.features, a.weights + c * a.features, a.bias[c], a.y + r * a.columns + c,
+            a.columns);
     }
-    for (; r < a.rows; ++r) {
-      dot_block<1>(a.x + r * a.features, a.features, w, a.bias[c], a.y + r * a.columns + c, a.columns);
-    }
-  }
+  };
+  int64_t r = 0;
+  for (; r + kRows <= a.rows; r += kRows) dot_rows(r, dot_block<kRows>);
+  for (; r < a.rows; ++r) dot_rows(r, dot_block<1>);
 }
 
 void table_products(const TableProductArgs& a) {
