@@ -43,10 +43,11 @@ struct ForestWord {
 };
 
 struct ForestTree {
-  uint32_t root;               // entry
-  uint32_t first_leaf;         // number of the first bit's leaf, where the tree has words
-  uint32_t first_word, words;  // without words the tree is walked by any number of rows
-  int32_t target;              // of all leaves, which vote once each; -1: leaves have votes
+  uint32_t root;        // entry
+  uint32_t first_leaf;  // number of the first bit's leaf, where the tree has words
+  uint32_t first_word, words;
+  uint32_t walked_rows;  // so many rows of a group, or fewer, walk; without words any number does
+  int32_t target;        // of all leaves, which vote once each; -1: leaves have votes
 };
 
 struct ForestView {

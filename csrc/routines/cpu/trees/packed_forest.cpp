@@ -19,8 +19,8 @@ constexpr size_t kWordLeaves = 32;
 constexpr size_t kMaxWords = 8;
 constexpr int64_t kBlockBytes = 24 << 10;  // beside them the first-level cache holds the keys of a group
 
-// Cycles of a test of one vector of rows, and of a step of one row beside others.
-constexpr double kTestCycles = 1.2, kStepCycles = 3;
+// Cycles of a test of one vector of rows beside others and alone, and of a step of one row beside others.
+constexpr double kTestCycles = 1.2, kLoneTestCycles = 2.2, kStepCycles = 3.5;
 
 // A branch that asks only "x <= key?"; children are nodes of the list, leaves those of the forest, as ~position.
 struct SimpleBranch {
@@ -336,10 +336,13 @@ class Packer {
       }
       packed_.words.push_back({begin, static_cast<uint32_t>(packed_.tests.size())});
     }
-    const auto tests = static_cast<double>(packed_.tests.size() - first_test);
+    const auto tests = static_cast<double>(packed_.tests.size() - first_test + 4 * words);
+    const double steps = (depth + 2) * kStepCycles;
     placed.words = static_cast<uint32_t>(words);
-    if ((tests + 4 * static_cast<double>(words)) * kTestCycles / packing_.lanes <= (depth + 2) * kStepCycles) return;
+    placed.walked_rows = static_cast<uint32_t>(std::min<double>(tests * kLoneTestCycles / steps, packing_.lanes));
+    if (tests * kTestCycles / packing_.lanes <= steps) return;
     placed.words = 0;
+    placed.walked_rows = kForestRows;
     packed_.tests.resize(first_test);
     packed_.words.resize(placed.first_word);
   }
@@ -383,6 +386,7 @@ class Packer {
       }
       packed_.entries[at] = {static_cast<int32_t>(b.key), slot_of(b), pair};
     }
+    placed.walked_rows = kForestRows;
     placed.target = is_alone ? common_target(leaves) : -1;
     return placed;
   }

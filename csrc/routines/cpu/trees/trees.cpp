@@ -99,7 +99,7 @@ class ForestStep final : public KernelStep {
     if (call.by_trees) {
       call.task_rows = kForestRows;
       call.key_bytes = group_keys() * static_cast<int64_t>(sizeof(int32_t));
-      call.split = TaskSplit::of(ceil_div(std::ssize(forest_.trees), kForestBlockTrees), operations(call.rows));
+      call.split = TaskSplit::of(ceil_div(std::ssize(forest_.trees), kForestBlockTrees), 2 * operations(call.rows));
       return Prepared::of(call, call.key_bytes + all_leaves_bytes() + sum_bytes(kForestFewRows));
     }
     // A forest that is read from afar is read for many rows at once, the keys of which stay near.
@@ -126,8 +126,11 @@ class ForestStep final : public KernelStep {
         const int64_t rows = std::min(call.task_rows, call.rows - first);
         write_keys(call, reinterpret_cast<const Element*>(args[0]) + first * call.features, rows, keys);
         std::fill(sums, sums + rows * result_.targets, first_sum(result_.aggregate));
-        // The last task of many may have few rows, whose leaves lie the way of such.
-        for (size_t block = 0; block + 1 < forest_.block_begin.size(); ++block)
+        // What one group alone reads need not stay in the cache.
+        const int64_t count = std::ssize(forest_.trees);
+        for (int64_t t = 0; rows <= kForestRows && t < count; t += kForestBlockTrees)
+          sum_block(t, std::min(t + kForestBlockTrees, count), keys, rows, leaves, sums);
+        for (size_t block = 0; rows > kForestRows && block + 1 < forest_.block_begin.size(); ++block)
           sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
         for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
       }

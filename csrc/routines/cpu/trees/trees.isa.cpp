@@ -4,7 +4,8 @@
 namespace neo::NEO_ISA {
 namespace {
 
-constexpr int kWalkers = 8;  // descents that go on together: while one waits for memory others do not
+constexpr int kWalkers = 8;       // descents that go on together: while one waits for memory others do not
+constexpr int kTreeWalkers = 12;  // of several trees, which lie further apart
 
 NEO_INLINE I32 keys_of(I32 bits, int32_t nan_key) {
   const I32 magnitude = broadcast_i32(INT32_MAX);
@@ -66,7 +67,7 @@ NEO_INLINE void test_rows(const ForestView& f, const ForestTree& tree, const int
       const I32 bound = broadcast_i32(t->bound), kept = broadcast_i32(t->kept);
       const int32_t* x = keys + t->slot;
       for (int v = 0; v < count; ++v) {
-        left[v] = select(gt(bound, load_i32(x + v * kLanes)), left[v], left[v] & kept);
+        left[v] = left[v] & select(gt(bound, load_i32(x + v * kLanes)), broadcast_i32(-1), kept);
       }
     }
     // The number of the lowest bit is the exponent of its float.
@@ -80,21 +81,21 @@ NEO_INLINE void test_rows(const ForestView& f, const ForestTree& tree, const int
   for (int v = 0; v < count; ++v) store_i32((int32_t*)leaves + v * kLanes, leaf[v]);
 }
 
-// Entries of leaves below `at`, each for the keys from x + i * stride on.
-template <int stride>
-NEO_INLINE void walk(const ForestEntry* entries, const int32_t* x, uint32_t (&at)[kWalkers]) {
+// Entries of leaves below `at`; key(i, slot) are the keys of descent i.
+template <int count, class F>
+NEO_INLINE void walk(const ForestEntry* entries, uint32_t (&at)[count], const F& key) {
   const auto step = [&](int i) NEO_LAMBDA {
     const ForestEntry& e = entries[at[i]];
-    return e.child + (uint32_t)((x + i * stride)[e.slot] > e.key);
+    return e.child + (uint32_t)(key(i, e.slot) > e.key);
   };
   uint32_t moved;
   do {
     // A leaf stays where it is: not every step needs to be the last.
-#pragma GCC unroll 8
-    for (int i = 0; i < kWalkers; ++i) at[i] = step(i);
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) at[i] = step(i);
     moved = 0;
-#pragma GCC unroll 8
-    for (int i = 0; i < kWalkers; ++i) {
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) {
       const uint32_t next = step(i);
       moved |= next ^ at[i];
       at[i] = next;
@@ -107,22 +108,47 @@ NEO_INLINE void walk_rows(const ForestView& f, const ForestTree& tree, const int
   for (int64_t r = 0; r < rows; r += kWalkers) {
     uint32_t at[kWalkers];
     for (int i = 0; i < kWalkers; ++i) at[i] = tree.root;
-    walk<1>(f.entries, keys + r, at);
+    const int32_t* x = keys + r;
+    walk(f.entries, at, [x](int i, uint32_t slot) NEO_LAMBDA { return (x + i)[slot]; });
     for (int i = 0; i < kWalkers; ++i) leaves[r + i] = (uint32_t)f.entries[at[i]].key;
   }
 }
 
 // One row in several trees.
-NEO_INLINE void walk_trees(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* keys,
+NEO_INLINE void walk_trees(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* x,
                            uint32_t* leaves) {
-  for (int64_t t = 0; t < count; t += kWalkers) {
+  for (int64_t t = 0; t < count; t += kTreeWalkers) {
     const int64_t last = count - 1 - t;
-    uint32_t at[kWalkers];
-    for (int i = 0; i < kWalkers; ++i) at[i] = trees[t + (i < last ? i : last)].root;
-    walk<0>(f.entries, keys, at);
-    for (int i = 0; i < kWalkers && i <= last; ++i) {
+    uint32_t at[kTreeWalkers];
+    for (int i = 0; i < kTreeWalkers; ++i) at[i] = trees[t + (i < last ? i : last)].root;
+    walk(f.entries, at, [x](int, uint32_t slot) NEO_LAMBDA { return x[slot]; });
+    for (int i = 0; i < kTreeWalkers && i <= last; ++i) {
       leaves[(t + i) * kForestFewRows] = (uint32_t)f.entries[at[i]].key;
     }
+  }
+}
+
+// Some rows in several trees: where the rows of one tree end those of the next begin.
+NEO_INLINE void walk_pairs(const ForestView& f, const ForestTree* trees, int64_t count, const int32_t* keys,
+                           int64_t rows, uint32_t* leaves) {
+  int64_t tree = 0, row = 0;
+  while (tree < count) {
+    const int32_t* x[kTreeWalkers];
+    uint32_t at[kTreeWalkers];
+    uint32_t* to[kTreeWalkers];
+    uint32_t unused;
+    for (int i = 0; i < kTreeWalkers; ++i) {
+      const bool exists = tree < count;
+      x[i] = keys + (exists ? row : 0);
+      at[i] = trees[exists ? tree : count - 1].root;
+      to[i] = exists ? leaves + tree * kForestRows + row : &unused;
+      if (++row == rows) {
+        row = 0;
+        ++tree;
+      }
+    }
+    walk(f.entries, at, [&x](int i, uint32_t slot) NEO_LAMBDA { return x[i][slot]; });
+    for (int i = 0; i < kTreeWalkers; ++i) *to[i] = (uint32_t)f.entries[at[i]].key;
   }
 }
 
@@ -143,8 +169,17 @@ void forest_leaves(const ForestView& f, const ForestTree* trees, int64_t count, 
     return;
   }
   for (int64_t i = 0; i < count; ++i, leaves += kForestRows) {
-    if (trees[i].words == 0) {
+    const bool walks = rows <= trees[i].walked_rows;
+    if (walks && rows % kWalkers == 0) {
       walk_rows(f, trees[i], keys, rows, leaves);
+      continue;
+    }
+    if (walks) {
+      int64_t walked = 1;
+      while (i + walked < count && rows <= trees[i + walked].walked_rows) ++walked;
+      walk_pairs(f, trees + i, walked, keys, rows, leaves);
+      i += walked - 1;
+      leaves += (walked - 1) * kForestRows;
       continue;
     }
     int64_t r = 0;
