@@ -73,14 +73,23 @@ void apply_post_transform(PostTransform transform, std::span<double> row) {
   }
 }
 
-int64_t LinearClasses::finish(std::span<double> row) const {
-  if (are_opposite()) {
-    row[1] = row[0];
-    row[0] = -row[1];
-  }
+int64_t apply_to_classes(PostTransform transform, std::span<double> row) {
+  const auto largest = [row] { return std::max_element(row.begin(), row.end()) - row.begin(); };
+  const int64_t before = largest();
   apply_post_transform(transform, row);
-  if (is_single()) return row[0] >= (transform == PostTransform::None ? 0 : 0.5) ? 1 : 0;
-  return std::max_element(row.begin(), row.end()) - row.begin();
+  return keeps_order(transform) ? before : largest();
+}
+
+void LinearClasses::lay_out(std::span<double> row) const {
+  if (!are_opposite()) return;
+  row[1] = row[0];
+  row[0] = -row[1];
+}
+
+int64_t LinearClasses::finish(std::span<double> row) const {
+  lay_out(row);
+  const int64_t position = apply_to_classes(transform, row);
+  return is_single() ? (row[0] >= (transform == PostTransform::None ? 0 : 0.5) ? 1 : 0) : position;
 }
 
 FeatureRows read_features(const ReferenceContext& ctx, int input) {

@@ -14,6 +14,13 @@ enum class PostTransform : uint8_t { None, Softmax, Logistic, SoftmaxZero, Probi
 PostTransform post_transform_attr(const Node& node);
 // Maps one row of scores.
 void apply_post_transform(PostTransform transform, std::span<double> row);
+// Whether scores keep their order, so that the largest is known before.
+inline bool keeps_order(PostTransform transform) {
+  return transform == PostTransform::None || transform == PostTransform::Softmax ||
+         transform == PostTransform::Logistic;
+}
+// The same for a row of which the position of the largest score is wanted.
+int64_t apply_to_classes(PostTransform transform, std::span<double> row);
 
 // Rows of features: [N,F], or [F] as one row.
 struct FeatureRows {
@@ -44,8 +51,9 @@ struct LinearClasses {
   bool are_opposite() const { return sets == 1 && labels == 2; }
   bool is_single() const { return sets == 1 && labels != 2; }
   int64_t width() const { return are_opposite() ? 2 : sets; }
-  // From the products of a row, in the first `sets` places, to width() scores. The position of its class; of a single
-  // one whether the row is in it.
+  // From the products of a row, in the first `sets` places, to width() scores before their transform.
+  void lay_out(std::span<double> row) const;
+  // The same with the transform. The position of the row's class; of a single one whether the row is in it.
   int64_t finish(std::span<double> row) const;
 };
 

@@ -131,8 +131,7 @@ void reference_tree_classifier(ReferenceContext& ctx) {
       const bool chance = transform == PostTransform::None || transform == PostTransform::Probit;
       row = {chance ? 1 - score : -score, score};
     }
-    apply_post_transform(transform, row);
-    best.push_back(static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin()));
+    best.push_back(static_cast<size_t>(apply_to_classes(transform, row)));
     scores.insert(scores.end(), row.begin(), row.end());
   }
   if (ctx.has_output(0)) {

@@ -15,6 +15,7 @@ class LinearStep final : public KernelStep {
         outputs_(node),
         labels_(is_classifier_ ? node.ints_attr("classlabels_ints") : std::vector<int64_t>{}),
         classes_{post_transform_attr(node), sets(node), labels_.size()},
+        transform_(classes_.transform, target.isa),
         weights_(node.floats_attr("coefficients"), node.floats_attr("intercepts"), classes_.sets, feature_count(node),
                  target.lanes(), false),
         multiply_(weights_.is_few() ? NEO_PICK_TIER(target.isa, table_dots)
@@ -47,25 +48,35 @@ class LinearStep final : public KernelStep {
       auto* products = reinterpret_cast<float*>(workspace + row_bytes());
       multiply_(weights_.args(reinterpret_cast<const float*>(args[0]) + first * table.features, rows, products));
       for (int64_t r = 0; r < rows; ++r) finish(products + r * weights_.columns(), row, first + r, args);
+      const int to = is_classifier_ ? outputs_.scores : 1;
+      if (by_kernel() && to >= 0) transform_(reinterpret_cast<float*>(args[to]) + first * width(), rows, width());
     });
   }
 
  private:
+  // The label of a single class depends on its transformed score.
+  bool by_kernel() const { return transform_.is_kernel() && !(is_classifier_ && classes_.is_single()); }
+  int64_t width() const { return is_classifier_ ? classes_.width() : classes_.sets; }
   int64_t row_bytes() const { return static_cast<int64_t>(sizeof(double)) * classes_.width(); }
 
   static int64_t sets(const Node& node) { return std::ssize(node.floats_attr("coefficients")) / feature_count(node); }
 
   void finish(const float* products, double* row, int64_t at, std::byte* const* args) const {
     std::copy(products, products + classes_.sets, row);
-    const std::span<double> scores(row, static_cast<size_t>(is_classifier_ ? classes_.width() : classes_.sets));
-    int to = 1;
+    const std::span<double> scores(row, static_cast<size_t>(width()));
     if (is_classifier_) {
-      const int64_t position = classes_.finish(scores);
+      int64_t position;
+      if (by_kernel()) {
+        classes_.lay_out(scores);
+        position = std::max_element(scores.begin(), scores.end()) - scores.begin();
+      } else {
+        position = classes_.finish(scores);
+      }
       if (outputs_.labels >= 0) reinterpret_cast<int64_t*>(args[outputs_.labels])[at] = label(position);
-      to = outputs_.scores;
-    } else {
+    } else if (!by_kernel()) {
       apply_post_transform(classes_.transform, scores);
     }
+    const int to = is_classifier_ ? outputs_.scores : 1;
     if (to < 0) return;
     auto* y = reinterpret_cast<float*>(args[to]) + at * std::ssize(scores);
     for (size_t i = 0; i < scores.size(); ++i) y[i] = static_cast<float>(scores[i]);
@@ -80,6 +91,7 @@ class LinearStep final : public KernelStep {
   ClassifierOutputs outputs_;
   std::vector<int64_t> labels_;
   LinearClasses classes_;
+  ScoreTransform transform_;
   TableWeights weights_;
   decltype(&scalar::table_dots) multiply_;
 };

@@ -16,7 +16,7 @@
 
 NEO_DECLARE_TIERS(void table_dots(const TableProductArgs&); void table_products(const TableProductArgs&);
                   void table_distances(const TableProductArgs&); void table_kernel(const TableKernelArgs&);
-                  void table_normalize(const TableNormArgs&))
+                  void table_scores(const TableScoresArgs&); void table_normalize(const TableNormArgs&))
 
 namespace neo {
 
@@ -103,6 +103,21 @@ class TableWeights {
   int64_t columns_;
   std::vector<float> bias_;
   std::vector<float> weights_;
+};
+
+// The transforms of scores that a kernel takes, whole blocks of rows at once.
+class ScoreTransform {
+ public:
+  ScoreTransform(PostTransform transform, Isa isa) : transform_(transform), apply_(NEO_PICK_TIER(isa, table_scores)) {}
+
+  bool is_kernel() const { return keeps_order(transform_); }
+  void operator()(float* scores, int64_t rows, int64_t width) const {
+    if (transform_ != PostTransform::None) apply_({transform_ == PostTransform::Softmax, rows, width, scores});
+  }
+
+ private:
+  PostTransform transform_;
+  decltype(&scalar::table_scores) apply_;
 };
 
 // Class labels of the positions that a classifier finds; none: the positions themselves.

@@ -25,6 +25,13 @@ struct TableKernelArgs {
   float* x;       // products with support vectors, or squared distances from them; becomes the kernel's values
 };
 
+// Rows of scores become probabilities in place: the sigmoid of each, or the softmax of a row.
+struct TableScoresArgs {
+  bool softmax;
+  int64_t rows, width;
+  float* scores;
+};
+
 enum class TableNorm : uint8_t { Max, L1, L2 };
 
 struct TableNormArgs {

@@ -86,6 +86,19 @@ NEO_INLINE void apply_kernel(const TableKernelArgs& a) {
   for (; i < a.count; i += kLanes) store(a.x + i, kernel_of<kernel>(load(a.x + i), a.gamma, a.coef0));
 }
 
+NEO_INLINE void softmax(float* x, int64_t width) {
+  float largest = x[0];
+  for (int64_t i = 1; i < width; ++i) largest = x[i] > largest ? x[i] : largest;
+  F32 sums = zero();
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const int64_t n = width - i < kLanes ? width - i : kLanes;
+    store_n(x + i, exp(load_n(x + i, n) - broadcast(largest)), n);
+    sums = sums + load_n(x + i, n);
+  }
+  const float sum = reduce_add(sums);
+  for (int64_t i = 0; i < width; ++i) x[i] /= sum;
+}
+
 // Squares and cubes, which LIBSVM's users have, need no logarithm.
 NEO_INLINE void raise(const TableKernelArgs& a) {
   const F32 degree = broadcast(a.degree);
@@ -130,6 +143,17 @@ void table_kernel(const TableKernelArgs& a) {
     case TableKernel::Linear:
       return;
   }
+}
+
+void table_scores(const TableScoresArgs& a) {
+  if (!a.softmax) {
+    const int64_t count = a.rows * a.width;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) store(a.scores + i, sigmoid(load(a.scores + i)));
+    if (i < count) store_n(a.scores + i, sigmoid(load_n(a.scores + i, count - i)), count - i);
+    return;
+  }
+  for (int64_t r = 0; r < a.rows; ++r) softmax(a.scores + r * a.width, a.width);
 }
 
 // Sums are of doubles: squares of what float32 holds are not always in it.

@@ -5,8 +5,7 @@
 #include <type_traits>
 
 #include "base/check.h"
-#include "routines/cpu/tasks.h"
-#include "routines/cpu/tier.h"
+#include "routines/cpu/tables/table_rows.h"
 #include "routines/cpu/trees/packed_forest.h"
 #include "routines/families.h"
 
@@ -82,6 +81,7 @@ class ForestStep final : public KernelStep {
   ForestStep(const Forest& forest, ForestResult result, const Target& target, const std::string& place)
       : forest_(PackedForest::of(forest, {kRanked, target.lanes()}, place)),
         result_(std::move(result)),
+        transform_(result_.transform, target.isa),
         threads_(target.threads),
         kernels_{NEO_PICK_TIER(target.isa, forest_keys), NEO_PICK_TIER(target.isa, forest_leaves),
                  NEO_PICK_TIER(target.isa, forest_sum_one), NEO_PICK_TIER(target.isa, forest_sum_all)},
@@ -132,7 +132,7 @@ class ForestStep final : public KernelStep {
           sum_block(t, std::min(t + kForestBlockTrees, count), keys, rows, leaves, sums);
         for (size_t block = 0; rows > kForestRows && block + 1 < forest_.block_begin.size(); ++block)
           sum_block(forest_.block_begin[block], forest_.block_begin[block + 1], keys, rows, leaves, sums);
-        for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
+        finish_rows(sums, rows, first, args);
       }
     });
   }
@@ -152,7 +152,7 @@ class ForestStep final : public KernelStep {
     });
     std::fill(sums, sums + call.rows * result_.targets, first_sum(result_.aggregate));
     sum_leaves(0, count, leaves, call.rows, sums);
-    for (int64_t r = call.rows - 1; r >= 0; --r) finish(sums, r, r, args);
+    finish_rows(sums, call.rows, 0, args);
   }
 
   int64_t sum_bytes(int64_t rows) const {
@@ -233,6 +233,15 @@ class ForestStep final : public KernelStep {
     }
   }
 
+  void finish_rows(double* sums, int64_t rows, int64_t first, std::byte* const* args) const {
+    for (int64_t r = rows - 1; r >= 0; --r) finish(sums, r, first + r, args);
+    if (by_kernel() && result_.scores_at >= 0)
+      transform_(reinterpret_cast<float*>(args[result_.scores_at]) + first * result_.scores, rows, result_.scores);
+  }
+
+  bool gives_doubles() const { return std::is_same_v<Element, double> && result_.keeps_dtype; }
+  bool by_kernel() const { return transform_.is_kernel() && !gives_doubles(); }
+
   // Row r of the task, which is row `row` of the call. Rows are finished from the last on: a binary classifier's scores
   // take more room than its sums.
   void finish(double* all_sums, int64_t r, int64_t row, std::byte* const* args) const {
@@ -248,13 +257,16 @@ class ForestStep final : public KernelStep {
       scores[0] = is_chance ? 1 - score : -score;
       scores[1] = score;
     }
-    apply_post_transform(result_.transform, {scores, static_cast<size_t>(result_.scores)});
+    const std::span<double> row_scores(scores, static_cast<size_t>(result_.scores));
     if (result_.labels_at >= 0) {
-      const auto best = static_cast<size_t>(std::max_element(scores, scores + result_.scores) - scores);
-      reinterpret_cast<int64_t*>(args[result_.labels_at])[row] = result_.labels[best];
+      const int64_t best = by_kernel() ? std::max_element(row_scores.begin(), row_scores.end()) - row_scores.begin()
+                                       : apply_to_classes(result_.transform, row_scores);
+      reinterpret_cast<int64_t*>(args[result_.labels_at])[row] = result_.labels[static_cast<size_t>(best)];
+    } else if (!by_kernel()) {
+      apply_post_transform(result_.transform, row_scores);
     }
     if (result_.scores_at < 0) return;
-    if (std::is_same_v<Element, double> && result_.keeps_dtype) {
+    if (gives_doubles()) {
       std::copy(scores, scores + result_.scores,
                 reinterpret_cast<double*>(args[result_.scores_at]) + row * result_.scores);
     } else {
@@ -265,6 +277,7 @@ class ForestStep final : public KernelStep {
 
   PackedForest forest_;
   ForestResult result_;
+  ScoreTransform transform_;
   int threads_;
   ForestKernels kernels_;
   std::string place_;
