@@ -98,7 +98,6 @@ py::object to_scalar(const Tensor& tensor, int64_t i) {
   if (dtype == DType::String) return to_text(tensor.strings()[i]);
   const auto* element = static_cast<const std::byte*>(tensor.data()) + i * item_bytes(dtype);
   if (dtype == DType::Bool) return py::bool_(load_int64(dtype, element) != 0);
-  if (dtype == DType::Float32) return py::float_(static_cast<double>(*reinterpret_cast<const float*>(element)));
   if (is_float(dtype)) return py::float_(load_double(dtype, element));
   const int64_t number = load_int64(dtype, element);
   return dtype == DType::UInt64 ? py::int_(static_cast<uint64_t>(number)) : py::int_(number);
@@ -150,8 +149,10 @@ py::dict to_dict(const HostValue& map, KeyObjects& known) {
   const std::vector<py::object>& keys = known.of(map.items[0].tensor);
   const Tensor& values = map.items[1].tensor;
   py::dict dict;
+  const float* floats = values.dtype() == DType::Float32 ? values.as<float>() : nullptr;
   for (int64_t i = 0; i < std::ssize(keys); ++i) {
-    const py::object value = to_scalar(values, i);
+    const py::object value =
+        floats != nullptr ? py::object(py::float_(static_cast<double>(floats[i]))) : to_scalar(values, i);
     if (PyDict_SetItem(dict.ptr(), keys[static_cast<size_t>(i)].ptr(), value.ptr()) != 0) throw py::error_already_set();
   }
   return dict;

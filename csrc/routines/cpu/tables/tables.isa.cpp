@@ -49,21 +49,48 @@ NEO_INLINE void product(const TableProductArgs& a) {
   for (; c < a.columns; c += kLanes) product_rows<1, distance>(a, c);
 }
 
-template <int rows>
-NEO_INLINE void dot_block(const float* x, int64_t features, const float* w, float bias, float* y, int64_t stride) {
-  F32 sums[rows];
-  for (int i = 0; i < rows; ++i) sums[i] = zero();
+// Dot products of rows from r on with columns from c on.
+template <int rows, int columns>
+NEO_INLINE void dot_block(const TableProductArgs& a, int64_t r, int64_t c) {
+  F32 sums[rows][columns];
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) sums[i][j] = zero();
+  }
+  const float* x = a.x + r * a.features;
+  const float* w = a.weights + c * a.features;
   int64_t k = 0;
-  for (; k + kLanes <= features; k += kLanes) {
-    const F32 weight = load(w + k);
-    for (int i = 0; i < rows; ++i) sums[i] = fma(load(x + i * features + k), weight, sums[i]);
+  for (; k + kLanes <= a.features; k += kLanes) {
+    F32 weights[columns];
+    for (int j = 0; j < columns; ++j) weights[j] = load(w + j * a.features + k);
+    for (int i = 0; i < rows; ++i) {
+      const F32 elements = load(x + i * a.features + k);
+      for (int j = 0; j < columns; ++j) sums[i][j] = fma(elements, weights[j], sums[i][j]);
+    }
   }
-  if (k < features) {
-    const F32 weight = load_n(w + k, features - k);
-    for (int i = 0; i < rows; ++i) sums[i] = fma(load_n(x + i * features + k, features - k), weight, sums[i]);
+  if (const int64_t n = a.features - k; n > 0) {
+    F32 weights[columns];
+    for (int j = 0; j < columns; ++j) weights[j] = load_n(w + j * a.features + k, n);
+    for (int i = 0; i < rows; ++i) {
+      const F32 elements = load_n(x + i * a.features + k, n);
+      for (int j = 0; j < columns; ++j) sums[i][j] = fma(elements, weights[j], sums[i][j]);
+    }
   }
-  for (int i = 0; i < rows; ++i) y[i * stride] = reduce_add(sums[i]) + bias;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) a.y[(r + i) * a.columns + c + j] = reduce_add(sums[i][j]) + a.bias[c + j];
+  }
 }
+
+template <int rows>
+NEO_INLINE void dot_rows(const TableProductArgs& a, int64_t r) {
+  int64_t c = 0;
+  for (; c + 2 <= a.columns; c += 2) dot_block<rows, 2>(a, r, c);
+  if (c < a.columns) dot_block<rows, 1>(a, r, c);
+}
+
+template <TableKernel kernel>
+struct KernelOf {
+  static constexpr TableKernel kValue = kernel;
+};
 
 template <TableKernel kernel, class V>
 NEO_INLINE V kernel_of(V x, float gamma, float coef0) {
@@ -73,30 +100,31 @@ NEO_INLINE V kernel_of(V x, float gamma, float coef0) {
   return base;
 }
 
-// Several vectors at once where there are registers for them.
-template <TableKernel kernel>
-NEO_INLINE void apply_kernel(const TableKernelArgs& a) {
+// f() of every element, several vectors at once where there are registers for them.
+template <class F>
+NEO_INLINE void map_all(float* x, int64_t count, const F& f) {
+  constexpr int64_t kStep = kPackVectors * kLanes;
   int64_t i = 0;
-  for (; i + kPackVectors * kLanes <= a.count; i += kPackVectors * kLanes) {
-    Pack<kPackVectors> x;
-    for (int v = 0; v < kPackVectors; ++v) x.v[v] = load(a.x + i + v * kLanes);
-    x = kernel_of<kernel>(x, a.gamma, a.coef0);
-    for (int v = 0; v < kPackVectors; ++v) store(a.x + i + v * kLanes, x.v[v]);
+  for (; i + kStep <= count; i += kStep) {
+    Pack<kPackVectors> pack;
+    for (int v = 0; v < kPackVectors; ++v) pack.v[v] = load(x + i + v * kLanes);
+    pack = f(pack);
+    for (int v = 0; v < kPackVectors; ++v) store(x + i + v * kLanes, pack.v[v]);
   }
-  for (; i < a.count; i += kLanes) store(a.x + i, kernel_of<kernel>(load(a.x + i), a.gamma, a.coef0));
+  for (; i + kLanes <= count; i += kLanes) store(x + i, f(load(x + i)));
+  if (i < count) store_n(x + i, f(load_n(x + i, count - i)), count - i);
 }
 
-NEO_INLINE void softmax(float* x, int64_t width) {
-  float largest = x[0];
-  for (int64_t i = 1; i < width; ++i) largest = x[i] > largest ? x[i] : largest;
-  F32 sums = zero();
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const int64_t n = width - i < kLanes ? width - i : kLanes;
-    store_n(x + i, exp(load_n(x + i, n) - broadcast(largest)), n);
-    sums = sums + load_n(x + i, n);
+NEO_INLINE float sum_of(const float* x, int64_t width) {
+  float rest = 0;
+  int64_t i = 0;
+  if (width >= kLanes) {
+    F32 sums = zero();
+    for (; i + kLanes <= width; i += kLanes) sums = sums + load(x + i);
+    rest = reduce_add(sums);
   }
-  const float sum = reduce_add(sums);
-  for (int64_t i = 0; i < width; ++i) x[i] /= sum;
+  for (; i < width; ++i) rest += x[i];
+  return rest;
 }
 
 // Squares and cubes, which LIBSVM's users have, need no logarithm.
@@ -112,15 +140,9 @@ NEO_INLINE void raise(const TableKernelArgs& a) {
 
 void table_dots(const TableProductArgs& a) {
   constexpr int kRows = 4;
-  const auto dot_rows = [&](int64_t r, auto block) NEO_LAMBDA {
-    for (int64_t c = 0; c < a.columns; ++c) {
-      block(a.x + r * a.features, a.features, a.weights + c * a.features, a.bias[c], a.y + r * a.columns + c,
-            a.columns);
-    }
-  };
   int64_t r = 0;
-  for (; r + kRows <= a.rows; r += kRows) dot_rows(r, dot_block<kRows>);
-  for (; r < a.rows; ++r) dot_rows(r, dot_block<1>);
+  for (; r + kRows <= a.rows; r += kRows) dot_rows<kRows>(a, r);
+  for (; r < a.rows; ++r) dot_rows<1>(a, r);
 }
 
 void table_products(const TableProductArgs& a) {
@@ -132,13 +154,16 @@ void table_distances(const TableProductArgs& a) {
 }
 
 void table_kernel(const TableKernelArgs& a) {
+  const auto apply = [&](auto kernel) NEO_LAMBDA {
+    map_all(a.x, a.count, [&](auto x) NEO_LAMBDA { return kernel_of<decltype(kernel)::kValue>(x, a.gamma, a.coef0); });
+  };
   switch (a.kernel) {
     case TableKernel::Rbf:
-      return apply_kernel<TableKernel::Rbf>(a);
+      return apply(KernelOf<TableKernel::Rbf>());
     case TableKernel::Sigmoid:
-      return apply_kernel<TableKernel::Sigmoid>(a);
+      return apply(KernelOf<TableKernel::Sigmoid>());
     case TableKernel::Poly:
-      apply_kernel<TableKernel::Poly>(a);
+      apply(KernelOf<TableKernel::Poly>());
       return raise(a);
     case TableKernel::Linear:
       return;
@@ -146,14 +171,18 @@ void table_kernel(const TableKernelArgs& a) {
 }
 
 void table_scores(const TableScoresArgs& a) {
-  if (!a.softmax) {
-    const int64_t count = a.rows * a.width;
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) store(a.scores + i, sigmoid(load(a.scores + i)));
-    if (i < count) store_n(a.scores + i, sigmoid(load_n(a.scores + i, count - i)), count - i);
-    return;
+  const int64_t count = a.rows * a.width;
+  if (!a.softmax) return map_all(a.scores, count, [](auto x) NEO_LAMBDA { return sigmoid(x); });
+  for (float* x = a.scores; x != a.scores + count; x += a.width) {
+    float largest = x[0];
+    for (int64_t i = 1; i < a.width; ++i) largest = x[i] > largest ? x[i] : largest;
+    for (int64_t i = 0; i < a.width; ++i) x[i] -= largest;
   }
-  for (int64_t r = 0; r < a.rows; ++r) softmax(a.scores + r * a.width, a.width);
+  map_all(a.scores, count, [](auto x) NEO_LAMBDA { return exp(x); });
+  for (float* x = a.scores; x != a.scores + count; x += a.width) {
+    const float sum = sum_of(x, a.width);
+    for (int64_t i = 0; i < a.width; ++i) x[i] /= sum;
+  }
 }
 
 // Sums are of doubles: squares of what float32 holds are not always in it.
