@@ -28,6 +28,26 @@ void* aligned_memory(size_t bytes, bool in_new_pages) {
   return memory;
 }
 
+// A block of memory, and its first aligned byte.
+struct Block {
+  void* base;
+  void* memory;
+};
+
+Block find_memory(size_t bytes, bool in_new_pages) {
+  // The allocator keeps small blocks at hand, but aligned ones not.
+  constexpr size_t kSmallBytes = 768;
+  if (in_new_pages || bytes > kSmallBytes) {
+    void* memory = aligned_memory(bytes, in_new_pages);
+    return {memory, memory};
+  }
+  size_t space = bytes + kAlignment;
+  void* base = std::malloc(space);
+  void* memory = base;
+  if (base != nullptr) std::align(kAlignment, bytes, memory, space);
+  return {base, memory};
+}
+
 // What a tensor takes beside its elements.
 constexpr int64_t kOverheadBytes = 256;
 
@@ -54,18 +74,18 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count, bool in_new_pages = f
   NEO_CHECK(bytes <= INT64_MAX - kOverheadBytes, Memory, "tensor", "the bytes of a tensor must fit in 64 bits. Got ",
             bytes);
   Charge charge(bytes + kOverheadBytes);
-  void* memory = aligned_memory(static_cast<size_t>(bytes), in_new_pages);
+  const auto [base, memory] = find_memory(static_cast<size_t>(bytes), in_new_pages);
   NEO_CHECK(memory != nullptr, Memory, "tensor", "there is no memory for a tensor. Asked for ", bytes, " bytes");
   if (dtype != DType::String) {
-    std::shared_ptr<void> owner(memory, [charge = std::move(charge)](void* p) { std::free(p); });
+    std::shared_ptr<void> owner(memory, [base = base, charge = std::move(charge)](void*) { std::free(base); });
     if (fill_new_memory) fill_new_memory(memory, bytes);
     return owner;
   }
   auto* strings = static_cast<std::string*>(memory);
   std::uninitialized_value_construct_n(strings, count);
-  return {memory, [count, charge = std::move(charge)](void* p) {
+  return {memory, [count, base = base, charge = std::move(charge)](void* p) {
             std::destroy_n(static_cast<std::string*>(p), count);
-            std::free(p);
+            std::free(base);
           }};
 }
 
