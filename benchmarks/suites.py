@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.models import networks
+from benchmarks.models import networks, tables
 
 Feeds = dict[str, np.ndarray]
 
@@ -64,6 +64,21 @@ def _zoo() -> list[Entry]:
     return [entry(model) for model in models if model.path.exists()]
 
 
+def _forests() -> list[Entry]:
+    def entry(table: tables.Table, rows: int) -> Entry:
+        def prepare(cache: Path) -> tuple[Path, Feeds]:
+            path = cache / f"{table.name}.onnx"
+            if not path.exists():
+                cache.mkdir(parents=True, exist_ok=True)
+                path.with_suffix(".partial").write_bytes(table.model().SerializeToString())
+                path.with_suffix(".partial").replace(path)
+            return path, table.feeds(rows)
+
+        return Entry(f"{table.name}-r{rows}", prepare)
+
+    return [entry(table, rows) for table in tables.FORESTS if table.gives_numbers for rows in (1, 10, 1000)]
+
+
 SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     "networks": (
         "Convolutional networks, batch 1, random weights",
@@ -74,6 +89,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         lambda: [_network(network) for network in networks.NETWORKS.values() if network.recurrent],
     ),
     "zoo": ("Real float models of the shared models folder", _zoo),
+    "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "microseconds": (
         "Networks of microseconds, whole calls from Python",
         lambda: [entry for entry in _zoo() if entry.name in ("kws-dscnn", "micro-kws", "resnet8")],

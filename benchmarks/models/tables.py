@@ -6,7 +6,7 @@ trained one. Nothing but onnx and numpy is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ class Table:
     name: str
     model: Callable[[], onnx.ModelProto]
     feeds: Callable[[int], Feeds]
+    gives_numbers: bool = True  # neither strings nor maps
 
 
 @dataclass
@@ -250,7 +251,8 @@ class Pipeline:
     def output_maps(self, scores: str, labels: Sequence[Any]) -> None:
         """Scores as skl2onnx gives them where they are wanted with their labels."""
         strings = isinstance(labels[0], str)
-        zipped = self.ml("ZipMap", scores, **{"classlabels_strings" if strings else "classlabels_int64s": list(labels)})
+        names: dict[str, Any] = {"classlabels_strings" if strings else "classlabels_int64s": list(labels)}
+        zipped = self.ml("ZipMap", scores, **names)
         key = TensorProto.STRING if strings else TensorProto.INT64
         value = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
         maps = helper.make_sequence_type_proto(helper.make_map_type_proto(key, value))
@@ -265,7 +267,7 @@ class Pipeline:
 def _rows(features: int, dtype: type, *, nans: bool = False) -> Callable[[int], Feeds]:
     def feeds(rows: int) -> Feeds:
         rng = np.random.default_rng(rows)
-        x = rng.standard_normal((rows, features)).astype(dtype)
+        x: np.ndarray[Any, Any] = rng.standard_normal((rows, features)).astype(dtype)
         if nans:
             x[rng.random(x.shape) < 0.05] = np.nan
         return {"x": x}
@@ -295,7 +297,8 @@ def ensemble_model(e: Ensemble) -> onnx.ModelProto:
 
 
 def _forest(name: str, e: Ensemble) -> Table:
-    return Table(name, lambda: ensemble_model(e), _rows(e.features, e.dtype, nans=e.missing))
+    feeds = _rows(e.features, e.dtype, nans=e.missing)
+    return Table(name, lambda: ensemble_model(e), feeds, gives_numbers=not e.zip_map and e.labels is None)
 
 
 _CLASSIFIER = "TreeEnsembleClassifier"
@@ -337,7 +340,7 @@ FORESTS: list[Table] = [
 
 
 def single_node(
-    op: str, inputs: dict[str, tuple[int, int]], outputs: Sequence[int], **attributes: Any
+    op: str, inputs: Mapping[str, tuple[int, int]], outputs: Sequence[int], **attributes: Any
 ) -> onnx.ModelProto:
     """Write the model of one operator; inputs are (dtype, width) by name, outputs dtypes."""
     p = Pipeline()
