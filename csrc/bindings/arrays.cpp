@@ -195,12 +195,12 @@ Tensor to_tensor(const py::handle& object) {
     array = py::module_::import("numpy").attr("array")(array, wanted, py::arg("order") = "C");
   }
   Dims dims(array.shape(), array.shape() + array.ndim());
-  auto* holder = new py::object(array);
-  std::shared_ptr<void> owner(holder, [](void* p) {
+  void* const data = const_cast<void*>(array.data());
+  std::shared_ptr<void> owner(array.release().ptr(), [](void* p) {
     const py::gil_scoped_acquire gil;
-    delete static_cast<py::object*>(p);
+    Py_DECREF(static_cast<PyObject*>(p));
   });
-  return Tensor(*dtype, std::move(dims), const_cast<void*>(array.data()), std::move(owner));
+  return Tensor(*dtype, std::move(dims), data, std::move(owner));
 }
 
 py::array to_array(const Tensor& tensor) {
