@@ -36,9 +36,11 @@ py::dtype numpy_dtype(DType dtype) {
   return it != known->end() ? it->second : known->emplace(dtype, make_numpy_dtype(dtype)).first->second;
 }
 
-// NumPy's own dtypes by number, those of other packages by name.
+// NumPy's own dtypes by number, those of other packages by name, which is remembered: comparing names takes longer than
+// most small calls.
 std::optional<DType> dtype_of(const py::dtype& dtype) {
   using api = py::detail::npy_api;
+  constexpr int kHalf = 23, kFirstOfOthers = 256;  // NPY_HALF, NPY_USERDEF
   switch (dtype.normalized_num()) {
     case api::NPY_BOOL_:
       return DType::Bool;
@@ -54,10 +56,24 @@ std::optional<DType> dtype_of(const py::dtype& dtype) {
       return DType::Int8;
     case api::NPY_UBYTE_:
       return DType::UInt8;
+    case api::NPY_SHORT_:
+      return DType::Int16;
+    case api::NPY_USHORT_:
+      return DType::UInt16;
+    case api::NPY_UINT32_:
+      return DType::UInt32;
+    case api::NPY_UINT64_:
+      return DType::UInt64;
+    case kHalf:
+      return DType::Float16;
     default:
       break;
   }
-  return find_dtype(std::string(py::str(dtype.attr("name"))));
+  static auto* const others = new std::map<int, DType>();
+  if (const auto it = others->find(dtype.num()); it != others->end()) return it->second;
+  const auto found = find_dtype(std::string(py::str(dtype.attr("name"))));
+  if (found && dtype.num() >= kFirstOfOthers) others->emplace(dtype.num(), *found);
+  return found;
 }
 
 std::string_view utf8_of(PyObject* text) {

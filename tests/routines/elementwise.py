@@ -110,6 +110,8 @@ def array(random: np.random.Generator, op: str, dtype: str, operand: int, dims: 
         x = np.abs(x)
     if op in ("Equal", "Round", "Max", "Min"):
         x = np.round(x * 2) / 2
+    if op in ("Sin", "Cos") and random.random() < 0.5:
+        x *= 1e6  # where fewer digits do not do
     if op == "Cast":
         # Halves between two numbers of the narrow types, numbers beyond the integers, denormal halves.
         scale = 2.0 ** random.integers(-28, 70, dims)

@@ -231,19 +231,15 @@ void emit_swiglu(Compiler& compiler, const Node& node, const Rule&) {
   compiler.finish(node, EltwiseOp::Mul, gate, linear);
 }
 
-// Bounds that are found out when the program runs; one that is no number bounds nothing.
+// Bounds that are found out when the program runs.
 void emit_clip_by_operands(Compiler& compiler, const Node& node) {
-  int8_t x = compiler.operand(node.inputs[0]);
-  for (size_t i = 1; i <= 2; ++i) {
-    if (!node.input(i)) continue;
-    const int8_t bound = compiler.operand(node.inputs[i]);
-    const int8_t beyond = compiler.step(i == 1 ? EltwiseOp::Less : EltwiseOp::Greater, x, bound);
-    compiler.drop(beyond);
-    if (i == 2 && node.input(1)) compiler.drop(x);
-    if (i == 2 || !node.input(2)) return compiler.finish(node, EltwiseOp::Where, beyond, bound, x);
-    x = compiler.step(EltwiseOp::Where, beyond, bound, x);
-  }
-  compiler.finish(node, EltwiseOp::Copy, x);
+  const int8_t x = compiler.operand(node.inputs[0]);
+  if (!node.input(2)) return compiler.finish(node, EltwiseOp::Max, x, compiler.operand(node.inputs[1]));
+  if (!node.input(1)) return compiler.finish(node, EltwiseOp::Min, x, compiler.operand(node.inputs[2]));
+  const int8_t bounded = compiler.step(EltwiseOp::Max, x, compiler.operand(node.inputs[1]));
+  const int8_t high = compiler.operand(node.inputs[2]);
+  compiler.drop(bounded);
+  compiler.finish(node, EltwiseOp::Min, bounded, high);
 }
 
 void emit_clip(Compiler& compiler, const Node& node, const Rule& rule) {

@@ -143,25 +143,18 @@ std::optional<Operand> emit_pow(TypedCompiler& c) {
 
 std::optional<Operand> emit_neg(TypedCompiler& c) {
   const auto x = c.input(0);
-  if (!x || x->lane == Lane::F32) return std::nullopt;
-  if (!is_whole(x->lane)) return c.mask(TypedOp::BitXor, *x, sign_bit(x->lane));
-  return c.step(TypedOp::Sub, zero(c, x->lane), *x);
+  return x && x->lane != Lane::F32 ? std::optional(c.step(TypedOp::Neg, *x)) : std::nullopt;
 }
 
 std::optional<Operand> emit_abs(TypedCompiler& c) {
   const auto x = c.input(0);
   if (!x || x->lane == Lane::F32) return std::nullopt;
-  if (!is_whole(x->lane)) return c.mask(TypedOp::BitAnd, *x, sign_bit(x->lane) - 1);
-  if (!is_signed_lane(x->lane)) return x;
-  return c.step(TypedOp::Max, *x, c.step(TypedOp::Sub, zero(c, x->lane), *x));
+  return is_whole(x->lane) && !is_signed_lane(x->lane) ? *x : c.step(TypedOp::Abs, *x);
 }
 
 std::optional<Operand> emit_sign(TypedCompiler& c) {
   const auto x = number(c, 0);
-  if (!x) return std::nullopt;
-  if (x->lane == Lane::F64) return c.step(TypedOp::Sign, *x);
-  const Operand most = c.step(TypedOp::Min, *x, c.whole(x->lane, 1));
-  return is_signed_lane(x->lane) ? c.step(TypedOp::Max, most, c.whole(x->lane, -1)) : most;
+  return x ? std::optional(c.step(TypedOp::Sign, *x)) : std::nullopt;
 }
 
 std::optional<Operand> emit_relu(TypedCompiler& c) {
@@ -172,18 +165,8 @@ std::optional<Operand> emit_relu(TypedCompiler& c) {
 std::optional<Operand> emit_clip(TypedCompiler& c) {
   auto x = number(c, 0);
   if (!x) return std::nullopt;
-  for (size_t i = 1; i <= 2; ++i) {
-    if (!c.node().input(i)) continue;
-    const Operand bound = *c.input(i);
-    // A bound that is no number bounds nothing.
-    const auto known = find_number(c.node().inputs[i]);
-    if (is_whole(x->lane) || (known && *known == *known)) {
-      x = c.step(i == 1 ? TypedOp::Max : TypedOp::Min, *x, bound);
-    } else {
-      const Operand beyond = i == 1 ? c.test(TypedOp::Less, *x, bound) : c.test(TypedOp::Less, bound, *x);
-      x = c.select(beyond, bound, *x);
-    }
-  }
+  if (c.node().input(1)) x = c.step(TypedOp::Max, *x, *c.input(1));
+  if (c.node().input(2)) x = c.step(TypedOp::Min, *x, *c.input(2));
   return x;
 }
 

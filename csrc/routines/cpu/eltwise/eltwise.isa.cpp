@@ -464,6 +464,18 @@ void run_tile(const EltwiseArgs& args, const int64_t* base, int64_t first, int64
   if (!direct) narrow(program.type[out], result, count, (void*)args.operands[out], base[out] + first);
 }
 
+// Whether no operand and no step of a tile needs a buffer: tiles that follow each other are then one.
+bool is_direct(const EltwiseProgram& program, const EltwiseSpace& space) {
+  const int out = program.inputs;
+  if (program.steps != 1 || program.type[out] != EltwiseType::F32 || space.mode[out] != EltwiseMode::Dense)
+    return false;
+  for (int i = 0; i < program.inputs; ++i) {
+    const bool repeats = space.mode[i] == EltwiseMode::Scalar || space.mode[i] == EltwiseMode::Lanes;
+    if (!repeats && (space.mode[i] != EltwiseMode::Dense || program.type[i] != EltwiseType::F32)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void apply_step(const EltwiseStep& step, float* values, int64_t count) {
@@ -480,22 +492,26 @@ void apply_step(const EltwiseStep& step, float* values, int64_t count) {
 void eltwise_tasks(const EltwiseArgs& args, int64_t begin, int64_t end) {
   const EltwiseSpace& space = *args.space;
   const int operands = args.program->inputs + 1;
+  const bool direct = is_direct(*args.program, space);
   Workspace w;
-  for (int64_t task = begin; task < end; ++task) {
+  for (int64_t task = begin, tiles = 1; task < end; task += tiles) {
     const int64_t row = task / space.tiles;
-    const int64_t first = task % space.tiles * kEltwiseTile;
+    const int64_t tile = task - row * space.tiles;
+    const int64_t first = tile * kEltwiseTile;
+    if (direct) tiles = space.tiles - tile < end - task ? space.tiles - tile : end - task;
     int64_t base[kEltwiseMaxOperands] = {};
     int64_t rest = row;
     bool last_block = false;
     for (int a = space.axes - 1; a >= 0; --a) {
-      const int64_t index = rest % space.size[a];
-      rest /= space.size[a];
+      const int64_t next = rest / space.size[a];
+      const int64_t index = rest - next * space.size[a];
+      rest = next;
       for (int i = 0; i < operands; ++i) base[i] += index * space.stride[i][a];
       if (a == space.block_axis) last_block = index == space.size[a] - 1;
     }
     // Whole vectors are used where they are; the elements behind them go through a buffer.
     const int64_t left = space.inner - first;
-    const int64_t count = left < kEltwiseTile ? left : kEltwiseTile;
+    const int64_t count = left < tiles * kEltwiseTile ? left : tiles * kEltwiseTile;
     const int64_t whole = count / kLanes * kLanes;
     if (whole > 0) run_tile(args, base, first, whole, last_block, w);
     if (whole < count) run_tile(args, base, first + whole, count - whole, last_block, w);

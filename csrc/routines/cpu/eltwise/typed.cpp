@@ -30,12 +30,21 @@ class TypedStepRun final : public KernelStep {
     for (const Arg& a : args) operands.push_back(&a);
     TypedPlan plan{plan_space(operands, 0)};
     const TypedProgram& program = compiled_.program;
-    const auto copies = std::count_if(plan.space.mode, plan.space.mode + program.inputs,
-                                      [](EltwiseMode mode) { return mode != EltwiseMode::Dense; });
-    const int64_t buffers = program.registers + program.constants + copies;
+    // Elements that repeat take one group of a buffer, but for steps that need them dense.
+    const auto count_modes = [&](auto... modes) {
+      return std::count_if(plan.space.mode, plan.space.mode + program.inputs,
+                           [=](EltwiseMode mode) { return ((mode == modes) || ...); });
+    };
+    int64_t buffers = program.registers + count_modes(EltwiseMode::Nested, EltwiseMode::Strided);
+    for (int i = 0; i < program.steps; ++i) {
+      const int operand = -1 - program.step[i].a;
+      if (!is_unary(program.step[i].op) || operand < 0) continue;
+      buffers += operand >= program.inputs || plan.space.mode[operand] == EltwiseMode::Scalar ? 1 : 0;
+    }
     plan.tile = kTypedLargeTile;
     if (buffers > 0) {
-      const int64_t bytes = std::min<int64_t>(kTypedRegisterBytes, kTypedCachedBytes / buffers);
+      const int64_t touched = buffers + count_modes(EltwiseMode::Dense) + 1;
+      const int64_t bytes = std::min<int64_t>(kTypedRegisterBytes, kTypedCachedBytes / touched);
       plan.tile = std::max(kTypedGroup, bytes / compiled_.widest & -kTypedGroup);
     }
     plan.space.tiles = (plan.space.inner + plan.tile - 1) / plan.tile;

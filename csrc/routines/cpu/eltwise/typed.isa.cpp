@@ -8,20 +8,6 @@
 namespace neo::NEO_ISA {
 namespace {
 
-NEO_KERNEL choose(const TypedStep& s, void* dst, const void* a, const void* b, const void* c, int64_t n) {
-  by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
-    T* d = (T*)dst;
-    const uint8_t* condition = (const uint8_t*)a;
-    const T *x = (const T*)b, *y = (const T*)c;
-    const int64_t count = n & -kTypedGroup;
-#pragma GCC ivdep
-    for (int64_t i = 0; i < count; ++i) {
-      const T chosen = x[i], other = y[i];
-      d[i] = condition[i] != 0 ? chosen : other;
-    }
-  });
-}
-
 NEO_KERNEL truth(const TypedStep& s, void* dst, const void* a, int64_t n) {
   const bool is_float = s.lane >= Lane::F16;
   by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
@@ -36,6 +22,45 @@ NEO_KERNEL truth(const TypedStep& s, void* dst, const void* a, int64_t n) {
   });
 }
 
+NEO_KERNEL choose(const TypedStep& s, void* dst, Source a, Source b, Source c, int64_t n) {
+  by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
+    for (int64_t first = 0; first < n; first += kTypedGroup) {
+      T* d = (T*)dst + first;
+      const uint8_t* condition = a.group<uint8_t>(first);
+      const T *x = b.group<T>(first), *y = c.group<T>(first);
+#pragma GCC ivdep
+#pragma GCC unroll 1
+      for (int64_t i = 0; i < kTypedGroup; ++i) {
+        const T chosen = x[i], other = y[i];
+        d[i] = condition[i] != 0 ? chosen : other;
+      }
+    }
+  });
+}
+
+NEO_KERNEL signs(const TypedStep& s, void* dst, const void* a, int64_t n) {
+  if (s.op == TypedOp::Sign && s.lane == Lane::F64) {
+    return unary<double, double>(dst, a, n, [](double x) NEO_LAMBDA { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; });
+  }
+  if (s.op == TypedOp::Sign) {
+    return by_integer(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
+      unary<T, T>(dst, a, n, [](T x) NEO_LAMBDA { return (T)((x > 0) - (x < 0)); });
+    });
+  }
+  const bool is_float = s.lane >= Lane::F16;
+  by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
+    constexpr int kTop = 8 * sizeof(T) - 1;
+    const T top = (T)((T)1 << kTop);
+    if (is_float && sizeof(T) > 1) {
+      if (s.op == TypedOp::Neg) return unary<T, T>(dst, a, n, [=](T x) NEO_LAMBDA { return (T)(x ^ top); });
+      return unary<T, T>(dst, a, n, [=](T x) NEO_LAMBDA { return (T)(x & (T)~top); });
+    }
+    if (s.op == TypedOp::Neg) return unary<T, T>(dst, a, n, [](T x) NEO_LAMBDA { return (T)(0 - x); });
+    // Of signed integers, whose top bit is the sign.
+    unary<T, T>(dst, a, n, [=](T x) NEO_LAMBDA { return (T)(x >= top ? (T)(0 - x) : x); });
+  });
+}
+
 // Functions of double
 
 template <class F>
@@ -45,6 +70,14 @@ NEO_INLINE void real(void* dst, const void* a, int64_t n, F f) {
 
 NEO_KERNEL call_each(double (*f)(double), void* dst, const void* a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) ((double*)dst)[i] = f(((const double*)a)[i]);
+}
+
+// Whether the sine and cosine of all elements need no more digits than theirs.
+NEO_INLINE bool is_near(const void* a, int64_t n) {
+  int64_t far = 0;
+  n &= -kTypedGroup;
+  for (int64_t i = 0; i < n; ++i) far |= !(__builtin_fabs(((const double*)a)[i]) <= kDoubleQuarterLimit);
+  return far == 0;
 }
 
 NEO_KERNEL function(const TypedStep& s, void* dst, const void* a, int64_t n) {
@@ -57,8 +90,6 @@ NEO_KERNEL function(const TypedStep& s, void* dst, const void* a, int64_t n) {
       return real(dst, a, n, [](double x) NEO_LAMBDA { return __builtin_ceil(x); });
     case TypedOp::Round:
       return real(dst, a, n, [](double x) NEO_LAMBDA { return __builtin_rint(x); });
-    case TypedOp::Sign:
-      return real(dst, a, n, [](double x) NEO_LAMBDA { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; });
     case TypedOp::Exp:
       return real(dst, a, n, [](double x) NEO_LAMBDA { return exp(x); });
     case TypedOp::Expm1:
@@ -70,9 +101,11 @@ NEO_KERNEL function(const TypedStep& s, void* dst, const void* a, int64_t n) {
     case TypedOp::Sigmoid:
       return real(dst, a, n, [](double x) NEO_LAMBDA { return sigmoid(x); });
     case TypedOp::Sin:
-      return call_each(::sin, dst, a, n);
+      if (!is_near(a, n)) return call_each(::sin, dst, a, n);
+      return real(dst, a, n, [](double x) NEO_LAMBDA { return sin(x); });
     case TypedOp::Cos:
-      return call_each(::cos, dst, a, n);
+      if (!is_near(a, n)) return call_each(::cos, dst, a, n);
+      return real(dst, a, n, [](double x) NEO_LAMBDA { return cos(x); });
     case TypedOp::Tan:
       return call_each(::tan, dst, a, n);
     case TypedOp::Asin:
@@ -98,18 +131,22 @@ NEO_KERNEL function(const TypedStep& s, void* dst, const void* a, int64_t n) {
   }
 }
 
-void run_step(const TypedStep& s, void* dst, const void* a, const void* b, const void* c, int64_t n) {
+void run_step(const TypedStep& s, void* dst, Source a, Source b, Source c, int64_t n) {
   switch (s.op) {
     case TypedOp::Convert:
     case TypedOp::RoundToOdd:
-      return convert_step(s, dst, a, n);
+      return convert_step(s, dst, a.from, n);
     case TypedOp::IsTrue:
     case TypedOp::IsFalse:
-      return truth(s, dst, a, n);
+      return truth(s, dst, a.from, n);
+    case TypedOp::Neg:
+    case TypedOp::Abs:
+    case TypedOp::Sign:
+      return signs(s, dst, a.from, n);
     case TypedOp::Select:
       return choose(s, dst, a, b, c, n);
     default:
-      return s.op < TypedOp::Add ? function(s, dst, a, n) : binary_step(s, dst, a, b, n);
+      return is_unary(s.op) ? function(s, dst, a.from, n) : binary_step(s, dst, a, b, n);
   }
 }
 
@@ -148,9 +185,7 @@ struct Workspace {
   alignas(64) uint8_t registers[kTypedMaxRegisters][kTypedRegisterBytes];
   alignas(64) uint8_t copies[kTypedMaxOperands + kTypedMaxConstants][kTypedRegisterBytes];
   alignas(64) uint8_t rest[kTypedGroup * 8];
-  // The element that a copy repeats, and how often.
-  const void* repeated[kTypedMaxOperands];
-  int64_t times[kTypedMaxOperands];
+  const void* repeated[kTypedMaxOperands];  // the element that fills the first group of a copy
 };
 
 NEO_INLINE int64_t whole_groups(int64_t count) {
@@ -162,24 +197,21 @@ NEO_INLINE void clear_rest(uint8_t* copy, int64_t count, int bytes) {
   __builtin_memset(copy + count * bytes, 0, (size_t)((whole_groups(count) - count) * bytes));
 }
 
-const void* find_operand(const TypedArgs& args, int i, int64_t base, int64_t first, int64_t count, Workspace& w) {
+Source find_operand(const TypedArgs& args, int i, int64_t base, int64_t first, int64_t count, Workspace& w) {
   const EltwiseSpace& space = *args.space;
   const Lane lane = args.program->lane[i];
   const int bytes = lane_bytes(lane);
   const uint8_t* from = (const uint8_t*)args.operands[i];
   uint8_t* copy = w.copies[i];
   switch (space.mode[i]) {
-    case EltwiseMode::Scalar: {
-      const uint8_t* element = from + base * bytes;
-      if (w.repeated[i] != element || w.times[i] < count) {
-        repeat(lane, copy, element, whole_groups(count));
-        w.repeated[i] = element;
-        w.times[i] = count;
+    case EltwiseMode::Scalar:
+      if (w.repeated[i] != from + base * bytes) {
+        w.repeated[i] = from + base * bytes;
+        repeat(lane, copy, w.repeated[i], kTypedGroup);
       }
-      return copy;
-    }
+      return {copy, 0};
     case EltwiseMode::Dense:
-      if ((count & (kTypedGroup - 1)) == 0) return from + (base + first) * bytes;
+      if ((count & (kTypedGroup - 1)) == 0) return {from + (base + first) * bytes, -1};
       __builtin_memcpy(copy, from + (base + first) * bytes, (size_t)(count * bytes));
       break;
     case EltwiseMode::Nested:
@@ -190,23 +222,25 @@ const void* find_operand(const TypedArgs& args, int i, int64_t base, int64_t fir
       break;
   }
   clear_rest(copy, count, bytes);
-  return copy;
+  return {copy, -1};
 }
 
 void run_tile(const TypedArgs& args, const int64_t* base, int64_t first, int64_t count, Workspace& w) {
   const TypedProgram& program = *args.program;
-  const void* operands[kTypedMaxOperands + kTypedMaxConstants];
+  Source operands[kTypedMaxOperands + kTypedMaxConstants];
   for (int i = 0; i < program.inputs; ++i) operands[i] = find_operand(args, i, base[i], first, count, w);
-  for (int i = 0; i < program.constants; ++i) operands[program.inputs + i] = w.copies[program.inputs + i];
+  for (int i = 0; i < program.constants; ++i) operands[program.inputs + i] = {w.copies[program.inputs + i], 0};
   const int out = program.inputs;
   const int bytes = lane_bytes(program.lane[out]);
   uint8_t* result = (uint8_t*)args.operands[out] + (base[out] + first) * bytes;
   const int64_t groups = whole_groups(count);
   uint8_t* last = groups == count ? result : w.rest;
-  const auto find = [&](int8_t x) NEO_LAMBDA -> const void* { return x >= 0 ? w.registers[x] : operands[-1 - x]; };
+  const auto find = [&](int8_t x) NEO_LAMBDA { return x >= 0 ? Source{w.registers[x], -1} : operands[-1 - x]; };
   for (int i = 0; i < program.steps; ++i) {
     const TypedStep& s = program.step[i];
-    run_step(s, s.dst >= 0 ? w.registers[s.dst] : last, find(s.a), find(s.b), find(s.c), groups);
+    const Source a = find(s.a);
+    if (is_unary(s.op) && a.mask == 0) repeat(s.lane, w.copies[-1 - s.a], a.from, groups);
+    run_step(s, s.dst >= 0 ? w.registers[s.dst] : last, a, find(s.b), find(s.c), groups);
   }
   if (groups != count) __builtin_memcpy(result, w.rest, (size_t)(count * bytes));
 }
@@ -219,9 +253,8 @@ void typed_tasks(const TypedArgs& args, int64_t begin, int64_t end) {
   const int operands = program.inputs + 1;
   Workspace w;
   for (int i = 0; i < program.inputs; ++i) w.repeated[i] = nullptr;
-  const int64_t longest = whole_groups(args.tile < space.inner ? args.tile : space.inner);
   for (int i = 0; i < program.constants; ++i) {
-    repeat(program.constant_lane[i], w.copies[program.inputs + i], &program.constant[i], longest);
+    repeat(program.constant_lane[i], w.copies[program.inputs + i], &program.constant[i], kTypedGroup);
   }
   // Where the first task is; the next ones are found without a division.
   int64_t first = begin % space.tiles * args.tile;

@@ -24,16 +24,13 @@ NEO_INLINE T quotient_of(T a, T b) {
     const bool large = q >= 0x1p31;
     const uint32_t whole = (uint32_t)(int32_t)(large ? q - 0x1p31 : q) + (large ? 0x80000000u : 0u);
     return b == 0 ? 0u : whole;
-  } else if constexpr (is_signed_type<T>) {
-    if (b == 0) return 0;
-    if (b == -1) return (T)(0 - (uint64_t)a);
-    // Processors divide by 32 bits in a fraction of the time.
-    if ((((uint64_t)a | (uint64_t)b) >> 32) == 0) return (T)((uint32_t)a / (uint32_t)b);
-    return a / b;
   } else {
-    if (b == 0) return 0;
-    if (((a | b) >> 32) == 0) return (uint32_t)a / (uint32_t)b;
-    return a / b;
+    // Of magnitudes: processors divide by 32 bits in a fraction of the time, and signs would be branches.
+    const bool minus = is_signed_type<T> && (a < 0) != (divisor < 0);
+    const uint64_t x = is_signed_type<T> && a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+    const uint64_t y = is_signed_type<T> && divisor < 0 ? 0 - (uint64_t)divisor : (uint64_t)divisor;
+    const uint64_t q = ((x | y) >> 32) == 0 ? (uint32_t)x / (uint32_t)y : x / y;
+    return b == 0 ? (T)0 : (T)(minus ? 0 - q : q);
   }
 }
 
@@ -97,7 +94,7 @@ NEO_INLINE double larger_of(double a, double b) {
   return b != b ? b : most;
 }
 
-NEO_KERNEL add_sub_mul(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL add_sub_mul(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   const auto loop = [&]<class T>(Type<T>) NEO_LAMBDA {
     switch (s.op) {
       case TypedOp::Add:
@@ -115,7 +112,7 @@ NEO_KERNEL add_sub_mul(const TypedStep& s, void* dst, const void* a, const void*
   }
 }
 
-NEO_KERNEL min_max(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL min_max(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   const auto loop = [&]<class T>(Type<T>) NEO_LAMBDA {
     if (s.op == TypedOp::Min) {
       binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return smaller_of(x, y); });
@@ -130,25 +127,69 @@ NEO_KERNEL min_max(const TypedStep& s, void* dst, const void* a, const void* b, 
   }
 }
 
-double floor_modulo(double a, double b) {
-  const double r = fmod(a, b);
-  if (r == 0) return copysign(0.0, b);
-  return (r < 0) != (b < 0) ? r + b : r;
+NEO_INLINE float truncated(float x) {
+  return __builtin_truncf(x);
+}
+NEO_INLINE double truncated(double x) {
+  return __builtin_trunc(x);
+}
+NEO_INLINE float negated_fma(float a, float b, float c) {
+  return __builtin_fmaf(-a, b, c);
+}
+NEO_INLINE double negated_fma(double a, double b, double c) {
+  return __builtin_fma(-a, b, c);
+}
+NEO_INLINE float with_sign(float x, float sign) {
+  return __builtin_copysignf(x, sign);
+}
+NEO_INLINE double with_sign(double x, double sign) {
+  return __builtin_copysign(x, sign);
 }
 
-NEO_KERNEL divide(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
-  if (s.lane == Lane::F32) {
-    if (s.op == TypedOp::Mod)
-      return binary<float, float>(dst, a, b, n, [](float x, float y) NEO_LAMBDA { return fmodf(x, y); });
-    return binary<float, float>(dst, a, b, n, [](float x, float y) NEO_LAMBDA { return floor_modulo(x, y); });
+// fmod of a group where every quotient is small enough to be exact but for a rounding up to the next whole number,
+// which the sign of what is left tells. False where one is not.
+template <class T>
+NEO_INLINE bool remainders_of_group(T* r, const T* x, const T* y) {
+  constexpr T kMost = sizeof(T) == 4 ? (T)0x1p22 : (T)0x1p51;       // quotient
+  constexpr T kLeast = sizeof(T) == 4 ? (T)0x1p-100 : (T)0x1p-900;  // divisor
+  int32_t beyond = 0;
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < kTypedGroup; ++i) {
+    const T size = x[i] < 0 ? -x[i] : x[i], divisor = y[i] < 0 ? -y[i] : y[i];
+    beyond |= !((size < kMost * divisor) & (divisor >= kLeast) & (divisor < 1 / kLeast));
+    const T left = negated_fma(truncated(size / divisor), divisor, size);
+    r[i] = with_sign(left < 0 ? left + divisor : left, x[i]);
   }
-  if (s.lane == Lane::F64) {
-    if (s.op == TypedOp::Div)
-      return binary<double, double>(dst, a, b, n, [](double x, double y) NEO_LAMBDA { return x / y; });
-    if (s.op == TypedOp::Mod)
-      return binary<double, double>(dst, a, b, n, [](double x, double y) NEO_LAMBDA { return fmod(x, y); });
-    return binary<double, double>(dst, a, b, n, [](double x, double y) NEO_LAMBDA { return floor_modulo(x, y); });
+  return beyond == 0;
+}
+
+// `remainder` is C's fmod, by its address: of one that the compiler knows it makes slow instructions of its own.
+template <class T>
+__attribute__((noinline, noclone)) void real_modulo(T (*remainder)(T, T), bool is_floor, void* dst, Source a, Source b,
+                                                    int64_t n) {
+  T r[kTypedGroup];
+  for (int64_t first = 0; first < n; first += kTypedGroup) {
+    const T *x = a.group<T>(first), *y = b.group<T>(first);
+    if (!kFusedMultiplyAdd || !remainders_of_group(r, x, y)) {
+      for (int64_t i = 0; i < kTypedGroup; ++i) r[i] = remainder(x[i], y[i]);
+    }
+    T* d = (T*)dst + first;
+    for (int64_t i = 0; i < kTypedGroup; ++i) {
+      const T moved = r[i] == 0                  ? with_sign((T)0, y[i])
+                      : (r[i] < 0) != (y[i] < 0) ? (T)((double)r[i] + (double)y[i])
+                                                 : r[i];
+      d[i] = is_floor ? moved : r[i];
+    }
   }
+}
+
+NEO_KERNEL divide(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
+  if (s.lane == Lane::F64 && s.op == TypedOp::Div) {
+    return binary<double, double>(dst, a, b, n, [](double x, double y) NEO_LAMBDA { return x / y; });
+  }
+  const bool is_floor = s.op == TypedOp::FloorMod;
+  if (s.lane == Lane::F32) return real_modulo<float>(fmodf, is_floor, dst, a, b, n);
+  if (s.lane == Lane::F64) return real_modulo<double>(fmod, is_floor, dst, a, b, n);
   by_integer(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
     if (s.op == TypedOp::Div) {
       binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return quotient_of(x, y); });
@@ -160,24 +201,40 @@ NEO_KERNEL divide(const TypedStep& s, void* dst, const void* a, const void* b, i
   });
 }
 
-NEO_KERNEL power(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL power(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
+  const auto loop = [&]<class T>(Type<T>, auto f) NEO_LAMBDA {
+    // One exponent for all is small, as a rule.
+    const T exponent = *(const T*)b.from;
+    if (b.mask == 0 && exponent == 2) {
+      binary<T, T>(dst, a, a, n, [](T x, T y) NEO_LAMBDA { return x * y; });
+    } else if (b.mask == 0 && exponent == 3) {
+      binary<T, T>(dst, a, a, n, [](T x, T y) NEO_LAMBDA { return x * y * x; });
+    } else {
+      binary<T, T>(dst, a, b, n, f);
+    }
+  };
   if (s.lane == Lane::F64) {
-    binary<double, double>(dst, a, b, n, [](double x, double y) NEO_LAMBDA { return pow(x, y); });
+    loop(Type<double>(), [](double x, double y) NEO_LAMBDA { return pow(x, y); });
   } else {
-    binary<int64_t, int64_t>(dst, a, b, n, [](int64_t x, int64_t y) NEO_LAMBDA { return power_of(x, y); });
+    loop(Type<uint64_t>(),
+         [](uint64_t x, uint64_t y) NEO_LAMBDA { return (uint64_t)power_of((int64_t)x, (int64_t)y); });
   }
 }
 
 // Elements of any dtype, eight bytes at a time.
 typedef uint64_t Word __attribute__((aligned(1), may_alias));
 
-NEO_KERNEL bits(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL bits(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
+  const int64_t words = lane_bytes(s.lane) * (kTypedGroup / 8);  // of a group
   const auto loop = [&](auto f) NEO_LAMBDA {
-    Word* d = (Word*)dst;
-    const Word *x = (const Word*)a, *y = (const Word*)b;
-    const int64_t words = n * lane_bytes(s.lane) / 8 & -8;
+    for (int64_t first = 0; first < n; first += kTypedGroup) {
+      const int64_t word = first / kTypedGroup * words;
+      Word* d = (Word*)dst + word;
+      const Word *x = (const Word*)a.from + (word & a.mask), *y = (const Word*)b.from + (word & b.mask);
+      const int64_t count = words & -8;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < words; ++i) d[i] = f(x[i], y[i]);
+      for (int64_t i = 0; i < count; ++i) d[i] = f(x[i], y[i]);
+    }
   };
   if (s.op == TypedOp::BitAnd) {
     loop([](uint64_t x, uint64_t y) NEO_LAMBDA { return x & y; });
@@ -188,7 +245,7 @@ NEO_KERNEL bits(const TypedStep& s, void* dst, const void* a, const void* b, int
   }
 }
 
-NEO_KERNEL shift(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL shift(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   if (s.op == TypedOp::ShiftLeft) {
     return by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
       constexpr int kBits = 8 * sizeof(T);
@@ -200,7 +257,7 @@ NEO_KERNEL shift(const TypedStep& s, void* dst, const void* a, const void* b, in
   });
 }
 
-NEO_KERNEL logic(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL logic(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   using T = uint8_t;
   if (s.op == TypedOp::And) {
     binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return (T)((x != 0) & (y != 0)); });
@@ -211,7 +268,7 @@ NEO_KERNEL logic(const TypedStep& s, void* dst, const void* a, const void* b, in
   }
 }
 
-NEO_KERNEL equal(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL equal(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   const auto loop = [&]<class T>(Type<T>) NEO_LAMBDA {
     if (s.op == TypedOp::Equal) {
       binary<uint8_t, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return (uint8_t)(x == y); });
@@ -228,7 +285,7 @@ NEO_KERNEL equal(const TypedStep& s, void* dst, const void* a, const void* b, in
   }
 }
 
-NEO_KERNEL less(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+NEO_KERNEL less(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   const auto loop = [&]<class T>(Type<T>) NEO_LAMBDA {
     if (s.op == TypedOp::Less) {
       binary<uint8_t, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return (uint8_t)(x < y); });
@@ -247,7 +304,7 @@ NEO_KERNEL less(const TypedStep& s, void* dst, const void* a, const void* b, int
 
 }  // namespace
 
-void binary_step(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n) {
+void binary_step(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
   switch (s.op) {
     case TypedOp::Add:
     case TypedOp::Sub:

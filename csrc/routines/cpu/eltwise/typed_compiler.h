@@ -73,7 +73,6 @@ class TypedCompiler {
     constant_lanes_.push_back(lane);
     return {Operand::Kind::Constant, static_cast<int>(constants_.size()) - 1, lane};
   }
-  Operand whole(Lane lane, int64_t x) { return constant(lane, static_cast<uint64_t>(x)); }
   Operand real(double x) { return constant(Lane::F64, std::bit_cast<uint64_t>(x)); }
 
   Operand step(TypedOp op, Operand a, Lane result) { return add({op, a.lane, result, a, {}, {}, 1}, result); }

@@ -28,7 +28,7 @@ Operand is_above(TypedCompiler& c, Operand x, double bound) {
   return c.test(TypedOp::Less, c.real(bound), x);
 }
 Operand magnitude(TypedCompiler& c, Operand x) {
-  return c.mask(TypedOp::BitAnd, x, sign_bit(Lane::F64) - 1);
+  return c.step(TypedOp::Abs, x);
 }
 Operand unit_clamp(TypedCompiler& c, Operand x) {
   return c.step(TypedOp::Max, c.step(TypedOp::Min, x, c.real(1)), c.real(0));

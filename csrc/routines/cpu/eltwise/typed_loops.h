@@ -11,9 +11,20 @@
 
 namespace neo::NEO_ISA {
 
+// An operand of a step: dense, or one group of elements again and again.
+struct Source {
+  const void* from;
+  int64_t mask;  // -1, or 0 where it repeats
+
+  template <class T>
+  NEO_INLINE const T* group(int64_t first) const {
+    return (const T*)from + (first & mask);
+  }
+};
+
 // Steps of several types, in files of their own.
 void convert_step(const TypedStep& s, void* dst, const void* a, int64_t n);
-void binary_step(const TypedStep& s, void* dst, const void* a, const void* b, int64_t n);
+void binary_step(const TypedStep& s, void* dst, Source a, Source b, int64_t n);
 
 namespace {
 
@@ -33,13 +44,14 @@ NEO_INLINE void unary(void* dst, const void* a, int64_t n, F f) {
 }
 
 template <class D, class A, class F>
-NEO_INLINE void binary(void* dst, const void* a, const void* b, int64_t n, F f) {
-  D* d = (D*)dst;
-  const A* x = (const A*)a;
-  const A* y = (const A*)b;
-  n &= -kTypedGroup;
+NEO_INLINE void binary(void* dst, Source a, Source b, int64_t n, F f) {
+  for (int64_t first = 0; first < n; first += kTypedGroup) {
+    D* d = (D*)dst + first;
+    const A *x = a.group<A>(first), *y = b.group<A>(first);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) d[i] = (D)f(x[i], y[i]);
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < kTypedGroup; ++i) d[i] = (D)f(x[i], y[i]);
+  }
 }
 
 // f(Type<T>) for the unsigned integer of so many bytes.

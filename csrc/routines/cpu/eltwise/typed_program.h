@@ -25,11 +25,13 @@ enum class TypedOp : uint8_t {
   RoundToOdd,  // F64 -> F32 whose last bit tells of what was lost, so that it can be rounded again to F16 or BF16
   IsTrue,      // 1 where an element is not zero; of floats by their bits, so that a denormal number is not zero
   IsFalse,     // the other way round
-  Sqrt,        // F64, and so on down to Log1p
+  Neg,         // any type
+  Abs,
+  Sign,  // integers and F64
+  Sqrt,  // F64, and so on down to Log1p
   Floor,
   Ceil,
   Round,
-  Sign,
   Exp,
   Expm1,
   Log,
@@ -74,6 +76,11 @@ enum class TypedOp : uint8_t {
   Select,  // a (truth values) ? b : c
 };
 
+// Steps of one operand, which read it as a dense one.
+constexpr bool is_unary(TypedOp op) {
+  return op < TypedOp::Add;
+}
+
 constexpr int kTypedMaxSteps = 12;
 constexpr int kTypedMaxOperands = kEltwiseMaxOperands;  // inputs and one output
 constexpr int kTypedMaxConstants = 8;
@@ -83,8 +90,8 @@ constexpr int kTypedRegisterBytes = 8192;
 constexpr int64_t kTypedGroup = 64;
 // Elements of a tile where no register or copy of an operand bounds them.
 constexpr int64_t kTypedLargeTile = 16384;
-// Bytes of all registers and copies together, so that the first cache keeps them.
-constexpr int kTypedCachedBytes = 24576;
+// Bytes of what a tile touches, of which the first cache has to keep registers and copies.
+constexpr int kTypedCachedBytes = 20480;
 
 struct TypedStep {
   TypedOp op = TypedOp::Convert;
