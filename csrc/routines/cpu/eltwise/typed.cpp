@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/check.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/eltwise/compile_typed.h"
 #include "routines/cpu/eltwise/plan_space.h"
@@ -16,6 +17,7 @@ using TypedKernel = decltype(&scalar::typed_tasks);
 struct TypedPlan {
   EltwiseSpace space;
   int64_t tile = 0;
+  int64_t buffer_bytes = 0;
 };
 
 class TypedStepRun final : public KernelStep {
@@ -30,30 +32,31 @@ class TypedStepRun final : public KernelStep {
     for (const Arg& a : args) operands.push_back(&a);
     TypedPlan plan{plan_space(operands, 0)};
     const TypedProgram& program = compiled_.program;
-    // Elements that repeat take one group of a buffer, but for steps that need them dense.
-    const auto count_modes = [&](auto... modes) {
-      return std::count_if(plan.space.mode, plan.space.mode + program.inputs,
-                           [=](EltwiseMode mode) { return ((mode == modes) || ...); });
-    };
-    int64_t buffers = program.registers + count_modes(EltwiseMode::Nested, EltwiseMode::Strided);
+    // A tile that no buffer holds as a whole may be large: elements that repeat, and the last ones, take one group.
+    bool is_buffered = program.registers > 0;
+    for (int i = 0; i < program.inputs; ++i) {
+      const EltwiseMode mode = plan.space.mode[i];
+      is_buffered = is_buffered || mode == EltwiseMode::Nested || mode == EltwiseMode::Strided;
+    }
     for (int i = 0; i < program.steps; ++i) {
       const int operand = -1 - program.step[i].a;
       if (!is_unary(program.step[i].op) || operand < 0) continue;
-      buffers += operand >= program.inputs || plan.space.mode[operand] == EltwiseMode::Scalar ? 1 : 0;
+      is_buffered = is_buffered || operand >= program.inputs || plan.space.mode[operand] == EltwiseMode::Scalar;
     }
-    plan.tile = kTypedLargeTile;
-    if (buffers > 0) {
-      const int64_t touched = buffers + count_modes(EltwiseMode::Dense) + 1;
-      const int64_t bytes = std::min<int64_t>(kTypedRegisterBytes, kTypedCachedBytes / touched);
-      plan.tile = std::max(kTypedGroup, bytes / compiled_.widest & -kTypedGroup);
-    }
+    const int64_t buffers = program.registers + program.inputs + program.constants;
+    const int64_t elements = std::min(kTypedBufferBytes, kTypedCachedBytes / (buffers + 1)) / compiled_.widest;
+    const int64_t held = is_buffered ? std::max(kTypedGroup, elements & -kTypedGroup) : kTypedGroup;
+    NEO_ASSERT(buffers * held * compiled_.widest <= kTypedCachedBytes);
+    plan.tile = is_buffered ? held : kTypedLargeTile;
+    plan.buffer_bytes = held * compiled_.widest;
     plan.space.tiles = (plan.space.inner + plan.tile - 1) / plan.tile;
     return Prepared::of(plan);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& plan = *reinterpret_cast<const TypedPlan*>(prepared);
-    const TypedArgs call{&compiled_.program, &plan.space, reinterpret_cast<const void* const*>(args), plan.tile};
+    const TypedArgs call{&compiled_.program, &plan.space, reinterpret_cast<const void* const*>(args), plan.tile,
+                         plan.buffer_bytes};
     const int64_t tasks = plan.space.rows * plan.space.tiles;
     if (plan.space.rows * plan.space.inner <= serial_) {
       kernel_(call, 0, tasks);

@@ -182,11 +182,14 @@ NEO_KERNEL repeat(Lane lane, void* to, const void* element, int64_t count) {
 }
 
 struct Workspace {
-  alignas(64) uint8_t registers[kTypedMaxRegisters][kTypedRegisterBytes];
-  alignas(64) uint8_t copies[kTypedMaxOperands + kTypedMaxConstants][kTypedRegisterBytes];
+  alignas(64) uint8_t buffers[kTypedCachedBytes];
   alignas(64) uint8_t rest[kTypedGroup * 8];
-  const void* repeated[kTypedMaxOperands];  // the element that fills the first group of a copy
+  const void* repeated[kTypedMaxOperands];  // the element that fills the first group of an input's buffer
 };
+
+NEO_INLINE uint8_t* buffer_of(const TypedArgs& args, int i, Workspace& w) {
+  return w.buffers + i * args.buffer_bytes;
+}
 
 NEO_INLINE int64_t whole_groups(int64_t count) {
   return (count + kTypedGroup - 1) & -kTypedGroup;
@@ -202,7 +205,7 @@ Source find_operand(const TypedArgs& args, int i, int64_t base, int64_t first, i
   const Lane lane = args.program->lane[i];
   const int bytes = lane_bytes(lane);
   const uint8_t* from = (const uint8_t*)args.operands[i];
-  uint8_t* copy = w.copies[i];
+  uint8_t* copy = buffer_of(args, args.program->registers + i, w);
   switch (space.mode[i]) {
     case EltwiseMode::Scalar:
       if (w.repeated[i] != from + base * bytes) {
@@ -229,18 +232,20 @@ void run_tile(const TypedArgs& args, const int64_t* base, int64_t first, int64_t
   const TypedProgram& program = *args.program;
   Source operands[kTypedMaxOperands + kTypedMaxConstants];
   for (int i = 0; i < program.inputs; ++i) operands[i] = find_operand(args, i, base[i], first, count, w);
-  for (int i = 0; i < program.constants; ++i) operands[program.inputs + i] = {w.copies[program.inputs + i], 0};
+  for (int i = 0; i < program.constants; ++i) {
+    operands[program.inputs + i] = {buffer_of(args, program.registers + program.inputs + i, w), 0};
+  }
   const int out = program.inputs;
   const int bytes = lane_bytes(program.lane[out]);
   uint8_t* result = (uint8_t*)args.operands[out] + (base[out] + first) * bytes;
   const int64_t groups = whole_groups(count);
   uint8_t* last = groups == count ? result : w.rest;
-  const auto find = [&](int8_t x) NEO_LAMBDA { return x >= 0 ? Source{w.registers[x], -1} : operands[-1 - x]; };
+  const auto find = [&](int8_t x) NEO_LAMBDA { return x >= 0 ? Source{buffer_of(args, x, w), -1} : operands[-1 - x]; };
   for (int i = 0; i < program.steps; ++i) {
     const TypedStep& s = program.step[i];
     const Source a = find(s.a);
-    if (is_unary(s.op) && a.mask == 0) repeat(s.lane, w.copies[-1 - s.a], a.from, groups);
-    run_step(s, s.dst >= 0 ? w.registers[s.dst] : last, a, find(s.b), find(s.c), groups);
+    if (is_unary(s.op) && a.mask == 0) repeat(s.lane, (void*)a.from, a.from, groups);
+    run_step(s, s.dst >= 0 ? buffer_of(args, s.dst, w) : last, a, find(s.b), find(s.c), groups);
   }
   if (groups != count) __builtin_memcpy(result, w.rest, (size_t)(count * bytes));
 }
@@ -254,7 +259,8 @@ void typed_tasks(const TypedArgs& args, int64_t begin, int64_t end) {
   Workspace w;
   for (int i = 0; i < program.inputs; ++i) w.repeated[i] = nullptr;
   for (int i = 0; i < program.constants; ++i) {
-    repeat(program.constant_lane[i], w.copies[program.inputs + i], &program.constant[i], kTypedGroup);
+    repeat(program.constant_lane[i], buffer_of(args, program.registers + program.inputs + i, w), &program.constant[i],
+           kTypedGroup);
   }
   // Where the first task is; the next ones are found without a division.
   int64_t first = begin % space.tiles * args.tile;

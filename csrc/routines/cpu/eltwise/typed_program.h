@@ -85,13 +85,12 @@ constexpr int kTypedMaxSteps = 12;
 constexpr int kTypedMaxOperands = kEltwiseMaxOperands;  // inputs and one output
 constexpr int kTypedMaxConstants = 8;
 constexpr int kTypedMaxRegisters = 6;
-constexpr int kTypedRegisterBytes = 8192;
 // Kernels compute whole groups of so many elements.
 constexpr int64_t kTypedGroup = 64;
-// Elements of a tile where no register or copy of an operand bounds them.
+// Elements of a tile where no buffer bounds them.
 constexpr int64_t kTypedLargeTile = 16384;
-// Bytes of what a tile touches, of which the first cache has to keep registers and copies.
-constexpr int kTypedCachedBytes = 20480;
+// Bytes of one buffer at most, and of all of them, so that the first cache keeps them and any stack has room.
+constexpr int64_t kTypedBufferBytes = 8192, kTypedCachedBytes = 20480;
 
 struct TypedStep {
   TypedOp op = TypedOp::Convert;
@@ -117,6 +116,7 @@ struct TypedArgs {
   const EltwiseSpace* space;
   const void* const* operands;  // inputs, then the output
   int64_t tile;                 // elements
+  int64_t buffer_bytes;         // of each register, input and constant, in this order
 };
 
 // What TypedOp::Convert has kernels for; others take several steps.
