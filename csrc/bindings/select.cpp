@@ -135,6 +135,7 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
       entry["writes"] = writes;
       entry["kind"] = text_of(c.kind);
     } else {
+      entry["left_out"] = choice.absorbed_by == kLeftOut;
       entry["absorbed_by"] =
           choice.absorbed_by >= 0
               ? py::object(py::str(problem.groups[static_cast<size_t>(choice.absorbed_by)].nodes.back()->name))

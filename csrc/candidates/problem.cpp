@@ -1,6 +1,7 @@
 #include "candidates/problem.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -11,6 +12,14 @@ namespace neo {
 namespace {
 
 constexpr double kUnknownTrips = 10;
+
+// The nodes of a group that nobody but it computes, the root last.
+std::vector<const Node*> members_of(const Workload& workload) {
+  std::vector<const Node*> nodes;
+  std::copy_if(workload.nodes.begin(), workload.nodes.end(), std::back_inserter(nodes),
+               [&](const Node* node) { return !workload.repeats(*node); });
+  return nodes;
+}
 
 class Builder {
  public:
@@ -113,6 +122,10 @@ class Builder {
         variable.choices.push_back({});
         continue;
       }
+      if (is_known(*node)) {
+        variable.choices.push_back({std::nullopt, kLeftOut});
+        continue;
+      }
       std::vector<std::shared_ptr<const Workload>> workloads;
       for (const Routine* routine : routines_for(node->op)) {
         for (Workload& workload : routine->matches(*node, users, graph)) {
@@ -135,7 +148,7 @@ class Builder {
             candidate.routine = routine;
             candidate.workload = shared;
             if (options_.allow && !options_.allow(*node, candidate)) continue;
-            if (shared->nodes.size() > 1) add_group(shared->nodes);
+            if (shared->nodes.size() > 1) add_group(*shared);
             if (options_.trees && candidate.kind == Candidate::Kind::Step) {
               candidate.cost.time_us = options_.trees->time_us(candidate, target_).value_or(candidate.cost.time_us);
             }
@@ -154,6 +167,7 @@ class Builder {
     first_group_ = problem_->groups.size();
     for (const auto& node : graph.nodes()) {
       auto& variable = at(*node);
+      if (repeated_.count(node.get()) > 0 && !is_known(*node)) variable.choices.push_back({std::nullopt, kLeftOut});
       variable.choices.shrink_to_fit();
       variable.rejections.shrink_to_fit();
       std::string reasons;
@@ -184,16 +198,26 @@ class Builder {
     return it->second;
   }
 
-  int add_group(const std::vector<const Node*>& nodes) {
-    auto [it, fresh] = group_index_.emplace(nodes, static_cast<int>(problem_->groups.size()));
-    if (fresh) problem_->groups.push_back({nodes});
-    return it->second;
+  static bool is_known(const Node& node) {
+    return !node.outputs.empty() &&
+           std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return !v || v->constant; });
+  }
+
+  void add_group(const Workload& workload) {
+    for (const Node* node : workload.nodes) {
+      if (workload.repeats(*node)) repeated_.insert(node);
+    }
+    const std::vector<const Node*> nodes = members_of(workload);
+    if (nodes.size() < 2) return;
+    if (group_index_.emplace(nodes, static_cast<int>(problem_->groups.size())).second)
+      problem_->groups.push_back({nodes});
   }
 
   int group_of(const SelectionProblem::Choice& choice) const {
     if (choice.absorbed_by >= 0) return choice.absorbed_by;
     if (!choice.candidate || choice.candidate->workload->nodes.size() < 2) return -1;
-    return group_index_.at(choice.candidate->workload->nodes);
+    const std::vector<const Node*> nodes = members_of(*choice.candidate->workload);
+    return nodes.size() < 2 ? -1 : group_index_.at(nodes);
   }
 
   void add_node_costs() {
@@ -255,6 +279,8 @@ class Builder {
 
   // What each choice of a variable wants of a value, or gives it as; none: does not touch it.
   using Wishes = std::vector<std::optional<Schema>>;
+  // Which choices of a variable do not compute it.
+  using LeftOut = std::vector<bool>;
 
   static Wishes wishes_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
     Wishes wishes;
@@ -263,7 +289,7 @@ class Builder {
       if (choice.candidate) {
         const int i = choice.candidate->workload->input_index(value);
         if (i >= 0) wish = choice.candidate->inputs[static_cast<size_t>(i)];
-      } else if (choice.absorbed_by < 0) {
+      } else if (choice.absorbed_by == -1) {
         wish = plain_schema(value->type);
       }
       wishes.push_back(std::move(wish));
@@ -279,12 +305,18 @@ class Builder {
         const auto& outputs = choice.candidate->workload->outputs;
         const auto it = std::find(outputs.begin(), outputs.end(), value);
         if (it != outputs.end()) give = choice.candidate->outputs[static_cast<size_t>(it - outputs.begin())];
-      } else if (choice.absorbed_by < 0) {
+      } else if (choice.absorbed_by == -1) {
         give = plain_schema(value->type);
       }
       gives.push_back(std::move(give));
     }
     return gives;
+  }
+
+  static LeftOut left_out_of(const SelectionProblem::NodeVariable& variable) {
+    LeftOut left_out;
+    for (const auto& choice : variable.choices) left_out.push_back(choice.absorbed_by == kLeftOut);
+    return left_out;
   }
 
   void add_value_edges(const Graph& graph, double trips) {
@@ -330,6 +362,8 @@ class Builder {
     const int producer = value.producer ? problem_->index.at(value.producer) : -1;
     const Wishes gives =
         producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
+    const LeftOut left_out =
+        producer >= 0 ? left_out_of(problem_->nodes[static_cast<size_t>(producer)]) : LeftOut{false};
     std::vector<std::pair<int, Wishes>> consumers;
     std::vector<Schema> wanted;
     const auto want = [&](const Schema& s) {
@@ -346,12 +380,14 @@ class Builder {
     }
     if (is_output) want(boundary);
     const bool produced_plain =
-        std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; });
+        std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; }) &&
+        std::find(left_out.begin(), left_out.end(), true) == left_out.end();
     if (wanted.empty() || (wanted.size() == 1 && wanted.front() == boundary && produced_plain)) return;
 
     // Choices repeat few schemas: each pair of them is looked up once.
     std::vector<std::tuple<Schema, Schema, double>> known;
     const auto cost_of_give = [&](size_t i, const Schema& to) {
+      if (left_out[i]) return kForbidden;
       if (!gives[i] || *gives[i] == to) return 0.0;
       for (const auto& [from, there, cost] : known) {
         if (from == *gives[i] && there == to) return cost;
@@ -407,6 +443,7 @@ class Builder {
   std::map<std::string, std::vector<const Routine*>> serving_;  // by operator
   std::vector<std::pair<const Graph*, double>> graphs_;
   std::map<std::vector<const Node*>, int> group_index_;
+  std::set<const Node*> repeated_;  // by some group, which computes it for itself
   size_t first_group_ = 0;
 };
 
@@ -433,7 +470,7 @@ std::vector<std::vector<uint32_t>> places_of(const SelectionProblem& problem) {
   for (const auto& variable : problem.nodes) {
     for (const auto& choice : variable.choices) {
       if (choice.candidate && choice.candidate->workload->nodes.size() > 1)
-        of_groups[choice.candidate->workload->nodes] |= bit(place_of(*choice.candidate));
+        of_groups[members_of(*choice.candidate->workload)] |= bit(place_of(*choice.candidate));
     }
   }
   std::vector<std::vector<uint32_t>> places;

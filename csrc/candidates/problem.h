@@ -16,14 +16,17 @@ namespace neo {
 
 inline constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
+// Choice::absorbed_by of a node that is not computed.
+inline constexpr int kLeftOut = -2;
+
 // The selection problem of a graph (docs/selection.md), bodies included. To a solver it is the arrays at the end; the
 // rest says what they mean.
 struct SelectionProblem {
-  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, or fixed
-  // (control flow).
+  // One way for a node: executed by a candidate that ends in it, absorbed by the group of a later node, left out since
+  // its result is a constant or every reader computes it for itself, or fixed (control flow).
   struct Choice {
     std::optional<Candidate> candidate;
-    int absorbed_by = -1;    // group
+    int absorbed_by = -1;    // group, or kLeftOut
     double estimate_us = 0;  // what is expected; candidate->cost.time_us may be a measured time
     bool measured = false;
   };

@@ -44,13 +44,14 @@ struct Type {
 };
 bool operator==(const Type& a, const Type& b);
 
-// A result of a node, an input of the graph, or a constant.
+// A result of a node, an input of the graph, or a constant. A result may be a constant too: then its node is there for
+// routines that read what the constant was made of, and never runs.
 struct Value {
   std::string name;  // unique in its graph
   Type type;
   std::optional<Tensor> constant;            // set: known at compile time
   std::optional<std::vector<Dim>> contents;  // set: an integer tensor whose elements, row by row, are known expressions
-  Node* producer = nullptr;                  // null: a graph input or a constant
+  Node* producer = nullptr;                  // null: a graph input or a constant of its own
   int output_index = 0;
 
   bool is_constant() const { return constant.has_value(); }

@@ -83,7 +83,7 @@ class Printer {
             joined(graph.inputs, [](const Value* v) { return value_name(v) + ": " + v->type.to_string(); }) + ") -> (" +
             joined(graph.outputs, value_name) + ") {\n";
     for (const auto& v : graph.values()) {
-      if (!v->constant) continue;
+      if (!v->constant || v->producer) continue;
       text +=
           indent + "  constant " + value_name(v.get()) + " = " + print_tensor(*v->constant, inline_elements_) + "\n";
     }

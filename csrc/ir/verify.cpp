@@ -51,10 +51,9 @@ class Verifier {
       check(graph_.find_value(v.name) == &v, str("the name \"", v.name, "\" is not unique"));
       if (v.constant) {
         check(v.constant->defined(), str("the constant \"", v.name, "\" has no tensor"));
-        check(v.producer == nullptr, str("the constant \"", v.name, "\" has a producer"));
         check(v.type == Type::tensor(v.constant->dtype(), Shape::of(v.constant->dims())),
               str("the constant \"", v.name, "\" is not of its type ", v.type.to_string()));
-        defined_.insert(&v);
+        if (!v.producer) defined_.insert(&v);
       }
       if (v.contents) {
         check(v.type.is_tensor() && (!v.shape().has_rank() || v.shape().rank() <= 1),

@@ -121,7 +121,7 @@ class BlockBuilder {
     while (!wanted.empty()) {
       const Value* v = wanted.back();
       wanted.pop_back();
-      if (v->producer) want_node(*v->producer);
+      if (v->producer && !v->constant) want_node(*v->producer);
     }
     for (const Node* node : live_) {
       const SelectionProblem::Choice& choice = choice_of(*node);
@@ -149,6 +149,7 @@ class BlockBuilder {
     if (constants_ == SourceConstants::Release) {
       release.emplace(graph_);
       for (const Node* node : live_) add_readers(*node, *release);
+      release->drop_unread_results(graph_);
     }
     std::vector<StepItem> made = pack_steps(chosen, target_, ops_, team_, release ? &*release : nullptr);
     for (size_t i = 0; i < chosen.size(); ++i) steps_[chosen[i]] = std::move(made[i]);
@@ -158,7 +159,7 @@ class BlockBuilder {
     const SelectionProblem::Choice& choice = choice_of(node);
     if (choice.candidate) {
       for (const Value* v : choice.candidate->workload->inputs) release.add_reader(v);
-    } else if (choice.absorbed_by < 0) {
+    } else if (choice.absorbed_by == -1) {
       for (const Value* v : node.inputs) release.add_reader(v);
     }
   }
@@ -301,7 +302,7 @@ class BlockBuilder {
 
   void emit(const Node& node) {
     const SelectionProblem::Choice& choice = choice_of(node);
-    if (choice.absorbed_by >= 0) return;
+    if (choice.absorbed_by != -1) return;
     if (!choice.candidate) {
       node.op == "If" ? emit_if(node) : emit_loop(node);
       return;

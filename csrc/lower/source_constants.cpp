@@ -25,6 +25,14 @@ void ConstantRelease::add_reader(const Value* value) {
   if (it != readers_.end()) ++it->second;
 }
 
+void ConstantRelease::drop_unread_results(const Graph& graph) {
+  for (const auto& value : graph.values()) {
+    const auto it = readers_.find(value.get());
+    if (it != readers_.end() && value->producer && it->second == 0)
+      value->constant = Tensor::absent(value->constant->dtype(), value->constant->dims());
+  }
+}
+
 void ConstantRelease::made(const Workload& workload, const PackedStore& packed) {
   for (Value* input : workload.inputs) {
     const auto it = readers_.find(input);

@@ -3,6 +3,7 @@
 #include "base/budget.h"
 #include "ops/infer.h"
 #include "passes/pass.h"
+#include "passes/quantization.h"
 
 namespace neo {
 namespace {
@@ -13,10 +14,29 @@ constexpr int64_t kMaxGrowthBytes = int64_t{1} << 24;
 // References are plain loops: what takes them longer is left to routines, at run time.
 constexpr int64_t kMaxFlops = int64_t{1} << 30;
 
+// Whether a node has been found to make constants, and stays.
+bool is_known(const Node& node) {
+  return !node.outputs.empty() &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v && v->constant; });
+}
+
+// Weights of a product that are codes: routines that multiply integers read these, so that the node stays, and its
+// result is a constant for the others.
+bool is_of_codes(const Node& node, const Graph::Users& users) {
+  if (node.op != "DequantizeLinear" || !is_byte(node.inputs.front()->dtype())) return false;
+  const auto readers = users.find(node.outputs.front());
+  if (readers == users.end()) return false;
+  return std::any_of(readers->second.begin(), readers->second.end(), [](const auto& read) {
+    const std::string& op = read.first->op;
+    return read.second == 1 && (op == "Conv" || op == "MatMul" || op == "Gemm");
+  });
+}
+
 bool is_foldable(const Node& node, const PassContext& context, int64_t left_bytes = kMaxFoldedBytes) {
   const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
   if (context.keep_codes && node.op == "DequantizeLinear") return false;
+  if (is_known(node)) return false;
   int64_t input_bytes = 0;
   for (const Value* v : node.inputs) {
     if (v && !v->constant) return false;
@@ -50,9 +70,12 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
       if (body_has_news) stale.insert(node.get());
     }
   }
+  std::optional<Graph::Users> readers;
   for (const auto& node : graph.nodes()) {
     if (!is_foldable(*node, context, *context.foldable_bytes)) continue;
     checkpoint();
+    if (node->op == "DequantizeLinear" && !readers) readers = graph.users();
+    const bool stays = readers && is_of_codes(*node, *readers);
     std::vector<HostValue> inputs;
     int64_t growth = 0;
     for (const Value* v : node->inputs) {
@@ -65,6 +88,10 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
       if (!old) continue;
       const std::string name = old->name;
       growth += results[i].tensor.bytes();
+      if (stays && old->shape().is_static()) {
+        old->constant = results[i].tensor;
+        continue;
+      }
       Value* constant = graph.add_constant(name, results[i].tensor);
       if (is_news(*old, *constant)) news.insert(constant);
       graph.replace_uses(old, constant);

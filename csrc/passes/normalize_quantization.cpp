@@ -53,13 +53,31 @@ Value* activation(Rewriter& rewriter, const Node& node, size_t i) {
 }
 
 // Constant weights as float32, with one scale or one for each position of `axis`; null where they are none.
-Value* weights(Rewriter& rewriter, const Node& node, size_t i, int axis) {
-  const Value* codes = node.inputs[i];
-  const Value* scale = node.inputs[i + 1];
-  const Value* zero = node.input(i + 2);
+Value* real_weights(Rewriter& rewriter, const Node& node, Value* codes, Value* scale, Value* zero, int axis) {
   if (!codes->constant || !scale->constant || (zero && !zero->constant)) return nullptr;
+  if (zero && scale->constant->size() == 1 && zero->constant->size() > 1) {
+    const std::vector<double> spread(static_cast<size_t>(zero->constant->size()),
+                                     load_doubles(*scale->constant).front());
+    Tensor tensor(DType::Float32, zero->constant->dims());
+    store_doubles(tensor, spread);
+    scale = rewriter.add_constant(scale->name + ".spread", std::move(tensor));
+  }
   auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, axis);
-  return real ? rewriter.add_constant(codes->name + ".real", std::move(*real)) : nullptr;
+  if (!real) return nullptr;
+  if (axis < 0) axis += codes->constant->rank();
+  const bool is_plain = !zero || (zero->dtype() == codes->dtype() &&
+                                  zero->constant->size() == scale->constant->size() && zero->constant->rank() <= 1);
+  if (!is_plain || scale->constant->rank() > 1 || axis < 0)
+    return rewriter.add_constant(codes->name + ".real", std::move(*real));
+  // Routines that multiply integers read the codes.
+  std::vector<Value*> inputs{codes, scale};
+  if (zero) inputs.push_back(zero);
+  return rewriter.insert(&node, "DequantizeLinear", std::move(inputs), {{"axis", static_cast<int64_t>(axis)}},
+                         codes->name + ".real");
+}
+
+Value* weights(Rewriter& rewriter, const Node& node, size_t i, int axis) {
+  return real_weights(rewriter, node, node.inputs[i], node.inputs[i + 1], node.input(i + 2), axis);
 }
 
 // A bias of whole numbers counts products of the scales of activations and weights.
@@ -199,9 +217,9 @@ double largest_sum(const Tensor& weights, int axis) {
 bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   const bool is_conv = node.op == "ConvInteger";
   Value* x = node.inputs[0];
-  const Value* codes = node.inputs[1];
+  Value* codes = node.inputs[1];
   Value* zero = node.input(2);
-  const Value* w_zero = node.input(3);
+  Value* w_zero = node.input(3);
   if (!is_byte(x->dtype()) || !x->shape().has_rank() || !codes->constant || !is_byte(codes->dtype()) ||
       codes->constant->rank() < 2)
     return false;
@@ -217,7 +235,7 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   Attrs attrs = node.attrs;
   attrs["exact"] = int64_t{1};
   Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul",
-                                   {real, rewriter.add_constant(codes->name + ".whole", *whole)}, std::move(attrs));
+                                   {real, real_weights(rewriter, node, codes, scale, w_zero, axis)}, std::move(attrs));
   Value* out = node.outputs.front();
   // What turns the counts to float32 at once reads them as they are.
   for (Node* reader : rewriter.readers(out)) {
@@ -231,18 +249,14 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
 
 // com.microsoft.MatMulIntegerToFloat(a, b, a scale, b scale, a zero, b zero, bias)
 bool rewrite_matmul_to_float(Rewriter& rewriter, Node& node) {
-  const Value* codes = node.inputs[1];
-  const Value* scale = node.inputs[3];
-  const Value* zero = node.input(5);
   const auto is_one = [](const Value* v) { return !v || (v->shape().has_rank() && v->shape().element_count().is(1)); };
   if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || !is_one(node.input(4)) ||
       node.outputs.front()->dtype() != DType::Float32)
     return false;
-  if (!codes->constant || !scale->constant || (zero && !zero->constant)) return false;
-  const auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, -1);
-  if (!real) return false;
+  Value* b = real_weights(rewriter, node, node.inputs[1], node.inputs[3], node.input(5), -1);
+  if (!b) return false;
   Value* a = dequantize(rewriter, node, node.inputs[0], node.inputs[2], node.input(4));
-  Value* product = rewriter.insert(&node, "MatMul", {a, rewriter.add_constant(codes->name + ".real", *real)});
+  Value* product = rewriter.insert(&node, "MatMul", {a, b});
   if (node.input(6)) product = rewriter.insert(&node, "Add", {product, node.inputs[6]});
   rewriter.replace(node.outputs.front(), product);
   return true;
@@ -307,6 +321,7 @@ bool normalize(Graph& graph, const PassContext& context) {
     if (const Rewrite rewrite = rewrite_of(node->op)) changed = rewrite(rewriter, *node) || changed;
   }
   changed = drop_requantization(rewriter) || changed;
+  changed = sink_dequantization(rewriter) || changed;
   rewriter.finish();
   return changed;
 }
@@ -314,7 +329,8 @@ bool normalize(Graph& graph, const PassContext& context) {
 }  // namespace
 
 // Operators on quantized codes become DequantizeLinear, the float operator and QuantizeLinear, within one step of the
-// result; and a QuantizeLinear with its DequantizeLinear goes where its input lies on its grid already.
+// result; a QuantizeLinear with its DequantizeLinear goes where its input lies on its grid already; and what only moves
+// numbers moves their codes.
 bool normalize_quantization(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return normalize(g, context); });
 }

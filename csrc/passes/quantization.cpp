@@ -37,10 +37,10 @@ class GridFinder {
       }
       return grid;
     }
-    static constexpr std::string_view kMoves[] = {
-        "MaxPool", "Reshape", "Flatten",      "Squeeze",      "Unsqueeze", "Transpose", "Slice",        "Expand",
-        "Gather",  "Tile",    "DepthToSpace", "SpaceToDepth", "Relu",      "ReduceMax", "GlobalMaxPool"};
-    // The number 0 lies on every grid.
+    // What computes, as MaxPool does, keeps its own rounding: routines take it with the codes before and behind it.
+    static constexpr std::string_view kMoves[] = {"Reshape",      "Flatten",      "Squeeze",   "Unsqueeze",
+                                                  "Transpose",    "Slice",        "Expand",    "Gather",
+                                                  "DepthToSpace", "SpaceToDepth", "ReduceMax", "Tile"};
     if (std::find(std::begin(kMoves), std::end(kMoves), node->op) != std::end(kMoves)) return of(node->inputs.front());
     return std::nullopt;
   }
@@ -86,6 +86,40 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
   Tensor real(DType::Float32, dims);
   store_doubles(real, numbers);
   return real;
+}
+
+bool sink_dequantization(Rewriter& rewriter) {
+  // A Transpose goes the other way (eliminate_transposes).
+  static constexpr std::string_view kSunk[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Concat"};
+  bool changed = false;
+  for (Node* node : rewriter.nodes()) {
+    if (rewriter.is_retired(node) || std::find(std::begin(kSunk), std::end(kSunk), node->op) == std::end(kSunk))
+      continue;
+    std::vector<Value*> inputs = node->inputs;
+    const Node* first = nullptr;
+    std::optional<Grid> grid;
+    const size_t moved = node->op == "Concat" ? inputs.size() : 1;
+    for (size_t i = 0; i < moved; ++i) {
+      const Node* source = made_by(inputs[i], "DequantizeLinear");
+      if (source && !inputs[i]->constant && has_no_blocks(*source) && inputs[i]->dtype() == DType::Float32) {
+        const auto own = read_grid(source->inputs[0]->dtype(), source->input(1), source->input(2));
+        if (i == 0) first = source, grid = own;
+        if (own && own == grid) {
+          inputs[i] = source->inputs[0];
+          continue;
+        }
+      }
+      grid.reset();
+      break;
+    }
+    if (!grid) continue;
+    const std::vector<Value*> rest(first->inputs.begin() + 1, first->inputs.end());
+    std::vector<Value*> scaled{rewriter.insert(node, node->op, std::move(inputs), node->attrs)};
+    scaled.insert(scaled.end(), rest.begin(), rest.end());
+    rewriter.replace(node->outputs.front(), rewriter.insert(node, "DequantizeLinear", std::move(scaled)));
+    changed = true;
+  }
+  return changed;
 }
 
 bool drop_requantization(Rewriter& rewriter) {

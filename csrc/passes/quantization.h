@@ -25,6 +25,10 @@ std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero
 // position of the axis (negative: from the end); nothing where they fit neither.
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis);
 
+// Moves the codes instead of the numbers they stand for: a DequantizeLinear by one scale goes behind the Reshape,
+// Slice or Concat that reads it.
+bool sink_dequantization(Rewriter& rewriter);
+
 // Removes a DequantizeLinear of a QuantizeLinear by the same scale and zero point of a value that lies on that grid
 // already, and a QuantizeLinear of such a value's codes.
 bool drop_requantization(Rewriter& rewriter);

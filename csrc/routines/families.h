@@ -90,6 +90,13 @@
   X(subpixel_winograd)         \
   X(transposed_depthwise)      \
   X(winograd)                  \
+  X(int8_direct_nchwc)         \
+  X(int8_direct_nchw)          \
+  X(int8_gemm)                 \
+  X(int8_depthwise)            \
+  X(int8_pool)                 \
+  X(int8_eltwise)              \
+  X(int8_linear)               \
   X(gemv_compressed)           \
   X(gemm_strassen)             \
   X(gemm)                      \

@@ -18,9 +18,9 @@
 
 namespace neo {
 
-// What one routine would compute: one node, or a group of nodes that ends in `root`. Only the root's outputs are read
-// from outside the group. Constant inputs stay in `inputs`; their values are facts for the routine, not part of the
-// text.
+// What one routine would compute: one node, or a group of nodes that ends in `root`. Only the root's outputs, and those
+// of nodes that the group repeats, are read from outside the group. Constant inputs stay in `inputs`; their values are
+// facts for the routine, not part of the text.
 struct Workload {
   std::vector<const Node*> nodes;  // topological order, root last
   std::vector<Value*> inputs;      // every outside value the nodes read, once each, in order of first use
@@ -30,6 +30,9 @@ struct Workload {
   static Workload of(std::vector<const Node*> nodes);
   const Node& root() const { return *nodes.back(); }
   int input_index(const Value* value) const;  // -1 where it is not an input
+  // Whether the group computes a node for itself, whoever else does: one that is cheap enough, as a DequantizeLinear
+  // before the root is.
+  bool repeats(const Node& node) const { return &node != nodes.back() && node.op == "DequantizeLinear"; }
   Work work(const OpRegistry& ops) const;
   // Whether the result is an integer that float32 holds: of whole numbers every sum and product must be exact, which a
   // direct sum's are. A pass says so by the attribute `exact` of the product.

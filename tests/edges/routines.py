@@ -221,6 +221,60 @@ def _channels(net: Net) -> Any:
     return net.node("Conv", [net.node("Concat", [a, b], axis=1), weight], pin=False)
 
 
+# Powers of two: sums and quotients are exact in float32 too.
+_X_STEP, _W_STEP, _Y_STEP = np.float32(0.125), np.float32(0.0625), np.float32(0.5)
+_X_ZERO = np.uint8(100)
+
+
+def _linear(net: Net, codes: Any, step: np.float32 = _X_STEP, zero: Any = _X_ZERO) -> Any:
+    return net.node("DequantizeLinear", [codes, net.array(step), net.array(zero)], pin=False)
+
+
+def _number(net: Net, codes: Any) -> Any:
+    return net.node("DequantizeLinear", [codes, net.array(_X_STEP), net.array(_X_ZERO)])
+
+
+def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP) -> Any:
+    return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))])
+
+
+def _code_weights(net: Net, axes: str) -> Any:
+    net.fixed.update(a for a in axes if not a.isdigit())
+    codes = np.random.default_rng(1).integers(-128, 128, net.dims(axes)).astype(np.int8)
+    return _linear(net, net.array(codes), _W_STEP, np.int8(0))
+
+
+def _code_conv(weight: str, residual: bool = False, **attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        x = _linear(net, net.input("NCHW", "uint8", 256))
+        more = {"group": net.sizes["C"]} if weight[1] == "1" else {}
+        y = net.node("Conv", [x, _code_weights(net, weight), net.constant(weight[0])], pin=False, **attrs, **more)
+        if residual:
+            y = net.node("Add", [y, _linear(net, net.input("NOHW", "uint8", 256))], pin=False)
+        return _rounded(net, y)
+
+    return build
+
+
+def _code_gemm(net: Net) -> Any:
+    x = _linear(net, net.input("BMK", "uint8", 256))
+    return _rounded(net, net.node("MatMul", [x, _code_weights(net, "KN")], pin=False))
+
+
+def _code_function(op: str, inputs: int = 1, axes: str = "NCHW", **attrs: Any) -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        operands = [_linear(net, net.input(axes, "uint8", 256)) for _ in range(inputs)]
+        y = net.node(op, operands, pin=False, **attrs)
+        # A maximum keeps its scale.
+        return _rounded(net, y) if op != "MaxPool" else net.node("QuantizeLinear", [y, *_grid_of(net)])
+
+    return build
+
+
+def _grid_of(net: Net) -> list[Any]:
+    return [net.array(_X_STEP), net.array(_X_ZERO)]
+
+
 _IMAGE = {"N": 2, "C": 16, "H": 9, "W": 10, "O": 32}
 _THREE = {**_IMAGE, "C": 3}
 _CHAIN = {"N": 1, "C": 16, "M": 32, "H": 8, "W": 9, "O": 16}
@@ -272,6 +326,30 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _conv("OC17")),
         Spec(_IMAGE, _conv("OC33", pads=_SAME, strides=[2, 2])),
         Spec({**_THREE, "H": 20, "W": 22}, _conv("OC77", pads=[3] * 4, strides=[2, 2])),
+    ],
+    "cpu:int8/direct_nchwc": [
+        Spec(_IMAGE, _code_conv("OC33", pads=_SAME)),
+        Spec(_IMAGE, _code_conv("OC11")),
+        Spec(_IMAGE, _code_conv("OC33", residual=True, pads=_SAME)),
+    ],
+    "cpu:int8/direct_nchw": [Spec(_THREE, _code_conv("OC33", pads=_SAME, strides=[2, 2]))],
+    "cpu:int8/depthwise_nchwc": [
+        Spec(_IMAGE, _code_conv("C133", pads=_SAME)),
+        Spec(_IMAGE, _code_conv("C155", pads=[2] * 4, strides=[2, 2])),
+    ],
+    "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
+    "cpu:int8/pool_nchwc": [
+        Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2])),
+        Spec(_IMAGE, _code_function("AveragePool", kernel_shape=[2, 2], strides=[2, 2])),
+        Spec({**_IMAGE, "H": 8, "W": 8}, _code_function("GlobalAveragePool")),
+    ],
+    "cpu:int8/eltwise": [
+        Spec(_BLOCK, _code_function("Add", 2, "ABC")),
+        Spec(_IMAGE, _code_function("HardSwish")),
+    ],
+    "cpu:int8/linear": [
+        Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
+        Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),
     ],
     "cpu:float32/gemv_compressed": [
         Spec(

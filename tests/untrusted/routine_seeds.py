@@ -85,6 +85,20 @@ _NETWORKS = {
         "p, g, o, s, e, k, ki, t, m, n, q, r",
         {},
     ),
+    "codes": _Network(
+        "uint8[1, 16, 12, 12] x",
+        f"w8 = QuantizeLinear (w, step, zero) v8 = QuantizeLinear (v, step, zero) u8 = QuantizeLinear (u, step, zero) "
+        f"wd = DequantizeLinear (w8, step, zero) vd = DequantizeLinear (v8, step, zero) ud = DequantizeLinear (u8, step, zero) "
+        f"xd = DequantizeLinear (x, step, middle) a = Conv <{_SAME}> (xd, wd) "
+        f"a8 = QuantizeLinear (a, step, middle) ad = DequantizeLinear (a8, step, middle) b = Conv <{_SAME}, group = 16> (ad, vd) "
+        f"b8 = QuantizeLinear (b, step, middle) bd = DequantizeLinear (b8, step, middle) c = Add (bd, xd) "
+        f"c8 = QuantizeLinear (c, step, middle) cd = DequantizeLinear (c8, step, middle) d = HardSwish (cd) "
+        f"d8 = QuantizeLinear (d, step, middle) dd = DequantizeLinear (d8, step, middle) e = GlobalAveragePool (dd) "
+        f"e8 = QuantizeLinear (e, step, middle) ed = DequantizeLinear (e8, step, middle) f = Flatten (ed) "
+        f"g = MatMul (f, ud) y = QuantizeLinear (g, step, middle)",
+        "y",
+        {"w": (16, 16, 3, 3), "v": (16, 1, 3, 3), "u": (16, 10)},
+    ),
     "trees": _Network(
         "float[N, 4] x",
         "y = ai.onnx.ml.TreeEnsembleRegressor <nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [3, 0, 0], "
@@ -110,7 +124,7 @@ _NETWORKS = {
 }
 _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
-    "int64[1] one = {1}, int64[1] from2 = {3}"
+    "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}"
 )
 
 

@@ -1,8 +1,10 @@
 #include "routines/gpu/movement/conversion.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
+#include "routines/cost/step_cost.h"
 #include "routines/routine.h"
 
 namespace neo {
@@ -21,7 +23,14 @@ double step_time_us(const Type& type, const Schema& from, const Schema& to, cons
     if (!is_host_convertible(from, to)) return infinite;
     Work work;
     work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
-    return roofline_us(work, target, 1);
+    const double move_us = roofline_us(work, target, 1);
+    if (item_bytes(type.dtype) > 1 || from.layout == to.layout) return move_us;
+    // Bytes are transposed in vectors of their own, padding and all: what a cycle moves is not bound by memory.
+    constexpr double kByteCycles = 0.6;
+    double bytes = 1;
+    for (const Dim& d : (to.layout.is_blocked() ? to : from).layout.physical_dims(type.shape))
+      bytes *= static_cast<double>(d.hint());
+    return std::max(move_us, cycles_us(bytes * kByteCycles, target) / target.threads);
   }
   const auto bytes = static_cast<double>((type.shape.element_count() * Dim(item_bytes(type.dtype))).hint());
   const DeviceFigures& f = target.figures;

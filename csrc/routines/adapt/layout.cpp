@@ -6,7 +6,7 @@
 #include "routines/cpu/tier.h"
 #include "routines/routine.h"
 
-NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&))
+NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&); void transpose_bytes(const BytePlane&))
 
 namespace neo {
 namespace {
@@ -31,8 +31,8 @@ struct Transform {
   int lane_axis = -1;     // index into axis[] of the block
   int64_t extent = 0;     // logical size of the blocked axis
   bool pads = false;      // the destination has the block
-  // planes > 0: 4-byte elements between the plain layout and blocks of one axis, both sides dense. A plane is `span`
-  // positions behind one block of the axis.
+  // planes > 0: elements of 4 bytes or of one between the plain layout and blocks of one axis, both sides dense. A
+  // plane is `span` positions behind one block of the axis.
   int64_t planes = 0;
   int64_t blocks = 0;
   int64_t block = 0;
@@ -94,7 +94,8 @@ int outer_position(const Layout& layout, int axis) {
 
 // Where one side is plain and the other differs from it in one block alone.
 bool plan_planes(const Arg& from, const Arg& to, Transform& t) {
-  if (t.item_bytes != 4 || !from.is_dense() || !to.is_dense() || from.layout.is_blocked() == to.layout.is_blocked())
+  if ((t.item_bytes != 4 && t.item_bytes != 1) || !from.is_dense() || !to.is_dense() ||
+      from.layout.is_blocked() == to.layout.is_blocked())
     return false;
   const Layout& blocked = to.layout.is_blocked() ? to.layout : from.layout;
   const auto& order = blocked.order();
@@ -125,14 +126,15 @@ void copy_channels(const Transform& t, int64_t first, int64_t last, const std::b
 }
 
 // Plane `index` of a transform that has planes.
-TransposePlane plane_of(const Transform& t, int64_t index, const std::byte* from, std::byte* to) {
+template <class T>
+ElementPlane<T> plane_of(const Transform& t, int64_t index, const std::byte* from, std::byte* to) {
   const int64_t block = index % t.blocks;
   const int64_t lanes = std::min(t.block, t.extent - block * t.block);
   const int64_t plain = (index / t.blocks * t.extent + block * t.block) * t.span;
   const int64_t blocked = index * t.block * t.span;
-  TransposePlane p;
-  p.src = reinterpret_cast<const float*>(from) + (t.pads ? plain : blocked);
-  p.dst = reinterpret_cast<float*>(to) + (t.pads ? blocked : plain);
+  ElementPlane<T> p;
+  p.src = reinterpret_cast<const T*>(from) + (t.pads ? plain : blocked);
+  p.dst = reinterpret_cast<T*>(to) + (t.pads ? blocked : plain);
   p.src_row = t.pads ? t.span : t.block;
   p.dst_row = t.pads ? t.block : t.span;
   p.rows = t.pads ? lanes : t.span;
@@ -182,11 +184,18 @@ Transform plan_transform(const Arg& from, const Arg& to) {
   return t;
 }
 
-using TransposeTile = void (*)(const TransposePlane&);
+struct TransposeTiles {
+  void (*floats)(const TransposePlane&);
+  void (*bytes)(const BytePlane&);
+
+  static TransposeTiles of(Isa isa) {
+    return {NEO_PICK_TIER(isa, transpose_plane), NEO_PICK_TIER(isa, transpose_bytes)};
+  }
+};
 
 class AdaptStep final : public KernelStep {
  public:
-  explicit AdaptStep(TransposeTile transpose) : transpose_(transpose) {}
+  explicit AdaptStep(TransposeTiles transpose) : transpose_(transpose) {}
   Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(plan_transform(args[0], args[1])); }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
@@ -203,7 +212,10 @@ class AdaptStep final : public KernelStep {
         return;
       }
       const auto planes = [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin; i < end; ++i) transpose_(plane_of(t, i, args[0], args[1]));
+        for (int64_t i = begin; i < end; ++i) {
+          t.item_bytes == 1 ? transpose_.bytes(plane_of<uint8_t>(t, i, args[0], args[1]))
+                            : transpose_.floats(plane_of<float>(t, i, args[0], args[1]));
+        }
       };
       if (serial)
         planes(0, t.planes, 0);
@@ -240,7 +252,7 @@ class AdaptStep final : public KernelStep {
   }
 
  private:
-  TransposeTile transpose_;
+  TransposeTiles transpose_;
 };
 
 }  // namespace
@@ -256,7 +268,7 @@ bool is_host_convertible(const Schema& from, const Schema& to) {
 std::unique_ptr<Step> make_host_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target) {
   NEO_ASSERT(is_host_convertible(from, to), "no conversion of ", type.to_string(), " from ", from.to_string(), " to ",
              to.to_string());
-  return std::make_unique<AdaptStep>(NEO_PICK_TIER(target.isa, transpose_plane));
+  return std::make_unique<AdaptStep>(TransposeTiles::of(target.isa));
 }
 
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to) {
@@ -264,7 +276,7 @@ Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to
   Tensor out(tensor.dtype(), to.layout.physical_dims(dims));
   const Arg source{tensor.dtype(), from.layout, dims, dense_strides(from.layout.physical_dims(dims)), true};
   const Arg target{tensor.dtype(), to.layout, dims, dense_strides(to.layout.physical_dims(dims)), true};
-  const AdaptStep step(NEO_PICK_TIER(host_isa(), transpose_plane));
+  const AdaptStep step(TransposeTiles::of(host_isa()));
   const Prepared prepared = step.prepare(std::vector<Arg>{source, target});
   std::byte* const args[] = {static_cast<std::byte*>(tensor.data()), static_cast<std::byte*>(out.data())};
   SerialTeam team;

@@ -9,7 +9,24 @@
 namespace neo {
 namespace {
 
-bool read_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
+bool all_are(const std::vector<int64_t>& list, int64_t wanted) {
+  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
+}
+
+bool is_pool_of_pairs(const Node& node) {
+  constexpr int kAxes = 2;
+  if (node.op != "MaxPool" || node.outputs.size() != 1 || node.has_attr("clamp_min") || node.has_attr("clamp_max"))
+    return false;
+  const Shape& x = node.inputs.front()->shape();
+  if (!x.has_rank() || x.rank() != kAxes + 2) return false;
+  const Window w = read_window(node, kAxes);
+  const bool pads = w.auto_pad == AutoPad::NotSet ? !all_are(w.pads, 0) : w.auto_pad != AutoPad::Valid;
+  return !pads && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
+}
+
+}  // namespace
+
+bool read_conv_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
   g.transposed = node.op == "ConvTranspose";
   g.axes = weight.rank() - 2;
   g.groups = node.int_attr("group", 1);
@@ -27,23 +44,6 @@ bool read_geometry(const Node& node, const Shape& weight, ConvGeometry& g) {
   }
   return true;
 }
-
-bool all_are(const std::vector<int64_t>& list, int64_t wanted) {
-  return std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == wanted; });
-}
-
-bool is_pool_of_pairs(const Node& node) {
-  constexpr int kAxes = 2;
-  if (node.op != "MaxPool" || node.outputs.size() != 1 || node.has_attr("clamp_min") || node.has_attr("clamp_max"))
-    return false;
-  const Shape& x = node.inputs.front()->shape();
-  if (!x.has_rank() || x.rank() != kAxes + 2) return false;
-  const Window w = read_window(node, kAxes);
-  const bool pads = w.auto_pad == AutoPad::NotSet ? !all_are(w.pads, 0) : w.auto_pad != AutoPad::Valid;
-  return !pads && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
-}
-
-}  // namespace
 
 int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
   const auto i = static_cast<size_t>(axis);
@@ -180,7 +180,7 @@ std::optional<ConvProblem> read_conv(const Workload& workload, std::string* why)
   if (shared) return reject("one value is two operands");
   if (p.x->shape().rank() < 3 || p.x->shape().rank() > 5) return reject("not one, two or three spatial axes");
   if (!p.x->shape()[1].is_constant() || !p.y->shape()[1].is_constant()) return reject("the channels are not constants");
-  if (!read_geometry(node, p.weight->shape(), p.geometry))
+  if (!read_conv_geometry(node, p.weight->shape(), p.geometry))
     return reject("a size of the weights is not a positive constant");
   if (p.geometry.ic % p.geometry.groups != 0 || p.geometry.oc % p.geometry.groups != 0) {
     return reject("the groups do not divide the channels");

@@ -37,6 +37,9 @@ struct ConvGeometry {
   PanelConvShape panel_shape(const Dims& x, const Dims& y) const;
 };
 
+// Of a Conv or ConvTranspose; false where a size of the weights is not a positive constant.
+bool read_conv_geometry(const Node& node, const Shape& weight, ConvGeometry& geometry);
+
 // A group that begins with a Conv or ConvTranspose, as a routine sees it.
 struct ConvProblem {
   ConvGeometry geometry;

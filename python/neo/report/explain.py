@@ -386,6 +386,8 @@ def _explain(
                     "measured" if c["measured"] else "estimated" if hint is None else "hinted",
                 )
             )
+        elif c["left_out"]:
+            options.append(Option("left out", status, None, "a constant, or computed by each of its readers"))
         elif c["absorbed_by"] is None:
             options.append(Option("block", status, None, "control flow: lowered to a block of the plan"))
         else:

@@ -118,6 +118,11 @@ class ViewRoutine final : public Routine {
   }
 };
 
+// What routines hold in blocks of channels: float32, and codes of 8 bits.
+bool is_blockable(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::UInt8 || dtype == DType::Int8;
+}
+
 // Concat whose pieces are contiguous in the result: producers write them in place.
 class AssembleRoutine final : public Routine {
  public:
@@ -146,7 +151,7 @@ class AssembleRoutine final : public Routine {
     for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
     c.outputs.push_back(plain_schema(output->type));
     Dim offset = 0;
-    bool blocks_fit = axis == 1 && output->shape().rank() >= 3 && output->dtype() == DType::Float32;
+    bool blocks_fit = axis == 1 && output->shape().rank() >= 3 && is_blockable(output->dtype());
     for (const Value* v : node.inputs) {
       c.offsets.push_back(offset);
       offset = offset + v->shape().element_count();

@@ -1,0 +1,455 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "ops/infer.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/int8/codes_kernels.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+#include "routines/patterns/code_grid.h"
+#include "routines/patterns/compile_program.h"
+#include "routines/patterns/epilogue.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kTable = 256;
+constexpr size_t kMostNodes = 12;
+
+const Node* linear_source(const Value* value) {
+  const Node* node = value ? value->producer : nullptr;
+  return node && node->op == "DequantizeLinear" && !value->constant ? node : nullptr;
+}
+
+bool is_number(const Value* value) {
+  return value && value->constant && value->constant->size() == 1;
+}
+
+// The operand of a node that is not a constant of one element; null where there are others.
+const Value* only_operand(const Node& node) {
+  const Value* found = nullptr;
+  for (const Value* v : node.inputs) {
+    if (!v || is_number(v)) continue;
+    if (found && found != v) return nullptr;
+    found = v;
+  }
+  return found;
+}
+
+std::optional<CodesBinary::Op> binary_op(const Node& node) {
+  if (node.op == "Add") return CodesBinary::Op::Add;
+  if (node.op == "Sub") return CodesBinary::Op::Sub;
+  if (node.op == "Mul") return CodesBinary::Op::Mul;
+  return std::nullopt;
+}
+
+// A function of codes: of one value, whose 256 results are a table, or Add, Sub or Mul of two, clamped.
+struct CodesEltwise {
+  const Value* x = nullptr;
+  const Value* other = nullptr;  // of two
+  const Value* y = nullptr;
+  CodesBinary binary;
+
+  static std::optional<CodesEltwise> read(const Workload& workload, std::string* why) {
+    const auto reject = [&](const char* reason) {
+      if (why) *why = reason;
+      return std::nullopt;
+    };
+    CodesEltwise e;
+    e.y = workload.outputs.front();
+    const auto y_grid = read_code_grid(workload.root());
+    if (!y_grid) return reject("the result is not 8-bit codes of one constant scale");
+    std::vector<const Node*> sources;
+    for (const Node* node : workload.nodes) {
+      if (node->op == "DequantizeLinear") sources.push_back(node);
+    }
+    if (sources.empty() || sources.size() > 2) return reject("it is not a function of one or two values of codes");
+    const auto a = read_code_grid(*sources[0]), b = read_code_grid(*sources.back());
+    if (!a || !b) return reject("an operand is not 8-bit codes of one constant scale");
+    e.x = sources[0]->inputs[0];
+    if (!(e.x->shape() == e.y->shape())) return reject("an operand is broadcast");
+    if (sources.size() == 1) return e;
+    const Node& node = *workload.nodes[2];
+    const auto op = binary_op(node);
+    if (!op || workload.nodes.size() > 5) return reject("the function of two values is not a sum or product");
+    // The operands in the node's order.
+    const Node* first = linear_source(node.inputs[0]);
+    const Node* second = linear_source(node.inputs[1]);
+    if (!first || !second) return reject("an operand is not codes");
+    e.x = first->inputs[0];
+    e.other = second->inputs[0];
+    if (!(e.x->shape() == e.y->shape()) || !(e.other->shape() == e.y->shape()))
+      return reject("an operand is broadcast");
+    const CodeGrid p = *read_code_grid(*first), q = *read_code_grid(*second);
+    CodesBinary& f = e.binary;
+    f.op = *op;
+    f.a_is_signed = p.is_signed();
+    f.a_zero = p.zero;
+    f.a_scale = p.scale;
+    f.b_is_signed = q.is_signed();
+    f.b_zero = q.zero;
+    f.b_scale = q.scale;
+    f.y_is_signed = y_grid->is_signed();
+    f.y_zero = y_grid->zero;
+    f.y_scale = y_grid->scale;
+    int32_t lo = y_grid->lo(), hi = y_grid->hi();
+    if (workload.nodes.size() == 5) {
+      const auto clamp = read_clamp(*workload.nodes[3]);
+      if (!clamp) return reject("the function of two values is not a sum or product");
+      lo = y_grid->code_of(clamp->lo);
+      hi = y_grid->code_of(clamp->hi);
+    }
+    f.lo = static_cast<float>(lo - f.y_zero);
+    f.hi = static_cast<float>(hi - f.y_zero);
+    return e;
+  }
+};
+
+// Every code through the nodes' references.
+void fill_table(const Workload& workload, const OpRegistry& ops, uint8_t* table) {
+  const Value* x = workload.nodes.front()->inputs[0];
+  std::map<const Value*, HostValue> values;
+  Tensor codes(x->dtype(), {kTable});
+  for (int64_t i = 0; i < kTable; ++i) codes.as<uint8_t>()[i] = static_cast<uint8_t>(i);
+  values[x] = HostValue(codes);
+  for (const Node* node : workload.nodes) {
+    std::vector<HostValue> inputs;
+    for (const Value* v : node->inputs) {
+      const auto it = values.find(v);
+      if (!v) {
+        inputs.emplace_back();
+      } else if (it != values.end()) {
+        inputs.push_back(it->second);
+      } else {
+        inputs.emplace_back(v->constant->reshaped({}));
+      }
+    }
+    values[node->outputs.front()] = evaluate_node(*node, ops, inputs).front();
+  }
+  const Tensor& result = values[workload.outputs.front()].tensor;
+  NEO_ASSERT(result.size() == kTable, "a function of one code has another number of results");
+  std::memcpy(table, result.data(), kTable);
+}
+
+// The elements of dense operands that are held alike.
+struct DenseElements {
+  int64_t count = 0;
+  // Of channel blocks with padding lanes: pixels of the last block of each image, which lie `image` elements apart.
+  int64_t images = 0, image = 0, last = 0, pixels = 0, lanes = 0, valid = 0;
+
+  static DenseElements of(std::span<const Arg> args) {
+    for (const Arg& a : args) NEO_ASSERT(a.is_dense(), "an operand of codes is not dense");
+    const Arg& y = args.back();
+    DenseElements e;
+    const Dims physical = y.layout.physical_dims(y.dims);
+    e.count = element_count(physical);
+    if (!y.layout.is_blocked()) return e;
+    e.lanes = physical.back();
+    e.valid = y.dims[1] % e.lanes;
+    e.images = e.valid > 0 ? y.dims[0] : 0;
+    e.pixels = 1;
+    for (size_t i = 2; i < y.dims.size(); ++i) e.pixels *= y.dims[i];
+    e.image = physical[1] * e.pixels * e.lanes;
+    e.last = (physical[1] - 1) * e.pixels * e.lanes;
+    return e;
+  }
+
+  // apply(first, count) in parts, then padding lanes of the result become zero.
+  template <class Apply>
+  void run(Team& team, std::byte* y, int64_t item, const Apply& apply) const {
+    constexpr int64_t kChunk = 16384, kSerial = 65536;
+    const auto part = [&](int64_t begin, int64_t end, int) {
+      apply(begin * kChunk, std::min(count, end * kChunk) - begin * kChunk);
+    };
+    if (count <= kSerial) {
+      part(0, ceil_div(count, kChunk), 0);
+    } else {
+      team.parallel_for(ceil_div(count, kChunk), part);
+    }
+    for (int64_t n = 0; n < images; ++n) {
+      std::byte* pixel = y + (n * image + last) * item;
+      for (int64_t p = 0; p < pixels; ++p, pixel += lanes * item)
+        std::memset(pixel + valid * item, 0, static_cast<size_t>((lanes - valid) * item));
+    }
+  }
+};
+
+// Candidates that hold every run-time operand plain, or in blocks of channels.
+std::vector<Candidate> held_alike(Candidate plain, const Shape& shape, const Target& target) {
+  std::vector<Candidate> all{plain};
+  if (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() < 2) return all;
+  const Layout layout = Layout::channel_blocked(shape.rank(), target.lanes());
+  for (auto& schema : plain.inputs) {
+    if (schema) schema->layout = layout;
+  }
+  plain.outputs.front().layout = layout;
+  all.push_back(std::move(plain));
+  return all;
+}
+
+class CodesEltwiseStep final : public KernelStep {
+ public:
+  CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops,
+                   const CodesKernels& kernels, PackedStore& packed)
+      : binary_(e.binary), kernels_(kernels) {
+    x_ = argument_of(candidate, e.x);
+    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
+    if (e.other) {
+      other_ = argument_of(candidate, e.other);
+      return;
+    }
+    table_ = packed.floats(kTable / 4, {},
+                           [&](float* to) { fill_table(*candidate.workload, ops, reinterpret_cast<uint8_t*>(to)); });
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(DenseElements::of(args)); }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& elements = *reinterpret_cast<const DenseElements*>(prepared);
+    elements.run(team, args[y_], 1, [&](int64_t first, int64_t count) { apply(args, first, count); });
+  }
+
+ private:
+  void apply(std::byte* const* args, int64_t first, int64_t count) const {
+    const auto codes = [&](int i) { return reinterpret_cast<const uint8_t*>(args[i]) + first; };
+    auto* y = reinterpret_cast<uint8_t*>(args[y_]) + first;
+    const uint8_t* x = codes(x_);
+    if (other_ >= 0) {
+      kernels_.binary(binary_, x, codes(other_), y, count);
+      return;
+    }
+    const auto* table = reinterpret_cast<const uint8_t*>(table_.as<float>());
+    for (int64_t i = 0; i < count; ++i) y[i] = table[x[i]];
+  }
+
+  CodesBinary binary_;
+  const CodesKernels& kernels_;
+  int x_ = -1, other_ = -1, y_ = 0;
+  Tensor table_;
+};
+
+// Elementwise functions between codes: as the linear operators and the function compute them, code by code.
+class CodesEltwiseRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/eltwise"; }
+  std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    std::vector<const Node*> nodes{&root};
+    const Value* value = root.inputs[0];
+    while (nodes.size() < kMostNodes) {
+      if (const Node* source = linear_source(value)) {
+        nodes.push_back(source);
+        std::reverse(nodes.begin(), nodes.end());
+        return {Workload::of(std::move(nodes))};
+      }
+      const Node* node = value->producer;
+      if (!node || value->constant || !read_only_by_one(value, users, graph) || !is_eltwise(*node)) return {};
+      const Value* operand = only_operand(*node);
+      if (!operand) return match_binary(*node, std::move(nodes));
+      const auto reads = std::count(node->inputs.begin(), node->inputs.end(), operand);
+      if (reads != 1 && !linear_source(operand)) return {};
+      nodes.push_back(node);
+      value = operand;
+    }
+    return {};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    return CodesEltwise::read(workload, &why) ? std::nullopt : std::optional(why);
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const CodesEltwise e = *CodesEltwise::read(workload, nullptr);
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    const auto at = [&](const Value* v) -> std::optional<Schema>& {
+      return c.inputs[static_cast<size_t>(workload.input_index(v))];
+    };
+    at(e.x) = plain_schema(e.x->type);
+    if (e.other) at(e.other) = plain_schema(e.other->type);
+    c.outputs.push_back(plain_schema(e.y->type));
+    if (e.x->dtype() == e.y->dtype()) c.in_place = workload.input_index(e.x);
+    const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
+    constexpr double kLookUpCycles = 1.2, kBinaryCycles = 22;  // of an element, of a vector
+    StepLoad load;
+    load.arithmetic_us =
+        cycles_us(count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles), target);
+    load.bytes = count * (e.other ? 3 : 2);
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    c.cost.time_us = step_us(load, target);
+    if (!e.other) c.cost.packed_bytes = kTable;
+    return held_alike(std::move(c), e.y->shape(), target);
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                                         PackedStore& packed) {
+    return std::make_unique<CodesEltwiseStep>(*CodesEltwise::read(*candidate.workload, nullptr), candidate, ops,
+                                              NEO_PICK_TIER(target.isa, codes_kernels)(), packed);
+  }
+
+ private:
+  // `behind`: the root and perhaps a clamp before it.
+  static std::vector<Workload> match_binary(const Node& node, std::vector<const Node*> behind) {
+    if (!binary_op(node) || node.has_attr("clamp_min") || node.has_attr("clamp_max")) return {};
+    const Node* a = linear_source(node.inputs[0]);
+    const Node* b = linear_source(node.inputs[1]);
+    if (!a || !b || a == b || behind.size() > 2 || (behind.size() == 2 && !read_clamp(*behind.back()))) return {};
+    std::vector<const Node*> nodes{a, b, &node};
+    nodes.insert(nodes.end(), behind.rbegin(), behind.rend());
+    return {Workload::of(std::move(nodes))};
+  }
+};
+
+class CodesLinearStep final : public KernelStep {
+ public:
+  CodesLinearStep(const CodeGrid& grid, bool quantizes, const CodesKernels& kernels)
+      : linear_{grid.scale, grid.zero, grid.is_signed()}, quantizes_(quantizes), kernels_(kernels) {}
+
+  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(DenseElements::of(args)); }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& elements = *reinterpret_cast<const DenseElements*>(prepared);
+    elements.run(team, args[1], quantizes_ ? 1 : 4, [&](int64_t first, int64_t count) {
+      if (quantizes_) {
+        kernels_.quantize(linear_, reinterpret_cast<const float*>(args[0]) + first,
+                          reinterpret_cast<uint8_t*>(args[1]) + first, count);
+      } else {
+        kernels_.dequantize(linear_, reinterpret_cast<const uint8_t*>(args[0]) + first,
+                            reinterpret_cast<float*>(args[1]) + first, count);
+      }
+    });
+  }
+
+ private:
+  CodesLinear linear_;
+  bool quantizes_;
+  const CodesKernels& kernels_;
+};
+
+// DynamicQuantizeLinear: the range of all elements, with 0, then their codes.
+class DynamicLinearStep final : public KernelStep {
+ public:
+  explicit DynamicLinearStep(const CodesKernels& kernels) : kernels_(kernels) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    NEO_ASSERT(args[0].is_dense() && args[1].is_dense(), "an operand of codes is not dense");
+    const int64_t count = element_count(args[0].dims);
+    return Prepared::of(count, ceil_div(count, kChunk) * static_cast<int64_t>(sizeof(Range)));
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const int64_t count = *reinterpret_cast<const int64_t*>(prepared), chunks = ceil_div(count, kChunk);
+    const auto* x = reinterpret_cast<const float*>(args[0]);
+    auto* ranges = reinterpret_cast<Range*>(scratch);
+    const auto in_parts = [&](const auto& part) {
+      if (count <= kSerial) {
+        for (int64_t i = 0; i < chunks; ++i) part(i);
+      } else {
+        team.parallel_for(chunks, [&](int64_t begin, int64_t end, int) {
+          for (int64_t i = begin; i < end; ++i) part(i);
+        });
+      }
+    };
+    const auto size = [&](int64_t i) { return std::min(kChunk, count - i * kChunk); };
+    in_parts([&](int64_t i) {
+      ranges[i] = {};
+      kernels_.range(x + i * kChunk, size(i), ranges[i].lo, ranges[i].hi);
+    });
+    Range all;
+    for (int64_t i = 0; i < chunks; ++i) all = {std::min(all.lo, ranges[i].lo), std::max(all.hi, ranges[i].hi)};
+    CodesLinear linear;
+    linear.scale = all.lo == all.hi ? 1.0f : (all.hi - all.lo) / 255.0f;
+    linear.zero = static_cast<int32_t>(std::clamp(std::nearbyintf(0.0f - all.lo / linear.scale), 0.0f, 255.0f));
+    in_parts([&](int64_t i) {
+      kernels_.quantize(linear, x + i * kChunk, reinterpret_cast<uint8_t*>(args[1]) + i * kChunk, size(i));
+    });
+    *reinterpret_cast<float*>(args[2]) = linear.scale;
+    *reinterpret_cast<uint8_t*>(args[3]) = static_cast<uint8_t>(linear.zero);
+  }
+
+ private:
+  static constexpr int64_t kChunk = 16384, kSerial = 65536;
+  struct Range {
+    float lo = 0, hi = 0;
+  };
+
+  const CodesKernels& kernels_;
+};
+
+// QuantizeLinear and DequantizeLinear by one scale in one pass, and DynamicQuantizeLinear in two.
+class CodesLinearRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/linear"; }
+  std::vector<std::string_view> roots() const override {
+    return {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    if (is_dynamic(workload)) {
+      const Value* x = workload.root().inputs[0];
+      if (!x->type.is_tensor() || !x->shape().has_rank() || x->dtype() != DType::Float32)
+        return "the input is not a float32 tensor of known rank";
+      if (workload.outputs.size() != 3) return "a result is left out";
+      return std::nullopt;
+    }
+    if (!read_code_grid(workload.root())) return "not between float32 and 8-bit codes of one constant scale";
+    if (workload.root().inputs[0]->constant) return "its input is a constant";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    // Of a vector: a quotient takes longer than a product.
+    constexpr double kQuantizeCycles = 12, kDequantizeCycles = 4;
+    const Value* x = workload.root().inputs[0];
+    const Value* y = workload.outputs.front();
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    c.inputs[static_cast<size_t>(workload.input_index(x))] = plain_schema(x->type);
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    const auto count = static_cast<double>(element_count(y->shape().hint_dims()));
+    const double cycles = workload.root().op == "DequantizeLinear" ? kDequantizeCycles : kQuantizeCycles;
+    StepLoad load;
+    load.arithmetic_us = cycles_us(count / static_cast<double>(target.lanes()) * cycles, target);
+    load.bytes = 5 * count;
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    c.cost.time_us = step_us(load, target);
+    if (is_dynamic(workload)) return {std::move(c)};
+    return held_alike(std::move(c), y->shape(), target);
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
+    if (is_dynamic(*candidate.workload))
+      return std::make_unique<DynamicLinearStep>(NEO_PICK_TIER(target.isa, codes_kernels)());
+    const Node& node = candidate.workload->root();
+    return std::make_unique<CodesLinearStep>(*read_code_grid(node), node.op == "QuantizeLinear",
+                                             NEO_PICK_TIER(target.isa, codes_kernels)());
+  }
+
+ private:
+  static bool is_dynamic(const Workload& workload) { return workload.root().op == "DynamicQuantizeLinear"; }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(int8_eltwise, CodesEltwiseRoutine)
+NEO_DEFINE_ROUTINE(int8_linear, CodesLinearRoutine)
+
+}  // namespace neo

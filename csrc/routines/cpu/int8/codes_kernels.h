@@ -1,0 +1,69 @@
+#pragma once
+
+// Pools and elementwise functions of 8-bit codes, and the way from numbers to codes and back.
+
+#include <stdint.h>
+
+namespace neo {
+
+// One row of the outputs of a pool over channel blocks.
+struct CodesPoolRow {
+  const uint8_t* src = nullptr;  // of the window's first row inside the image, column 0
+  int64_t src_row = 0;           // bytes from row to row of the window
+  int64_t rows = 0;              // of the window inside the image
+  int64_t width = 0, taps = 1, stride = 1, dilation = 1, pad = 0;  // of columns
+  int64_t pixels = 0;
+  uint8_t* dst = nullptr;
+  int64_t lanes = 0;      // that exist; the others become 0, or are not there
+  bool is_plain = false;  // the result: what is behind the last lane is not written
+  bool is_signed = false;
+  // Else the maximum. round(sum of (code - zero) * (scale / count)) + y_zero
+  bool is_average = false;
+  float scale = 1;
+  int32_t zero = 0, y_zero = 0;
+  bool y_is_signed = false;
+  // What counts besides the elements inside the image: rows, and columns up to this many, from pad before the first.
+  int64_t counted_rows = 0, padded_width = 0;
+};
+
+// y = code of number(a) op number(b), between lo and hi less y_zero.
+struct CodesBinary {
+  enum class Op : uint8_t { Add, Sub, Mul };
+  Op op = Op::Add;
+  bool a_is_signed = false, b_is_signed = false, y_is_signed = false;
+  int32_t a_zero = 0, b_zero = 0, y_zero = 0;
+  float a_scale = 1, b_scale = 1, y_scale = 1;
+  float lo = 0, hi = 0;
+};
+
+// One scale and zero point.
+struct CodesLinear {
+  float scale = 1;
+  int32_t zero = 0;
+  bool is_signed = false;
+};
+
+struct CodesKernels {
+  void (*pool_row)(const CodesPoolRow&);
+  // A NaN becomes the zero point.
+  void (*quantize)(const CodesLinear&, const float* x, uint8_t* y, int64_t count);
+  void (*dequantize)(const CodesLinear&, const uint8_t* x, float* y, int64_t count);
+  // Lowers lo and raises hi to what x has; a NaN does not count.
+  void (*range)(const float* x, int64_t count, float& lo, float& hi);
+  void (*binary)(const CodesBinary&, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count);
+};
+
+namespace scalar {
+const CodesKernels& codes_kernels();
+}
+namespace avx2 {
+const CodesKernels& codes_kernels();
+}
+namespace avx512 {
+const CodesKernels& codes_kernels();
+}
+namespace neon {
+const CodesKernels& codes_kernels();
+}
+
+}  // namespace neo

@@ -1,0 +1,141 @@
+#include "routines/cpu/int8/codes_kernels.h"
+
+#include "routines/cpu/int8/dot_store.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+template <bool kAverage>
+void pool_row_of(const CodesPoolRow& p) {
+  const I32 first = broadcast_i32(kAverage ? 0 : (p.is_signed ? -128 : 0));
+  const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
+  const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
+  const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
+  for (int64_t o = 0; o < p.pixels; ++o) {
+    const int64_t left = o * p.stride - p.pad;
+    int64_t begin = left < 0 ? (-left + p.dilation - 1) / p.dilation : 0;
+    int64_t end = left >= p.width ? 0 : smaller(p.taps, (p.width - 1 - left) / p.dilation + 1);
+    if (end < begin) end = begin;
+    I32 acc = first;
+    for (int64_t i = 0; i < p.rows; ++i) {
+      const uint8_t* at = p.src + i * p.src_row + (left + begin * p.dilation) * kLanes;
+      for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) {
+        const I32 codes = load_codes(at, p.is_signed);
+        acc = kAverage ? acc + codes : max(acc, codes);
+      }
+    }
+    if constexpr (kAverage) {
+      const int64_t inside = p.rows * (end - begin);
+      int64_t count = inside;
+      if (p.counted_rows > 0) {
+        const int64_t room = p.padded_width - o * p.stride;
+        count = p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
+      }
+      const F32 steps = to_f32(acc - broadcast_i32((int32_t)(inside * p.zero))) *
+                        broadcast(count > 0 ? p.scale / (float)count : 0.0f);
+      acc = round_to_i32(min(hi, max(lo, steps))) + broadcast_i32(p.y_zero);
+    }
+    store_codes(p.dst + o * kLanes, acc & mask, kAverage ? p.y_is_signed : p.is_signed, p.is_plain ? p.lanes : kLanes);
+  }
+}
+
+void pool_row(const CodesPoolRow& p) {
+  p.is_average ? pool_row_of<true>(p) : pool_row_of<false>(p);
+}
+
+template <CodesBinary::Op kOp>
+void binary_of(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count) {
+  const F32 lo = broadcast(f.lo), hi = broadcast(f.hi), y_scale = broadcast(f.y_scale);
+  const auto number = [](I32 codes, int32_t zero_point, float scale) __attribute__((always_inline)) {
+    return to_f32(codes - broadcast_i32(zero_point)) * broadcast(scale);
+  };
+  const auto codes_of = [&](F32 p, F32 q) __attribute__((always_inline)) {
+    const F32 x = kOp == CodesBinary::Op::Add ? p + q : kOp == CodesBinary::Op::Sub ? p - q : p * q;
+    return round_to_i32(min(hi, max(lo, x / y_scale))) + broadcast_i32(f.y_zero);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32 p = number(load_codes(a + i, f.a_is_signed), f.a_zero, f.a_scale);
+    const F32 q = number(load_codes(b + i, f.b_is_signed), f.b_zero, f.b_scale);
+    store_codes(y + i, codes_of(p, q), f.y_is_signed, kLanes);
+  }
+  if (i < count) {
+    const auto load_last = [&](const uint8_t* x, bool is_signed) __attribute__((always_inline)) {
+      return is_signed ? load_i8_n((const int8_t*)x + i, count - i) : load_u8_n(x + i, count - i);
+    };
+    const F32 p = number(load_last(a, f.a_is_signed), f.a_zero, f.a_scale);
+    const F32 q = number(load_last(b, f.b_is_signed), f.b_zero, f.b_scale);
+    store_codes(y + i, codes_of(p, q), f.y_is_signed, count - i);
+  }
+}
+
+void binary(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count) {
+  switch (f.op) {
+    case CodesBinary::Op::Add:
+      return binary_of<CodesBinary::Op::Add>(f, a, b, y, count);
+    case CodesBinary::Op::Sub:
+      return binary_of<CodesBinary::Op::Sub>(f, a, b, y, count);
+    case CodesBinary::Op::Mul:
+      return binary_of<CodesBinary::Op::Mul>(f, a, b, y, count);
+  }
+}
+
+NEO_INLINE I32 code_of(const CodesLinear& f, F32 x) {
+  const F32 lo = broadcast((float)((f.is_signed ? -128 : 0) - f.zero));
+  const F32 hi = broadcast((float)((f.is_signed ? 127 : 255) - f.zero));
+  const F32 steps = x / broadcast(f.scale);
+  const F32 inside = min(hi, max(lo, steps));
+  return round_to_i32(select(is_nan(steps), zero(), inside)) + broadcast_i32(f.zero);
+}
+
+void quantize(const CodesLinear& f, const float* x, uint8_t* y, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store_codes(y + i, code_of(f, load(x + i)), f.is_signed, kLanes);
+  if (i < count) store_codes(y + i, code_of(f, load_n(x + i, count - i)), f.is_signed, count - i);
+}
+
+template <bool kSigned>
+void dequantize_of(const CodesLinear& f, const uint8_t* x, float* y, int64_t count) {
+  const F32 scale = broadcast(f.scale);
+  const I32 zero_point = broadcast_i32(f.zero);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, to_f32(load_codes(x + i, kSigned) - zero_point) * scale);
+  if (i < count) {
+    const I32 codes = kSigned ? load_i8_n((const int8_t*)x + i, count - i) : load_u8_n(x + i, count - i);
+    store_n(y + i, to_f32(codes - zero_point) * scale, count - i);
+  }
+}
+
+void dequantize(const CodesLinear& f, const uint8_t* x, float* y, int64_t count) {
+  f.is_signed ? dequantize_of<true>(f, x, y, count) : dequantize_of<false>(f, x, y, count);
+}
+
+void range(const float* x, int64_t count, float& lo, float& hi) {
+  F32 least = broadcast(lo), most = broadcast(hi);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const F32 v = load(x + i);
+    least = min(v, least);
+    most = max(v, most);
+  }
+  lo = reduce_min(least);
+  hi = reduce_max(most);
+  for (; i < count; ++i) {
+    lo = x[i] < lo ? x[i] : lo;
+    hi = x[i] > hi ? x[i] : hi;
+  }
+}
+
+constexpr CodesKernels kCodesKernels = {&pool_row, &quantize, &dequantize, &range, &binary};
+
+}  // namespace
+
+const CodesKernels& codes_kernels() {
+  return kCodesKernels;
+}
+
+}  // namespace neo::NEO_ISA

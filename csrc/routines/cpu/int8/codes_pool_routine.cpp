@@ -1,0 +1,235 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "ops/window.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/int8/codes_kernels.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+#include "routines/patterns/code_grid.h"
+#include "routines/patterns/epilogue.h"
+
+namespace neo {
+namespace {
+
+constexpr int kPoolNodes = 3;
+
+// DequantizeLinear, pool, QuantizeLinear.
+struct CodesPoolProblem {
+  const Node* pool = nullptr;
+  const Value* x = nullptr;
+  const Value* y = nullptr;
+  CodeGrid x_grid, y_grid;
+
+  bool is_global() const { return pool->op == "GlobalAveragePool"; }
+  bool is_average() const { return pool->op != "MaxPool"; }
+  int axes() const { return x->shape().rank() - 2; }
+
+  static std::optional<CodesPoolProblem> read(const Workload& workload, std::string* why) {
+    const auto reject = [&](const char* reason) {
+      if (why) *why = reason;
+      return std::nullopt;
+    };
+    if (workload.nodes.size() != kPoolNodes) return reject("there are no codes before the pool");
+    CodesPoolProblem p;
+    p.pool = workload.nodes[1];
+    p.x = workload.nodes[0]->inputs[0];
+    p.y = workload.outputs.front();
+    const auto x_grid = read_code_grid(*workload.nodes[0]), y_grid = read_code_grid(workload.root());
+    if (!x_grid || !y_grid) return reject("the codes are not 8-bit ones of one constant scale");
+    p.x_grid = *x_grid;
+    p.y_grid = *y_grid;
+    if (!p.is_average() && p.x_grid != p.y_grid) return reject("a maximum is rounded to another scale");
+    if (p.axes() < 1 || p.axes() > 2 || !p.x->shape()[1].is_constant()) return reject("not one or two spatial axes");
+    if (p.pool->has_attr("clamp_min") || p.pool->has_attr("clamp_max")) return reject("the pool is clamped");
+    // Sums of the codes of a window.
+    constexpr int64_t kMostElements = 1 << 20;
+    int64_t most = 1;
+    for (int i = 0; i < p.axes(); ++i) most *= std::min<int64_t>(kMostElements + 1, p.x->shape()[i + 2].range().hi);
+    if (p.is_global() && most > kMostElements) return reject("a sum may be too large");
+    return p;
+  }
+};
+
+struct CodesPoolCall {
+  ConvStrides x, y;
+  int64_t images = 0, channels = 0, blocks = 0, lanes = 0;
+  int64_t ih = 1, iw = 1, oh = 1, ow = 1, kh = 1, kw = 1;
+  int64_t stride_h = 1, dilation_h = 1, pad_top = 0, padded_height = 0;
+  CodesPoolRow row;
+  TaskSplit split;
+};
+
+class CodesPoolStep final : public KernelStep {
+ public:
+  CodesPoolStep(const CodesPoolProblem& p, const CodesKernels& kernels)
+      : average_(p.is_average()),
+        global_(p.is_global()),
+        include_pad_(p.pool->int_attr("count_include_pad", 0) != 0),
+        x_grid_(p.x_grid),
+        y_grid_(p.y_grid),
+        kernels_(kernels) {
+    if (!global_) window_ = read_window(*p.pool, p.axes());
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[0];
+    const Arg& y = args[1];
+    CodesPoolCall c;
+    c.x = ConvStrides::of(x);
+    c.lanes = x.layout.block_of(1);
+    c.images = x.dims[0];
+    c.channels = x.dims[1];
+    c.blocks = ceil_div(c.channels, c.lanes);
+    CodesPoolRow& r = c.row;
+    r.is_plain = !y.layout.is_blocked();
+    c.y = ConvStrides{y.strides[0], r.is_plain ? c.lanes : y.strides[1]};
+    c.iw = x.dims.back();
+    c.ow = y.dims.back();
+    if (x.dims.size() == 4) c.ih = x.dims[2], c.oh = y.dims[2];
+    c.padded_height = c.ih;
+    r.padded_width = c.iw;
+    if (global_) {
+      c.kh = c.ih;
+      c.kw = c.iw;
+    } else {
+      const int axes = window_.rank();
+      const auto last = static_cast<size_t>(axes - 1);
+      c.kw = window_.kernel[last];
+      r.stride = window_.strides[last];
+      r.dilation = window_.dilations[last];
+      r.pad = window_pad_begin(window_, axes - 1, c.kw, c.iw);
+      r.padded_width += window_pad_total(window_, axes - 1, c.kw, c.iw);
+      if (axes == 2) {
+        c.kh = window_.kernel[0];
+        c.stride_h = window_.strides[0];
+        c.dilation_h = window_.dilations[0];
+        c.pad_top = window_pad_begin(window_, 0, c.kh, c.ih);
+        c.padded_height += window_pad_total(window_, 0, c.kh, c.ih);
+      }
+    }
+    r.width = c.iw;
+    r.taps = c.kw;
+    r.pixels = c.ow;
+    r.src_row = c.dilation_h * c.iw * c.lanes;
+    r.is_signed = x_grid_.is_signed();
+    r.is_average = average_;
+    r.scale = x_grid_.scale / y_grid_.scale;
+    r.zero = x_grid_.zero;
+    r.y_zero = y_grid_.zero;
+    r.y_is_signed = y_grid_.is_signed();
+    const int64_t tasks = c.images * c.blocks * c.oh;
+    c.split = TaskSplit::of(tasks, tasks * c.ow * c.lanes * c.kh * c.kw);
+    return Prepared::of(c);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& c = *reinterpret_cast<const CodesPoolCall*>(prepared);
+    const auto* x = reinterpret_cast<const uint8_t*>(args[0]);
+    auto* y = reinterpret_cast<uint8_t*>(args[1]);
+    run_tasks(team, c.split, [&](int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t o = task % c.oh, block = task / c.oh % c.blocks, image = task / c.oh / c.blocks;
+        CodesPoolRow r = c.row;
+        const int64_t top = o * c.stride_h - c.pad_top;
+        const int64_t first = top < 0 ? ceil_div(-top, c.dilation_h) : 0;
+        const int64_t last = top >= c.ih ? first : std::min(c.kh, (c.ih - 1 - top) / c.dilation_h + 1);
+        r.rows = std::max<int64_t>(0, last - first);
+        if (include_pad_) {
+          const int64_t room = c.padded_height - o * c.stride_h;
+          r.counted_rows = room <= 0 ? 0 : std::min(c.kh, (room - 1) / c.dilation_h + 1);
+        }
+        r.src = x + image * c.x.batch + block * c.x.channel + (top + first * c.dilation_h) * c.iw * c.lanes;
+        r.dst = y + image * c.y.batch + block * c.y.channel + o * c.ow * c.lanes;
+        r.lanes = std::min(c.lanes, c.channels - block * c.lanes);
+        kernels_.pool_row(r);
+      }
+    });
+  }
+
+ private:
+  bool average_, global_, include_pad_;
+  CodeGrid x_grid_, y_grid_;
+  Window window_;
+  const CodesKernels& kernels_;
+};
+
+// Pools of codes between the two linear operators: a maximum is that of the codes, an average is one of whole sums.
+class CodesPoolRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/pool_nchwc"; }
+  std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    const Value* value = root.inputs[0];
+    const Node* pool = value->producer;
+    if (!pool || (pool->op != "MaxPool" && pool->op != "AveragePool" && pool->op != "GlobalAveragePool")) return {};
+    const Node* source = pool->inputs[0]->producer;
+    if (!source || source->op != "DequantizeLinear" || pool->outputs.size() != 1 ||
+        !read_only_by_one(value, users, graph))
+      return {};
+    return {Workload::of({source, pool, &root})};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    return CodesPoolProblem::read(workload, &why) ? std::nullopt : std::optional(why);
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const CodesPoolProblem p = *CodesPoolProblem::read(workload, nullptr);
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    const int rank = p.x->shape().rank();
+    const auto x = static_cast<size_t>(workload.input_index(p.x));
+    c.inputs[x] = plain_schema(p.x->type);
+    c.inputs[x]->layout = Layout::channel_blocked(rank, target.lanes());
+    c.outputs.push_back(plain_schema(p.y->type));
+    c.cost.time_us = estimate_us(p, target);
+    std::vector<Candidate> all;
+    if (p.is_global()) all.push_back(c);
+    c.outputs.front().layout = c.inputs[x]->layout;
+    all.push_back(std::move(c));
+    return all;
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore&) {
+    return std::make_unique<CodesPoolStep>(*CodesPoolProblem::read(*candidate.workload, nullptr),
+                                           NEO_PICK_TIER(target.isa, codes_kernels)());
+  }
+
+ private:
+  static double estimate_us(const CodesPoolProblem& p, const Target& target) {
+    constexpr double kTapCycles = 2, kPixelCycles = 10;
+    const Dims x = p.x->shape().hint_dims(), y = p.y->shape().hint_dims();
+    const auto lanes = static_cast<double>(target.lanes());
+    double pixels = 1;
+    for (int64_t d : y) pixels *= static_cast<double>(d);
+    double taps = 1;
+    if (p.is_global()) {
+      for (size_t i = 2; i < x.size(); ++i) taps *= static_cast<double>(x[i]);
+    } else {
+      for (int64_t k : read_window(*p.pool, p.axes()).kernel) taps *= static_cast<double>(k);
+    }
+    StepLoad load;
+    load.arithmetic_us = cycles_us(pixels / lanes * (taps * kTapCycles + kPixelCycles), target);
+    load.bytes = static_cast<double>(element_count(x) + element_count(y));
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    return step_us(load, target);
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(int8_pool, CodesPoolRoutine)
+
+}  // namespace neo

@@ -1,0 +1,94 @@
+#include "routines/cpu/int8/depthwise_codes.h"
+
+#include "routines/cpu/int8/dot_store.h"
+#include "simd/dot.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+constexpr int kRows = kVectorRegisters == 32 ? 8 : 6;
+constexpr int64_t kColumns = 4;  // in a word
+
+// A row of codes of one block as float32 numbers from the zero point on, or as bytes that count from 0 on.
+template <bool kBytes>
+void fill_block(const DotFill& f) {
+  constexpr int64_t kPixel = kLanes * (kBytes ? 1 : 4);
+  const I32 zero_point = broadcast_i32(f.zero), shift = broadcast_i32(f.is_signed ? 128 : 0);
+  const auto put = [&](int64_t pixel, I32 codes) __attribute__((always_inline)) {
+    uint8_t* dst = f.dst + pixel * kPixel;
+    kBytes ? store_u8(dst, codes + shift) : store((float*)dst, to_f32(codes - zero_point));
+  };
+  for (int64_t p = 0; p < f.begin; ++p) put(p, zero_point);
+  const uint8_t* src = f.src;
+  for (int64_t p = f.begin; p < f.end; ++p, src += f.src_pixel) put(p, load_codes(src, f.is_signed));
+  for (int64_t p = f.end; p < f.columns; ++p) put(p, zero_point);
+}
+
+// Sums of R pixels.
+template <bool kBytes, int R>
+NEO_INLINE void sum_pixels(const DepthwiseRow& d, const uint8_t* src, int32_t* sums) {
+  const I32 init = load_i32(d.result->init + d.column);
+  if constexpr (kBytes) {
+    I32 acc[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) acc[r] = init;
+    const auto* weight = (const int32_t*)d.weight;
+    for (int64_t i = 0; i < d.kh; ++i) {
+      for (int64_t j = 0; j < d.kw; j += kColumns, weight += kLanes) {
+        const uint8_t* at = src + i * d.tap_row + j * d.tap_column;
+        const I32 w = load_i32(weight);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) dot_bytes(acc[r], load_columns(at + r * d.src_pixel), w);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, acc[r]);
+  } else {
+    F32 acc[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) acc[r] = zero();
+    const auto* weight = (const float*)d.weight;
+    for (int64_t i = 0; i < d.kh; ++i) {
+      for (int64_t j = 0; j < d.kw; ++j, weight += kLanes) {
+        const uint8_t* at = src + i * d.tap_row + j * d.tap_column;
+        const F32 w = load(weight);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) accumulate(acc[r], load((const float*)(at + r * d.src_pixel)), w);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) store_i32(sums + r * kLanes, round_to_i32(acc[r]) + init);
+  }
+}
+
+template <bool kBytes>
+void depthwise_row(const DepthwiseRow& d) {
+  alignas(64) int32_t sums[kRows * kLanes];
+  for (int64_t p = 0; p < d.pixels; p += kRows) {
+    const int64_t count = d.pixels - p < kRows ? d.pixels - p : kRows;
+    const uint8_t* src = d.src + p * d.src_pixel;
+    if (count == kRows) {
+      sum_pixels<kBytes, kRows>(d, src, sums);
+    } else {
+      for (int64_t r = 0; r < count; ++r) sum_pixels<kBytes, 1>(d, src + r * d.src_pixel, sums + r * kLanes);
+    }
+    const int64_t at = p * d.dst_pixel;
+    store_rows(sums, kLanes, count, *d.result, d.column, kLanes, d.dst, at, d.dst_pixel,
+               d.residual ? d.residual + at : nullptr, d.dst_pixel);
+  }
+}
+
+template <bool kBytes>
+constexpr DepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
+                                                &depthwise_row<kBytes>};
+
+}  // namespace
+
+const DepthwiseKernels& depthwise_kernels(bool bytes) {
+  if constexpr (kHasDotBytes) {
+    if (bytes) return kDepthwiseKernels<true>;
+  }
+  return kDepthwiseKernels<false>;
+}
+
+}  // namespace neo::NEO_ISA

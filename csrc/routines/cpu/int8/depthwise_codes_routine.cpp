@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/int8/depthwise_codes.h"
+#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+#include "routines/space.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kSlack = 256;  // behind the last pixel of a buffer: words are of four pixels
+constexpr int64_t kColumnsOfWord = 4;
+
+const DepthwiseKernels& kernels_of(bool bytes, const Target& target) {
+  return NEO_PICK_TIER(target.isa, depthwise_kernels)(bytes);
+}
+
+struct DepthwisePlan {
+  ConvShape shape;
+  int64_t blocks = 0, weight_items = 0;  // of channels; floats or words of one block and lane
+  int64_t rows = 0, chunks = 0, tasks = 0;
+  int64_t buffer_rows = 0, buffer_columns = 0, buffer_bytes = 0;
+};
+
+DepthwisePlan plan_depthwise(const ConvShape& s, const DepthwiseKernels& kernels) {
+  constexpr int64_t kBufferBytes = 64 << 10;
+  DepthwisePlan plan;
+  plan.shape = s;
+  plan.blocks = ceil_div(s.oc, static_cast<int64_t>(kernels.lanes));
+  plan.weight_items = s.kh * (kernels.bytes ? ceil_div(s.kw, kColumnsOfWord) : s.kw);
+  plan.buffer_columns = (s.ow - 1) * s.stride_w + (s.kw - 1) * s.dilation_w + 1;
+  const auto rows_of = [&](int64_t rows) { return (rows - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1; };
+  const int64_t wanted = std::clamp<int64_t>(
+      ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n * plan.blocks)), 1, std::max<int64_t>(1, s.oh));
+  plan.rows = std::max<int64_t>(1, ceil_div(s.oh, wanted));
+  const int64_t row_bytes = plan.buffer_columns * kernels.pixel_bytes;
+  while (plan.rows > 1 && rows_of(plan.rows) * row_bytes > kBufferBytes) plan.rows = ceil_div(plan.rows, 2);
+  plan.chunks = ceil_div(s.oh, plan.rows);
+  plan.buffer_rows = rows_of(plan.rows);
+  plan.buffer_bytes = plan.buffer_rows * row_bytes + kSlack;
+  plan.tasks = s.ow == 0 ? 0 : s.n * plan.blocks * plan.chunks;
+  return plan;
+}
+
+// What the convolution does to an element, as a measure of what is worth sharing among a team.
+int64_t depthwise_work(const ConvShape& s) {
+  constexpr int64_t kOfElement = 12;
+  return s.flops() + kOfElement * s.n * s.oc * s.oh * s.ow;
+}
+
+struct DepthwiseCall {
+  DepthwisePlan plan;
+  TaskSplit split;
+  DotResult result;
+  ConvStrides x, y, residual;
+  const void* weight = nullptr;
+};
+
+class DepthwiseCodesStep final : public KernelStep {
+ public:
+  DepthwiseCodesStep(Int8Problem problem, const Candidate& candidate, bool bytes, const Target& target,
+                     PackedStore& packed)
+      : problem_(std::move(problem)), threads_(target.threads), kernels_(kernels_of(bytes, target)) {
+    const Int8Product& p = problem_.product;
+    x_ = argument_of(candidate, p.x);
+    residual_ = argument_of(candidate, p.residual);
+    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
+    const DepthwisePlan plan = plan_depthwise(problem_.constant_shape(), kernels_);
+    const int64_t padded = plan.blocks * kernels_.lanes;
+    constants_ = packed.floats(packed_words(plan, kernels_), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
+      auto* words = reinterpret_cast<int32_t*>(to);
+      const PackedColumns columns{words, padded, kernels_.bytes};
+      problem_.pack_columns(columns);
+      pack_weights(plan, words + PackedColumns::kArrays * padded);
+    });
+  }
+
+  static int64_t packed_words(const DepthwisePlan& plan, const DepthwiseKernels& kernels) {
+    return plan.blocks * kernels.lanes * (PackedColumns::kArrays + plan.weight_items);
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(x_)];
+    const Arg& y = args[static_cast<size_t>(y_)];
+    DepthwiseCall call;
+    const ConvShape shape = problem_.shape(x.dims, y.dims);
+    call.plan = plan_depthwise(shape, kernels_);
+    call.split = TaskSplit::of(call.plan.tasks, depthwise_work(shape), call.plan.buffer_bytes, threads_);
+    call.x = ConvStrides::of(x);
+    call.y = ConvStrides::of(y);
+    if (residual_ >= 0) call.residual = ConvStrides::of(args[static_cast<size_t>(residual_)]);
+    const int64_t padded = call.plan.blocks * kernels_.lanes;
+    const auto* packed = reinterpret_cast<const int32_t*>(constants_.as<float>());
+    call.result = problem_.result(packed, padded);
+    call.weight = packed + PackedColumns::kArrays * padded;
+    return Prepared::of(call, call.split.scratch_bytes());
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
+    run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
+      for (int64_t task = begin; task < end; ++task) run_task(call, args, task, buffer);
+    });
+  }
+
+ private:
+  void pack_weights(const DepthwisePlan& plan, int32_t* to) const {
+    const ConvShape& s = plan.shape;
+    const Int8Weights weights(problem_.product);
+    for (int64_t block = 0; block < plan.blocks; ++block) {
+      for (int64_t i = 0; i < s.kh; ++i) {
+        for (int64_t j = 0; j < s.kw; j += kernels_.bytes ? kColumnsOfWord : 1) {
+          for (int64_t lane = 0; lane < kernels_.lanes; ++lane) {
+            const int64_t c = block * kernels_.lanes + lane;
+            uint32_t word = 0;
+            for (int64_t k = 0; kernels_.bytes && k < kColumnsOfWord && j + k < s.kw && c < s.oc; ++k)
+              word |= (static_cast<uint32_t>(weights.at(c, i * s.kw + j + k)) & 0xffu) << (8 * k);
+            const float number = !kernels_.bytes && c < s.oc ? static_cast<float>(weights.at(c, i * s.kw + j)) : 0.0f;
+            *to++ = kernels_.bytes ? static_cast<int32_t>(word) : std::bit_cast<int32_t>(number);
+          }
+        }
+      }
+    }
+  }
+
+  void run_task(const DepthwiseCall& call, std::byte* const* args, int64_t task, uint8_t* buffer) const {
+    const DepthwisePlan& plan = call.plan;
+    const ConvShape& s = plan.shape;
+    const int64_t chunk = task % plan.chunks, block = task / plan.chunks % plan.blocks,
+                  image = task / plan.chunks / plan.blocks;
+    const int64_t row = chunk * plan.rows, rows = std::min(plan.rows, s.oh - row);
+    const int64_t pixel_bytes = kernels_.pixel_bytes, row_bytes = plan.buffer_columns * pixel_bytes;
+    const auto* x = reinterpret_cast<const uint8_t*>(args[x_]) + image * call.x.batch + block * call.x.channel;
+    DotFill f;
+    f.src_pixel = kernels_.lanes;
+    f.columns = plan.buffer_columns;
+    f.zero = problem_.product.x_grid.zero;
+    f.is_signed = problem_.product.x_grid.is_signed();
+    const int64_t begin = std::clamp<int64_t>(s.pad_left, 0, f.columns);
+    const int64_t end = std::clamp<int64_t>(s.iw + s.pad_left, begin, f.columns);
+    const int64_t filled = (rows - 1) * s.stride_h + (s.kh - 1) * s.dilation_h + 1;
+    for (int64_t i = 0; i < filled; ++i) {
+      const int64_t ih = row * s.stride_h - s.pad_top + i;
+      const bool inside = ih >= 0 && ih < s.ih;
+      f.begin = inside ? begin : f.columns;
+      f.end = inside ? end : f.columns;
+      f.src = x + (ih * s.iw + begin - s.pad_left) * kernels_.lanes;
+      f.dst = buffer + i * row_bytes;
+      kernels_.fill(f);
+    }
+    DepthwiseRow d;
+    d.src_pixel = s.stride_w * pixel_bytes;
+    d.kh = s.kh;
+    d.kw = s.kw;
+    d.tap_row = s.dilation_h * row_bytes;
+    d.tap_column = s.dilation_w * pixel_bytes;
+    d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items * kernels_.lanes;
+    d.pixels = s.ow;
+    d.result = &call.result;
+    d.column = block * kernels_.lanes;
+    d.dst_pixel = kernels_.lanes;
+    const int64_t item = call.result.is_float || call.result.is_whole ? 4 : 1;
+    for (int64_t line = 0; line < rows; ++line) {
+      d.src = buffer + line * s.stride_h * row_bytes;
+      const int64_t at = block * call.y.channel + (row + line) * s.ow * kernels_.lanes;
+      d.dst = args[y_] + (image * call.y.batch + at) * item;
+      if (residual_ >= 0) {
+        d.residual = reinterpret_cast<const uint8_t*>(args[residual_]) + image * call.residual.batch +
+                     block * call.residual.channel + (row + line) * s.ow * kernels_.lanes;
+      }
+      kernels_.row(d);
+    }
+  }
+
+  Int8Problem problem_;
+  int threads_;
+  const DepthwiseKernels& kernels_;
+  int x_ = -1, residual_ = -1, y_ = 0;
+  Tensor constants_;
+};
+
+// Depthwise convolution of 8-bit codes, summed exactly (patterns/int8_product.h).
+class DepthwiseCodesRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/depthwise_nchwc"; }
+  std::vector<std::string_view> roots() const override { return {"Conv", "ConvInteger", "QuantizeLinear"}; }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"};
+    return match_int8_products(root, kConv, users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    const auto problem = Int8Problem::read(workload, &why);
+    if (!problem) return why;
+    if (!problem->product.is_conv() || !problem->geometry.is_depthwise()) return "not one input channel per group";
+    if (problem->product.x_zero) return "the zero point is known only when it runs";
+    if (problem->geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Int8Problem problem = *Int8Problem::read(workload, nullptr);
+    const bool bytes = has_dot_bytes(target) && has_byte_weights(problem.product) && has_dense_columns(problem);
+    const DepthwiseKernels& kernels = kernels_of(bytes, target);
+    Candidate c = problem.candidate(workload, true, true, target);
+    c.schedule = {{"codes", bytes ? kByteCodes : kWordCodes}};
+    const DepthwisePlan plan = plan_depthwise(problem.hint(), kernels);
+    c.cost.time_us = estimate_us(problem, plan, kernels, target);
+    c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
+    return {std::move(c)};
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const Int8Problem problem = *Int8Problem::read(workload, nullptr);
+    const bool bytes = has_dot_bytes(target) && has_byte_weights(problem.product) && has_dense_columns(problem);
+    return Space({{"codes", {bytes ? kByteCodes : kWordCodes}}});
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    const bool bytes = value_of(candidate.schedule, "codes") == kByteCodes;
+    return std::make_unique<DepthwiseCodesStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate, bytes,
+                                                target, packed);
+  }
+
+ private:
+  static bool has_dense_columns(const Int8Problem& problem) { return problem.geometry.window.dilations.back() == 1; }
+
+  static double estimate_us(const Int8Problem& problem, const DepthwisePlan& plan, const DepthwiseKernels& kernels,
+                            const Target& target) {
+    // Of a vector: what is read is brought into the buffer, multiplied and stored.
+    constexpr double kFillCycles = 2, kResultCycles = 8, kResidualCycles = 12, kWordCycles = 2, kNumberCycles = 1.1;
+    const ConvShape& s = plan.shape;
+    const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
+    const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
+    const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
+    const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
+    StepLoad load;
+    load.arithmetic_us = cycles_us(filled * kFillCycles + vectors * (items + result), target);
+    load.bytes = problem.traffic_bytes();
+    const TaskSplit split = TaskSplit::of(plan.tasks, depthwise_work(s));
+    load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
+    return step_us(load, target);
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(int8_depthwise, DepthwiseCodesRoutine)
+
+}  // namespace neo

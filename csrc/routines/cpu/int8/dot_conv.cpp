@@ -1,0 +1,223 @@
+#include "routines/cpu/int8/dot_conv.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "routines/cpu/tasks.h"
+
+namespace neo {
+namespace {
+
+// A task's rows in words stay in the second-level cache, beside the weights.
+constexpr int64_t kBufferBytes = 192 << 10;
+// Behind the last pixel, where a vector more than the row is written.
+constexpr int64_t kSlack = 64;
+
+bool is_flat(const ConvShape& s) {
+  return s.taps() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 && s.oh == s.ih &&
+         s.ow == s.iw;
+}
+
+// Of pixels [first, first + count) of a line, the row of the buffer.
+class BufferRows {
+ public:
+  BufferRows(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, uint8_t* buffer)
+      : plan_(plan), kernels_(kernels), args_(args), buffer_(buffer) {}
+
+  // What output rows [row, row + rows) by columns [column, column + columns) of a group read.
+  void fill(int64_t image, int64_t group, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    const ConvShape& s = plan_.shape;
+    const bool samples_rows = s.kh == 1, samples_columns = s.kw == 1;
+    const int64_t row_stride = samples_rows ? s.stride_h : 1, column_stride = samples_columns ? s.stride_w : 1;
+    const int64_t top = row * s.stride_h - s.pad_top, left = column * s.stride_w - s.pad_left;
+    const int64_t count = (rows - 1) * plan_.row_step + (s.kh - 1) * s.dilation_h + 1;
+    DotFill f;
+    f.form = plan_.form;
+    f.channels = s.group_ic();
+    f.dst_pixel = plan_.pixel_bytes();
+    f.columns = (columns - 1) * plan_.column_step + (s.kw - 1) * s.dilation_w + 1;
+    f.zero = args_.zero;
+    f.is_signed = args_.is_signed;
+    f.src_block = plan_.form == DotFill::Form::Pixels ? plan_.lanes : args_.src_channel;
+    const int64_t pixel = plan_.form == DotFill::Form::Planes   ? 1
+                          : plan_.form == DotFill::Form::Blocks ? plan_.lanes
+                                                                : args_.src_channel;
+    f.src_pixel = pixel * column_stride;
+    // The first and the last pixel inside the image.
+    f.begin = std::clamp<int64_t>(left >= 0 ? 0 : ceil_div(-left, column_stride), 0, f.columns);
+    f.end = std::clamp<int64_t>(s.iw > left ? ceil_div(s.iw - left, column_stride) : 0, f.begin, f.columns);
+    const int64_t first_channel = group * s.group_ic();
+    const uint8_t* src = args_.src + image * args_.src_batch;
+    if (plan_.form == DotFill::Form::Pixels) {
+      src += first_channel;
+    } else {
+      src += first_channel / (plan_.form == DotFill::Form::Blocks ? plan_.lanes : 1) * args_.src_channel;
+    }
+    const int64_t begin = f.begin, end = f.end;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t ih = top + i * row_stride;
+      const bool inside = ih >= 0 && ih < s.ih;
+      f.begin = inside ? begin : f.columns;
+      f.end = inside ? end : f.columns;
+      f.src = src + (ih * s.iw + left + begin * column_stride) * pixel;
+      f.dst = buffer_ + i * plan_.buffer_columns * plan_.pixel_bytes();
+      kernels_.fill(f);
+    }
+  }
+
+ private:
+  const DotPlan& plan_;
+  const DotKernels& kernels_;
+  const DotOperands& args_;
+  uint8_t* buffer_;
+};
+
+}  // namespace
+
+int64_t DotPlan::buffer_bytes() const {
+  return in_place ? 0 : buffer_rows * buffer_columns * pixel_bytes() + kSlack;
+}
+
+DotPanel dot_panel(const DotPlan& plan, int64_t panel) {
+  const IndexRange range = even_part(plan.group_vectors, plan.panels, panel);
+  return {range.begin, range.end};
+}
+
+const char* reject_dot(const ConvShape& s, DotFill::Form form, int64_t lanes) {
+  if (s.taps() > kMaxDotTaps) return "the kernel has more than 256 taps";
+  if (s.groups > 1) {
+    if (s.group_oc() % lanes != 0) return "output channels per group must be a multiple of the vector width";
+    if (form == DotFill::Form::Blocks && s.group_ic() % lanes != 0) return "a group's input channels must fill blocks";
+  }
+  return nullptr;
+}
+
+DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
+                 bool may_read) {
+  DotPlan plan;
+  plan.shape = shape;
+  plan.schedule = schedule;
+  plan.lanes = kernels.lanes;
+  plan.form = form;
+  ConvShape& s = plan.shape;
+  const bool flat = is_flat(s);
+  if (flat) {
+    s.iw = s.ow = s.ih * s.iw;
+    s.ih = s.oh = 1;
+  }
+  const bool whole_words =
+      form == DotFill::Form::Blocks || (form == DotFill::Form::Pixels && s.ic % kernels.codes == 0);
+  plan.in_place = flat && may_read && whole_words && kernels.codes == 4 && s.groups == 1;
+  plan.words = ceil_div(s.group_ic(), static_cast<int64_t>(kernels.codes));
+  plan.group_vectors = ceil_div(s.group_oc(), plan.lanes);
+  plan.panels = ceil_div(plan.group_vectors, schedule.oc_vectors);
+  plan.row_step = s.kh == 1 ? 1 : s.stride_h;
+  plan.column_step = s.kw == 1 ? 1 : s.stride_w;
+
+  // Codes cost a fraction of what floats do.
+  constexpr int64_t kFaster = 3;
+  const int64_t images = std::max<int64_t>(1, s.n * s.groups);
+  const int64_t wanted = ceil_div(worthwhile_tasks(s.flops() / kFaster), images);
+  const bool is_heavy = s.group_oc() * s.taps() > 2 * s.oh * s.ow;
+  const bool by_columns = s.oh == 1;
+  const int64_t tile = kernels.max_rows[std::min(schedule.oc_vectors, plan.group_vectors)];
+  const int64_t units = std::max<int64_t>(1, by_columns ? ceil_div(s.ow, tile) : s.oh);
+  int64_t part = ceil_div(units, std::clamp<int64_t>(is_heavy ? 1 : wanted, 1, units));
+  const auto buffer_fits = [&](int64_t n) {
+    const int64_t rows = by_columns ? 1 : n, columns = by_columns ? n * tile : s.ow;
+    const int64_t buffer_rows = (rows - 1) * plan.row_step + (s.kh - 1) * s.dilation_h + 1;
+    const int64_t buffer_columns = (columns - 1) * plan.column_step + (s.kw - 1) * s.dilation_w + 1;
+    return plan.in_place || buffer_rows * buffer_columns * plan.pixel_bytes() <= kBufferBytes;
+  };
+  while (part > 1 && !buffer_fits(part)) part = ceil_div(part, 2);
+  plan.rows = by_columns ? 1 : part;
+  plan.columns = by_columns ? std::min(part * tile, std::max<int64_t>(1, s.ow)) : s.ow;
+  plan.row_chunks = ceil_div(s.oh, plan.rows);
+  plan.column_chunks = s.ow == 0 ? 0 : ceil_div(s.ow, plan.columns);
+  const int64_t chunks = std::max<int64_t>(1, plan.row_chunks * plan.column_chunks);
+  const int64_t panel_parts = std::clamp<int64_t>(ceil_div(wanted, chunks), 1, plan.panels);
+  plan.panel_chunk = ceil_div(plan.panels, panel_parts);
+  plan.panel_chunks = ceil_div(plan.panels, plan.panel_chunk);
+  plan.buffer_rows = (plan.rows - 1) * plan.row_step + (s.kh - 1) * s.dilation_h + 1;
+  plan.buffer_columns = (plan.columns - 1) * plan.column_step + (s.kw - 1) * s.dilation_w + 1;
+  plan.tasks = s.n * s.groups * plan.row_chunks * plan.column_chunks * plan.panel_chunks;
+  return plan;
+}
+
+void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
+             int64_t task_end, uint8_t* buffer) {
+  const ConvShape& s = plan.shape;
+  const int64_t taps = plan.taps(), pixel_bytes = plan.pixel_bytes();
+  int64_t offsets[kMaxDotTaps];
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t row = tap / s.kw * s.dilation_h, column = tap % s.kw * s.dilation_w;
+    offsets[tap] = (row * plan.buffer_columns + column) * pixel_bytes;
+  }
+  const BufferRows rows_of(plan, kernels, args, buffer);
+  int64_t filled = -1;
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    // Tasks that share pixels are neighbours.
+    const int64_t panels = task % plan.panel_chunks, place = task / plan.panel_chunks;
+    const int64_t chunk = place % (plan.row_chunks * plan.column_chunks);
+    const int64_t group = place / (plan.row_chunks * plan.column_chunks) % s.groups;
+    const int64_t image = place / (plan.row_chunks * plan.column_chunks) / s.groups;
+    const int64_t row = chunk / plan.column_chunks * plan.rows, column = chunk % plan.column_chunks * plan.columns;
+    const int64_t rows = std::min(plan.rows, s.oh - row), columns = std::min(plan.columns, s.ow - column);
+    if (!plan.in_place && filled != place) {
+      rows_of.fill(image, group, row, rows, column, columns);
+      filled = place;
+    }
+    DotTile tile;
+    tile.taps = offsets;
+    tile.tap_count = taps;
+    tile.result = &args.result;
+    const uint8_t* src = buffer;
+    int64_t src_pixel = pixel_bytes;
+    tile.block_words = tile.last_words = plan.words;
+    if (plan.in_place) {
+      const bool blocked = plan.form == DotFill::Form::Blocks;
+      src_pixel = blocked ? plan.lanes : args.src_channel;
+      src = args.src + image * args.src_batch + column * src_pixel;
+      if (blocked) {
+        tile.block_words = plan.lanes / 4;
+        tile.blocks = ceil_div(plan.words, tile.block_words);
+        tile.last_words = plan.words - (tile.blocks - 1) * tile.block_words;
+        tile.block_stride = args.src_channel;
+      }
+    }
+    tile.step = src_pixel * plan.column_step;
+    const int64_t item = args.result.is_float || args.result.is_whole ? 4 : 1;
+    tile.dst_row = tile.residual_row = args.dst_pixel;
+    tile.dst_vector = args.dst_vector;
+    tile.residual_vector = args.residual_vector;
+    const int64_t last_panel = std::min((panels + 1) * plan.panel_chunk, plan.panels);
+    for (int64_t p = panels * plan.panel_chunk; p < last_panel; ++p) {
+      const DotPanel panel = dot_panel(plan, p);
+      const int64_t vector = group * plan.group_vectors + panel.begin;
+      const bool is_dense = args.dst_vector == plan.lanes;
+      tile.column = vector * plan.lanes;
+      tile.columns = is_dense ? s.oc - tile.column : kDotVectors * plan.lanes;
+      tile.weight = args.weight + tile.column * taps * plan.words;
+      const int64_t most = kernels.max_rows[panel.vectors()];
+      const int64_t tiles = ceil_div(columns, most);
+      for (int64_t line = 0; line < rows; ++line) {
+        const uint8_t* line_src = src + line * plan.row_step * plan.buffer_columns * pixel_bytes;
+        for (int64_t i = 0; i < tiles; ++i) {
+          const IndexRange pixels = even_part(columns, tiles, i);
+          tile.src = line_src + pixels.begin * tile.step;
+          const int64_t pixel = (row + line) * s.ow + column + pixels.begin;
+          const int64_t at = image * args.dst_batch + vector * args.dst_vector + pixel * args.dst_pixel;
+          tile.dst = static_cast<uint8_t*>(args.dst) + at * item;
+          if (args.residual) {
+            tile.residual =
+                args.residual + image * args.residual_batch + vector * args.residual_vector + pixel * args.dst_pixel;
+          }
+          kernels.tiles[panel.vectors()][pixels.size()](tile);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace neo

@@ -1,0 +1,106 @@
+#pragma once
+
+// Convolutions and matrix products of 8-bit codes, summed exactly: the rows of a task are brought into words of
+// neighbouring channels (with the padding around them), and register blocks multiply these by packed weights. A product
+// of matrices is a convolution of one row whose pixels are the matrix's rows.
+
+#include <stdint.h>
+
+#include "routines/cpu/int8/dot_tile.h"
+#include "routines/patterns/conv_shape.h"
+
+namespace neo {
+
+struct DotSchedule {
+  int64_t oc_vectors = 4;  // of output channels per register block, 1 ... 4
+};
+
+// Made by plan_dot; plain bytes.
+struct DotPlan {
+  ConvShape shape;  // of one row, where each output pixel reads the input pixel at its place
+  DotSchedule schedule;
+  int64_t lanes = 0;
+  DotFill::Form form = DotFill::Form::Blocks;
+  bool in_place = false;      // the source's own bytes are the words
+  int64_t words = 0;          // of a pixel of one group
+  int64_t group_vectors = 0;  // of output channels of one group, padding lanes included
+  int64_t panels = 0;         // per group
+  // A task: output rows by output columns, of some panels.
+  int64_t rows = 0, columns = 0, panel_chunk = 0;
+  int64_t row_chunks = 0, column_chunks = 0, panel_chunks = 0;
+  int64_t tasks = 0;
+  // Of a task's buffer: from output row to output row, from output pixel to output pixel, in buffer rows and pixels.
+  int64_t row_step = 1, column_step = 1;
+  int64_t buffer_rows = 0, buffer_columns = 0;
+
+  int64_t taps() const { return shape.taps(); }
+  int64_t pixel_bytes() const { return words * 4; }
+  int64_t buffer_bytes() const;
+  int64_t channels() const { return shape.groups * group_vectors * lanes; }  // padded
+  int64_t weight_words() const { return channels() * taps() * words; }
+};
+
+struct DotOperands {
+  const uint8_t* src = nullptr;
+  int64_t src_batch = 0, src_channel = 0;  // bytes; the latter of a channel, or of a block of them
+  int32_t zero = 0;
+  bool is_signed = false;
+  const int32_t* weight = nullptr;
+  DotResult result;
+  const uint8_t* residual = nullptr;  // held like dst, or null
+  int64_t residual_batch = 0, residual_vector = 0;
+  void* dst = nullptr;
+  int64_t dst_batch = 0, dst_vector = 0;  // elements
+  int64_t dst_pixel = 0;                  // from pixel to pixel, in dst and residual
+};
+
+constexpr int64_t kMaxDotTaps = 256;
+
+// Null where the kernels take the shape; else why not.
+const char* reject_dot(const ConvShape& shape, DotFill::Form form, int64_t lanes);
+
+// `may_read`: the codes are bytes of words as they are.
+DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotKernels& kernels, DotFill::Form form,
+                 bool may_read);
+
+// Weights in the order [group][panel][tap][word][columns of the panel]; weight(channel, input channel of the group,
+// tap) gives one.
+template <class Weight>
+void pack_dot_weight(const DotPlan& plan, int codes, const Weight& weight, int32_t* packed);
+
+void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& args, int64_t task_begin,
+             int64_t task_end, uint8_t* buffer);
+
+// Vectors [begin, end) of a group that a panel has.
+struct DotPanel {
+  int64_t begin, end;
+  int64_t vectors() const { return end - begin; }
+};
+DotPanel dot_panel(const DotPlan& plan, int64_t panel);
+
+template <class Weight>
+void pack_dot_weight(const DotPlan& plan, int codes, const Weight& weight, int32_t* packed) {
+  const ConvShape& s = plan.shape;
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t p = 0; p < plan.panels; ++p) {
+      const DotPanel panel = dot_panel(plan, p);
+      for (int64_t tap = 0; tap < s.taps(); ++tap) {
+        for (int64_t word = 0; word < plan.words; ++word) {
+          for (int64_t c = panel.begin * plan.lanes; c < panel.end * plan.lanes; ++c) {
+            uint32_t bits = 0;
+            for (int64_t i = 0; i < codes; ++i) {
+              const int64_t ic = word * codes + i;
+              if (c >= s.group_oc() || ic >= s.group_ic()) continue;
+              const auto w = static_cast<uint32_t>(weight(g * s.group_oc() + c, ic, tap));
+              const int width = 32 / codes;
+              bits |= (w & (width == 8 ? 0xffu : 0xffffu)) << (i * width);
+            }
+            *packed++ = static_cast<int32_t>(bits);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace neo

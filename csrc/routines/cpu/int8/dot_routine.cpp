@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/conv/conv_routine.h"
+#include "routines/cpu/int8/dot_conv.h"
+#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+#include "routines/patterns/int8_product.h"
+#include "routines/space.h"
+
+namespace neo {
+namespace {
+
+using Form = DotFill::Form;
+
+const DotKernels& dot_kernels_of(int64_t codes, const Target& target) {
+  return NEO_PICK_TIER(target.isa, dot_kernels)(codes == kByteCodes);
+}
+
+int64_t packed_words(const DotPlan& plan) {
+  return PackedColumns::kArrays * plan.channels() + plan.weight_words();
+}
+
+// Cycles of a product of words in those of a vector's FMA; a product that sums by itself takes as long as one.
+double dot_cycles(int64_t codes, const Target& target) {
+  constexpr double kPairs = 1.25, kPairsOfTwo = 3.0, kNarrow = 6.0;
+  if (codes == kByteCodes) return 1;
+  if (target.lanes() >= 8) return kPairs;
+  return kIsaNeon.is_subset_of(target.isa) ? kPairsOfTwo : kNarrow;
+}
+
+double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
+  // Of a vector of results; of a vector of codes that is brought into words.
+  constexpr double kResultCycles = 5, kResidualCycles = 12, kFillCycles = 1.5, kPlaneCycles = 1.2, kTileCycles = 12;
+  constexpr double kChain = 4, kLoads = 2;
+  const ConvShape& s = plan.shape;
+  const double dot = dot_cycles(kernels.codes, target);
+  const double vectors = static_cast<double>(plan.group_vectors) / static_cast<double>(plan.panels);
+  const auto most =
+      static_cast<double>(kernels.max_rows[std::min<int64_t>(kDotVectors, static_cast<int64_t>(std::ceil(vectors)))]);
+  const auto line = static_cast<double>(std::max<int64_t>(1, plan.columns));
+  const double rows = line / std::ceil(line / most);
+  const double ideal = rows * vectors * dot / 2;
+  const double per_word = std::max({ideal, (rows + vectors) / kLoads, kChain * dot}) * 2;
+  const auto pixels = static_cast<double>(s.n * s.groups * s.oh * s.ow);
+  const double tiles = pixels / rows * static_cast<double>(plan.panels);
+  const auto words = static_cast<double>(plan.taps() * plan.words);
+  const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
+  double cycles = tiles * (per_word * words + kTileCycles + result * rows * vectors);
+  if (!plan.in_place) {
+    const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns) /
+                          std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
+    const auto codes = static_cast<double>(plan.words * kernels.codes);
+    cycles += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
+                                                  : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
+  }
+  StepLoad load;
+  load.arithmetic_us = cycles_us(cycles, target);
+  load.bytes = problem.traffic_bytes();
+  load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
+  const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
+  load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
+  return step_us(load, target);
+}
+
+struct DotCall {
+  DotPlan plan;
+  DotOperands args;
+  TaskSplit split;
+  int64_t init_at = 0;  // in the scratch memory, where the zero point is known only then
+};
+
+class DotStep final : public KernelStep {
+ public:
+  DotStep(Int8Problem problem, const Candidate& candidate, Form form, int64_t codes, DotSchedule schedule,
+          const Target& target, PackedStore& packed)
+      : problem_(std::move(problem)),
+        form_(form),
+        schedule_(schedule),
+        threads_(target.threads),
+        kernels_(dot_kernels_of(codes, target)) {
+    const Int8Product& p = problem_.product;
+    x_ = argument_of(candidate, p.x);
+    residual_ = argument_of(candidate, p.residual);
+    zero_ = argument_of(candidate, p.x_zero);
+    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
+    const DotPlan plan = plan_dot(problem_.constant_shape(), schedule_, kernels_, form_, may_read());
+    constants_ = packed.floats(packed_words(plan), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
+      auto* words = reinterpret_cast<int32_t*>(to);
+      problem_.pack_columns({words, plan.channels(), codes == kByteCodes});
+      const Int8Weights weights(p);
+      const int64_t taps = plan.taps();
+      const auto weight = [&](int64_t c, int64_t ic, int64_t tap) { return weights.at(c, ic * taps + tap); };
+      pack_dot_weight(plan, static_cast<int>(codes), weight, words + PackedColumns::kArrays * plan.channels());
+    });
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& x = args[static_cast<size_t>(x_)];
+    const Arg& y = args[static_cast<size_t>(y_)];
+    DotCall call;
+    const ConvShape shape = problem_.shape(x.dims, y.dims);
+    call.plan = plan_dot(shape, schedule_, kernels_, form_, may_read());
+    call.split = TaskSplit::of(call.plan.tasks, shape.flops(), call.plan.buffer_bytes(), threads_);
+    DotOperands& a = call.args;
+    const Int8Product& p = problem_.product;
+    if (form_ == Form::Pixels) {
+      NEO_ASSERT(x.is_dense() && y.is_dense(), "the rows of a product are not dense");
+      a.src_channel = shape.ic;
+      a.dst_pixel = shape.oc;
+      a.dst_vector = a.residual_vector = kernels_.lanes;
+    } else {
+      const ConvStrides from = ConvStrides::of(x), to = ConvStrides::of(y);
+      a.src_batch = from.batch;
+      a.src_channel = from.channel;
+      a.dst_batch = to.batch;
+      a.dst_vector = to.channel;
+      a.dst_pixel = kernels_.lanes;
+      if (residual_ >= 0) {
+        const ConvStrides added = ConvStrides::of(args[static_cast<size_t>(residual_)]);
+        a.residual_batch = added.batch;
+        a.residual_vector = added.channel;
+      }
+    }
+    a.zero = p.x_grid.zero;
+    a.is_signed = p.x_grid.is_signed();
+    const auto* packed = reinterpret_cast<const int32_t*>(constants_.as<float>());
+    const int64_t padded = call.plan.channels();
+    a.result = problem_.result(packed, padded);
+    a.weight = packed + PackedColumns::kArrays * padded;
+    call.init_at = call.split.scratch_bytes();
+    return Prepared::of(call, call.init_at + (zero_ >= 0 ? padded * 4 : 0));
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const DotCall*>(prepared);
+    DotOperands a = call.args;
+    const auto codes = [&](int i) { return reinterpret_cast<const uint8_t*>(args[i]); };
+    a.src = codes(x_);
+    a.dst = args[y_];
+    if (residual_ >= 0) a.residual = codes(residual_);
+    if (zero_ >= 0) {
+      const int32_t zero = a.is_signed ? static_cast<int8_t>(*codes(zero_)) : *codes(zero_);
+      auto* init = reinterpret_cast<int32_t*>(scratch + call.init_at);
+      const int64_t padded = call.plan.channels();
+      const int32_t* sums = a.result.init + 4 * padded;
+      // Bytes count from 0 on. What wraps around here comes back with the sums.
+      for (int64_t c = 0; c < padded; ++c) {
+        const uint32_t off =
+            kernels_.codes == kByteCodes ? static_cast<uint32_t>(zero) * static_cast<uint32_t>(sums[c]) : 0;
+        init[c] = static_cast<int32_t>(static_cast<uint32_t>(a.result.init[c]) - off);
+      }
+      a.zero = zero;
+      a.result.init = init;
+    }
+    run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
+      run_dot(call.plan, kernels_, a, begin, end, buffer);
+    });
+  }
+
+ private:
+  // Whether the codes are bytes of words as they are.
+  bool may_read() const { return !problem_.product.x_grid.is_signed(); }
+
+  Int8Problem problem_;
+  Form form_;
+  DotSchedule schedule_;
+  int threads_;
+  const DotKernels& kernels_;
+  int x_ = -1, residual_ = -1, zero_ = -1, y_ = 0;
+  Tensor constants_;
+};
+
+// Products of 8-bit codes, summed exactly in int32 (patterns/int8_product.h).
+template <DotFill::Form form>
+class DotRoutine final : public Routine {
+ public:
+  std::string_view name() const override {
+    return form == Form::Pixels   ? "cpu:int8/gemm"
+           : form == Form::Blocks ? "cpu:int8/direct_nchwc"
+                                  : "cpu:int8/direct_nchw";
+  }
+
+  std::vector<std::string_view> roots() const override {
+    std::vector<std::string_view> roots(products().begin(), products().end());
+    roots.push_back("QuantizeLinear");
+    return roots;
+  }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
+    return match_int8_products(root, products(), users, graph);
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
+    std::string why;
+    const auto problem = Int8Problem::read(workload, &why);
+    if (!problem) return why;
+    const Int8Product& p = problem->product;
+    if (p.is_conv() == (form == Form::Pixels)) return "a product of the other kind";
+    if (form != Form::Pixels && problem->geometry.is_depthwise()) return "one input channel per group";
+    const char* reason = reject_dot(problem->constant_shape(), form, target.lanes());
+    if (reason) return reason;
+    constexpr int64_t kLargestSum = 1 << 30;
+    if (!p.w->constant->is_absent() && largest_sum(p) > kLargestSum) return "a sum may leave int32";
+    if (p.residual && p.residual == p.x && form == Form::Planes) return "the residual is held otherwise";
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Int8Problem problem = *Int8Problem::read(workload, nullptr);
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : schedules(problem, target)) {
+      all.push_back(candidate_of(workload, problem, schedule, target));
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.cost.time_us < b.cost.time_us; });
+    return all;
+  }
+
+  Space space(const Workload& workload, const Target& target) const override {
+    const Int8Problem problem = *Int8Problem::read(workload, nullptr);
+    Space::Parameter codes{"codes", {codes_of(problem, target)}}, oc_bn{"oc_bn", {}};
+    for (const Schedule& schedule : schedules(problem, target)) oc_bn.values.push_back(value_of(schedule, "oc_bn"));
+    return Space({codes, oc_bn});
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    return candidate_of(workload, *Int8Problem::read(workload, nullptr), schedule, target);
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return std::make_unique<DotStep>(*Int8Problem::read(*candidate.workload, nullptr), candidate, form,
+                                     value_of(candidate.schedule, "codes"), dot_schedule(candidate.schedule, target),
+                                     target, packed);
+  }
+
+ private:
+  static std::span<const std::string_view> products() {
+    static constexpr std::string_view kConv[] = {"Conv", "ConvInteger"}, kGemm[] = {"MatMul", "Gemm", "MatMulInteger"};
+    return form == Form::Pixels ? std::span<const std::string_view>(kGemm) : std::span<const std::string_view>(kConv);
+  }
+
+  static DotSchedule dot_schedule(const Schedule& schedule, const Target& target) {
+    return {value_of(schedule, "oc_bn") / target.lanes()};
+  }
+
+  // Bytes where the target multiplies them and the weights are some, else int16.
+  static int64_t codes_of(const Int8Problem& problem, const Target& target) {
+    return has_dot_bytes(target) && has_byte_weights(problem.product) ? kByteCodes : kWordCodes;
+  }
+
+  static std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) {
+    const int64_t lanes = target.lanes(), codes = codes_of(problem, target);
+    std::vector<Schedule> all;
+    for (int64_t vectors : {4, 2, 3, 1}) {
+      if (vectors > ceil_div(problem.constant_shape().group_oc(), lanes)) continue;
+      all.push_back({{"codes", codes}, {"oc_bn", vectors * lanes}});
+    }
+    return all;
+  }
+
+  static Candidate candidate_of(const Workload& workload, const Int8Problem& problem, const Schedule& schedule,
+                                const Target& target) {
+    const Int8Product& p = problem.product;
+    Candidate c = problem.candidate(workload, form == Form::Blocks, form != Form::Pixels, target);
+    c.schedule = schedule;
+    const DotKernels& kernels = dot_kernels_of(value_of(schedule, "codes"), target);
+    const DotPlan plan = plan_dot(problem.hint(), dot_schedule(schedule, target), kernels, form, !p.x_grid.is_signed());
+    c.cost.time_us = estimate_us(problem, plan, kernels, target);
+    c.cost.packed_bytes = 4 * packed_words(plan);
+    return c;
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(int8_direct_nchwc, DotRoutine<DotFill::Form::Blocks>)
+NEO_DEFINE_ROUTINE(int8_direct_nchw, DotRoutine<DotFill::Form::Planes>)
+NEO_DEFINE_ROUTINE(int8_gemm, DotRoutine<DotFill::Form::Pixels>)
+
+}  // namespace neo

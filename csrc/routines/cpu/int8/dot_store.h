@@ -1,0 +1,73 @@
+#pragma once
+
+// How kernels read codes, and how their sums become the result (DotResult).
+
+#include "routines/cpu/int8/dot_tile.h"
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+
+NEO_INLINE I32 load_codes(const uint8_t* p, bool is_signed) {
+  return is_signed ? load_i8((const int8_t*)p) : load_u8(p);
+}
+
+NEO_INLINE void store_codes(uint8_t* p, I32 codes, bool is_signed, int64_t count) {
+  if (count >= kLanes) {
+    is_signed ? store_i8((int8_t*)p, codes) : store_u8(p, codes);
+  } else {
+    is_signed ? store_i8_n((int8_t*)p, codes, count) : store_u8_n(p, codes, count);
+  }
+}
+
+// The number of a tile's sum once the residual is in, in steps of the result's scale.
+NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, int64_t count) {
+  if (r.has_middle) {
+    const F32 steps = min(broadcast(r.middle_hi), max(broadcast(r.middle_lo), t));
+    t = to_f32(round_to_i32(steps)) * broadcast(r.middle_scale);
+  }
+  I32 codes;
+  if (count >= kLanes) {
+    codes = load_codes(residual, r.residual_is_signed);
+  } else {
+    codes = r.residual_is_signed ? load_i8_n((const int8_t*)residual, count) : load_u8_n(residual, count);
+  }
+  const F32 added = to_f32(codes - broadcast_i32(r.residual_zero)) * broadcast(r.residual_scale);
+  return (t + added) / broadcast(r.y_scale);
+}
+
+// The first `count` lanes of vectors of sums, `sums_step` apart, of which the result's elements are `row` apart from
+// element `at` on.
+NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, int64_t rows, const DotResult& result,
+                           int64_t column, int64_t count, void* dst, int64_t at, int64_t row, const uint8_t* residual,
+                           int64_t residual_row) {
+  const F32 lo = broadcast(result.lo), hi = broadcast(result.hi);
+  const F32 scale = load(result.scale + column), add = load(result.add + column);
+  const I32 mask = load_i32(result.mask + column), zero_point = broadcast_i32(result.zero);
+  const bool is_whole = count >= kLanes;
+  if (result.is_whole) {
+    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
+      const I32 whole = load_i32(sums) & mask;
+      is_whole ? store_i32((int32_t*)dst + at, whole) : store_i32_n((int32_t*)dst + at, whole, count);
+    }
+    return;
+  }
+  if (result.is_float) {
+    for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
+      const F32 x = min(hi, max(lo, to_f32(load_i32(sums)) * scale + add));
+      const F32 kept = bits_as_f32(bits_as_i32(x) & mask);
+      is_whole ? store((float*)dst + at, kept) : store_n((float*)dst + at, kept, count);
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
+    F32 x = to_f32(load_i32(sums)) * scale + add;
+    if (residual) {
+      x = add_residual(x, result, residual, count);
+      residual += residual_row;
+    }
+    const I32 codes = (round_to_i32(min(hi, max(lo, x))) + zero_point) & mask;
+    store_codes((uint8_t*)dst + at, codes, result.is_signed, count);
+  }
+}
+
+}  // namespace neo::NEO_ISA

@@ -1,0 +1,97 @@
+#pragma once
+
+// The register block of products of 8-bit codes: up to kDotRows rows (pixels) x kDotVectors vectors of columns (output
+// channels), summed exactly in int32. A word holds the codes of several neighbouring input channels of one row: four
+// bytes, or two int16 from which the zero point is subtracted already.
+
+#include <stdint.h>
+
+namespace neo {
+
+constexpr int kDotVectors = 4;
+constexpr int kDotRows = 14;
+
+// What becomes of the sums of the columns of a tile, in units of the result's codes (or as float32 numbers):
+//   t = float(sum + init) * scale + add
+// Without a residual the code is round(t) + zero, between lo and hi. With one, t is a number, or a code of the middle
+// grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +
+// zero.
+struct DotResult {
+  const int32_t* init = nullptr;  // by column, as all of these four
+  const float* scale = nullptr;
+  const float* add = nullptr;
+  const int32_t* mask = nullptr;  // 0 for the padding lanes of a blocked layout, whose codes become 0; else -1
+  bool is_float = false;          // float32 numbers between lo and hi
+  bool is_whole = false;          // the sums themselves, int32
+  bool is_signed = false;
+  float lo = 0, hi = 0;  // of codes: less zero
+  int32_t zero = 0;
+  bool has_middle = false;
+  float middle_lo = 0, middle_hi = 0, middle_scale = 1;  // less the middle's zero point
+  bool residual_is_signed = false;
+  float residual_scale = 1, y_scale = 1;
+  int32_t residual_zero = 0;
+};
+
+struct DotTile {
+  // Word k of block b of row r at tap t is at src + taps[t] + b * block_stride + r * step + 4 * k bytes.
+  const uint8_t* src = nullptr;
+  int64_t step = 0;  // bytes
+  const int64_t* taps = nullptr;
+  int64_t tap_count = 0;
+  int64_t blocks = 1, block_stride = 0;
+  int64_t block_words = 0, last_words = 0;  // of the last block
+  const int32_t* weight = nullptr;          // dense: [tap][block][word][columns of the tile]
+
+  const DotResult* result = nullptr;
+  int64_t column = 0;   // of the result's vectors by column
+  int64_t columns = 0;  // that exist: what is behind the last one is not written, where dst_vector is dense
+  // In elements.
+  void* dst = nullptr;
+  int64_t dst_row = 0, dst_vector = 0;
+  const uint8_t* residual = nullptr;  // or null
+  int64_t residual_row = 0, residual_vector = 0;
+};
+
+// A row of a task's source: `columns` pixels of words, of which [begin, end) lie inside the image.
+struct DotFill {
+  // Planes of channels, blocks of them, or pixels of all channels.
+  enum class Form : uint8_t { Planes, Blocks, Pixels };
+  Form form = Form::Blocks;
+  const uint8_t* src = nullptr;  // of pixel `begin`, channel 0
+  int64_t src_pixel = 0;         // bytes from pixel to pixel
+  int64_t src_block = 0;         // bytes from block to block; Planes: from channel to channel
+  int64_t channels = 0;
+  uint8_t* dst = nullptr;  // of pixel 0; a vector more than the row may be written
+  int64_t dst_pixel = 0;   // bytes, a multiple of 4
+  int64_t begin = 0, end = 0, columns = 0;
+  int32_t zero = 0;        // the zero point
+  bool is_signed = false;  // the codes; bytes are then 128 more
+};
+
+using DotTileKernel = void (*)(const DotTile&);
+
+// The kernels of one instruction set for words of bytes or of int16; null where rows exceed max_rows of that many
+// vectors.
+struct DotKernels {
+  int lanes;
+  int codes;  // in a word: 4 or 2
+  int max_rows[kDotVectors + 1];
+  DotTileKernel tiles[kDotVectors + 1][kDotRows + 1];
+  void (*fill)(const DotFill&);
+};
+
+namespace scalar {
+const DotKernels& dot_kernels(bool bytes);
+}
+namespace avx2 {
+const DotKernels& dot_kernels(bool bytes);
+}
+namespace avx512 {
+const DotKernels& dot_kernels(bool bytes);
+}
+namespace neon {
+const DotKernels& dot_kernels(bool bytes);
+}
+
+}  // namespace neo

@@ -1,0 +1,219 @@
+#include "routines/cpu/int8/dot_tile.h"
+
+#include "routines/cpu/int8/dot_store.h"
+#include "routines/cpu/microkernel/tile_sums.h"
+#include "simd/dot.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+// The sums, the weights of one word, a broadcast and, where the tier has no product that sums, a product.
+constexpr int max_dot_rows(int vectors) {
+  return kVectorRegisters == 32 ? (vectors == 4 ? 6 : (vectors == 3 ? 8 : (vectors == 2 ? 12 : 14)))
+                                : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 5 : 10)));
+}
+
+NEO_INLINE I32 broadcast_word(const float& at) {
+  int32_t word;
+  __builtin_memcpy(&word, (const char*)&at, sizeof word);
+  return broadcast_i32(word);
+}
+
+template <bool kBytes>
+NEO_INLINE void dot(I32& c, I32 a, I32 b) {
+  if constexpr (kBytes) {
+    dot_bytes(c, a, b);
+  } else {
+    dot_pairs(c, a, b);
+  }
+}
+
+template <bool kBytes, int V, int R, int count>
+NEO_INLINE void sum_words(I32 (&acc)[R][V], const int32_t*& weight, Rows<R>& rows) {
+#pragma GCC unroll 4
+  for (int u = 0; u < count; ++u) {
+    rows.hide();
+    I32 w[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) w[v] = load_i32(weight + (u * V + v) * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const I32 x = broadcast_word(rows.at(r, u));
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) dot<kBytes>(acc[r][v], x, w[v]);
+    }
+  }
+  weight += count * V * kLanes;
+  rows.advance(count);
+}
+
+template <bool kBytes, int V, int R>
+NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
+  constexpr int kStep = 4;
+  const int32_t* weight = t.weight;
+  for (int64_t tap = 0; tap < t.tap_count; ++tap) {
+    const uint8_t* block = t.src + t.taps[tap];
+    for (int64_t b = 1; b <= t.blocks; ++b) {
+      Rows<R> rows((const float*)block, t.step / (int64_t)sizeof(float));
+      int64_t words = b < t.blocks ? t.block_words : t.last_words;
+#pragma GCC unroll 1
+      for (; words >= kStep; words -= kStep) sum_words<kBytes, V, R, kStep>(acc, weight, rows);
+#pragma GCC unroll 1
+      for (; words > 0; --words) sum_words<kBytes, V, R, 1>(acc, weight, rows);
+      block += t.block_stride;
+    }
+  }
+}
+
+[[gnu::noinline]] void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
+  for (int v = 0; v < vectors; ++v) {
+    const int64_t at = v * t.dst_vector, added = v * t.residual_vector;
+    store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, rows, *t.result, t.column + v * kLanes,
+               t.columns - v * kLanes, t.dst, at, t.dst_row, t.residual ? t.residual + added : nullptr, t.residual_row);
+  }
+}
+
+template <bool kBytes, int V, int R>
+void run_dot_tile(const DotTile& t) {
+  I32 acc[R][V];
+  const DotResult& result = *t.result;
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const I32 init = load_i32(result.init + t.column + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) acc[r][v] = init;
+  }
+  sum_tile<kBytes, V, R>(acc, t);
+  // One copy of the code that stores, of any size of tile.
+  alignas(64) int32_t sums[R * V * kLanes];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store_i32(sums + (r * V + v) * kLanes, acc[r][v]);
+  }
+  store_sums(t, sums, V, R);
+}
+
+// Codes as they are in a word: bytes count from 0 on, int16 from the zero point on.
+template <bool kBytes>
+NEO_INLINE int32_t in_word(int32_t code, const DotFill& f) {
+  return kBytes ? code + (f.is_signed ? 128 : 0) : code - f.zero;
+}
+
+template <bool kBytes>
+void fill_pixels(const DotFill& f, int64_t begin, int64_t end) {
+  constexpr int kItem = kBytes ? 1 : 2;
+  const int64_t count = f.dst_pixel / kItem;
+  for (int64_t p = begin; p < end; ++p) {
+    uint8_t* dst = f.dst + p * f.dst_pixel;
+    const int32_t pad = kBytes ? in_word<kBytes>(f.zero, f) : 0;
+    for (int64_t c = 0; c < count; ++c) {
+      const auto item = (uint16_t)pad;
+      __builtin_memcpy(dst + c * kItem, &item, kItem);
+    }
+  }
+}
+
+// Of bytes of one channel each.
+template <bool kBytes>
+void fill_plain(const DotFill& f) {
+  constexpr int kItem = kBytes ? 1 : 2;
+  const int64_t count = f.dst_pixel / kItem;
+  for (int64_t c = 0; c < count; ++c) {
+    uint8_t* dst = f.dst + f.begin * f.dst_pixel + c * kItem;
+    const uint8_t* src = f.src + c * f.src_block;
+    for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
+      int32_t code = 0;
+      if (c < f.channels) code = in_word<kBytes>(f.is_signed ? (int8_t)*src : *src, f);
+      const auto item = (uint16_t)code;
+      __builtin_memcpy(dst, &item, kItem);
+    }
+  }
+}
+
+template <bool kBytes>
+NEO_INLINE void fill_vector(const DotFill& f, I32 codes, uint8_t* dst) {
+  if constexpr (kBytes) {
+    store_u8(dst, codes + broadcast_i32(f.is_signed ? 128 : 0));
+  } else {
+    store_u16((uint16_t*)dst, codes - broadcast_i32(f.zero));
+  }
+}
+
+// Pixel by pixel: what a last block writes too much the next pixel overwrites.
+template <bool kBytes>
+void fill_blocks(const DotFill& f) {
+  constexpr int kItem = kBytes ? 1 : 2;
+  const int64_t blocks = (f.channels + kLanes - 1) / kLanes;
+  uint8_t* dst = f.dst + f.begin * f.dst_pixel;
+  const uint8_t* src = f.src;
+  for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
+    for (int64_t b = 0; b < blocks; ++b)
+      fill_vector<kBytes>(f, load_codes(src + b * f.src_block, f.is_signed), dst + b * kLanes * kItem);
+  }
+}
+
+template <bool kBytes>
+void fill_rows(const DotFill& f) {
+  constexpr int kItem = kBytes ? 1 : 2;
+  uint8_t* dst = f.dst + f.begin * f.dst_pixel;
+  const uint8_t* src = f.src;
+  for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
+    int64_t c = 0;
+    for (; c + kLanes <= f.channels; c += kLanes)
+      fill_vector<kBytes>(f, load_codes(src + c, f.is_signed), dst + c * kItem);
+    if (c < f.channels) {
+      const int64_t count = f.channels - c;
+      const I32 last = f.is_signed ? load_i8_n((const int8_t*)src + c, count) : load_u8_n(src + c, count);
+      fill_vector<kBytes>(f, last, dst + c * kItem);
+    }
+  }
+}
+
+template <bool kBytes>
+void fill_row(const DotFill& f) {
+  fill_pixels<kBytes>(f, 0, f.begin);
+  if (f.begin < f.end) {
+    f.form == DotFill::Form::Planes   ? fill_plain<kBytes>(f)
+    : f.form == DotFill::Form::Blocks ? fill_blocks<kBytes>(f)
+                                      : fill_rows<kBytes>(f);
+  }
+  fill_pixels<kBytes>(f, f.end, f.columns);
+}
+
+template <bool kBytes, int V, int R>
+constexpr DotTileKernel dot_tile() {
+  if constexpr (R <= max_dot_rows(V)) {
+    return &run_dot_tile<kBytes, V, R>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define NEO_DOT_ROWS(V)                                                                                              \
+  {                                                                                                                  \
+    nullptr, dot_tile<kBytes, V, 1>(), dot_tile<kBytes, V, 2>(), dot_tile<kBytes, V, 3>(), dot_tile<kBytes, V, 4>(), \
+        dot_tile<kBytes, V, 5>(), dot_tile<kBytes, V, 6>(), dot_tile<kBytes, V, 7>(), dot_tile<kBytes, V, 8>(),      \
+        dot_tile<kBytes, V, 9>(), dot_tile<kBytes, V, 10>(), dot_tile<kBytes, V, 11>(), dot_tile<kBytes, V, 12>(),   \
+        dot_tile<kBytes, V, 13>(), dot_tile<kBytes, V, 14>(),                                                        \
+  }
+
+template <bool kBytes>
+constexpr DotKernels kDotKernels = {
+    kLanes,
+    kBytes ? 4 : 2,
+    {0, max_dot_rows(1), max_dot_rows(2), max_dot_rows(3), max_dot_rows(4)},
+    {{}, NEO_DOT_ROWS(1), NEO_DOT_ROWS(2), NEO_DOT_ROWS(3), NEO_DOT_ROWS(4)},
+    &fill_row<kBytes>,
+};
+
+}  // namespace
+
+const DotKernels& dot_kernels(bool bytes) {
+  if constexpr (kHasDotBytes) {
+    if (bytes) return kDotKernels<true>;
+  }
+  return kDotKernels<false>;
+}
+
+}  // namespace neo::NEO_ISA

@@ -1,0 +1,193 @@
+#include "routines/cpu/int8/int8_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+// Elements of a constant, one for each channel.
+std::vector<double> by_channel(const Value* constant, int64_t channels) {
+  if (!constant) return std::vector<double>(static_cast<size_t>(channels));
+  std::vector<double> numbers = load_doubles(*constant->constant);
+  if (numbers.size() == 1) numbers.resize(static_cast<size_t>(channels), numbers.front());
+  return numbers;
+}
+
+}  // namespace
+
+bool has_dot_bytes(const Target& target) {
+  return kIsaAvx512Vnni.is_subset_of(target.isa);
+}
+
+Int8Weights::Int8Weights(const Int8Product& product)
+    : codes_(load_doubles(*product.w->constant)),
+      zeros_(by_channel(product.w_zero, product.channels())),
+      channels_(product.channels()),
+      depth_(product.depth()),
+      by_rows_(product.channel_axis() == 0) {}
+
+int32_t Int8Weights::at(int64_t channel, int64_t k) const {
+  const int64_t at = by_rows_ ? channel * depth_ + k : k * channels_ + channel;
+  return static_cast<int32_t>(codes_[static_cast<size_t>(at)] - zeros_[static_cast<size_t>(channel)]);
+}
+
+std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {
+  auto product = read_int8_product(workload, why);
+  if (!product) return std::nullopt;
+  Int8Problem p{std::move(*product), {}};
+  const auto reject = [&](const char* reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
+  const Shape& x = p.product.x->shape();
+  if (!p.product.is_conv()) {
+    if (x.rank() < 1 || !x[x.rank() - 1].is_constant()) return reject("the summed size is not a constant");
+    return p;
+  }
+  if (!read_conv_geometry(*p.product.node, p.product.w->shape(), p.geometry)) return reject("the weights are empty");
+  if (p.geometry.axes > 2) return reject("more than two spatial axes");
+  if (!x[1].is_constant() || p.geometry.ic % p.geometry.groups != 0 || p.geometry.oc % p.geometry.groups != 0)
+    return reject("the groups do not divide the channels");
+  return p;
+}
+
+ConvShape Int8Problem::shape(const Dims& x, const Dims& y) const {
+  if (product.is_conv()) return geometry.shape(x, y);
+  ConvShape s;
+  s.ic = product.depth();
+  s.oc = product.channels();
+  s.iw = s.ow = element_count(x) / std::max<int64_t>(1, s.ic);
+  return s;
+}
+
+ConvShape Int8Problem::hint() const {
+  return shape(product.x->shape().hint_dims(), product.y->shape().hint_dims());
+}
+
+ConvShape Int8Problem::constant_shape() const {
+  const Dims ones(static_cast<size_t>(product.is_conv() ? geometry.axes + 2 : 1), 1);
+  return shape(ones, ones);
+}
+
+double Int8Problem::traffic_bytes() const {
+  double bytes = 0;
+  for (const Value* v : {product.x, product.residual, product.y}) {
+    if (v) bytes += static_cast<double>(element_count(v->shape().hint_dims()) * item_bytes(v->dtype()));
+  }
+  return bytes;
+}
+
+Candidate Int8Problem::candidate(const Workload& workload, bool blocks_x, bool blocks_y, const Target& target) const {
+  const auto schema = [&](const Value* v, bool blocked) {
+    Schema s = plain_schema(v->type);
+    if (blocked) s.layout = Layout::channel_blocked(v->shape().rank(), target.lanes());
+    return s;
+  };
+  Candidate c;
+  c.inputs.resize(workload.inputs.size());
+  if (product.residual) {
+    const int index = workload.input_index(product.residual);
+    c.inputs[static_cast<size_t>(index)] = schema(product.residual, blocks_y);
+    if (product.residual != product.x) c.in_place = index;
+  }
+  c.inputs[static_cast<size_t>(workload.input_index(product.x))] = schema(product.x, blocks_x);
+  if (product.x_zero)
+    c.inputs[static_cast<size_t>(workload.input_index(product.x_zero))] = plain_schema(product.x_zero->type);
+  c.outputs.push_back(schema(product.y, blocks_y));
+  return c;
+}
+
+float Int8Problem::step() const {
+  if (product.middle) return product.middle->scale;
+  return product.residual || !product.y_grid ? 1.0f : product.y_grid->scale;
+}
+
+DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
+  const Int8Product& p = product;
+  // The codes that two clamps, one behind the other, leave.
+  const auto bounds = [](const CodeGrid& grid, float lo, float hi) {
+    return std::pair{grid.code_of(lo), grid.code_of(hi)};
+  };
+  DotResult r;
+  r.init = columns;
+  r.scale = reinterpret_cast<const float*>(columns + padded);
+  r.add = reinterpret_cast<const float*>(columns + 2 * padded);
+  r.mask = columns + 3 * padded;
+  r.is_whole = p.is_whole;
+  if (p.is_whole) return r;
+  if (!p.y_grid) {
+    r.is_float = true;
+    r.lo = std::clamp(p.sum_lo, p.lo, p.hi);
+    r.hi = std::clamp(p.sum_hi, p.lo, p.hi);
+    return r;
+  }
+  const CodeGrid& y = *p.y_grid;
+  auto [lo, hi] = bounds(y, p.lo, p.hi);
+  if (!p.residual) {
+    const auto [sum_lo, sum_hi] = bounds(y, p.sum_lo, p.sum_hi);
+    const int32_t inner = std::clamp(sum_lo, lo, hi);
+    hi = std::clamp(sum_hi, lo, hi);
+    lo = inner;
+  }
+  r.zero = y.zero;
+  r.is_signed = y.is_signed();
+  r.lo = static_cast<float>(lo - y.zero);
+  r.hi = static_cast<float>(hi - y.zero);
+  r.y_scale = y.scale;
+  if (p.middle) {
+    const auto [middle_lo, middle_hi] = bounds(*p.middle, p.sum_lo, p.sum_hi);
+    r.has_middle = true;
+    r.middle_lo = static_cast<float>(middle_lo - p.middle->zero);
+    r.middle_hi = static_cast<float>(middle_hi - p.middle->zero);
+    r.middle_scale = p.middle->scale;
+  }
+  if (p.residual) {
+    r.residual_is_signed = p.residual_grid.is_signed();
+    r.residual_scale = p.residual_grid.scale;
+    r.residual_zero = p.residual_grid.zero;
+  }
+  return r;
+}
+
+void Int8Problem::pack_columns(const PackedColumns& columns) const {
+  constexpr double kLargestBias = 1 << 30;
+  const int64_t channels = product.channels(), padded = columns.padded, depth = product.depth();
+  const Int8Weights weights(product);
+  std::vector<double> w_scale = by_channel(product.w_scale, channels);
+  if (!product.w_scale) std::fill(w_scale.begin(), w_scale.end(), 1.0);
+  const std::vector<double> bias = by_channel(product.bias, channels);
+  int32_t* init = columns.at;
+  auto* scale = reinterpret_cast<float*>(columns.at + padded);
+  auto* add = reinterpret_cast<float*>(columns.at + 2 * padded);
+  int32_t* mask = columns.at + 3 * padded;
+  int32_t* sums = columns.at + 4 * padded;
+  std::fill_n(columns.at, PackedColumns::kArrays * padded, 0);
+  // What the zero point adds to a sum of bytes is taken off.
+  const int32_t zero = columns.bytes ? product.x_grid.zero + (product.x_grid.is_signed() ? 128 : 0) : 0;
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto i = static_cast<size_t>(c);
+    const auto unit = static_cast<float>(static_cast<double>(product.x_grid.scale) * w_scale[i]);
+    int64_t weight_sum = 0;
+    for (int64_t k = 0; k < depth; ++k) weight_sum += weights.at(c, k);
+    sums[c] = static_cast<int32_t>(weight_sum);
+    int64_t sum = -weight_sum * zero;
+    // A bias of whole units is summed with the products, as QLinearConv does; any other is added to the float.
+    const double units = std::nearbyint(bias[i] / unit);
+    const bool is_whole = std::abs(units) <= kLargestBias &&
+                          (static_cast<float>(units * unit) == bias[i] || static_cast<float>(units) * unit == bias[i]);
+    if (is_whole) {
+      sum += static_cast<int64_t>(units);
+    } else {
+      add[c] = static_cast<float>(bias[i] / step());
+    }
+    // Sums that pass the end of int32 on their way come back.
+    init[c] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(sum)));
+    scale[c] = unit / step();
+    mask[c] = -1;
+  }
+}
+
+}  // namespace neo

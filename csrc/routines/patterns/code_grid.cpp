@@ -1,0 +1,40 @@
+#include "routines/patterns/code_grid.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace neo {
+
+int32_t CodeGrid::code_of(float number) const {
+  const float code = std::nearbyintf(number / scale) + static_cast<float>(zero);
+  return static_cast<int32_t>(std::clamp(code, static_cast<float>(lo()), static_cast<float>(hi())));
+}
+
+std::optional<CodeGrid> read_code_grid(const Node& node, bool any_zero) {
+  const bool quantizes = node.op == "QuantizeLinear";
+  if (!quantizes && node.op != "DequantizeLinear") return std::nullopt;
+  const Value* codes = quantizes ? node.output(0) : node.input(0);
+  const Value* numbers = quantizes ? node.input(0) : node.output(0);
+  if (!codes || !numbers || !codes->type.is_tensor() || !numbers->type.is_tensor()) return std::nullopt;
+  if (codes->dtype() != DType::UInt8 && codes->dtype() != DType::Int8) return std::nullopt;
+  if (numbers->dtype() != DType::Float32 || !numbers->shape().has_rank() || !codes->shape().has_rank())
+    return std::nullopt;
+  const Value* scale = node.input(1);
+  const Value* zero = node.input(2);
+  if (!scale->constant || scale->constant->size() != 1 || scale->dtype() != DType::Float32) return std::nullopt;
+  if (zero && zero->dtype() != codes->dtype()) return std::nullopt;
+  const bool is_known = !zero || (zero->constant && zero->constant->size() == 1);
+  if (!is_known && !(any_zero && !zero->constant && zero->shape().has_rank() && zero->shape().element_count().is(1)))
+    return std::nullopt;
+  if (node.int_attr("block_size", 0) != 0 || node.int_attr("precision", 0) != 0) return std::nullopt;
+  CodeGrid grid;
+  grid.dtype = codes->dtype();
+  grid.scale = static_cast<float>(load_double(DType::Float32, scale->constant->data()));
+  if (zero && is_known) grid.zero = static_cast<int32_t>(load_double(zero->dtype(), zero->constant->data()));
+  // Products with codes and quotients by scales are normal numbers.
+  constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
+  if (!(grid.scale > kSmallest && grid.scale < kLargest)) return std::nullopt;
+  return grid;
+}
+
+}  // namespace neo

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+
+#include "ir/graph.h"
+
+namespace neo {
+
+// The numbers that 8-bit codes stand for: (code - zero) * scale.
+struct CodeGrid {
+  DType dtype = DType::UInt8;
+  float scale = 1;
+  int32_t zero = 0;
+
+  bool is_signed() const { return dtype == DType::Int8; }
+  int32_t lo() const { return is_signed() ? -128 : 0; }
+  int32_t hi() const { return is_signed() ? 127 : 255; }
+  // The code of a number, as QuantizeLinear rounds it.
+  int32_t code_of(float number) const;
+  friend bool operator==(const CodeGrid&, const CodeGrid&) = default;
+};
+
+// The grid of a QuantizeLinear or DequantizeLinear between float32 and 8-bit codes, where scale and zero point are
+// constants of one element; none of any other node. `any_zero`: the zero point may be one that only running tells, and
+// is 0 then.
+std::optional<CodeGrid> read_code_grid(const Node& node, bool any_zero = false);
+
+}  // namespace neo

@@ -1,0 +1,57 @@
+#pragma once
+
+// Products of small integers, summed in the int32 lanes of a vector: what products of 8-bit codes are written in. Every
+// tier gives the same numbers.
+//
+//   dot_pairs(c, a, b)   c + a0 * b0 + a1 * b1, where each lane of a and b holds two int16
+//   dot_bytes(c, a, b)   c + the sum of four a * b, where each lane of a holds four uint8 and each of b four int8;
+//   where
+//                        kHasDotBytes, on processors with kIsaAvx512Vnni
+//   load_columns(p)      the bytes of four pixels of kLanes channels each, as a word for each channel; where
+//   kHasDotBytes
+
+#include "simd/vec.h"
+
+namespace neo::NEO_ISA {
+
+// Left to themselves, compilers compute many products before they add any, for which there are no registers.
+#if defined(NEO_ISA_AVX512)
+constexpr bool kHasDotBytes = true;
+NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
+  __m512i products;
+  asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+v"(c.v), "=&v"(products) : "v"(a.v), "v"(b.v));
+}
+// The tier's flags leave VNNI out, so that only the assembler may know it.
+NEO_INLINE void dot_bytes(I32& c, I32 a, I32 b) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(c.v) : "v"(a.v), "v"(b.v));
+}
+NEO_INLINE I32 load_columns(const uint8_t* p) {
+  const __m512i by_four = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m512i by_one = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  return {_mm512_shuffle_epi8(_mm512_permutexvar_epi32(by_four, _mm512_loadu_si512(p)), by_one)};
+}
+#else
+constexpr bool kHasDotBytes = false;
+#if defined(NEO_ISA_AVX2)
+NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
+  __m256i products;
+  asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(c.v), "=&x"(products) : "x"(a.v), "x"(b.v));
+}
+#elif defined(NEO_ISA_NEON)
+NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
+  const int16x8_t x = vreinterpretq_s16_s32(a.v), y = vreinterpretq_s16_s32(b.v);
+  c.v = vaddq_s32(c.v, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+}
+#else
+NEO_INLINE void dot_pairs(I32& c, I32 a, I32 b) {
+  const I32 low = shift_right<16>(shift_left<16>(a)) * shift_right<16>(shift_left<16>(b));
+  c = c + low + shift_right<16>(a) * shift_right<16>(b);
+}
+#endif
+NEO_INLINE void dot_bytes(I32&, I32, I32) {}
+NEO_INLINE I32 load_columns(const uint8_t*) {
+  return broadcast_i32(0);
+}
+#endif
+
+}  // namespace neo::NEO_ISA

@@ -1,0 +1,368 @@
+"""Routines of 8-bit codes against the references of the operators on codes: equal, on every tier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from neo import _native
+
+from tests.routines.pinning import compile_pinned, rejections
+
+TIERS = list(_native.host_tiers())
+BLOCKED = "cpu:int8/direct_nchwc"
+PLANES = "cpu:int8/direct_nchw"
+DEPTHWISE = "cpu:int8/depthwise_nchwc"
+GEMM = "cpu:int8/gemm"
+POOL = "cpu:int8/pool_nchwc"
+ELTWISE = "cpu:int8/eltwise"
+LINEAR = "cpu:int8/linear"
+CASES = 30
+
+by_tier = pytest.mark.parametrize("tier", TIERS)
+
+
+def pick(random: np.random.Generator, options: Any) -> Any:
+    return options[int(random.integers(len(options)))]
+
+
+class Codes:
+    """Two graphs of the same numbers: around a float operator, and of operators on codes, which say what is right."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.float = _native.Graph()
+        self.whole = _native.Graph()
+        self.inputs: list[np.ndarray] = []
+
+    def codes(self, dtype: str, dims: list[int]) -> np.ndarray:
+        """Codes of the whole range."""
+        info = np.iinfo(dtype)
+        return self.random.integers(info.min, info.max + 1, dims).astype(dtype)
+
+    def input(self, dtype: str, dims: list[int]) -> tuple[Any, Any]:
+        """An input of both graphs."""
+        name = f"x{len(self.inputs)}"
+        self.inputs.append(self.codes(dtype, dims))
+        return self.float.add_input(name, dtype, dims), self.whole.add_input(name, dtype, dims)
+
+    def constant(self, value: Any) -> tuple[Any, Any]:
+        """A constant of both graphs."""
+        array = np.asarray(value)
+        return self.float.add_constant("k", array), self.whole.add_constant("k", array)
+
+    def grid(self, dtype: str, scale: float | None = None) -> tuple[Any, Any]:
+        """A scale and a zero point, at an end of the range now and then."""
+        info = np.iinfo(dtype)
+        zero = pick(self.random, [info.min, info.max, (info.min + info.max + 1) // 2, self.codes(dtype, [1])[0]])
+        scale = float(self.random.uniform(0.01, 0.2)) if scale is None else scale
+        return self.constant(np.float32(scale)), self.constant(np.array(zero, dtype))
+
+    def add(self, graph: Any, op: str, inputs: list[Any], name: str, **attrs: Any) -> Any:
+        """A node; its only output."""
+        return graph.add_node(op, inputs, [f"{name}.y"], attrs, name).outputs[0]
+
+    def finish(self, result: Any, expected: Any) -> None:
+        """Take these as the results."""
+        for graph, value in ((self.float, result), (self.whole, expected)):
+            graph.outputs = [value]
+            graph.infer()
+
+    def check(self, tier: str, pins: dict[str, str]) -> None:
+        """The pinned routines give the numbers of the operators on codes, on teams of one and of three."""
+        graph = _native.run_passes(self.float, ["fold_constants"])
+        pinned = compile_pinned(graph, tier, pins)
+        for node, routine in pins.items():
+            assert pinned.routines[node].split("{")[0] == routine
+        expected = self.whole.evaluate(self.inputs)[0]
+        for threads in (1, 3):
+            np.testing.assert_array_equal(pinned(*self.inputs, threads=threads), expected)
+
+
+def weights_of(case: Codes, shape: list[int], axis: int) -> tuple[list[tuple[Any, Any]], int]:
+    """Codes, scales and zero points of weights."""
+    random = case.random
+    dtype = pick(random, ["int8", "int8", "uint8"])
+    count = shape[axis] if random.random() < 0.6 else 1
+    scale = random.uniform(0.001, 0.02, count).astype(np.float32)
+    zero = np.zeros(count, dtype)
+    if dtype == "uint8" or random.random() < 0.2:
+        zero = case.codes(dtype, [count])
+    codes = case.codes(dtype, shape)
+    if count == 1:
+        scale, zero = scale.reshape(()), zero.reshape(())
+    return [case.constant(codes), case.constant(scale), case.constant(zero)], count
+
+
+def dequantize(case: Codes, value: Any, grid: tuple[Any, Any], name: str) -> Any:
+    return case.add(case.float, "DequantizeLinear", [value, grid[0][0], grid[1][0]], name)
+
+
+def conv_case(seed: int, depthwise: bool = False, residual: str = "") -> Codes:
+    """A convolution; with a residual the sums may be rounded before it is added."""
+    case = Codes(seed)
+    random = case.random
+    rank = pick(random, [1, 2, 2, 2])
+    groups = 1
+    out, per_group = int(random.integers(1, 40)), int(random.integers(1, 40))
+    if depthwise:
+        groups = out = int(random.integers(2, 40))
+        per_group = 1
+    kernel = [int(random.integers(1, 5)) for _ in range(rank)]
+    stride = [int(random.integers(1, 4)) for _ in range(rank)]
+    dilation = [int(random.integers(1, 3)) for _ in range(rank)]
+    if random.random() < 0.4:
+        kernel, stride, dilation = [1] * rank, [1] * rank, [1] * rank
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    begin = [int(random.integers(0, e)) for e in extent]
+    end = [int(random.integers(0, e)) for e in extent]
+    sizes = [max(e - b - a, 1) + int(random.integers(0, 14)) for e, b, a in zip(extent, begin, end, strict=True)]
+    attrs = {
+        "kernel_shape": kernel,
+        "strides": stride,
+        "dilations": dilation,
+        "pads": begin + end,
+        "group": groups,
+    }
+    x_type, y_type = pick(random, ["uint8", "int8"]), pick(random, ["uint8", "int8"])
+    batch = pick(random, [1, 1, 2])
+    x, x_whole = case.input(x_type, [batch, groups * per_group, *sizes])
+    x_grid = case.grid(x_type, 0.05)
+    w, count = weights_of(case, [out, per_group, *kernel], 0)
+    axis = {"axis": 0} if count > 1 else {}
+    real = [
+        dequantize(case, x, x_grid, "dq_x"),
+        case.add(case.float, "DequantizeLinear", [k[0] for k in w], "dq_w", **axis),
+    ]
+    bias = None
+    if random.random() < 0.7:
+        codes = random.integers(-(2**16), 2**16, out).astype(np.int32)
+        unit = (np.float32(0.05) * w[1][0].constant).astype(np.float32)
+        bias = case.constant(codes)
+        b = [bias[0], case.constant(unit)[0], case.constant(np.zeros(unit.shape, np.int32))[0]]
+        real.append(case.add(case.float, "DequantizeLinear", b, "dq_b", axis=0))
+    depth = per_group * int(np.prod(kernel))
+    spread = float(0.05 * 150 * np.mean(w[1][0].constant) * 100 * np.sqrt(depth) / 128)
+    y_grid = case.grid(y_type, spread)
+    made = case.add(case.float, "Conv", real, "conv", **attrs)
+    first = case.grid(y_type, spread) if residual == "rounded" else y_grid
+    operands = [x_whole, *(g[1] for g in x_grid), *(k[1] for k in w), *(g[1] for g in first)]
+    if bias:
+        operands.append(bias[1])
+    if residual != "unrounded":
+        whole = case.add(case.whole, "QLinearConv", operands, "conv", **attrs)
+    if not residual:
+        if random.random() < 0.4:
+            made = case.add(case.float, "Relu", [made], "relu")
+            low = case.add(
+                case.whole,
+                "Relu",
+                [case.add(case.whole, "DequantizeLinear", [whole, *(g[1] for g in y_grid)], "r")],
+                "c",
+            )
+            whole = case.add(case.whole, "QuantizeLinear", [low, *(g[1] for g in y_grid)], "s")
+        case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
+        return case
+    made = dequantize(case, case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in first)], "q1"), first, "dq1")
+    back = case.add(case.whole, "DequantizeLinear", [whole, *(g[1] for g in first)], "dq1")
+    r_type = pick(random, ["uint8", "int8"])
+    dims = [batch, out] + [
+        (s + b + e - x) // t + 1 for s, b, e, x, t in zip(sizes, begin, end, extent, stride, strict=True)
+    ]
+    r, r_whole = case.input(r_type, dims)
+    r_grid = case.grid(r_type, spread)
+    other = dequantize(case, r, r_grid, "dq_r")
+    pair = [made, other] if random.random() < 0.5 else [other, made]
+    made = case.add(case.float, "Add", pair, "add")
+    total = case.add(
+        case.whole,
+        "Add",
+        [back, case.add(case.whole, "DequantizeLinear", [r_whole, *(g[1] for g in r_grid)], "dq_r")],
+        "add",
+    )
+    if random.random() < 0.5:
+        made, total = case.add(case.float, "Relu", [made], "relu"), case.add(case.whole, "Relu", [total], "relu")
+    case.finish(
+        case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"),
+        case.add(case.whole, "QuantizeLinear", [total, *(g[1] for g in y_grid)], "q"),
+    )
+    return case
+
+
+@by_tier
+@pytest.mark.parametrize("routine", [BLOCKED, PLANES])
+@pytest.mark.parametrize("seed", range(CASES))
+def test_convolution(seed: int, routine: str, tier: str) -> None:
+    conv_case(seed).check(tier, {"q": routine})
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
+def test_depthwise(seed: int, tier: str) -> None:
+    conv_case(seed, depthwise=True).check(tier, {"q": DEPTHWISE})
+
+
+@by_tier
+@pytest.mark.parametrize("depthwise", [False, True], ids=["dense", "depthwise"])
+@pytest.mark.parametrize("seed", range(CASES // 2))
+def test_residual(seed: int, depthwise: bool, tier: str) -> None:
+    conv_case(seed, depthwise, residual="rounded").check(tier, {"q": DEPTHWISE if depthwise else BLOCKED})
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
+def test_product(seed: int, tier: str) -> None:
+    case = Codes(seed)
+    random = case.random
+    depth, columns = int(random.integers(1, 70)), int(random.integers(1, 70))
+    rows = pick(random, [[1], [3], [2, 5], [17]])
+    x_type, y_type = pick(random, ["uint8", "int8"]), pick(random, ["uint8", "int8"])
+    x, x_whole = case.input(x_type, [*rows, depth])
+    x_grid = case.grid(x_type, 0.05)
+    w, count = weights_of(case, [depth, columns], 1)
+    axis = {"axis": 1} if count > 1 else {}
+    spread = float(0.05 * 150 * np.mean(w[1][0].constant) * 100 * np.sqrt(depth) / 128)
+    y_grid = case.grid(y_type, spread)
+    real = case.add(case.float, "DequantizeLinear", [k[0] for k in w], "dq_w", **axis)
+    made = case.add(case.float, "MatMul", [dequantize(case, x, x_grid, "dq_x"), real], "product")
+    operands = [x_whole, *(g[1] for g in x_grid), *(k[1] for k in w), *(g[1] for g in y_grid)]
+    whole = case.add(case.whole, "QLinearMatMul", operands, "product")
+    case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
+    case.check(tier, {"q": GEMM})
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "GlobalAveragePool"])
+@pytest.mark.parametrize("seed", range(8))
+def test_pool(seed: int, op: str, tier: str) -> None:
+    case = Codes(seed)
+    random = case.random
+    rank = pick(random, [1, 2, 2])
+    kernel = [int(random.integers(1, 5)) for _ in range(rank)]
+    pads = [int(random.integers(0, k)) for k in kernel + kernel]
+    attrs = {"kernel_shape": kernel, "strides": [int(random.integers(1, 4)) for _ in kernel], "pads": pads}
+    attrs["ceil_mode"] = int(random.integers(2))
+    if op == "AveragePool":
+        attrs["count_include_pad"] = int(random.integers(2))
+    sizes = [int(random.integers(k + 4, 20)) for k in kernel]
+    dtype = pick(random, ["uint8", "int8"])
+    x, x_whole = case.input(dtype, [pick(random, [1, 2]), int(random.integers(1, 40)), *sizes])
+    # Powers of two: a mean of codes of other scales may lie halfway, where two ways to compute it round differently.
+    x_grid = case.grid(dtype, 0.125)
+    y_grid = x_grid if op == "MaxPool" else case.grid(dtype, 0.0625)
+    attrs = {} if op == "GlobalAveragePool" else attrs
+    made = case.add(case.float, op, [dequantize(case, x, x_grid, "dq")], "pool", **attrs)
+    number = case.add(case.whole, "DequantizeLinear", [x_whole, *(g[1] for g in x_grid)], "dq")
+    whole = case.add(case.whole, op, [number], "pool", **attrs)
+    case.finish(
+        case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"),
+        case.add(case.whole, "QuantizeLinear", [whole, *(g[1] for g in y_grid)], "q"),
+    )
+    case.check(tier, {"q": POOL})
+
+
+@by_tier
+@pytest.mark.parametrize("form", ["Add", "Mul", "Sub", "Add Relu", "HardSwish", "Sigmoid", "Tanh Relu", "requantize"])
+@pytest.mark.parametrize("dims", [[2, 5, 3], [1, 32, 4, 4], [7], []], ids=str)
+def test_elementwise(form: str, dims: list[int], tier: str) -> None:
+    case = Codes(len(form) + len(dims))
+    types = [pick(case.random, ["uint8", "int8"]) for _ in range(3)]
+    x = case.input(types[0], dims)
+    x_grid, y_grid = case.grid(types[0], 0.043), case.grid(types[1], 0.031)
+    values = [
+        case.add(g, "DequantizeLinear", [x[i], *(k[i] for k in x_grid)], "dq")
+        for i, g in enumerate((case.float, case.whole))
+    ]
+    first, *rest = form.split()
+    if first in ("Add", "Mul", "Sub"):
+        z, z_grid = case.input(types[2], dims), case.grid(types[2], 0.027)
+        for i, g in enumerate((case.float, case.whole)):
+            other = case.add(g, "DequantizeLinear", [z[i], *(k[i] for k in z_grid)], "dq2")
+            values[i] = case.add(g, first, [values[i], other], "op")
+    else:
+        rest = [] if first == "requantize" else [first, *rest]
+    for j, op in enumerate(rest):
+        values = [case.add(g, op, [v], f"f{j}") for g, v in zip((case.float, case.whole), values, strict=True)]
+    ends = [
+        case.add(g, "QuantizeLinear", [v, *(k[i] for k in y_grid)], "q")
+        for i, (g, v) in enumerate(zip((case.float, case.whole), values, strict=True))
+    ]
+    case.finish(*ends)
+    case.check(tier, {"q": ELTWISE})
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("dims", [[1, 19, 3, 5], [2, 16, 300], [7], [70000]], ids=str)
+def test_linear(dims: list[int], dtype: str, tier: str) -> None:
+    case = Codes(len(dims))
+    grid = case.grid(dtype, 0.037)
+    graph = case.float
+    x = graph.add_input("f", "float32", dims)
+    codes = case.add(graph, "QuantizeLinear", [x, *(g[0] for g in grid)], "q")
+    graph.outputs = [codes, case.add(graph, "DequantizeLinear", [codes, *(g[0] for g in grid)], "dq")]
+    graph.infer()
+    feed = (case.random.standard_normal(dims) * 4).astype(np.float32)
+    feed.ravel()[:6] = [0.037 * 2.5, -0.037 * 0.5, 1e30, -np.inf, np.inf, 0]
+    pinned = compile_pinned(graph, tier, {"q": LINEAR, "dq": LINEAR})
+    assert {r.split("{")[0] for r in pinned.routines.values()} == {LINEAR}
+    for result, expected in zip(pinned.module.call([feed]), graph.evaluate([feed]), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_says_why_not() -> None:
+    case = conv_case(0)
+    graph = _native.run_passes(case.float, ["fold_constants"])
+    reasons = rejections(graph, "scalar", "q")
+    assert reasons[DEPTHWISE] == "not one input channel per group"
+
+
+@by_tier
+@pytest.mark.parametrize("dims", [[7], [3, 40, 17], [70001], [0, 4]], ids=str)
+def test_dynamic_linear(dims: list[int], tier: str) -> None:
+    case = Codes(len(dims))
+    graph = case.float
+    x = graph.add_input("f", "float32", dims)
+    graph.outputs = graph.add_node("DynamicQuantizeLinear", [x], ["y", "s", "z"], {}, "q").outputs
+    graph.infer()
+    pinned = compile_pinned(graph, tier, {"q": LINEAR})
+    for shift in (0, 5, -3):
+        feed = (case.random.standard_normal(dims) + shift).astype(np.float32)
+        for threads in (1, 3):
+            module = pinned.module.with_threads(threads)
+            for result, expected in zip(module.call([feed]), graph.evaluate([feed]), strict=True):
+                np.testing.assert_array_equal(result, expected)
+
+
+@by_tier
+@pytest.mark.parametrize("zero", ["none", "constant", "dynamic"])
+@pytest.mark.parametrize("seed", range(10))
+def test_whole_product(seed: int, zero: str, tier: str) -> None:
+    case = Codes(seed)
+    random, graph = case.random, case.float
+    dtype = pick(random, ["uint8", "int8"])
+    is_conv = seed % 2 == 0
+    if is_conv:
+        shape, weights = [1, int(random.integers(1, 40)), 7, 9], [int(random.integers(1, 40)), 0, 3, 2]
+        weights[1] = shape[1]
+    else:
+        shape = [3, 5, int(random.integers(1, 70))]
+        weights = [shape[2], int(random.integers(1, 70))]
+    operands = [graph.add_input("x", dtype, shape), graph.add_constant("w", case.codes("int8", weights))]
+    feeds = [case.codes(dtype, shape)]
+    if zero == "constant":
+        operands.append(graph.add_constant("z", case.codes(dtype, [1]).reshape(())))
+    elif zero == "dynamic":
+        operands.append(graph.add_input("z", dtype, []))
+        feeds.append(case.codes(dtype, [1]).reshape(()))
+    if zero != "none" and random.random() < 0.5:
+        operands.append(graph.add_constant("wz", case.codes("int8", [weights[0 if is_conv else 1]])))
+    attrs = {"pads": [1, 0, 2, 1]} if is_conv else {}
+    graph.outputs = graph.add_node("ConvInteger" if is_conv else "MatMulInteger", operands, ["y"], attrs, "q").outputs
+    graph.infer()
+    for routine in [BLOCKED, PLANES] if is_conv else [GEMM]:
+        pinned = compile_pinned(graph, tier, {"q": routine})
+        assert pinned.routines["q"].split("{")[0] == routine
+        for threads in (1, 3):
+            np.testing.assert_array_equal(pinned(*feeds, threads=threads), graph.evaluate(feeds)[0])
