@@ -50,6 +50,7 @@ class Builder {
 
  private:
   void add_arrays() {
+    find_repeated();
     add_node_costs();
     add_group_edges();
     for (auto& [graph_part, trips] : graphs_) add_value_edges(*graph_part, trips);
@@ -204,13 +205,25 @@ class Builder {
   }
 
   void add_group(const Workload& workload) {
-    for (const Node* node : workload.nodes) {
-      if (workload.repeats(*node)) repeated_.insert(node);
-    }
+    add_repeated(workload);
     const std::vector<const Node*> nodes = members_of(workload);
     if (nodes.size() < 2) return;
     if (group_index_.emplace(nodes, static_cast<int>(problem_->groups.size())).second)
       problem_->groups.push_back({nodes});
+  }
+
+  void add_repeated(const Workload& workload) {
+    for (const Node* node : workload.nodes) {
+      if (workload.repeats(*node)) repeated_.insert(node);
+    }
+  }
+
+  void find_repeated() {
+    for (const auto& variable : problem_->nodes) {
+      for (const auto& choice : variable.choices) {
+        if (choice.candidate) add_repeated(*choice.candidate->workload);
+      }
+    }
   }
 
   int group_of(const SelectionProblem::Choice& choice) const {
@@ -279,8 +292,8 @@ class Builder {
 
   // What each choice of a variable wants of a value, or gives it as; none: does not touch it.
   using Wishes = std::vector<std::optional<Schema>>;
-  // Which choices of a variable do not compute it.
-  using LeftOut = std::vector<bool>;
+  // Which choices of a variable leave others without a value.
+  using Withheld = std::vector<bool>;
 
   static Wishes wishes_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
     Wishes wishes;
@@ -313,10 +326,15 @@ class Builder {
     return gives;
   }
 
-  static LeftOut left_out_of(const SelectionProblem::NodeVariable& variable) {
-    LeftOut left_out;
-    for (const auto& choice : variable.choices) left_out.push_back(choice.absorbed_by == kLeftOut);
-    return left_out;
+  // What is left out; and what a group absorbs, where a reader is one that other groups repeat: they read it too.
+  Withheld withheld_of(const SelectionProblem::NodeVariable& variable, const std::set<int>& readers) const {
+    const bool is_shared = std::any_of(readers.begin(), readers.end(), [&](int reader) {
+      return repeated_.count(problem_->nodes[static_cast<size_t>(reader)].node) > 0;
+    });
+    Withheld withheld;
+    for (const auto& choice : variable.choices)
+      withheld.push_back(choice.absorbed_by == kLeftOut || (is_shared && choice.absorbed_by >= 0));
+    return withheld;
   }
 
   void add_value_edges(const Graph& graph, double trips) {
@@ -362,8 +380,8 @@ class Builder {
     const int producer = value.producer ? problem_->index.at(value.producer) : -1;
     const Wishes gives =
         producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
-    const LeftOut left_out =
-        producer >= 0 ? left_out_of(problem_->nodes[static_cast<size_t>(producer)]) : LeftOut{false};
+    const Withheld withheld =
+        producer >= 0 ? withheld_of(problem_->nodes[static_cast<size_t>(producer)], readers) : Withheld{false};
     std::vector<std::pair<int, Wishes>> consumers;
     std::vector<Schema> wanted;
     const auto want = [&](const Schema& s) {
@@ -381,13 +399,13 @@ class Builder {
     if (is_output) want(boundary);
     const bool produced_plain =
         std::all_of(gives.begin(), gives.end(), [&](const auto& g) { return !g || *g == boundary; }) &&
-        std::find(left_out.begin(), left_out.end(), true) == left_out.end();
+        std::find(withheld.begin(), withheld.end(), true) == withheld.end();
     if (wanted.empty() || (wanted.size() == 1 && wanted.front() == boundary && produced_plain)) return;
 
     // Choices repeat few schemas: each pair of them is looked up once.
     std::vector<std::tuple<Schema, Schema, double>> known;
     const auto cost_of_give = [&](size_t i, const Schema& to) {
-      if (left_out[i]) return kForbidden;
+      if (withheld[i]) return kForbidden;
       if (!gives[i] || *gives[i] == to) return 0.0;
       for (const auto& [from, there, cost] : known) {
         if (from == *gives[i] && there == to) return cost;

@@ -55,12 +55,18 @@ Value* activation(Rewriter& rewriter, const Node& node, size_t i) {
 // Constant weights as float32, with one scale or one for each position of `axis`; null where they are none.
 Value* real_weights(Rewriter& rewriter, const Node& node, Value* codes, Value* scale, Value* zero, int axis) {
   if (!codes->constant || !scale->constant || (zero && !zero->constant)) return nullptr;
-  if (zero && scale->constant->size() == 1 && zero->constant->size() > 1) {
-    const std::vector<double> spread(static_cast<size_t>(zero->constant->size()),
-                                     load_doubles(*scale->constant).front());
-    Tensor tensor(DType::Float32, zero->constant->dims());
-    store_doubles(tensor, spread);
-    scale = rewriter.add_constant(scale->name + ".spread", std::move(tensor));
+  // One for all beside one for each channel becomes one for each, too.
+  const auto spread = [&](Value*& one, const Value* many) {
+    if (one->constant->size() != 1 || many->constant->size() == 1) return;
+    const std::vector<double> numbers(static_cast<size_t>(many->constant->size()),
+                                      load_doubles(*one->constant).front());
+    Tensor tensor(one->dtype(), many->constant->dims());
+    store_doubles(tensor, numbers);
+    one = rewriter.add_constant(one->name + ".spread", std::move(tensor));
+  };
+  if (zero) {
+    spread(scale, zero);
+    spread(zero, scale);
   }
   auto real = dequantized(*codes->constant, *scale->constant, zero ? &*zero->constant : nullptr, axis);
   if (!real) return nullptr;

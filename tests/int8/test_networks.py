@@ -13,6 +13,7 @@ from tests.int8.networks import random_network
 # A code may differ where a quotient lies halfway between two, and with it what is computed from it.
 STEPS = 2
 SHARE = 0.02
+FEW = 4
 
 
 def reference_of(model: bytes, feed: np.ndarray) -> list[np.ndarray]:
@@ -39,7 +40,7 @@ def test_agrees_with_onnxruntime(seed: int, signed: bool) -> None:
         step = np.abs(expected[expected != 0]).min(initial=1)
         off = np.abs(result - expected) / step
         assert off.max(initial=0) <= STEPS + 0.01
-        assert (off > 0.5).mean() <= SHARE
+        assert (off > 0.5).sum() <= max(SHARE * off.size, FEW)
 
 
 @pytest.mark.parametrize("seed", range(6))

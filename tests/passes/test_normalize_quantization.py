@@ -28,7 +28,7 @@ WRITTEN = {
             "constant w = int8[3,2,3,3] splat 7 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n"
             "constant zw = int8[] {2} \n constant b = int32[3] {100, -200, 300}",
         ),
-        ["DequantizeLinear", "Conv", "QuantizeLinear"],
+        ["DequantizeLinear", "DequantizeLinear", "Conv", "QuantizeLinear"],
     ),
     "matmul": (
         text_of(
@@ -36,7 +36,7 @@ WRITTEN = {
             "y = QLinearMatMul(x, sx, zx, w, sw, zw, sy, zy)",
             "constant w = int8[8,3] splat 5 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n constant zw = int8[3] {0, 1, 2}",
         ),
-        ["DequantizeLinear", "MatMul", "QuantizeLinear"],
+        ["DequantizeLinear", "DequantizeLinear", "MatMul", "QuantizeLinear"],
     ),
     "gemm": (
         text_of(
@@ -45,7 +45,7 @@ WRITTEN = {
             "constant w = int8[3,8] splat 5 \n constant sw = float32[] {0.02} \n constant zw = int8[] {1} \n"
             "constant b = int32[3] {100, -200, 300}",
         ),
-        ["DequantizeLinear", "Gemm", "QuantizeLinear"],
+        ["DequantizeLinear", "DequantizeLinear", "Gemm", "QuantizeLinear"],
     ),
     "add": (
         text_of(TWO, "y = com.microsoft.QLinearAdd(x, sx, zx, z, sy, zy, sy, zy)"),
@@ -92,15 +92,15 @@ WRITTEN = {
     ),
     "matmul-integer": (
         text_of(MATRIX, "y = MatMulInteger(x, w, zx)", "constant w = int8[8,3] splat 5"),
-        ["DequantizeLinear", "MatMul", "Cast"],
+        ["DequantizeLinear", "DequantizeLinear", "MatMul", "Cast"],
     ),
     "matmul-integer-to-float": (
         text_of(MATRIX, "t = MatMulInteger(x, w, zx) \n y = Cast(t) {to=1}", "constant w = int8[8,3] splat 5"),
-        ["DequantizeLinear", "MatMul"],
+        ["DequantizeLinear", "DequantizeLinear", "MatMul"],
     ),
     "conv-integer": (
         text_of(CODES, "y = ConvInteger(x, w, zx) {pads=[1, 1, 1, 1]}", "constant w = int8[3,2,3,3] splat -7"),
-        ["DequantizeLinear", "Conv", "Cast"],
+        ["DequantizeLinear", "DequantizeLinear", "Conv", "Cast"],
     ),
 }
 
@@ -118,7 +118,7 @@ def test_matmul_of_integers_to_float() -> None:
         "y = com.microsoft.MatMulIntegerToFloat(x, w, sx, sw, zx, zw, b)",
         "constant w = int8[8,3] splat 5 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n constant zw = int8[3] {0, 1, 2}",
     )
-    assert ops_of(after(text, "normalize_quantization")) == ["DequantizeLinear", "MatMul", "Add"]
+    assert ops_of(after(text, "normalize_quantization")) == ["DequantizeLinear", "DequantizeLinear", "MatMul", "Add"]
 
 
 KEPT = {
@@ -151,11 +151,33 @@ def test_a_round_trip_of_codes_goes() -> None:
 def test_rounding_of_what_lies_on_the_grid_goes() -> None:
     text = text_of(
         CODES,
-        "a = DequantizeLinear(x, sx, zx) \n r = Relu(a) \n p = MaxPool(r) {kernel_shape=[2, 2]} \n"
-        "b = QuantizeLinear(p, sx, zx) \n c = DequantizeLinear(b, sx, zx) \n y = Transpose(c)",
+        "a = DequantizeLinear(x, sx, zx) \n r = Tile(a, n) \n b = QuantizeLinear(r, sx, zx) \n"
+        "c = DequantizeLinear(b, sx, zx) \n y = Transpose(c)",
+        "constant n = int64[4] {1, 1, 2, 1}",
     )
     result = after(text, "normalize_quantization", rtol=0, atol=0)
-    assert ops_of(result) == ["DequantizeLinear", "Relu", "MaxPool", "Transpose"]
+    assert ops_of(result) == ["DequantizeLinear", "Tile", "Transpose"]
+
+
+def test_what_moves_numbers_moves_codes() -> None:
+    text = text_of(
+        TWO,
+        "a = DequantizeLinear(x, sx, zx) \n b = DequantizeLinear(z, sx, zx) \n c = Concat(a, b) {axis=1} \n"
+        "d = Reshape(c, n) \n y = Relu(d)",
+        "constant n = int64[2] {4, -1}",
+    )
+    result = after(text, "normalize_quantization", "normalize_quantization", rtol=0, atol=0)
+    assert ops_of(result) == ["Concat", "Reshape", "DequantizeLinear", "Relu"]
+
+
+def test_numbers_of_other_scales_are_moved_as_they_are() -> None:
+    assert_keeps(
+        text_of(
+            TWO,
+            "a = DequantizeLinear(x, sx, zx) \n b = DequantizeLinear(z, sy, zx) \n y = Concat(a, b) {axis=1}",
+        ),
+        "normalize_quantization",
+    )
 
 
 ROUNDED = {

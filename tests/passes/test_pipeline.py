@@ -95,8 +95,11 @@ def test_quantized_chain_rounds_where_the_model_does() -> None:
     assert [n.op for n in result.nodes] == [
         "QuantizeLinear",
         "DequantizeLinear",
+        "DequantizeLinear",
         "Conv",
         "QuantizeLinear",
         "DequantizeLinear",
         "MaxPool",
+        "QuantizeLinear",
+        "DequantizeLinear",
     ]
