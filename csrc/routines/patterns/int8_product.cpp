@@ -18,12 +18,12 @@ bool transposes_weights(const Node& node) {
 }
 
 // The product's DequantizeLinear of x and of the weights, where it has both.
-struct Sources {
+struct CodeSources {
   const Node* x = nullptr;
   const Node* w = nullptr;
 
-  static std::optional<Sources> of(const Node& product) {
-    const Sources s{maker(product.input(0), "DequantizeLinear"), maker(product.input(1), "DequantizeLinear")};
+  static std::optional<CodeSources> of(const Node& product) {
+    const CodeSources s{maker(product.input(0), "DequantizeLinear"), maker(product.input(1), "DequantizeLinear")};
     if (!s.x || !s.w || !s.w->inputs[0]->is_constant() || s.x->outputs.front()->is_constant()) return std::nullopt;
     return s;
   }
@@ -42,7 +42,7 @@ struct Chain {
 
 std::optional<Chain> start(const Node* product, std::span<const std::string_view> products) {
   if (!product || std::find(products.begin(), products.end(), product->op) == products.end()) return std::nullopt;
-  const auto sources = Sources::of(*product);
+  const auto sources = CodeSources::of(*product);
   if (!sources) return std::nullopt;
   Chain chain;
   chain.add(sources->x);
@@ -167,7 +167,7 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
   if (it == workload.nodes.end()) return reject("there is no product");
   Int8Product p;
   p.node = *it;
-  const auto sources = is_whole_product(*p.node) ? std::nullopt : Sources::of(*p.node);
+  const auto sources = is_whole_product(*p.node) ? std::nullopt : CodeSources::of(*p.node);
   if (sources) {
     const auto x_grid = read_code_grid(*sources->x, true);
     if (!x_grid) return reject("the input is not 8-bit codes of one constant scale");

@@ -245,6 +245,9 @@ class EltwiseRoutine final : public Routine {
     }
     if (!any) return std::nullopt;
     c.outputs.front().layout = Layout::channel_blocked(shape.rank(), target.lanes());
+    // An image of few channels is mostly padding lanes then, which are computed too.
+    const int64_t channels = shape[1].value(), lanes = target.lanes();
+    if (channels < lanes) c.cost.time_us *= static_cast<double>(lanes) / static_cast<double>(channels);
     return c;
   }
 };

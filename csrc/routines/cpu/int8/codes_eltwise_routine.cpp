@@ -19,7 +19,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kTable = 256;
-constexpr size_t kMostNodes = 12;
+constexpr size_t kMostOfChain = 12;
 
 const Node* linear_source(const Value* value) {
   const Node* node = value ? value->producer : nullptr;
@@ -188,6 +188,9 @@ std::vector<Candidate> held_alike(Candidate plain, const Shape& shape, const Tar
     if (schema) schema->layout = layout;
   }
   plain.outputs.front().layout = layout;
+  // Padding lanes are computed too.
+  plain.cost.time_us *= static_cast<double>(ceil_div(shape[1].value(), int64_t{target.lanes()}) * target.lanes()) /
+                        static_cast<double>(shape[1].value());
   all.push_back(std::move(plain));
   return all;
 }
@@ -242,7 +245,7 @@ class CodesEltwiseRoutine final : public Routine {
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
     std::vector<const Node*> nodes{&root};
     const Value* value = root.inputs[0];
-    while (nodes.size() < kMostNodes) {
+    while (nodes.size() < kMostOfChain) {
       if (const Node* source = linear_source(value)) {
         nodes.push_back(source);
         std::reverse(nodes.begin(), nodes.end());

@@ -14,7 +14,7 @@ namespace neo {
 // More taps could leave the whole numbers that float32 holds: 255 * 255 each.
 constexpr int64_t kMaxDepthwiseTaps = 256;
 
-struct DepthwiseRow {
+struct CodesDepthwiseRow {
   const uint8_t* src = nullptr;  // of the first output pixel's window in the buffer
   int64_t src_row = 0;           // bytes from row to row of the window
   int64_t src_pixel = 0;         // bytes from output pixel to output pixel
@@ -30,25 +30,25 @@ struct DepthwiseRow {
   const uint8_t* residual = nullptr;
 };
 
-struct DepthwiseKernels {
+struct CodesDepthwiseKernels {
   int lanes;
   bool bytes;
   int64_t pixel_bytes;  // of the buffer
   void (*fill)(const DotFill&);
-  void (*row)(const DepthwiseRow&);
+  void (*row)(const CodesDepthwiseRow&);
 };
 
 namespace scalar {
-const DepthwiseKernels& depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
 }
 namespace avx2 {
-const DepthwiseKernels& depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
 }
 namespace avx512 {
-const DepthwiseKernels& depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
 }
 namespace neon {
-const DepthwiseKernels& depthwise_kernels(bool bytes);
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes);
 }
 
 }  // namespace neo

@@ -26,7 +26,7 @@ void fill_block(const DotFill& f) {
 
 // Sums of R pixels.
 template <bool kBytes, int R>
-NEO_INLINE void sum_pixels(const DepthwiseRow& d, const uint8_t* src, int32_t* sums) {
+NEO_INLINE void sum_pixels(const CodesDepthwiseRow& d, const uint8_t* src, int32_t* sums) {
   const I32 init = load_i32(d.result->init + d.column);
   if constexpr (kBytes) {
     I32 acc[R];
@@ -62,7 +62,7 @@ NEO_INLINE void sum_pixels(const DepthwiseRow& d, const uint8_t* src, int32_t* s
 }
 
 template <bool kBytes>
-void depthwise_row(const DepthwiseRow& d) {
+void depthwise_row(const CodesDepthwiseRow& d) {
   alignas(64) int32_t sums[kRows * kLanes];
   for (int64_t p = 0; p < d.pixels; p += kRows) {
     const int64_t count = d.pixels - p < kRows ? d.pixels - p : kRows;
@@ -79,12 +79,12 @@ void depthwise_row(const DepthwiseRow& d) {
 }
 
 template <bool kBytes>
-constexpr DepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
+constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
                                                 &depthwise_row<kBytes>};
 
 }  // namespace
 
-const DepthwiseKernels& depthwise_kernels(bool bytes) {
+const CodesDepthwiseKernels& codes_depthwise_kernels(bool bytes) {
   if constexpr (kHasDotBytes) {
     if (bytes) return kDepthwiseKernels<true>;
   }

@@ -18,20 +18,20 @@ namespace {
 constexpr int64_t kSlack = 256;  // behind the last pixel of a buffer: words are of four pixels
 constexpr int64_t kColumnsOfWord = 4;
 
-const DepthwiseKernels& kernels_of(bool bytes, const Target& target) {
-  return NEO_PICK_TIER(target.isa, depthwise_kernels)(bytes);
+const CodesDepthwiseKernels& kernels_of(bool bytes, const Target& target) {
+  return NEO_PICK_TIER(target.isa, codes_depthwise_kernels)(bytes);
 }
 
-struct DepthwisePlan {
+struct CodesDepthwisePlan {
   ConvShape shape;
   int64_t blocks = 0, weight_items = 0;  // of channels; floats or words of one block and lane
   int64_t rows = 0, chunks = 0, tasks = 0;
   int64_t buffer_rows = 0, buffer_columns = 0, buffer_bytes = 0;
 };
 
-DepthwisePlan plan_depthwise(const ConvShape& s, const DepthwiseKernels& kernels) {
+CodesDepthwisePlan plan_codes_depthwise(const ConvShape& s, const CodesDepthwiseKernels& kernels) {
   constexpr int64_t kBufferBytes = 64 << 10;
-  DepthwisePlan plan;
+  CodesDepthwisePlan plan;
   plan.shape = s;
   plan.blocks = ceil_div(s.oc, static_cast<int64_t>(kernels.lanes));
   plan.weight_items = s.kh * (kernels.bytes ? ceil_div(s.kw, kColumnsOfWord) : s.kw);
@@ -50,13 +50,13 @@ DepthwisePlan plan_depthwise(const ConvShape& s, const DepthwiseKernels& kernels
 }
 
 // What the convolution does to an element, as a measure of what is worth sharing among a team.
-int64_t depthwise_work(const ConvShape& s) {
+int64_t codes_depthwise_work(const ConvShape& s) {
   constexpr int64_t kOfElement = 12;
   return s.flops() + kOfElement * s.n * s.oc * s.oh * s.ow;
 }
 
-struct DepthwiseCall {
-  DepthwisePlan plan;
+struct CodesDepthwiseCall {
+  CodesDepthwisePlan plan;
   TaskSplit split;
   DotResult result;
   ConvStrides x, y, residual;
@@ -72,7 +72,7 @@ class DepthwiseCodesStep final : public KernelStep {
     x_ = argument_of(candidate, p.x);
     residual_ = argument_of(candidate, p.residual);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
-    const DepthwisePlan plan = plan_depthwise(problem_.constant_shape(), kernels_);
+    const CodesDepthwisePlan plan = plan_codes_depthwise(problem_.constant_shape(), kernels_);
     const int64_t padded = plan.blocks * kernels_.lanes;
     constants_ = packed.floats(packed_words(plan, kernels_), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
       auto* words = reinterpret_cast<int32_t*>(to);
@@ -82,17 +82,17 @@ class DepthwiseCodesStep final : public KernelStep {
     });
   }
 
-  static int64_t packed_words(const DepthwisePlan& plan, const DepthwiseKernels& kernels) {
+  static int64_t packed_words(const CodesDepthwisePlan& plan, const CodesDepthwiseKernels& kernels) {
     return plan.blocks * kernels.lanes * (PackedColumns::kArrays + plan.weight_items);
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(x_)];
     const Arg& y = args[static_cast<size_t>(y_)];
-    DepthwiseCall call;
+    CodesDepthwiseCall call;
     const ConvShape shape = problem_.shape(x.dims, y.dims);
-    call.plan = plan_depthwise(shape, kernels_);
-    call.split = TaskSplit::of(call.plan.tasks, depthwise_work(shape), call.plan.buffer_bytes, threads_);
+    call.plan = plan_codes_depthwise(shape, kernels_);
+    call.split = TaskSplit::of(call.plan.tasks, codes_depthwise_work(shape), call.plan.buffer_bytes, threads_);
     call.x = ConvStrides::of(x);
     call.y = ConvStrides::of(y);
     if (residual_ >= 0) call.residual = ConvStrides::of(args[static_cast<size_t>(residual_)]);
@@ -104,14 +104,14 @@ class DepthwiseCodesStep final : public KernelStep {
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
-    const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
+    const auto& call = *reinterpret_cast<const CodesDepthwiseCall*>(prepared);
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
       for (int64_t task = begin; task < end; ++task) run_task(call, args, task, buffer);
     });
   }
 
  private:
-  void pack_weights(const DepthwisePlan& plan, int32_t* to) const {
+  void pack_weights(const CodesDepthwisePlan& plan, int32_t* to) const {
     const ConvShape& s = plan.shape;
     const Int8Weights weights(problem_.product);
     for (int64_t block = 0; block < plan.blocks; ++block) {
@@ -130,8 +130,8 @@ class DepthwiseCodesStep final : public KernelStep {
     }
   }
 
-  void run_task(const DepthwiseCall& call, std::byte* const* args, int64_t task, uint8_t* buffer) const {
-    const DepthwisePlan& plan = call.plan;
+  void run_task(const CodesDepthwiseCall& call, std::byte* const* args, int64_t task, uint8_t* buffer) const {
+    const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
     const int64_t chunk = task % plan.chunks, block = task / plan.chunks % plan.blocks,
                   image = task / plan.chunks / plan.blocks;
@@ -155,7 +155,7 @@ class DepthwiseCodesStep final : public KernelStep {
       f.dst = buffer + i * row_bytes;
       kernels_.fill(f);
     }
-    DepthwiseRow d;
+    CodesDepthwiseRow d;
     d.src_pixel = s.stride_w * pixel_bytes;
     d.kh = s.kh;
     d.kw = s.kw;
@@ -181,7 +181,7 @@ class DepthwiseCodesStep final : public KernelStep {
 
   Int8Problem problem_;
   int threads_;
-  const DepthwiseKernels& kernels_;
+  const CodesDepthwiseKernels& kernels_;
   int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
 };
@@ -210,10 +210,10 @@ class DepthwiseCodesRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
     const bool bytes = has_dot_bytes(target) && has_byte_weights(problem.product) && has_dense_columns(problem);
-    const DepthwiseKernels& kernels = kernels_of(bytes, target);
+    const CodesDepthwiseKernels& kernels = kernels_of(bytes, target);
     Candidate c = problem.candidate(workload, true, true, target);
     c.schedule = {{"codes", bytes ? kByteCodes : kWordCodes}};
-    const DepthwisePlan plan = plan_depthwise(problem.hint(), kernels);
+    const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
     c.cost.time_us = estimate_us(problem, plan, kernels, target);
     c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
     return {std::move(c)};
@@ -240,7 +240,7 @@ class DepthwiseCodesRoutine final : public Routine {
  private:
   static bool has_dense_columns(const Int8Problem& problem) { return problem.geometry.window.dilations.back() == 1; }
 
-  static double estimate_us(const Int8Problem& problem, const DepthwisePlan& plan, const DepthwiseKernels& kernels,
+  static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan, const CodesDepthwiseKernels& kernels,
                             const Target& target) {
     // Of a vector: what is read is brought into the buffer, multiplied and stored.
     constexpr double kFillCycles = 2, kResultCycles = 8, kResidualCycles = 12, kWordCycles = 2, kNumberCycles = 1.1;
@@ -252,7 +252,7 @@ class DepthwiseCodesRoutine final : public Routine {
     StepLoad load;
     load.arithmetic_us = cycles_us(filled * kFillCycles + vectors * (items + result), target);
     load.bytes = problem.traffic_bytes();
-    const TaskSplit split = TaskSplit::of(plan.tasks, depthwise_work(s));
+    const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
     return step_us(load, target);
   }

@@ -12,7 +12,7 @@ namespace {
 // A task's rows in words stay in the second-level cache, beside the weights.
 constexpr int64_t kBufferBytes = 192 << 10;
 // Behind the last pixel, where a vector more than the row is written.
-constexpr int64_t kSlack = 64;
+constexpr int64_t kVectorSlack = 64;
 
 bool is_flat(const ConvShape& s) {
   return s.taps() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 && s.oh == s.ih &&
@@ -76,7 +76,7 @@ class BufferRows {
 }  // namespace
 
 int64_t DotPlan::buffer_bytes() const {
-  return in_place ? 0 : buffer_rows * buffer_columns * pixel_bytes() + kSlack;
+  return in_place ? 0 : buffer_rows * buffer_columns * pixel_bytes() + kVectorSlack;
 }
 
 DotPanel dot_panel(const DotPlan& plan, int64_t panel) {

@@ -114,21 +114,51 @@ void fill_pixels(const DotFill& f, int64_t begin, int64_t end) {
   }
 }
 
-// Of bytes of one channel each.
+// Pixels [first, last) of planes of channels, item by item.
 template <bool kBytes>
-void fill_plain(const DotFill& f) {
+void fill_items(const DotFill& f, int64_t first, int64_t last) {
   constexpr int kItem = kBytes ? 1 : 2;
   const int64_t count = f.dst_pixel / kItem;
   for (int64_t c = 0; c < count; ++c) {
-    uint8_t* dst = f.dst + f.begin * f.dst_pixel + c * kItem;
-    const uint8_t* src = f.src + c * f.src_block;
-    for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
+    uint8_t* dst = f.dst + first * f.dst_pixel + c * kItem;
+    const uint8_t* src = f.src + c * f.src_block + (first - f.begin) * f.src_pixel;
+    for (int64_t p = first; p < last; ++p, dst += f.dst_pixel, src += f.src_pixel) {
       int32_t code = 0;
       if (c < f.channels) code = in_word<kBytes>(f.is_signed ? (int8_t)*src : *src, f);
       const auto item = (uint16_t)code;
       __builtin_memcpy(dst, &item, kItem);
     }
   }
+}
+
+// Neighbouring pixels of planes: the words of as many of them as a vector has lanes.
+template <bool kBytes>
+void fill_planes(const DotFill& f) {
+  constexpr int kCodes = kBytes ? 4 : 2, kWidth = 32 / kCodes;
+  const int64_t words = f.dst_pixel / 4;
+  const int64_t whole = f.src_pixel == 1 ? (f.end - f.begin) / kLanes * kLanes : 0;
+  const I32 shift = broadcast_i32(kBytes ? (f.is_signed ? 128 : 0) : -f.zero);
+  const I32 mask = broadcast_i32(kBytes ? 0xff : 0xffff);
+  for (int64_t p = 0; p < whole; p += kLanes) {
+    uint8_t* dst = f.dst + (f.begin + p) * f.dst_pixel;
+    for (int64_t word = 0; word < words; ++word) {
+      I32 bits = broadcast_i32(0);
+      for (int i = kCodes; i-- > 0;) {
+        const int64_t c = word * kCodes + i;
+        bits = shift_left<kWidth>(bits);
+        if (c < f.channels) bits = bits | ((load_codes(f.src + c * f.src_block + p, f.is_signed) + shift) & mask);
+      }
+      if (words == 1) {
+        store_i32((int32_t*)dst, bits);
+      } else {
+        alignas(64) int32_t lanes[kLanes];
+        store_i32(lanes, bits);
+        for (int64_t lane = 0; lane < kLanes; ++lane)
+          __builtin_memcpy(dst + lane * f.dst_pixel + word * 4, &lanes[lane], 4);
+      }
+    }
+  }
+  fill_items<kBytes>(f, f.begin + whole, f.end);
 }
 
 template <bool kBytes>
@@ -174,7 +204,7 @@ template <bool kBytes>
 void fill_row(const DotFill& f) {
   fill_pixels<kBytes>(f, 0, f.begin);
   if (f.begin < f.end) {
-    f.form == DotFill::Form::Planes   ? fill_plain<kBytes>(f)
+    f.form == DotFill::Form::Planes   ? fill_planes<kBytes>(f)
     : f.form == DotFill::Form::Blocks ? fill_blocks<kBytes>(f)
                                       : fill_rows<kBytes>(f);
   }
