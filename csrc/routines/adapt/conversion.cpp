@@ -23,6 +23,15 @@ double step_time_us(const Type& type, const Schema& from, const Schema& to, cons
     if (!is_host_convertible(from, to)) return infinite;
     Work work;
     work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
+    // Blocks of few channels are mostly padding, which is moved too.
+    for (const Schema* s : {&from, &to}) {
+      if (!s->layout.is_blocked()) continue;
+      const Layout::Block block = s->layout.blocks().front();
+      const Dim& channels = type.shape[block.axis];
+      if (!channels.is_constant() || channels.value() < 1 || channels.value() >= block.size) continue;
+      work.bytes =
+          work.bytes + type.shape.element_count() * Dim(item_bytes(type.dtype) * (block.size / channels.value()));
+    }
     const double move_us = roofline_us(work, target, 1);
     if (item_bytes(type.dtype) > 1 || from.layout == to.layout) return move_us;
     // Bytes are transposed in vectors of their own, padding and all: what a cycle moves is not bound by memory.

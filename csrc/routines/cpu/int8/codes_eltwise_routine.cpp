@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/int8/codes_kernels.h"
+#include "routines/cpu/int8/int8_problem.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -282,8 +283,9 @@ class CodesEltwiseRoutine final : public Routine {
     const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
     constexpr double kLookUpCycles = 1.2, kBinaryCycles = 22;  // of an element, of a vector
     StepLoad load;
-    load.arithmetic_us =
-        cycles_us(count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles), target);
+    load.arithmetic_us = cycles_us(
+        core_cycles(target) * count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles),
+        target);
     load.bytes = count * (e.other ? 3 : 2);
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
     c.cost.time_us = step_us(load, target);
@@ -424,7 +426,7 @@ class CodesLinearRoutine final : public Routine {
     const auto count = static_cast<double>(element_count(y->shape().hint_dims()));
     const double cycles = workload.root().op == "DequantizeLinear" ? kDequantizeCycles : kQuantizeCycles;
     StepLoad load;
-    load.arithmetic_us = cycles_us(count / static_cast<double>(target.lanes()) * cycles, target);
+    load.arithmetic_us = cycles_us(core_cycles(target) * count / static_cast<double>(target.lanes()) * cycles, target);
     load.bytes = 5 * count;
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
     c.cost.time_us = step_us(load, target);

@@ -6,6 +6,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/int8/codes_kernels.h"
+#include "routines/cpu/int8/int8_problem.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -221,7 +222,7 @@ class CodesPoolRoutine final : public Routine {
       for (int64_t k : read_window(*p.pool, p.axes()).kernel) taps *= static_cast<double>(k);
     }
     StepLoad load;
-    load.arithmetic_us = cycles_us(pixels / lanes * (taps * kTapCycles + kPixelCycles), target);
+    load.arithmetic_us = cycles_us(core_cycles(target) * pixels / lanes * (taps * kTapCycles + kPixelCycles), target);
     load.bytes = static_cast<double>(element_count(x) + element_count(y));
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
     return step_us(load, target);

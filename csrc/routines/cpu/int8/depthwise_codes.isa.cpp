@@ -19,8 +19,12 @@ void fill_block(const DotFill& f) {
     kBytes ? store_u8(dst, codes + shift) : store((float*)dst, to_f32(codes - zero_point));
   };
   for (int64_t p = 0; p < f.begin; ++p) put(p, zero_point);
-  const uint8_t* src = f.src;
-  for (int64_t p = f.begin; p < f.end; ++p, src += f.src_pixel) put(p, load_codes(src, f.is_signed));
+  if constexpr (kBytes) {
+    if (f.begin < f.end) copy_as_bytes(f.dst + f.begin * kPixel, f.src, (f.end - f.begin) * kPixel, f.is_signed);
+  } else {
+    const uint8_t* src = f.src;
+    for (int64_t p = f.begin; p < f.end; ++p, src += kLanes) put(p, load_codes(src, f.is_signed));
+  }
   for (int64_t p = f.end; p < f.columns; ++p) put(p, zero_point);
 }
 
@@ -80,7 +84,7 @@ void depthwise_row(const CodesDepthwiseRow& d) {
 
 template <bool kBytes>
 constexpr CodesDepthwiseKernels kDepthwiseKernels = {kLanes, kBytes, kLanes*(kBytes ? 1 : 4), &fill_block<kBytes>,
-                                                &depthwise_row<kBytes>};
+                                                     &depthwise_row<kBytes>};
 
 }  // namespace
 

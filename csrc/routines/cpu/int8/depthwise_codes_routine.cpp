@@ -240,17 +240,20 @@ class DepthwiseCodesRoutine final : public Routine {
  private:
   static bool has_dense_columns(const Int8Problem& problem) { return problem.geometry.window.dilations.back() == 1; }
 
-  static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan, const CodesDepthwiseKernels& kernels,
-                            const Target& target) {
+  static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
+                            const CodesDepthwiseKernels& kernels, const Target& target) {
     // Of a vector: what is read is brought into the buffer, multiplied and stored.
-    constexpr double kFillCycles = 2, kResultCycles = 8, kResidualCycles = 12, kWordCycles = 2, kNumberCycles = 1.1;
+    constexpr double kCopyCycles = 1, kFillCycles = 4, kResultCycles = 9, kResidualCycles = 14, kWordCycles = 2,
+                     kNumberCycles = 1.1;
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
     const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
     const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
     StepLoad load;
-    load.arithmetic_us = cycles_us(filled * kFillCycles + vectors * (items + result), target);
+    load.arithmetic_us = cycles_us(
+        core_cycles(target) * (filled * (kernels.bytes ? kCopyCycles : kFillCycles) + vectors * (items + result)),
+        target);
     load.bytes = problem.traffic_bytes();
     const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);

@@ -36,7 +36,7 @@ double dot_cycles(int64_t codes, const Target& target) {
 
 double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKernels& kernels, const Target& target) {
   // Of a vector of results; of a vector of codes that is brought into words.
-  constexpr double kResultCycles = 5, kResidualCycles = 12, kFillCycles = 1.5, kPlaneCycles = 1.2, kTileCycles = 12;
+  constexpr double kResultCycles = 8, kResidualCycles = 14, kFillCycles = 2, kPlaneCycles = 0.5, kTileCycles = 30;
   constexpr double kChain = 4, kLoads = 2;
   const ConvShape& s = plan.shape;
   const double dot = dot_cycles(kernels.codes, target);
@@ -51,16 +51,16 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   const double tiles = pixels / rows * static_cast<double>(plan.panels);
   const auto words = static_cast<double>(plan.taps() * plan.words);
   const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
-  double cycles = tiles * (per_word * words + kTileCycles + result * rows * vectors);
+  double beside = tiles * (kTileCycles + result * rows * vectors);
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns) /
                           std::max(1.0, target.threads > 1 ? 1.0 : static_cast<double>(plan.panel_chunks));
     const auto codes = static_cast<double>(plan.words * kernels.codes);
-    cycles += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
+    beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
   }
   StepLoad load;
-  load.arithmetic_us = cycles_us(cycles, target);
+  load.arithmetic_us = cycles_us(tiles * per_word * words + beside * core_cycles(target), target);
   load.bytes = problem.traffic_bytes();
   load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
   const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());

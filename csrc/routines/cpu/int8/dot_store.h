@@ -11,6 +11,15 @@ NEO_INLINE I32 load_codes(const uint8_t* p, bool is_signed) {
   return is_signed ? load_i8((const int8_t*)p) : load_u8(p);
 }
 
+// Codes as bytes that count from 0 on.
+NEO_INLINE void copy_as_bytes(uint8_t* dst, const uint8_t* src, int64_t count, bool is_signed) {
+  if (!is_signed) {
+    __builtin_memcpy(dst, src, (size_t)count);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) dst[i] = (uint8_t)(src[i] ^ 0x80);
+}
+
 NEO_INLINE void store_codes(uint8_t* p, I32 codes, bool is_signed, int64_t count) {
   if (count >= kLanes) {
     is_signed ? store_i8((int8_t*)p, codes) : store_u8(p, codes);

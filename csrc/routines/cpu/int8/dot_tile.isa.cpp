@@ -178,8 +178,14 @@ void fill_blocks(const DotFill& f) {
   uint8_t* dst = f.dst + f.begin * f.dst_pixel;
   const uint8_t* src = f.src;
   for (int64_t p = f.begin; p < f.end; ++p, dst += f.dst_pixel, src += f.src_pixel) {
-    for (int64_t b = 0; b < blocks; ++b)
-      fill_vector<kBytes>(f, load_codes(src + b * f.src_block, f.is_signed), dst + b * kLanes * kItem);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const uint8_t* block = src + b * f.src_block;
+      if constexpr (kBytes) {
+        copy_as_bytes(dst + b * kLanes, block, kLanes, f.is_signed);
+      } else {
+        fill_vector<kBytes>(f, load_codes(block, f.is_signed), dst + b * kLanes * kItem);
+      }
+    }
   }
 }
 

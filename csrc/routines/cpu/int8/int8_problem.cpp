@@ -22,6 +22,12 @@ bool has_dot_bytes(const Target& target) {
   return kIsaAvx512Vnni.is_subset_of(target.isa);
 }
 
+double core_cycles(const Target& target) {
+  constexpr int kWideLanes = 16;
+  if (target.lanes() < 8) return 1;
+  return target.lanes() == kWideLanes && !has_wide_fmas(target) ? 1 : 2;
+}
+
 Int8Weights::Int8Weights(const Int8Product& product)
     : codes_(load_doubles(*product.w->constant)),
       zeros_(by_channel(product.w_zero, product.channels())),

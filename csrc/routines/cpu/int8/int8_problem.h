@@ -16,6 +16,9 @@ constexpr int64_t kByteCodes = 4, kWordCodes = 2;
 // Whether the target sums products of four bytes at once.
 bool has_dot_bytes(const Target& target);
 
+// A core's cycles in those that cycles_us() counts, of which a core with two multiply-adds per cycle has two.
+double core_cycles(const Target& target);
+
 // The weights less their zero points; reads them.
 class Int8Weights {
  public:
