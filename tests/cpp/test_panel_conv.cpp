@@ -100,7 +100,7 @@ class PanelConv : public ::testing::TestWithParam<HostTier<TileKernels>> {
     std::vector<float> packed(weight.size()), workspace(2 * plan.workspace_size, NAN);
     std::vector<float> dst(s.n * s.oc * dst_channel, NAN);
     const std::vector<float> residual = random.floats(dst.size());
-    if (s.transposed) pack_panel_conv_weight(plan, weight.data(), packed.data());
+    if (s.transposed) pack_panel_conv_weight(plan, weight.data(), packed.data(), {0, s.oc});
     ConvOperands args;
     args.src = src.data();
     args.src_channel = s.in_size();

@@ -166,24 +166,30 @@ int64_t panel_conv_weight_size(const PanelConvPlan& plan) {
   return plan.shape.oc * plan.shape.group_ic() * plan.shape.taps();
 }
 
-void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed) {
+void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed, IndexRange channels) {
   const PanelConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
-  for (int64_t g = 0; g < s.groups; ++g) {
+  for (int64_t g = channels.begin / group_oc; g * group_oc < channels.end; ++g) {
+    const IndexRange part = {std::max<int64_t>(channels.begin - g * group_oc, 0),
+                             std::min(channels.end - g * group_oc, group_oc)};
+    float* residue = packed + g * group_oc * group_ic * s.taps();
     for_each_residue(s, [&](const ResidueTaps& depth, const ResidueTaps& height, const ResidueTaps& width) {
-      for (int64_t oc = 0; oc < group_oc; ++oc) {
-        for (int64_t ic = 0; ic < group_ic; ++ic) {
+      const int64_t taps = depth.count * height.count * width.count;
+      for (int64_t ic = 0; ic < group_ic; ++ic) {
+        for (int64_t oc = part.begin; oc < part.end; ++oc) {
           const float* filter = weight + ((g * group_ic + ic) * group_oc + oc) * s.taps();
+          float* to = residue + (oc * group_ic + ic) * taps;
           for (int64_t d = 0; d < depth.count; ++d) {
             for (int64_t h = 0; h < height.count; ++h) {
               const int64_t row = (depth.first + d * depth.step) * s.kernel[1] + height.first + h * height.step;
               for (int64_t w = 0; w < width.count; ++w) {
-                *packed++ = filter[row * s.kernel[2] + width.first + w * width.step];
+                *to++ = filter[row * s.kernel[2] + width.first + w * width.step];
               }
             }
           }
         }
       }
+      residue += group_oc * group_ic * taps;
     });
   }
 }

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/int_math.h"
 #include "routines/cpu/conv/conv_operands.h"
 #include "routines/cpu/conv/row_buffer.h"
 #include "routines/cpu/microkernel/pack.h"
@@ -42,10 +43,12 @@ struct PanelConvPlan {
 PanelConvPlan plan_panel_conv(const PanelConvShape& shape, const PanelConvSchedule& schedule,
                               const TileKernels& kernels);
 
-// Of a transposed convolution, whose weights are I O/g K... as in ONNX. Packed: [group][residue of the taps] and within,
-// one row per output channel; this does not depend on batch, space and padding. Others read O I/g K... as they are.
+// Of a transposed convolution, whose weights are I O/g K... as in ONNX. Packed: [group][residue of the taps] and
+// within, one row per output channel; this does not depend on batch, space and padding. Others read O I/g K... as they
+// are.
 int64_t panel_conv_weight_size(const PanelConvPlan& plan);
-void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed);
+// The rows of some output channels of all groups.
+void pack_panel_conv_weight(const PanelConvPlan& plan, const float* weight, float* packed, IndexRange channels);
 
 void run_panel_conv(const PanelConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
                     const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,

@@ -122,7 +122,7 @@ class PanelConvStep final : public KernelStep {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const PanelConvPlan plan = plan_panel_conv(geometry_.panel_shape(ones, ones), schedule_, kernels_);
     weight_ = packed.floats(panel_conv_weight_size(plan), {problem.weight}, [&](float* to) {
-      pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), to);
+      pack_panel_conv_weight(plan, problem.weight->constant->as<float>(), to, {0, plan.shape.oc});
     });
   }
 
@@ -143,7 +143,9 @@ class PanelConvStep final : public KernelStep {
     ConvOperands a = arguments_.at(call.args, args);
     if (call.packed_bytes > 0) {
       auto* packed = reinterpret_cast<float*>(scratch);
-      pack_panel_conv_weight(call.plan, a.weight, packed);
+      team.parallel_for(call.plan.shape.oc, [&](int64_t begin, int64_t end, int) {
+        pack_panel_conv_weight(call.plan, a.weight, packed, {begin, end});
+      });
       a.weight = packed;
     }
     run_tasks_with<float>(team, call.split, scratch + call.packed_bytes,
