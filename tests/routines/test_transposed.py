@@ -101,6 +101,37 @@ def test_rows_agree_with_the_reference(tier, seed):
 
 @by_tier
 @pytest.mark.parametrize("seed", range(CASES))
+def test_residues_of_a_row_may_be_joined(tier, seed):
+    case = Case(1000 + seed, OP)
+    random = case.random
+    rank = pick(random, [1, 2])
+    strides = [int(random.integers(1, 4)) for _ in range(rank)]
+    strides[-1] = int(random.integers(2, 4))
+    kernel = [int(random.integers(1, 8)) for _ in range(rank)]
+    kernel[-1] = int(random.integers(strides[-1], 10))
+    attrs = {"strides": strides, "kernel_shape": kernel}
+    mode = pick(random, ["pads", "SAME_UPPER", "SAME_LOWER", "VALID"])
+    if mode == "pads":
+        attrs["pads"] = [int(random.integers(0, 4)) for _ in range(2 * rank)]
+        attrs["output_padding"] = [int(random.integers(0, s)) for s in strides]
+    else:
+        attrs["auto_pad"] = mode
+    sizes = [int(random.integers(6, 30)) for _ in range(rank)]
+    sizes[-1] += pick(random, [0, 150])
+    groups, group_ic, group_oc = pick(random, [1, 2]), int(random.integers(8, 40)), pick(random, [1, 1, 2])
+    w_dims = [groups * group_ic, group_oc, *kernel]
+    case.build([2, groups * group_ic, *sizes], w_dims, {**attrs, "group": groups}, tail_of(random))
+    case.check(tier, ROWS)
+
+
+@by_tier
+def test_residues_of_one_channel_are_joined(tier):
+    case = Case(13, OP).build([1, 32, 20, 64], [32, 1, 9, 9], {"strides": [3, 3], "pads": [4] * 4})
+    assert "joined=1" in case.check(tier, ROWS).routines["conv"]
+
+
+@by_tier
+@pytest.mark.parametrize("seed", range(CASES))
 def test_winograd_agrees_with_the_reference(tier, seed):
     case = Case(900 + seed, OP)
     random = case.random

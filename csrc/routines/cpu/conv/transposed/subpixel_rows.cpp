@@ -29,6 +29,17 @@ struct Reach {
   }
 };
 
+int64_t floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -ceil_div(-a, b);
+}
+
+// Positions along a row.
+int64_t row_positions(const SubpixelRowsPlan& plan) {
+  const PanelConvShape& s = plan.shape;
+  if (plan.schedule.joined == 0) return ceil_div(s.out[2], s.stride[2]);
+  return s.out[2] == 0 ? 0 : floor_div(s.out[2] - 1 + s.pad[2], s.stride[2]) - plan.first + 1;
+}
+
 IndexRange tile_channels(const SubpixelRowsPlan& plan, int64_t tile) {
   return even_part(plan.shape.group_oc(), plan.channel_tiles, tile);
 }
@@ -52,15 +63,20 @@ class SubpixelRowsTask {
     first_band_ = task / plan_.column_chunks % plan_.band_chunks * plan_.bands;
     group_ = task / (plan_.column_chunks * plan_.band_chunks) % s_.groups;
     image_ = task / (plan_.column_chunks * plan_.band_chunks * s_.groups);
-    const int64_t positions = ceil_div(s_.out[2], s_.stride[2]);
-    columns_ = std::min(plan_.columns, positions - first_column_);
+    columns_ = std::min(plan_.columns, row_positions(plan_) - first_column_);
     const int64_t lines = ceil_div(s_.out[1], s_.stride[1]), bands = std::min(plan_.bands, lines - first_band_);
     copy_input(bands);
     for (int64_t h = 0; h < phase_count(s_, 1); ++h) {
       const OutputPhase height = OutputPhase::of(s_, 1, h);
       for (int64_t t = 0; t < plan_.channel_tiles; ++t) {
         for (int64_t w = 0; w < residues_; ++w) before_[w] = taps_before(s_, {0, height.residue, widths_[w].residue});
-        for (int64_t band = 0; band < bands && first_band_ + band < height.count; ++band) run_line(height, t, band);
+        for (int64_t band = 0; band < bands && first_band_ + band < height.count; ++band) {
+          if (plan_.schedule.joined != 0) {
+            run_joined_line(height, t, band);
+          } else {
+            run_line(height, t, band);
+          }
+        }
       }
     }
   }
@@ -104,9 +120,47 @@ class SubpixelRowsTask {
     }
   }
 
+  // The same with the sums of all residues at once: interleaved they are the row, some pixels before it and behind it.
+  void run_joined_line(const OutputPhase& height, int64_t channel_tile, int64_t band) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const IndexRange channels = tile_channels(plan_, channel_tile);
+    const int64_t stride = s_.stride[2], ic = s_.group_ic(), count = channels.size(), rows = stride * count;
+    const int64_t oc = group_ * s_.group_oc() + channels.begin, taps = s_.kernel[1] * stride * plan_.row_taps;
+    // Residues of the width are in the rows: taps of the height alone lie before these.
+    const int64_t before = taps_before(s_, {0, height.residue, 0}) / s_.kernel[2];
+    int64_t tap_count = 0;
+    for (int64_t h = 0; h < height.taps.count; ++h) {
+      const int64_t at = band + height.offset(h), ih = first_band_ + at;
+      if (ih < 0 || ih >= s_.in[1]) continue;
+      for (int64_t j = 0; j < plan_.row_taps; ++j) {
+        const int64_t weight = (h * plan_.row_taps + j) * ic * rows;
+        taps_[tap_count++] = {weight, nullptr, 0, (at - plan_.top) * plan_.row + plan_.row_taps - 1 - j};
+      }
+    }
+    float* sums = workspace_ + plan_.sums;
+    float bias[kTileRows];
+    for (int64_t r = 0; args_.bias && r < rows; ++r) bias[r] = args_.bias[oc + r % count];
+    sum_panels(args_.weight + oc * ic * taps + before * plan_.row_taps * ic * rows, tap_count, rows,
+               args_.bias ? bias : nullptr, sums);
+    float* row = sums + rows * plan_.pitch;
+    const int64_t cut = s_.pad[2] - plan_.first * stride;  // pixels before the row
+    const int64_t begin = std::max<int64_t>(first_column_ * stride - cut, 0);
+    const int64_t end = std::min((first_column_ + columns_) * stride - cut, s_.out[2]);
+    const int64_t line = height.begin + (first_band_ + band) * s_.stride[1], at = line * s_.out[2] + begin;
+    for (int64_t r = 0; r < count; ++r) {
+      row_kernels_.interleave(sums + r * plan_.pitch, count * plan_.pitch, stride, columns_ * stride, nullptr,
+                              -kInfinity, kInfinity, row);
+      float* dst = args_.dst + image_ * args_.dst_batch + (oc + r) * args_.dst_channel + at;
+      const float* residual = args_.residual;
+      if (residual) residual += image_ * args_.residual_batch + (oc + r) * args_.residual_channel + at;
+      row_kernels_.interleave(row + begin + cut - first_column_ * stride, 0, 1, end - begin, residual, args_.lo,
+                              args_.hi, dst);
+      if (args_.activation) args_.activation(dst, end - begin);
+    }
+  }
+
   void sum_residue(const OutputPhase& height, const OutputPhase& width, int64_t before, IndexRange channels,
                    int64_t band, float* sums) {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
     const int64_t rows = channels.size(), ic = s_.group_ic(), oc = group_ * s_.group_oc() + channels.begin;
     int64_t count = 0;
     for (int64_t h = 0; h < height.taps.count; ++h) {
@@ -117,14 +171,21 @@ class SubpixelRowsTask {
         taps_[count++] = {weight, nullptr, 0, (at - plan_.top) * plan_.row + width.offset(w) - plan_.left};
       }
     }
+    sum_panels(args_.weight + oc * ic * s_.taps() + before * ic * rows, count, rows,
+               args_.bias ? args_.bias + oc : nullptr, sums);
+  }
+
+  // The sums over the taps in taps_, a row of them for each row of weights.
+  void sum_panels(const float* weight, int64_t tap_count, int64_t rows, const float* bias, float* sums) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
     Tile tile;
     tile.taps = taps_;
-    tile.tap_count = count;
-    tile.src = args_.weight + oc * ic * s_.taps() + before * ic * rows;
+    tile.tap_count = tap_count;
+    tile.src = weight;
     tile.step = rows;
-    tile.block_size = tile.last_size = ic;
+    tile.block_size = tile.last_size = s_.group_ic();
     tile.weight_step = plan_.channel();
-    if (args_.bias) tile.row_bias = args_.bias + oc;
+    tile.row_bias = bias;
     tile.dst_row = plan_.pitch;
     for (int64_t v = 0; v < plan_.schedule.vectors; ++v) tile.dst_vector[v] = v * plan_.lanes;
     tile.lo = -kInfinity;
@@ -168,14 +229,21 @@ SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsS
   plan.shape = s;
   plan.schedule = schedule;
   plan.lanes = kernels.lanes;
-  const int64_t most_rows = kernels.max_rows[schedule.vectors];
+  const int64_t joined = schedule.joined != 0 ? s.stride[2] : 1;
+  const int64_t most_rows = std::max<int64_t>(1, kernels.max_rows[schedule.vectors] / joined);
   plan.channel_tiles = ceil_div(s.group_oc(), schedule.rows > 0 ? std::min(schedule.rows, most_rows) : most_rows);
-  const Reach height = Reach::of(s, 1), width = Reach::of(s, 2);
+  const Reach height = Reach::of(s, 1);
+  Reach width = Reach::of(s, 2);
+  if (schedule.joined != 0) {
+    plan.row_taps = ceil_div(s.kernel[2], s.stride[2]);
+    plan.first = floor_div(s.pad[2], s.stride[2]);
+    width = {plan.first - plan.row_taps + 1, plan.first};
+  }
   plan.top = height.first;
   plan.left = width.first;
   plan.extra_rows = height.last - height.first;
 
-  const int64_t positions = ceil_div(s.out[2], s.stride[2]), lines = ceil_div(s.out[1], s.stride[1]);
+  const int64_t positions = row_positions(plan), lines = ceil_div(s.out[1], s.stride[1]);
   const int64_t panel = schedule.vectors * plan.lanes;
   const int64_t flops = 2 * s.n * s.oc * s.group_ic() * output_products(s);
   const int64_t wanted = ceil_div(worthwhile_tasks(flops), std::max<int64_t>(1, s.n * s.groups));
@@ -195,16 +263,54 @@ SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsS
   }
   plan.sums = round_up(input_of(plan.bands, plan.columns), plan.lanes);
   plan.pitch = round_up(plan.columns, plan.lanes);
-  plan.workspace_size = plan.sums + phase_count(s, 2) * ceil_div(s.group_oc(), plan.channel_tiles) * plan.pitch;
+  const int64_t residues = schedule.joined != 0 ? joined : phase_count(s, 2);
+  plan.workspace_size = plan.sums + residues * ceil_div(s.group_oc(), plan.channel_tiles) * plan.pitch;
+  if (schedule.joined != 0) plan.workspace_size += joined * plan.pitch;
   plan.band_chunks = ceil_div(lines, plan.bands);
   plan.column_chunks = plan.columns > 0 ? ceil_div(positions, plan.columns) : 0;
   plan.tasks = s.n * s.groups * plan.band_chunks * plan.column_chunks;
   return plan;
 }
 
+const char* reject_joined_rows(const PanelConvShape& s, int64_t vectors, const TileKernels& kernels) {
+  if (s.stride[2] == 1) return "a stride of one along a row";
+  if (s.dilation[2] != 1) return "a dilation along a row";
+  if (s.stride[2] > kernels.max_rows[vectors]) return "more residues along a row than rows in a register block";
+  return nullptr;
+}
+
+int64_t subpixel_rows_weight_size(const SubpixelRowsPlan& plan) {
+  const PanelConvShape& s = plan.shape;
+  const int64_t filters = s.oc * s.group_ic();
+  return plan.schedule.joined != 0 ? filters * s.kernel[1] * s.stride[2] * plan.row_taps : filters * s.taps();
+}
+
 void pack_subpixel_rows_weight(const SubpixelRowsPlan& plan, const float* weight, float* packed) {
   const PanelConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
+  const auto pack_joined = [&](int64_t g, IndexRange channels, int64_t h, int64_t j) {
+    for (int64_t ic = g * group_ic; ic < (g + 1) * group_ic; ++ic) {
+      for (int64_t w = j * s.stride[2]; w < (j + 1) * s.stride[2]; ++w) {
+        for (int64_t oc = channels.begin; oc < channels.end; ++oc) {
+          const bool is_there = w < s.kernel[2];
+          *packed++ = is_there ? weight[(ic * group_oc + oc) * s.taps() + h * s.kernel[2] + w] : 0.0f;
+        }
+      }
+    }
+  };
+  for (int64_t g = 0; g < s.groups && plan.schedule.joined != 0; ++g) {
+    for (int64_t t = 0; t < plan.channel_tiles; ++t) {
+      for (int64_t residue = 0; residue < s.stride[1]; ++residue) {
+        const ResidueTaps height = ResidueTaps::of(s, 1, residue);
+        for (int64_t i = 0; i < height.count; ++i) {
+          for (int64_t j = 0; j < plan.row_taps; ++j) {
+            pack_joined(g, tile_channels(plan, t), height.first + i * height.step, j);
+          }
+        }
+      }
+    }
+  }
+  if (plan.schedule.joined != 0) return;
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t t = 0; t < plan.channel_tiles; ++t) {
       const IndexRange channels = tile_channels(plan, t);

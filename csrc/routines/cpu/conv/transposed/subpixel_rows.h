@@ -19,6 +19,9 @@ struct SubpixelRowsSchedule {
   // 0: chosen by the shape.
   int64_t rows = 0;   // output channels per register block
   int64_t bands = 0;  // per task, at most as many as the second-level cache holds the input of
+  // 1: a register block has all residues of its channels along a row, whose taps read the same pixels: result u of
+  // residue c is output u * stride + c - pad.
+  int64_t joined = 0;
 };
 
 // A band is as many output rows as the stride has; a position along a row as many pixels.
@@ -32,6 +35,8 @@ struct SubpixelRowsPlan {
   int64_t top = 0, left = 0;   // input row and column of band 0 and position 0 that are read first
   int64_t extra_rows = 0;      // that a band reads beside its first one
   int64_t row = 0;             // floats of a copied row
+  int64_t row_taps = 0;        // joined: of each residue along a row, zeros included
+  int64_t first = 0;           // joined: u of position 0
   int64_t pitch = 0;           // floats of a residue's sums
   int64_t sums = 0;            // where they are in the workspace, after the input
   int64_t workspace_size = 0;  // floats that a task uses
@@ -44,7 +49,12 @@ const char* reject_subpixel_rows(const PanelConvShape& shape);
 SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& shape, const SubpixelRowsSchedule& schedule,
                                     const TileKernels& kernels);
 
-// As many as the model's: [group][channel tile][residue][tap][ic][oc of the tile]. `weight` is I O/g K....
+// Why the residues of a row cannot be joined; null where they can.
+const char* reject_joined_rows(const PanelConvShape& shape, int64_t vectors, const TileKernels& kernels);
+
+// [group][channel tile][residue][tap][ic][oc of the tile], or joined, the residues of the height alone and then
+// [tap][ic][residue of the width][oc of the tile]. `weight` is I O/g K....
+int64_t subpixel_rows_weight_size(const SubpixelRowsPlan& plan);
 void pack_subpixel_rows_weight(const SubpixelRowsPlan& plan, const float* weight, float* packed);
 
 void run_subpixel_rows(const SubpixelRowsPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,

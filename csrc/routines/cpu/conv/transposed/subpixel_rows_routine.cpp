@@ -24,7 +24,8 @@ TaskSplit split_of(const SubpixelRowsPlan& plan) {
 }
 
 SubpixelRowsSchedule subpixel_rows_schedule(const Schedule& schedule, int64_t lanes) {
-  return {schedule.at("pixels") / lanes, value_of(schedule, "rows"), value_of(schedule, "bands")};
+  return {schedule.at("pixels") / lanes, value_of(schedule, "rows"), value_of(schedule, "bands"),
+          value_of(schedule, "joined")};
 }
 
 double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, const Target& target) {
@@ -34,15 +35,18 @@ double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, con
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
-  const double rows = real(s.group_oc()) / real(plan.channel_tiles), ic = real(s.group_ic());
-  const double taps = real(output_products(s)) / std::max(1.0, real(s.out_size()));
+  const bool joined = plan.schedule.joined != 0;
+  const double residues = real(std::min(s.stride[2], s.out[2])), ic = real(s.group_ic());
+  const double rows = real(s.group_oc()) / real(plan.channel_tiles) * (joined ? real(s.stride[2]) : 1);
+  const double taps = joined ? real(s.kernel[1] * plan.row_taps) / real(s.stride[1])
+                             : real(output_products(s)) / std::max(1.0, real(s.out_size()));
   const double sum = std::max({rows * width, kUnalignedLoad * width + kBroadcast * rows, 4.0}) * 1.06;
   const double tile = taps * (ic * sum + kTap) + kTile + kStore * rows * width;
   const double lines = real(s.n * s.groups * s.out[1] * plan.column_chunks);
-  const double sums = lines * real(std::min(s.stride[2], s.out[2])) * panels * real(plan.channel_tiles) * tile;
+  const double sums = lines * (joined ? 1 : residues) * panels * real(plan.channel_tiles) * tile;
   const double copied = real(plan.tasks * s.group_ic() * (plan.bands + plan.extra_rows)) * real(plan.row);
-  const double cycles =
-      sums + copied / real(plan.lanes) * kCopy + interleave_cycles(phase_count(s, 2)) * real(s.n * s.oc * s.out_size());
+  const double cycles = sums + copied / real(plan.lanes) * kCopy +
+                        (interleave_cycles(phase_count(s, 2)) + (joined ? 0.3 : 0)) * real(s.n * s.oc * s.out_size());
   const double flops = real(flops_of(plan)), ideal = flops / real(2 * plan.lanes);
   const TaskSplit split = split_of(plan);
   return tasks_us(flops, ideal / std::max(1.0, cycles), split.serial ? 1 : split.tasks, problem.traffic_bytes(1, 1),
@@ -52,6 +56,7 @@ double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, con
 // The schedules:
 //   pixels, rows  pixels and output channels per register block
 //   bands         of output rows per task
+//   joined        1: a register block has all residues of its channels along a row
 Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernels) {
   constexpr int64_t kMostParts = 24;
   const int64_t lanes = kernels.lanes, channels = shape.group_oc();
@@ -59,8 +64,9 @@ Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernel
   for (int64_t v = kTileVectors; v >= 1; --v) pixels.push_back(v * lanes);
   for (int64_t r = 1; r <= std::min<int64_t>(kTileRows, channels); ++r) rows.push_back(r);
   const auto allows = [&](std::span<const int64_t> v) {
-    const SubpixelRowsSchedule s = {v[0] / lanes, v[1], v[2]};
-    const int64_t limit = kernels.max_rows[s.vectors];
+    const SubpixelRowsSchedule s = {v[0] / lanes, v[1], v[2], v[3]};
+    if (s.joined != 0 && reject_joined_rows(shape, s.vectors, kernels)) return false;
+    const int64_t limit = kernels.max_rows[s.vectors] / (s.joined != 0 ? shape.stride[2] : 1);
     if (s.rows > limit || (s.rows > 0 && s.rows * 3 < std::min(limit, channels))) return false;
     const SubpixelRowsPlan plan = plan_subpixel_rows(shape, s, kernels);
     for (auto parameter : {&SubpixelRowsSchedule::rows, &SubpixelRowsSchedule::bands}) {
@@ -74,7 +80,8 @@ Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernel
     return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) && (s.bands == 0 || s.bands == plan.bands);
   };
   const int64_t lines = std::max<int64_t>(1, ceil_div(shape.out[1], shape.stride[1]));
-  return Space({{"pixels", pixels}, {"rows", rows}, {"bands", part_sizes(lines, kMostParts, 0)}}, allows);
+  return Space({{"pixels", pixels}, {"rows", rows}, {"bands", part_sizes(lines, kMostParts, 0)}, {"joined", {0, 1}}},
+               allows);
 }
 
 LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan& plan, const TileKernels& kernels) {
@@ -83,7 +90,7 @@ LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan&
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   LoopNest l;
   l.flops = real(flops_of(plan));
-  l.rows = real(s.group_oc()) / real(plan.channel_tiles);
+  l.rows = real(s.group_oc()) / real(plan.channel_tiles) * (plan.schedule.joined != 0 ? real(s.stride[2]) : 1);
   l.vectors = vectors / std::ceil(vectors / real(plan.schedule.vectors));
   l.full_rows = real(plan.schedule.rows > 0 ? plan.schedule.rows : kernels.max_rows[plan.schedule.vectors]);
   l.reduction = real(s.group_ic()) * real(output_products(s)) / std::max(1.0, real(s.out_size()));
@@ -99,6 +106,7 @@ LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan&
   l.task_outputs = l.outputs / std::max(1.0, l.tasks);
   l.input_reads = l.task_inputs * l.tasks;
   l.weight_reads = l.task_weights * l.tasks * real(plan.bands);
+  l.order = real(plan.schedule.joined);
   l.sweep_bytes = l.task_weights + l.pixel_bytes;
   l.moved = real(plan.workspace_size) * l.tasks;
   l.workspace = real(plan.workspace_size) * 4;
@@ -124,7 +132,7 @@ class SubpixelRowsStep final : public KernelStep {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const SubpixelRowsPlan plan = plan_subpixel_rows(geometry_.panel_shape(ones, ones), schedule_, kernels_);
     const Tensor& weight = *problem.weight->constant;
-    weight_ = packed.floats(weight.size(), {problem.weight},
+    weight_ = packed.floats(subpixel_rows_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_subpixel_rows_weight(plan, weight.as<float>(), to); });
     if (problem.bias) bias_ = packed.constant(*problem.bias);
   }
@@ -164,10 +172,16 @@ class SubpixelRowsRoutine final : public ConvRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
+    const PanelConvShape shape = problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
     std::optional<Candidate> best;
-    for (int64_t vectors : {4, 3, 2, 1}) {
-      Candidate c = candidate_of(workload, problem, {{"pixels", vectors * target.lanes()}}, target);
+    const auto offer = [&](const Schedule& schedule) {
+      Candidate c = candidate_of(workload, problem, schedule, target);
       if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
+    };
+    for (int64_t vectors : {4, 3, 2, 1}) {
+      offer({{"pixels", vectors * target.lanes()}});
+      if (reject_joined_rows(shape, vectors, tile_kernels_of(target.isa))) continue;
+      offer({{"pixels", vectors * target.lanes()}, {"joined", 1}});
     }
     return {std::move(*best)};
   }
@@ -227,7 +241,7 @@ class SubpixelRowsRoutine final : public ConvRoutine {
     Candidate c = conv_candidate(workload, problem, 1, 1);
     c.schedule = schedule;
     c.cost.time_us = estimate_us(problem, plan, target) + activation_us(problem.epilogue, *problem.y, target);
-    c.cost.packed_bytes = problem.weight->constant->size() * 4;
+    c.cost.packed_bytes = subpixel_rows_weight_size(plan) * 4;
     c.cost.workspace_bytes = split_of(plan).scratch_bytes();
     return c;
   }
