@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
@@ -451,24 +450,7 @@ class Packer {
   PackedForest packed_;
 };
 
-template <class Key, class Float>
-Key key_of(Float x) {
-  Key bits;
-  static_assert(sizeof(Key) == sizeof(Float));
-  std::memcpy(&bits, &x, sizeof bits);
-  constexpr Key kMagnitude = std::numeric_limits<Key>::max();
-  if ((bits & kMagnitude) == 0) return 0;
-  return bits ^ ((bits >> (8 * sizeof(Key) - 1)) & kMagnitude);
-}
-
 }  // namespace
-
-int32_t order_key(float x) {
-  return key_of<int32_t>(x);
-}
-int64_t order_key(double x) {
-  return key_of<int64_t>(x);
-}
 
 PackedForest PackedForest::of(const Forest& forest, const ForestPacking& packing, const std::string& place) {
   return Packer(forest, packing, place).pack();

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,20 @@
 namespace neo {
 
 // Integers in the order of the floating-point numbers they stand for. Zeros of both signs have one key; NaN has none.
-int32_t order_key(float x);
-int64_t order_key(double x);
+template <class Key, class Float>
+inline Key order_key_of(Float x) {
+  static_assert(sizeof(Key) == sizeof(Float));
+  const Key bits = std::bit_cast<Key>(x);
+  constexpr Key kMagnitude = std::numeric_limits<Key>::max();
+  if ((bits & kMagnitude) == 0) return 0;
+  return bits ^ ((bits >> (8 * sizeof(Key) - 1)) & kMagnitude);
+}
+inline int32_t order_key(float x) {
+  return order_key_of<int32_t>(x);
+}
+inline int64_t order_key(double x) {
+  return order_key_of<int64_t>(x);
+}
 
 struct ForestPacking {
   bool ranked = false;  // features are compared as doubles: a key is a rank among the thresholds of its feature

@@ -179,24 +179,27 @@ class ForestStep final : public KernelStep {
     } else {
       for (int64_t first = 0; first < rows; first += kForestRows, keys += group_keys()) {
         std::fill(keys, keys + kForestRows, std::numeric_limits<int32_t>::min());
-        // Lanes that have no row have keys, too.
-        std::fill(keys + kForestRows, keys + group_keys(), 0);
-        for (int64_t r = first; r < std::min(first + kForestRows, rows); ++r) {
-          const Element* row = x + r * call.features;
-          for (size_t s = 0; s < forest_.slots.size(); ++s) {
-            keys[static_cast<int64_t>(s + 1) * kForestRows + r - first] =
-                rank(s, static_cast<double>(row[forest_.slots[s].feature]));
-          }
+        const int64_t count = std::min(kForestRows, rows - first);
+        for (size_t s = 0; s < forest_.slots.size(); ++s) {
+          const Element* column = x + first * call.features + forest_.slots[s].feature;
+          int32_t* to = keys + static_cast<int64_t>(s + 1) * kForestRows;
+          for (int64_t r = 0; r < count; ++r) to[r] = rank(s, static_cast<double>(column[r * call.features]));
+          // Lanes that have no row have keys, too.
+          std::fill(to + count, to + kForestRows, 0);
         }
       }
     }
   }
 
+  // The number of thresholds below x. The steps do not depend on x, so that the searches of rows overlap.
   int32_t rank(size_t slot, double x) const {
     if (x != x) return forest_.slots[slot].nan_key;
-    const int64_t* begin = forest_.rank_keys.data() + forest_.rank_begin[slot];
-    const int64_t* end = forest_.rank_keys.data() + forest_.rank_begin[slot + 1];
-    return static_cast<int32_t>(std::lower_bound(begin, end, order_key(x)) - begin);
+    const int64_t* const begin = forest_.rank_keys.data() + forest_.rank_begin[slot];
+    const int64_t key = order_key(x);
+    const int64_t* at = begin;
+    int64_t left = forest_.rank_begin[slot + 1] - forest_.rank_begin[slot];
+    for (int64_t half = left / 2; left > 1; left -= half, half = left / 2) at += half & -int64_t{at[half - 1] < key};
+    return static_cast<int32_t>(at - begin + (*at < key ? 1 : 0));
   }
 
   void sum_block(int64_t begin, int64_t end, const int32_t* keys, int64_t rows, uint32_t* leaves, double* sums) const {
