@@ -90,6 +90,13 @@ LabelMapping label_mapping(const Node& node, DType input) {
   return mapping;
 }
 
+Work lookup_work(const Node& node) {
+  constexpr int64_t kSteps = 100;
+  const Value* x = node.input(0);
+  if (!x || !x->shape().has_rank()) return {0, operand_bytes(node)};
+  return {x->shape().element_count() * Dim(kSteps), operand_bytes(node)};
+}
+
 Tensor category_list(const Node& node) {
   const auto strings = node.strings_attr("cats_strings");
   return strings.empty() ? int_list(node.ints_attr("cats_int64s")) : string_list(strings);

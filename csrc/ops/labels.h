@@ -55,6 +55,9 @@ struct LabelMapping {
 // Of a LabelEncoder, or of a CategoryMapper of inputs of that dtype.
 LabelMapping label_mapping(const Node& node, DType input);
 
+// Some steps for each element that is looked up.
+Work lookup_work(const Node& node);
+
 // The categories of a OneHotEncoder.
 Tensor category_list(const Node& node);
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/scores.h"
@@ -218,20 +219,36 @@ void reference_svm_classifier(ReferenceContext& ctx) {
   }
 }
 
+// Products of each row with all weights; a kernel's value takes about as long again.
+Work model_work(const Node& node) {
+  const Value* x = node.input(0);
+  if (!x || !x->shape().has_rank()) return {0, operand_bytes(node)};
+  const Dim rows = x->shape().rank() == 2 ? x->shape()[0] : Dim(1);
+  const size_t weights = node.floats_attr("coefficients").size() + 2 * node.floats_attr("support_vectors").size();
+  return {rows * Dim(static_cast<int64_t>(2 * weights)), operand_bytes(node)};
+}
+
 }  // namespace
 
 void add_linear_model_ops(OpRegistry& ops) {
   ops.add({.name = "ai.onnx.ml.LinearClassifier",
            .max_outputs = 2,
            .infer = infer_linear_classifier,
-           .reference = reference_linear_classifier});
-  ops.add(
-      {.name = "ai.onnx.ml.LinearRegressor", .infer = infer_linear_regressor, .reference = reference_linear_regressor});
+           .reference = reference_linear_classifier,
+           .work = model_work});
+  ops.add({.name = "ai.onnx.ml.LinearRegressor",
+           .infer = infer_linear_regressor,
+           .reference = reference_linear_regressor,
+           .work = model_work});
   ops.add({.name = "ai.onnx.ml.SVMClassifier",
            .max_outputs = 2,
            .infer = infer_svm_classifier,
-           .reference = reference_svm_classifier});
-  ops.add({.name = "ai.onnx.ml.SVMRegressor", .infer = infer_svm_regressor, .reference = reference_svm_regressor});
+           .reference = reference_svm_classifier,
+           .work = model_work});
+  ops.add({.name = "ai.onnx.ml.SVMRegressor",
+           .infer = infer_svm_regressor,
+           .reference = reference_svm_regressor,
+           .work = model_work});
 }
 
 }  // namespace neo

@@ -265,12 +265,21 @@ void add_ml_ops(OpRegistry& ops) {
            .layout = LayoutClass::Oblivious,
            .infer = infer_same,
            .reference = reference_binarizer});
-  ops.add({.name = "ai.onnx.ml.LabelEncoder", .infer = infer_label_encoder, .reference = reference_label_encoder});
-  ops.add({.name = "ai.onnx.ml.CategoryMapper", .infer = infer_category_mapper, .reference = reference_label_encoder});
+  ops.add({.name = "ai.onnx.ml.LabelEncoder",
+           .infer = infer_label_encoder,
+           .reference = reference_label_encoder,
+           .work = lookup_work});
+  ops.add({.name = "ai.onnx.ml.CategoryMapper",
+           .infer = infer_category_mapper,
+           .reference = reference_label_encoder,
+           .work = lookup_work});
   ops.add({.name = "ai.onnx.ml.Normalizer", .infer = infer_float_same, .reference = reference_normalizer});
   ops.add({.name = "ai.onnx.ml.Scaler", .infer = infer_float_same, .reference = reference_scaler});
   ops.add({.name = "ai.onnx.ml.Imputer", .infer = infer_same, .reference = reference_imputer});
-  ops.add({.name = "ai.onnx.ml.OneHotEncoder", .infer = infer_one_hot_encoder, .reference = reference_one_hot_encoder});
+  ops.add({.name = "ai.onnx.ml.OneHotEncoder",
+           .infer = infer_one_hot_encoder,
+           .reference = reference_one_hot_encoder,
+           .work = lookup_work});
   ops.add({.name = "ai.onnx.ml.FeatureVectorizer",
            .max_inputs = -1,
            .infer = infer_feature_vectorizer,

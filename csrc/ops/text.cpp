@@ -5,6 +5,7 @@
 
 #include "base/budget.h"
 #include "ops/families.h"
+#include "ops/labels.h"
 #include "ops/movement.h"
 #include "ops/regex.h"
 #include "ops/sizes.h"
@@ -424,7 +425,10 @@ void add_text_ops(OpRegistry& ops) {
   ops.add({.name = "StringSplit", .max_outputs = 2, .infer = infer_string_split, .reference = reference_string_split});
   ops.add({.name = "RegexFullMatch", .infer = infer_regex_full_match, .reference = reference_regex_full_match});
   ops.add({.name = "com.microsoft.Tokenizer", .infer = infer_tokenizer, .reference = reference_tokenizer});
-  ops.add({.name = "TfIdfVectorizer", .infer = infer_tf_idf_vectorizer, .reference = reference_tf_idf_vectorizer});
+  ops.add({.name = "TfIdfVectorizer",
+           .infer = infer_tf_idf_vectorizer,
+           .reference = reference_tf_idf_vectorizer,
+           .work = lookup_work});
 }
 
 }  // namespace neo

@@ -109,14 +109,12 @@ class LinearModelRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
     Candidate c;
     for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    const Node& node = workload.root();
-    const Dim work = node.inputs.front()->shape().element_count() *
-                     Dim(2 * std::ssize(node.floats_attr("coefficients")) / feature_count(node));
-    c.cost.time_us = roofline_us({work, 0}, target, 0.2);
+    c.cost.time_us = roofline_us(workload.work(ops), target, 0.2);
     return {std::move(c)};
   }
 

@@ -274,14 +274,13 @@ class LookupRoutine final : public Routine {
                                         : std::optional<std::string>("the keys do not fit the values or the input");
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target&, const OpRegistry&) const override {
-    constexpr double kCallUs = 1, kElementUs = 0.01;
+  std::vector<Candidate> candidates(const Workload& workload, const Target&, const OpRegistry& ops) const override {
+    constexpr double kCallUs = 1, kStepUs = 0.0001;
     Candidate c;
     c.kind = Candidate::Kind::Host;
     for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    const auto elements = static_cast<double>(workload.root().inputs.front()->shape().element_count().hint());
-    c.cost.time_us = kCallUs + elements * kElementUs;
+    c.cost.time_us = kCallUs + static_cast<double>(workload.work(ops).flops.hint()) * kStepUs;
     return {std::move(c)};
   }
 
