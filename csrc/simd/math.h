@@ -9,7 +9,6 @@
 //   exp, expm1, log, log1p      2 ulp
 //   sigmoid, tanh, erf          3 ulp; softplus 3 ulp
 //   sin, cos                    2 ulp
-//   pow                         as the C library's powf
 //   gelu, gelu_tanh, silu       3 ulp of max(|x|, result): the cancellation of 1 + erf at negative x is not repaired
 
 #include <math.h>
@@ -260,14 +259,6 @@ NEO_INLINE F32 cos(F32 x) {
   if (!all(near)) [[unlikely]]
     y = per_lane<::cosf>(x, !near, y);
   return y;
-}
-
-NEO_INLINE F32 pow(F32 x, F32 y) {
-  float a[kLanes], b[kLanes];
-  store(a, x);
-  store(b, y);
-  for (int i = 0; i < kLanes; ++i) a[i] = ::powf(a[i], b[i]);
-  return load(a);
 }
 
 }  // namespace neo::NEO_ISA

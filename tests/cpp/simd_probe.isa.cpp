@@ -1,6 +1,7 @@
 #include "simd_probe.h"
 
 #include "simd/math.h"
+#include "simd/trigonometry.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
@@ -29,12 +30,13 @@ using namespace neo::testing;
     } \
   }
 
-const UnaryProbe kUnary[] = {NEO_UNARY(neg),    NEO_UNARY(abs),       NEO_UNARY(sqrt),       NEO_UNARY(floor),
-                             NEO_UNARY(ceil),   NEO_UNARY(trunc),     NEO_UNARY(round_even), NEO_UNARY(exp),
-                             NEO_UNARY(expm1),  NEO_UNARY(log),       NEO_UNARY(log1p),      NEO_UNARY(sigmoid),
-                             NEO_UNARY(tanh),   NEO_UNARY(erf),       NEO_UNARY(softplus),   NEO_UNARY(silu),
-                             NEO_UNARY(gelu),   NEO_UNARY(gelu_tanh), NEO_UNARY(sin),        NEO_UNARY(cos),
-                             {nullptr, nullptr}};
+const UnaryProbe kUnary[] = {
+    NEO_UNARY(neg),   NEO_UNARY(abs),        NEO_UNARY(sqrt),      NEO_UNARY(floor), NEO_UNARY(ceil),
+    NEO_UNARY(trunc), NEO_UNARY(round_even), NEO_UNARY(exp),       NEO_UNARY(expm1), NEO_UNARY(log),
+    NEO_UNARY(log1p), NEO_UNARY(sigmoid),    NEO_UNARY(tanh),      NEO_UNARY(erf),   NEO_UNARY(softplus),
+    NEO_UNARY(silu),  NEO_UNARY(gelu),       NEO_UNARY(gelu_tanh), NEO_UNARY(sin),   NEO_UNARY(cos),
+    NEO_UNARY(tan),   NEO_UNARY(asin),       NEO_UNARY(acos),      NEO_UNARY(atan),  NEO_UNARY(sinh),
+    NEO_UNARY(cosh),  NEO_UNARY(asinh),      NEO_UNARY(acosh),     NEO_UNARY(atanh), {nullptr, nullptr}};
 
 const BinaryProbe kBinary[] = {NEO_BINARY(add),   NEO_BINARY(sub),       NEO_BINARY(mul),     NEO_BINARY(div),
                                NEO_BINARY(min),   NEO_BINARY(max),       NEO_BINARY(min_nan), NEO_BINARY(max_nan),

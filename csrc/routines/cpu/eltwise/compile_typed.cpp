@@ -163,11 +163,12 @@ std::optional<Operand> emit_relu(TypedCompiler& c) {
 }
 
 std::optional<Operand> emit_clip(TypedCompiler& c) {
-  auto x = number(c, 0);
-  if (!x) return std::nullopt;
-  if (c.node().input(1)) x = c.step(TypedOp::Max, *x, *c.input(1));
-  if (c.node().input(2)) x = c.step(TypedOp::Min, *x, *c.input(2));
-  return x;
+  const auto x = c.input(0);
+  if (!x || is_half(x->lane)) return std::nullopt;
+  const Value *low = c.node().input(1), *high = c.node().input(2);
+  if (low && high) return c.clamp(*x, *c.input(1), *c.input(2));
+  if (low) return c.step(TypedOp::Max, *x, *c.input(1));
+  return high ? c.step(TypedOp::Min, *x, *c.input(2)) : *x;
 }
 
 std::optional<Operand> emit_prelu(TypedCompiler& c) {

@@ -24,17 +24,8 @@ NEO_KERNEL truth(const TypedStep& s, void* dst, const void* a, int64_t n) {
 
 NEO_KERNEL choose(const TypedStep& s, void* dst, Source a, Source b, Source c, int64_t n) {
   by_width(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
-    for (int64_t first = 0; first < n; first += kTypedGroup) {
-      T* d = (T*)dst + first;
-      const uint8_t* condition = a.group<uint8_t>(first);
-      const T *x = b.group<T>(first), *y = c.group<T>(first);
-#pragma GCC ivdep
-#pragma GCC unroll 1
-      for (int64_t i = 0; i < kTypedGroup; ++i) {
-        const T chosen = x[i], other = y[i];
-        d[i] = condition[i] != 0 ? chosen : other;
-      }
-    }
+    ternary<T, uint8_t, T>(dst, a, b, c, n,
+                           [](uint8_t condition, T x, T y) NEO_LAMBDA { return condition != 0 ? x : y; });
   });
 }
 
@@ -145,6 +136,8 @@ void run_step(const TypedStep& s, void* dst, Source a, Source b, Source c, int64
       return signs(s, dst, a.from, n);
     case TypedOp::Select:
       return choose(s, dst, a, b, c, n);
+    case TypedOp::Clamp:
+      return clamp_step(s, dst, a, b, c, n);
     default:
       return is_unary(s.op) ? function(s, dst, a.from, n) : binary_step(s, dst, a, b, n);
   }

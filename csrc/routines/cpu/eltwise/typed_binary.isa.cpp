@@ -3,7 +3,7 @@
 #include "routines/cpu/eltwise/typed_loops.h"
 #include "simd/vec.h"
 
-// Steps of two operands.
+// Steps of two operands, and what bounds are.
 
 namespace neo::NEO_ISA {
 namespace {
@@ -85,12 +85,14 @@ template <class T>
 NEO_INLINE T larger_of(T a, T b) {
   return a < b ? b : a;
 }
-NEO_INLINE double smaller_of(double a, double b) {
-  const double least = b < a ? b : a;
+template <class T>
+NEO_INLINE T smaller_real(T a, T b) {
+  const T least = b < a ? b : a;
   return b != b ? b : least;
 }
-NEO_INLINE double larger_of(double a, double b) {
-  const double most = a < b ? b : a;
+template <class T>
+NEO_INLINE T larger_real(T a, T b) {
+  const T most = a < b ? b : a;
   return b != b ? b : most;
 }
 
@@ -113,18 +115,22 @@ NEO_KERNEL add_sub_mul(const TypedStep& s, void* dst, Source a, Source b, int64_
 }
 
 NEO_KERNEL min_max(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
-  const auto loop = [&]<class T>(Type<T>) NEO_LAMBDA {
+  const auto real = [&]<class T>(Type<T>) NEO_LAMBDA {
+    if (s.op == TypedOp::Min) {
+      binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return smaller_real(x, y); });
+    } else {
+      binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return larger_real(x, y); });
+    }
+  };
+  if (s.lane == Lane::F32) return real(Type<float>());
+  if (s.lane == Lane::F64) return real(Type<double>());
+  by_integer(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
     if (s.op == TypedOp::Min) {
       binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return smaller_of(x, y); });
     } else {
       binary<T, T>(dst, a, b, n, [](T x, T y) NEO_LAMBDA { return larger_of(x, y); });
     }
-  };
-  if (s.lane == Lane::F64) {
-    loop(Type<double>());
-  } else {
-    by_integer(s.lane, loop);
-  }
+  });
 }
 
 NEO_INLINE float truncated(float x) {
@@ -336,6 +342,19 @@ void binary_step(const TypedStep& s, void* dst, Source a, Source b, int64_t n) {
     default:
       return less(s, dst, a, b, n);
   }
+}
+
+void clamp_step(const TypedStep& s, void* dst, Source a, Source b, Source c, int64_t n) {
+  const auto real = [&]<class T>(Type<T>) NEO_LAMBDA {
+    ternary<T, T, T>(dst, a, b, c, n,
+                     [](T x, T low, T high) NEO_LAMBDA { return smaller_real(larger_real(x, low), high); });
+  };
+  if (s.lane == Lane::F32) return real(Type<float>());
+  if (s.lane == Lane::F64) return real(Type<double>());
+  by_integer(s.lane, [&]<class T>(Type<T>) NEO_LAMBDA {
+    ternary<T, T, T>(dst, a, b, c, n,
+                     [](T x, T low, T high) NEO_LAMBDA { return smaller_of(larger_of(x, low), high); });
+  });
 }
 
 }  // namespace neo::NEO_ISA

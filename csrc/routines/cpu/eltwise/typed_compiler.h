@@ -85,6 +85,9 @@ class TypedCompiler {
   Operand select(Operand condition, Operand a, Operand b) {
     return add({TypedOp::Select, a.lane, a.lane, condition, a, b, 3}, a.lane);
   }
+  Operand clamp(Operand a, Operand low, Operand high) {
+    return add({TypedOp::Clamp, a.lane, a.lane, a, low, high, 3}, a.lane);
+  }
   // The bits of an operand by a mask.
   Operand mask(TypedOp op, Operand a, uint64_t bits) {
     const Lane lane = a.lane;

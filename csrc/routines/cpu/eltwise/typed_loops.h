@@ -25,6 +25,7 @@ struct Source {
 // Steps of several types, in files of their own.
 void convert_step(const TypedStep& s, void* dst, const void* a, int64_t n);
 void binary_step(const TypedStep& s, void* dst, Source a, Source b, int64_t n);
+void clamp_step(const TypedStep& s, void* dst, Source a, Source b, Source c, int64_t n);
 
 namespace {
 
@@ -51,6 +52,18 @@ NEO_INLINE void binary(void* dst, Source a, Source b, int64_t n, F f) {
 #pragma GCC ivdep
 #pragma GCC unroll 1
     for (int64_t i = 0; i < kTypedGroup; ++i) d[i] = (D)f(x[i], y[i]);
+  }
+}
+
+template <class D, class A, class B, class F>
+NEO_INLINE void ternary(void* dst, Source a, Source b, Source c, int64_t n, F f) {
+  for (int64_t first = 0; first < n; first += kTypedGroup) {
+    D* d = (D*)dst + first;
+    const A* x = a.group<A>(first);
+    const B *y = b.group<B>(first), *z = c.group<B>(first);
+#pragma GCC ivdep
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < kTypedGroup; ++i) d[i] = (D)f(x[i], y[i], z[i]);
   }
 }
 

@@ -57,7 +57,7 @@ enum class TypedOp : uint8_t {
   Div,       // of integers: towards zero, 0 where b is 0
   Mod,       // the remainder of Div; of F32 and F64: fmod
   FloorMod,  // with the sign of b
-  Min,       // NaN where either is
+  Min,       // F32 too; NaN where either is
   Max,
   Pow,  // I64 and F64
   BitAnd,
@@ -74,6 +74,7 @@ enum class TypedOp : uint8_t {
   LessEqual,
   // ternary
   Select,  // a (truth values) ? b : c
+  Clamp,   // the types of Max: Min(Max(a, b), c)
 };
 
 // Steps of one operand, which read it as a dense one.
