@@ -42,7 +42,7 @@ NEO_INLINE T modulo_of(T a, T b) {
     return r;
   } else {
     const bool moves = (r != 0) & (b != 0) & ((r < 0) != (b < 0));
-    return (T)(r + (moves ? b : (T)0));
+    return (T)((U)r + (U)((U)b & (U)(0 - (U)moves)));  // of random signs a branch would be slow
   }
 }
 
