@@ -339,9 +339,9 @@ ROUTINES: dict[str, list[Spec]] = {
     ],
     "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
     "cpu:int8/pool_nchwc": [
-        Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2])),
-        Spec(_IMAGE, _code_function("AveragePool", kernel_shape=[2, 2], strides=[2, 2])),
-        Spec({**_IMAGE, "H": 8, "W": 8}, _code_function("GlobalAveragePool")),
+        Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]), fixed="C"),
+        Spec(_IMAGE, _code_function("AveragePool", kernel_shape=[2, 2], strides=[2, 2]), fixed="C"),
+        Spec({**_IMAGE, "H": 8, "W": 8}, _code_function("GlobalAveragePool"), fixed="CHW"),
     ],
     "cpu:int8/eltwise": [
         Spec(_BLOCK, _code_function("Add", 2, "ABC")),

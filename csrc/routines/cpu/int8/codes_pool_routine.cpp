@@ -49,7 +49,11 @@ struct CodesPoolProblem {
     // Sums of the codes of a window.
     constexpr int64_t kMostElements = 1 << 20;
     int64_t most = 1;
-    for (int i = 0; i < p.axes(); ++i) most *= std::min<int64_t>(kMostElements + 1, p.x->shape()[i + 2].range().hi);
+    for (int i = 0; i < p.axes(); ++i) {
+      const Range range = p.x->shape()[i + 2].range();
+      if (p.is_global() && range.lo < 1) return reject("a plane may have no element");
+      most *= std::min<int64_t>(kMostElements + 1, range.hi);
+    }
     if (p.is_global() && most > kMostElements) return reject("a sum may be too large");
     return p;
   }
