@@ -209,20 +209,21 @@ class DepthwiseCodesRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
-    const bool bytes = has_dot_bytes(target) && has_byte_weights(problem.product) && has_dense_columns(problem);
-    const CodesDepthwiseKernels& kernels = kernels_of(bytes, target);
-    Candidate c = problem.candidate(workload, true, true, target);
-    c.schedule = {{"codes", bytes ? kByteCodes : kWordCodes}};
-    const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
-    c.cost.time_us = estimate_us(problem, plan, kernels, target);
-    c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
-    return {std::move(c)};
+    std::vector<Candidate> all;
+    for (const int64_t codes : codes_of(problem, target)) {
+      const CodesDepthwiseKernels& kernels = kernels_of(codes == kByteCodes, target);
+      Candidate c = problem.candidate(workload, true, true, target);
+      c.schedule = {{"codes", codes}};
+      const CodesDepthwisePlan plan = plan_codes_depthwise(problem.hint(), kernels);
+      c.cost.time_us = estimate_us(problem, plan, kernels, target);
+      c.cost.packed_bytes = 4 * DepthwiseCodesStep::packed_words(plan, kernels);
+      all.push_back(std::move(c));
+    }
+    return all;
   }
 
   Space space(const Workload& workload, const Target& target) const override {
-    const Int8Problem problem = *Int8Problem::read(workload, nullptr);
-    const bool bytes = has_dot_bytes(target) && has_byte_weights(problem.product) && has_dense_columns(problem);
-    return Space({{"codes", {bytes ? kByteCodes : kWordCodes}}});
+    return Space({{"codes", codes_of(*Int8Problem::read(workload, nullptr), target)}});
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -238,7 +239,11 @@ class DepthwiseCodesRoutine final : public Routine {
   }
 
  private:
-  static bool has_dense_columns(const Int8Problem& problem) { return problem.geometry.window.dilations.back() == 1; }
+  // Words are of neighbouring columns.
+  static std::vector<int64_t> codes_of(const Int8Problem& problem, const Target& target) {
+    if (problem.geometry.window.dilations.back() != 1) return {kWordCodes};
+    return word_codes(problem, target);
+  }
 
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,
                             const CodesDepthwiseKernels& kernels, const Target& target) {

@@ -224,8 +224,12 @@ class DotRoutine final : public Routine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
-    Space::Parameter codes{"codes", {codes_of(problem, target)}}, oc_bn{"oc_bn", {}};
-    for (const Schedule& schedule : schedules(problem, target)) oc_bn.values.push_back(value_of(schedule, "oc_bn"));
+    Space::Parameter codes{"codes", word_codes(problem, target)}, oc_bn{"oc_bn", {}};
+    for (const Schedule& schedule : schedules(problem, target)) {
+      const int64_t columns = value_of(schedule, "oc_bn");
+      if (std::find(oc_bn.values.begin(), oc_bn.values.end(), columns) == oc_bn.values.end())
+        oc_bn.values.push_back(columns);
+    }
     return Space({codes, oc_bn});
   }
 
@@ -256,17 +260,13 @@ class DotRoutine final : public Routine {
     return {value_of(schedule, "oc_bn") / target.lanes()};
   }
 
-  // Bytes where the target multiplies them and the weights are some, else int16.
-  static int64_t codes_of(const Int8Problem& problem, const Target& target) {
-    return has_dot_bytes(target) && has_byte_weights(problem.product) ? kByteCodes : kWordCodes;
-  }
-
   static std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) {
-    const int64_t lanes = target.lanes(), codes = codes_of(problem, target);
+    const int64_t lanes = target.lanes();
     std::vector<Schedule> all;
     for (int64_t vectors : {4, 2, 3, 1}) {
       if (vectors > ceil_div(problem.constant_shape().group_oc(), lanes)) continue;
-      all.push_back({{"codes", codes}, {"oc_bn", vectors * lanes}});
+      for (const int64_t codes : word_codes(problem, target))
+        all.push_back({{"codes", codes}, {"oc_bn", vectors * lanes}});
     }
     return all;
   }

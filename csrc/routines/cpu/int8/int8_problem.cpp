@@ -43,7 +43,11 @@ int32_t Int8Weights::at(int64_t channel, int64_t k) const {
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {
   auto product = read_int8_product(workload, why);
   if (!product) return std::nullopt;
-  Int8Problem p{std::move(*product), {}};
+  Int8Problem p;
+  p.product = std::move(*product);
+  p.is_conv = p.product.is_conv();
+  p.depth = p.product.depth();
+  p.channels = p.product.channels();
   const auto reject = [&](const char* reason) {
     if (why) *why = reason;
     return std::nullopt;
@@ -61,10 +65,10 @@ std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::stri
 }
 
 ConvShape Int8Problem::shape(const Dims& x, const Dims& y) const {
-  if (product.is_conv()) return geometry.shape(x, y);
+  if (is_conv) return geometry.shape(x, y);
   ConvShape s;
-  s.ic = product.depth();
-  s.oc = product.channels();
+  s.ic = depth;
+  s.oc = channels;
   s.iw = s.ow = element_count(x) / std::max<int64_t>(1, s.ic);
   return s;
 }
@@ -74,7 +78,7 @@ ConvShape Int8Problem::hint() const {
 }
 
 ConvShape Int8Problem::constant_shape() const {
-  const Dims ones(static_cast<size_t>(product.is_conv() ? geometry.axes + 2 : 1), 1);
+  const Dims ones(static_cast<size_t>(is_conv ? geometry.axes + 2 : 1), 1);
   return shape(ones, ones);
 }
 
@@ -160,7 +164,7 @@ DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
 
 void Int8Problem::pack_columns(const PackedColumns& columns) const {
   constexpr double kLargestBias = 1 << 30;
-  const int64_t channels = product.channels(), padded = columns.padded, depth = product.depth();
+  const int64_t padded = columns.padded;
   const Int8Weights weights(product);
   std::vector<double> w_scale = by_channel(product.w_scale, channels);
   if (!product.w_scale) std::fill(w_scale.begin(), w_scale.end(), 1.0);
@@ -194,6 +198,13 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     scale[c] = unit / step();
     mask[c] = -1;
   }
+}
+
+std::vector<int64_t> word_codes(const Int8Problem& problem, const Target& target) {
+  if (!has_dot_bytes(target)) return {kWordCodes};
+  const Int8Product& p = problem.product;
+  if (p.w->constant->is_absent() || (p.w_zero && p.w_zero->constant->is_absent())) return {kByteCodes, kWordCodes};
+  return {has_byte_weights(p) ? kByteCodes : kWordCodes};
 }
 
 }  // namespace neo

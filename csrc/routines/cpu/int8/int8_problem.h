@@ -44,9 +44,12 @@ struct PackedColumns {
 struct Int8Problem {
   Int8Product product;
   ConvGeometry geometry;  // of a Conv
+  bool is_conv = false;
+  int64_t depth = 0, channels = 0;  // of the product
 
   static std::optional<Int8Problem> read(const Workload& workload, std::string* why);
 
+  // This and result() read no value and no node: steps outlive the graph.
   ConvShape shape(const Dims& x, const Dims& y) const;
   ConvShape hint() const;
   // For what does not depend on sizes of batch and space: packed constants.
@@ -61,5 +64,9 @@ struct Int8Problem {
  private:
   float step() const;
 };
+
+// The codes in a word that a target's kernels can take: bytes where it multiplies them and the weights are some, else
+// int16. Of a saved module, whose weights are not at hand, either.
+std::vector<int64_t> word_codes(const Int8Problem& problem, const Target& target);
 
 }  // namespace neo
