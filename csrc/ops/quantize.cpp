@@ -179,6 +179,7 @@ Work quantize_work(const Node& node) {
 
 double quantize_steps(DType dtype, double steps, double zero_point) {
   if (is_float(dtype)) return steps + zero_point;
+  if (std::isnan(steps)) return zero_point;
   const double code = std::nearbyint(steps) + zero_point;
   const auto low = static_cast<double>(integer_min(dtype));
   const auto high = static_cast<double>(integer_max(dtype));
