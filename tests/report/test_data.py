@@ -47,7 +47,7 @@ def test_blocks_divide_a_large_graph_into_runs_of_nodes(thousand_profile):
     members = [i for block in graph["blocks"] for i in block["nodes"]]
     assert members == sorted(set(members))
     outside = [n["kind"] for n in graph["nodes"] if n["id"] not in members]
-    assert outside == ["input", "conversion", "output"]
+    assert [kind for kind in outside if kind != "conversion"] == ["input", "output"]
     assert max(len(block["nodes"]) for block in graph["blocks"]) <= 18
     assert len({block["name"] for block in graph["blocks"]}) == len(graph["blocks"]) < 100
     of = {i: block["id"] for block in graph["blocks"] for i in block["nodes"]}

@@ -122,7 +122,30 @@ NEO_INLINE typename Op::A fold_row(const T* x, int64_t n) {
   return acc[0];
 }
 
-// `finish` makes the result of a row's or column's.
+// What makes a result of a sum. Objects of their own, so that dtypes share what differs in nothing else.
+struct Same {
+  template <class T>
+  NEO_INLINE T operator()(T x) const {
+    return x;
+  }
+};
+template <class T>
+struct AtMost {
+  T most;
+  NEO_INLINE T operator()(T x) const { return x < most ? x : most; }
+};
+struct MeanOf {
+  int64_t count;
+  NEO_INLINE int64_t operator()(int64_t sum) const { return count > 0 ? sum / count : 0; }
+  NEO_INLINE double operator()(double sum) const { return sum / (double)count; }
+};
+struct RootOf {
+  NEO_INLINE double operator()(double x) const { return __builtin_sqrt(x); }
+};
+struct LogOf {
+  NEO_INLINE double operator()(double x) const { return ::log(x); }
+};
+
 template <class Op, class T, class F>
 NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finish) {
   using A = typename Op::A;
@@ -153,13 +176,13 @@ NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finis
 template <class T>
 NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_t end) {
   using U = Unsigned<T>;  // whose sums and products wrap
-  const auto same = [](auto x) NEO_LAMBDA { return x; };
+  const Same same;
   switch (args.kind) {
     case ReduceKind::Max:
       return fold<Largest<T>, T>(args, begin, end, same);
     case ReduceKind::Min: {
       const T most = args.is_truth ? (T)1 : most_of<T>();
-      return fold<Smallest<T>, T>(args, begin, end, [most](T x) NEO_LAMBDA { return x < most ? x : most; });
+      return fold<Smallest<T>, T>(args, begin, end, AtMost<T>{most});
     }
     case ReduceKind::Prod:
       return fold<Times<U>, U>(args, begin, end, same);
@@ -169,10 +192,7 @@ NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_
       if constexpr (is_signed_type<T>) return fold<Magnitudes<U, T>, U>(args, begin, end, same);
       return fold<Plus<U>, U>(args, begin, end, same);
     case ReduceKind::Mean:
-      if constexpr (sizeof(T) < 8) {
-        const int64_t count = args.shape.along;
-        fold<Wide<T>, T>(args, begin, end, [count](int64_t sum) NEO_LAMBDA { return count > 0 ? sum / count : 0; });
-      }
+      if constexpr (sizeof(T) < 8) fold<Wide<T>, T>(args, begin, end, MeanOf{args.shape.along});
       return;
     default:
       return fold<Plus<U>, U>(args, begin, end, same);
@@ -181,7 +201,7 @@ NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_
 
 void fold_doubles(const TypedReduceArgs& args, int64_t begin, int64_t end) {
   using T = double;
-  const auto same = [](T x) NEO_LAMBDA { return x; };
+  const Same same;
   switch (args.kind) {
     case ReduceKind::Max:
       return fold<Largest<T>, T>(args, begin, end, same);
@@ -192,15 +212,13 @@ void fold_doubles(const TypedReduceArgs& args, int64_t begin, int64_t end) {
     case ReduceKind::SumSquare:
       return fold<Squares<T>, T>(args, begin, end, same);
     case ReduceKind::L2:
-      return fold<Squares<T>, T>(args, begin, end, [](T x) NEO_LAMBDA { return __builtin_sqrt(x); });
+      return fold<Squares<T>, T>(args, begin, end, RootOf());
     case ReduceKind::L1:
       return fold<Magnitudes<T>, T>(args, begin, end, same);
     case ReduceKind::LogSum:
-      return fold<Plus<T>, T>(args, begin, end, [](T x) NEO_LAMBDA { return ::log(x); });
-    case ReduceKind::Mean: {
-      const auto count = (T)args.shape.along;
-      return fold<Plus<T>, T>(args, begin, end, [count](T x) NEO_LAMBDA { return x / count; });
-    }
+      return fold<Plus<T>, T>(args, begin, end, LogOf());
+    case ReduceKind::Mean:
+      return fold<Plus<T>, T>(args, begin, end, MeanOf{args.shape.along});
     default:
       return fold<Plus<T>, T>(args, begin, end, same);
   }

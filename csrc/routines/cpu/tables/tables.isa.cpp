@@ -2,6 +2,7 @@
 
 #include "simd/math.h"
 #include "simd/pack.h"
+#include "simd/trigonometry.h"
 #include "simd/vec.h"
 
 namespace neo::NEO_ISA {
