@@ -17,9 +17,9 @@ struct CodesPoolRow {
   int64_t lanes = 0;      // that exist; the others become 0, or are not there
   bool is_plain = false;  // the result: what is behind the last lane is not written
   bool is_signed = false;
-  // Else the maximum. round(sum of (code - zero) * (scale / count)) + y_zero
+  // Else the maximum. The numbers' mean as float32 operators make it: means of few codes often lie halfway between two.
   bool is_average = false;
-  float scale = 1;
+  float scale = 1, y_scale = 1;
   int32_t zero = 0, y_zero = 0;
   bool y_is_signed = false;
   // What counts besides the elements inside the image: rows, and columns up to this many, from pad before the first.

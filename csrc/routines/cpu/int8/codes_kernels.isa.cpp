@@ -11,7 +11,7 @@ NEO_INLINE int64_t smaller(int64_t a, int64_t b) {
 
 template <bool kAverage>
 void pool_row_of(const CodesPoolRow& p) {
-  const I32 first = broadcast_i32(kAverage ? 0 : (p.is_signed ? -128 : 0));
+  const I32 first = broadcast_i32(p.is_signed ? -128 : 0);
   const I32 mask = select(gt(broadcast_i32((int32_t)p.lanes), iota_i32()), broadcast_i32(-1), broadcast_i32(0));
   const F32 lo = broadcast((float)((p.y_is_signed ? -128 : 0) - p.y_zero));
   const F32 hi = broadcast((float)((p.y_is_signed ? 127 : 255) - p.y_zero));
@@ -21,23 +21,26 @@ void pool_row_of(const CodesPoolRow& p) {
     int64_t end = left >= p.width ? 0 : smaller(p.taps, (p.width - 1 - left) / p.dilation + 1);
     if (end < begin) end = begin;
     I32 acc = first;
+    F32 sum = zero();
     for (int64_t i = 0; i < p.rows; ++i) {
       const uint8_t* at = p.src + i * p.src_row + (left + begin * p.dilation) * kLanes;
       for (int64_t j = begin; j < end; ++j, at += p.dilation * kLanes) {
         const I32 codes = load_codes(at, p.is_signed);
-        acc = kAverage ? acc + codes : max(acc, codes);
+        if constexpr (kAverage) {
+          sum = sum + to_f32(codes - broadcast_i32(p.zero)) * broadcast(p.scale);
+        } else {
+          acc = max(acc, codes);
+        }
       }
     }
     if constexpr (kAverage) {
-      const int64_t inside = p.rows * (end - begin);
-      int64_t count = inside;
+      int64_t count = p.rows * (end - begin);
       if (p.counted_rows > 0) {
         const int64_t room = p.padded_width - o * p.stride;
         count = p.counted_rows * (room <= 0 ? 0 : smaller(p.taps, (room - 1) / p.dilation + 1));
       }
-      const F32 steps = to_f32(acc - broadcast_i32((int32_t)(inside * p.zero))) *
-                        broadcast(count > 0 ? p.scale / (float)count : 0.0f);
-      acc = round_to_i32(min(hi, max(lo, steps))) + broadcast_i32(p.y_zero);
+      const F32 mean = count > 0 ? sum / broadcast((float)count) : zero();
+      acc = round_to_i32(min(hi, max(lo, mean / broadcast(p.y_scale)))) + broadcast_i32(p.y_zero);
     }
     store_codes(p.dst + o * kLanes, acc & mask, kAverage ? p.y_is_signed : p.is_signed, p.is_plain ? p.lanes : kLanes);
   }

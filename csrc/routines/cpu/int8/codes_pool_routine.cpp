@@ -46,15 +46,6 @@ struct CodesPoolProblem {
     if (!p.is_average() && p.x_grid != p.y_grid) return reject("a maximum is rounded to another scale");
     if (p.axes() < 1 || p.axes() > 2 || !p.x->shape()[1].is_constant()) return reject("not one or two spatial axes");
     if (p.pool->has_attr("clamp_min") || p.pool->has_attr("clamp_max")) return reject("the pool is clamped");
-    // Sums of the codes of a window.
-    constexpr int64_t kMostElements = 1 << 20;
-    int64_t most = 1;
-    for (int i = 0; i < p.axes(); ++i) {
-      const Range range = p.x->shape()[i + 2].range();
-      if (p.is_global() && range.lo < 1) return reject("a plane may have no element");
-      most *= std::min<int64_t>(kMostElements + 1, range.hi);
-    }
-    if (p.is_global() && most > kMostElements) return reject("a sum may be too large");
     return p;
   }
 };
@@ -122,7 +113,8 @@ class CodesPoolStep final : public KernelStep {
     r.src_row = c.dilation_h * c.iw * c.lanes;
     r.is_signed = x_grid_.is_signed();
     r.is_average = average_;
-    r.scale = x_grid_.scale / y_grid_.scale;
+    r.scale = x_grid_.scale;
+    r.y_scale = y_grid_.scale;
     r.zero = x_grid_.zero;
     r.y_zero = y_grid_.zero;
     r.y_is_signed = y_grid_.is_signed();
@@ -162,7 +154,7 @@ class CodesPoolStep final : public KernelStep {
   const CodesKernels& kernels_;
 };
 
-// Pools of codes between the two linear operators: a maximum is that of the codes, an average is one of whole sums.
+// Pools of codes between the two linear operators: a maximum is that of the codes, an average that of their numbers.
 class CodesPoolRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:int8/pool_nchwc"; }
