@@ -200,18 +200,24 @@ int width_bits(DType dtype) {
   }
 }
 
+template <class Context>
+void check_same_bits(const Context& ctx, DType from, DType to) {
+  ctx.check(from != DType::String && to != DType::String && width_bits(from) == width_bits(to),
+            str("both types must have the same number of bits. Got ", name(from), " and ", name(to)));
+}
+
 void infer_bit_cast(InferContext& ctx) {
   ctx.check(ctx.node().has_attr("to"), "attribute to is required. Got none");
   const DType to = dtype_attr(ctx.node(), "to", DType::Undefined);
   const DType from = ctx.dtype(0);
-  ctx.check(from != DType::String && to != DType::String && width_bits(from) == width_bits(to),
-            str("both types must have the same number of bits. Got ", name(from), " and ", name(to)));
+  check_same_bits(ctx, from, to);
   ctx.set_output(0, to, ctx.shape(0));
 }
 
 void reference_bit_cast(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
   const DType to = dtype_attr(ctx.node(), "to", DType::Undefined);
+  check_same_bits(ctx, x.dtype(), to);
   const Tensor& y = ctx.output(0, to, x.dims());
   if (x.bytes() > 0) std::memcpy(y.data(), x.data(), static_cast<size_t>(x.bytes()));
 }

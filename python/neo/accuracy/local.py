@@ -21,6 +21,8 @@ RMS_FACTOR = 8.0
 _HUGE = 1e30
 _JITTERS = 4
 _ROUNDED_SHARE = 1e-3
+# Least normal numbers that flushing two operands and their result may move it by.
+_FLUSHED = 4.0
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,11 @@ def _float_error(
         exact, usable = rounded, usable & np.isfinite(rounded)
     left, right = found.astype(wide)[usable], exact[usable]
     difference = np.abs(left - right)
+    # Numbers nearer to 0 than any normal one of the dtype are zeros during a call: docs/accuracy.md.
+    difference[difference <= _FLUSHED * _least_normal(found.dtype)] = 0.0
     worst, mean = float(difference.max(initial=0.0)), _rms(difference)
+    if worst == 0.0:
+        return LocalError(error, 0.0)
     epsilon = _epsilon(graph, found, segment)
     cheap = _bounds(epsilon, 1, right, [])
     if worst <= cheap[0] and mean <= cheap[1]:
@@ -175,6 +181,10 @@ def _float_error(
     bound = limits[0] if ratios[0] >= ratios[1] else limits[1]
     size = worst if ratios[0] >= ratios[1] else mean
     return LocalError(error, ratio, f"the {kind} error is {size:.3g}, rounding explains {bound:.3g}")
+
+
+def _least_normal(dtype: np.dtype[Any]) -> float:
+    return float(np.finfo(dtype).tiny) if dtype in (np.float32, np.float64) else 0.0
 
 
 def _bounds(
