@@ -16,6 +16,7 @@ import json
 import math
 import re
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def _time(run: Callable[[], Any], seconds: float) -> float:
 
 
 class Worker:
-    """One engine's process, begun anew where it ends or hangs."""
+    """One engine's process, begun anew where it ends or hangs; stopped while others work, whose threads would spin beside."""
 
     def __init__(self, engine: str, threads: int) -> None:
         self.engine, self.threads = engine, threads
@@ -154,6 +155,7 @@ class Worker:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
+        process.send_signal(signal.SIGCONT)
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
@@ -165,6 +167,7 @@ class Worker:
             code = process.wait()
             self._start()
             return {"error": "no answer" if isinstance(error, TimeoutError) else f"the process ended with {code}"}
+        process.send_signal(signal.SIGSTOP)
         return answer
 
     def close(self) -> None:
