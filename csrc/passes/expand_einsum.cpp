@@ -24,12 +24,10 @@ EinsumTerm joined(const EinsumTerm& a, const EinsumTerm& b, const EinsumTerm& c 
   return all;
 }
 
-// The axes of two operands: of both and kept, of both and summed, of one alone.
+// The axes of two operands: of both and kept, of both and summed, of one alone. Of the rows along several axes all but
+// the last lead: the second operand repeats along them, as it does for MatMul.
 struct ProductAxes {
-  EinsumTerm batch, summed, rows, columns;
-
-  // Rows along several axes need not become one where the second operand is one matrix.
-  bool keeps_rows() const { return batch.empty() && rows.size() > 1; }
+  EinsumTerm lead, batch, summed, rows, columns;
 
   static ProductAxes of(const EinsumTerm& a, const EinsumTerm& b, const std::set<EinsumLabel>& kept) {
     ProductAxes axes;
@@ -38,8 +36,15 @@ struct ProductAxes {
     for (const EinsumLabel label : b) {
       if (!has(a, label)) axes.columns.push_back(label);
     }
+    if (axes.rows.size() > 1) {
+      axes.lead.assign(axes.rows.begin(), axes.rows.end() - 1);
+      axes.rows.erase(axes.rows.begin(), axes.rows.end() - 1);
+    }
     return axes;
   }
+
+  EinsumTerm outer() const { return joined(lead, batch); }
+  EinsumTerm result() const { return joined(outer(), rows, columns); }
 };
 
 class EinsumExpansion {
@@ -98,13 +103,13 @@ class EinsumExpansion {
       const EinsumTerm &second = equation.operands[i], a = remaining(first, second, kept),
                        b = remaining(second, first, kept);
       const ProductAxes axes = ProductAxes::of(a, b, kept);
-      first = joined(axes.batch, axes.rows, axes.columns);
+      first = axes.result();
       if (axes.summed.empty()) continue;
       const auto fits = [&](const EinsumTerm& outer, const EinsumTerm& inner) {
         return outer.size() <= 1 ? inner.size() <= 1 || is_known(inner) : is_known(outer) && is_known(inner);
       };
-      const EinsumTerm rows = axes.keeps_rows() ? EinsumTerm() : axes.rows;
-      if (!fits(rows, axes.summed) || !fits(axes.summed, axes.columns) || !fits(rows, axes.columns)) return false;
+      if (!fits(axes.rows, axes.summed) || !fits(axes.summed, axes.columns) || !fits(axes.rows, axes.columns))
+        return false;
     }
     return true;
   }
@@ -169,26 +174,20 @@ class EinsumExpansion {
   }
 
   LabelledValue multiply(const LabelledValue& a, const LabelledValue& b, const ProductAxes& axes) {
+    const EinsumTerm outer = axes.outer();
     const size_t batch = axes.batch.size();
-    const EinsumTerm result = joined(axes.batch, axes.rows, axes.columns);
     if (axes.summed.empty()) {
       std::vector<int64_t> behind, between;
       for (size_t i = 0; i < axes.columns.size(); ++i)
-        behind.push_back(static_cast<int64_t>(batch + axes.rows.size() + i));
+        behind.push_back(static_cast<int64_t>(outer.size() + axes.rows.size() + i));
       for (size_t i = 0; i < axes.rows.size(); ++i) between.push_back(static_cast<int64_t>(batch + i));
-      Value* left = at_axes("Unsqueeze", order(a, joined(axes.batch, axes.rows)).value, behind);
+      Value* left = at_axes("Unsqueeze", order(a, joined(outer, axes.rows)).value, behind);
       Value* right = at_axes("Unsqueeze", order(b, joined(axes.batch, axes.columns)).value, between);
-      return {insert("Mul", {left, right}), result};
+      return {insert("Mul", {left, right}), axes.result()};
     }
-    if (axes.keeps_rows()) {
-      const size_t rows = axes.rows.size();
-      Value* left = flatten(order(a, joined(axes.rows, axes.summed)), rows, {axes.summed});
-      Value* right = flatten(order(b, joined(axes.summed, axes.columns)), 0, {axes.summed, axes.columns});
-      return {unflatten(insert("MatMul", {left, right}), rows, {axes.columns}), result};
-    }
-    Value* left = flatten(order(a, joined(axes.batch, axes.rows, axes.summed)), batch, {axes.rows, axes.summed});
+    Value* left = flatten(order(a, joined(outer, axes.rows, axes.summed)), outer.size(), {axes.rows, axes.summed});
     Value* right = flatten(order(b, joined(axes.batch, axes.summed, axes.columns)), batch, {axes.summed, axes.columns});
-    return {unflatten(insert("MatMul", {left, right}), batch, {axes.rows, axes.columns}), result};
+    return {unflatten(insert("MatMul", {left, right}), outer.size(), {axes.rows, axes.columns}), axes.result()};
   }
 
   // The other way round.
