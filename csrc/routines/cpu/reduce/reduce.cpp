@@ -23,28 +23,6 @@ Candidate plain_reduce_candidate(const Workload& workload, const Target& target,
   return c;
 }
 
-class ReduceStep final : public KernelStep {
- public:
-  ReduceStep(ReduceKind kind, AxisRun run, decltype(&scalar::reduce_tasks) kernel)
-      : kind_(kind), run_(run), kernel_(kernel) {}
-
-  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(shape_along(args[0].dims, run_)); }
-
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    ReduceArgs call;
-    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
-    call.kind = kind_;
-    call.src = reinterpret_cast<const float*>(args[0]);
-    call.dst = reinterpret_cast<float*>(args[1]);
-    run_reduction(kernel_, call, team);
-  }
-
- private:
-  ReduceKind kind_;
-  AxisRun run_;
-  decltype(&scalar::reduce_tasks) kernel_;
-};
-
 class ReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
@@ -99,34 +77,11 @@ class ReduceRoutine final : public Routine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
-    return std::make_unique<ReduceStep>(*reduce_kind(node.op), *reduced_run(node),
-                                        NEO_PICK_TIER(target.isa, reduce_tasks));
+    ReduceArgs args;
+    args.kind = *reduce_kind(node.op);
+    return std::make_unique<ReductionStep<ReduceArgs>>(args, *reduced_run(node),
+                                                       NEO_PICK_TIER(target.isa, reduce_tasks));
   }
-};
-
-class SoftmaxStep final : public KernelStep {
- public:
-  SoftmaxStep(int64_t axis, bool logarithm, decltype(&scalar::softmax_tasks) kernel)
-      : axis_(axis), logarithm_(logarithm), kernel_(kernel) {}
-
-  Prepared prepare(std::span<const Arg> args) const override {
-    const int axis = axis_from_front(axis_, static_cast<int>(args[0].dims.size()));
-    return Prepared::of(shape_along(args[0].dims, {axis, axis}));
-  }
-
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    SoftmaxArgs call;
-    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
-    call.logarithm = logarithm_;
-    call.src = reinterpret_cast<const float*>(args[0]);
-    call.dst = reinterpret_cast<float*>(args[1]);
-    run_reduction(kernel_, call, team);
-  }
-
- private:
-  int64_t axis_;
-  bool logarithm_;
-  decltype(&scalar::softmax_tasks) kernel_;
 };
 
 class SoftmaxRoutine final : public Routine {
@@ -155,8 +110,11 @@ class SoftmaxRoutine final : public Routine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
-    return std::make_unique<SoftmaxStep>(node.int_attr("axis", -1), node.op == "LogSoftmax",
-                                         NEO_PICK_TIER(target.isa, softmax_tasks));
+    const int axis = axis_from_front(node.int_attr("axis", -1), node.inputs.front()->shape().rank());
+    SoftmaxArgs args;
+    args.logarithm = node.op == "LogSoftmax";
+    return std::make_unique<ReductionStep<SoftmaxArgs>>(args, AxisRun{axis, axis},
+                                                        NEO_PICK_TIER(target.isa, softmax_tasks));
   }
 };
 

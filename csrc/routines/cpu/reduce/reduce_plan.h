@@ -24,4 +24,28 @@ void run_reduction(Kernel kernel, const Args& args, Team& team) {
   team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
 }
 
+// A step of one input and one output, whose arguments are known but for its shape and their addresses.
+template <class Args>
+class ReductionStep final : public KernelStep {
+ public:
+  using Kernel = void (*)(const Args& args, int64_t begin, int64_t end);
+
+  ReductionStep(const Args& args, AxisRun run, Kernel kernel) : args_(args), run_(run), kernel_(kernel) {}
+
+  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(shape_along(args[0].dims, run_)); }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    Args call = args_;
+    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
+    call.src = reinterpret_cast<decltype(call.src)>(args[0]);
+    call.dst = reinterpret_cast<decltype(call.dst)>(args[1]);
+    run_reduction(kernel_, call, team);
+  }
+
+ private:
+  Args args_;
+  AxisRun run_;
+  Kernel kernel_;
+};
+
 }  // namespace neo

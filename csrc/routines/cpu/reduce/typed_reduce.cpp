@@ -11,27 +11,6 @@ NEO_DECLARE_TIERS(void typed_reduce_tasks(const TypedReduceArgs& args, int64_t b
 namespace neo {
 namespace {
 
-class TypedReduceStep final : public KernelStep {
- public:
-  TypedReduceStep(const TypedReduceArgs& args, AxisRun run, decltype(&scalar::typed_reduce_tasks) kernel)
-      : args_(args), run_(run), kernel_(kernel) {}
-
-  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(shape_along(args[0].dims, run_)); }
-
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    TypedReduceArgs call = args_;
-    call.shape = *reinterpret_cast<const ReduceShape*>(prepared);
-    call.src = args[0];
-    call.dst = args[1];
-    run_reduction(kernel_, call, team);
-  }
-
- private:
-  TypedReduceArgs args_;
-  AxisRun run_;
-  decltype(&scalar::typed_reduce_tasks) kernel_;
-};
-
 // Reductions of integers, truth values and float64; positions of extremes, of float32 too.
 class TypedReduceRoutine final : public Routine {
  public:
@@ -84,7 +63,8 @@ class TypedReduceRoutine final : public Routine {
     args.lane = *lane_of(dtype);
     args.select_last = node.int_attr("select_last_index", 0) != 0;
     args.is_truth = dtype == DType::Bool;
-    return std::make_unique<TypedReduceStep>(args, *reduced_run(node), NEO_PICK_TIER(target.isa, typed_reduce_tasks));
+    return std::make_unique<ReductionStep<TypedReduceArgs>>(args, *reduced_run(node),
+                                                            NEO_PICK_TIER(target.isa, typed_reduce_tasks));
   }
 };
 
