@@ -106,7 +106,7 @@ struct Item {
   std::variant<StepItem, DimsItem, IfItem, LoopItem> what;
   std::string node;  // name of the model's node, for messages and traces
   std::string op;
-  std::string routine;                  // "cpu:float32/direct_nchwc@avx512{...}"
+  std::string routine;                  // "cpu:float32/direct_nchwc{...}"
   DeviceKind device = DeviceKind::Cpu;  // where it runs; of a copy the device that is not the CPU
   double estimate_us = 0;
   Dim flops = 0;

@@ -68,6 +68,13 @@ std::string to_string(const Schedule& schedule) {
   return "{" + text + "}";
 }
 
+Candidate Candidate::plain(const Workload& workload) {
+  Candidate c;
+  for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
+  for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+  return c;
+}
+
 std::string Candidate::text() const {
   std::string text(routine->name());
   if (!schedule.empty()) text += to_string(schedule);

@@ -103,7 +103,9 @@ struct Candidate {
       offsets;        // in elements; View: where each output starts, Assemble: where each of the node's inputs goes
   int in_place = -1;  // input whose memory an output of equal schema and size may take over
 
-  std::string text() const;  // "cpu:float32/direct_nchwc@avx512{ic_bn=16 oc_bn=32 reg_n=14}"
+  // That reads and gives every operand as plain_schema has it.
+  static Candidate plain(const Workload& workload);
+  std::string text() const;  // "cpu:float32/direct_nchwc{ic_bn=16 oc_bn=32 reg_n=14}"
 };
 
 // One implementation of an op or of a pattern of ops. Pure data and pure functions; also listed for machines that are

@@ -139,10 +139,8 @@ class GatherRowsRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* output = workload.outputs.front();
-    Candidate c;
+    Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    c.outputs.push_back(plain_schema(output->type));
     Work work;
     work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
     Target alone = target;

@@ -146,10 +146,8 @@ class AssembleRoutine final : public Routine {
     const Node& node = workload.root();
     const Value* output = node.outputs.front();
     const int axis = normalized_axis(node, output->shape().rank());
-    Candidate c;
+    Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Assemble;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    c.outputs.push_back(plain_schema(output->type));
     Dim offset = 0;
     bool blocks_fit = axis == 1 && output->shape().rank() >= 3 && is_blockable(output->dtype());
     for (const Value* v : node.inputs) {

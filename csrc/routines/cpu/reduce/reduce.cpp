@@ -16,9 +16,7 @@ namespace {
 
 Candidate plain_reduce_candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
                                  double efficiency) {
-  Candidate c;
-  for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-  for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+  Candidate c = Candidate::plain(workload);
   c.cost.time_us = roofline_us(workload.work(ops), target, efficiency);
   return c;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "routines/cpu/eltwise/typed_loops.h"
-#include "routines/cpu/reduce/reduce_tile.h"
+#include "routines/cpu/reduce/positions.h"
 
 namespace neo::NEO_ISA {
 namespace {
@@ -14,8 +14,6 @@ constexpr int kAccumulators = 64 / (int)sizeof(A);
 
 template <class T>
 constexpr bool is_real = false;
-template <>
-constexpr bool is_real<float> = true;
 template <>
 constexpr bool is_real<double> = true;
 
@@ -224,35 +222,18 @@ void fold_doubles(const TypedReduceArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-// Positions of extremes. A candidate takes the place of what is best so far where it is better, or, of the last of
-// equals, where that is not better: so NaN stays where it comes first, and is passed over or taken else.
-
-template <bool largest, class T>
-NEO_INLINE bool is_better(T a, T b) {
-  return largest ? a > b : a < b;
-}
-
-template <bool largest, class T>
-int64_t find_one_by_one(const T* x, int64_t n, bool last) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < n; ++i) {
-    if (is_better<largest>(x[i], x[best]) || (last && !is_better<largest>(x[best], x[i]))) best = i;
-  }
-  return best;
-}
-
 // The extreme first, then where it is: both in vectors.
 template <bool largest, class T>
 int64_t find_in_row(const T* x, int64_t n, bool last) {
   constexpr int64_t kShort = 16, kChunk = 64;
-  if (n < kShort) return find_one_by_one<largest>(x, n, last);
+  if (n < kShort) return find_one_by_one<largest>(x, n, 1, last);
   T best;
   if constexpr (largest) {
     best = fold_row<Largest<T>>(x, n);
   } else {
     best = fold_row<Smallest<T>>(x, n);
   }
-  if (best != best) return find_one_by_one<largest>(x, n, last);
+  if (best != best) return find_one_by_one<largest>(x, n, 1, last);
   const auto has = [&](int64_t from, int64_t count) NEO_LAMBDA {
     int equal = 0;
     for (int64_t j = 0; j < count; ++j) equal |= x[from + j] == best;
@@ -270,33 +251,38 @@ int64_t find_in_row(const T* x, int64_t n, bool last) {
   return begin;
 }
 
+// Positions are counted in lanes no wider than they must be.
+template <bool largest, class T>
+void find_in_columns(const T* x, int64_t along, int64_t stride, int64_t columns, bool last, int64_t* dst) {
+  if (along > INT32_MAX) {
+    for (int64_t j = 0; j < columns; ++j) dst[j] = find_one_by_one<largest>(x + j, along, stride, last);
+    return;
+  }
+  T best[kReduceColumns];
+  int32_t at[kReduceColumns] = {};
+  for (int64_t j = 0; j < columns; ++j) best[j] = x[j];
+  const auto take = [&](const T* row, int32_t i, int64_t count) NEO_LAMBDA {
+    for (int64_t j = 0; j < count; ++j) {
+      const bool better = last ? !is_better<largest>(best[j], row[j]) : is_better<largest>(row[j], best[j]);
+      best[j] = better ? row[j] : best[j];
+      at[j] = better ? i : at[j];
+    }
+  };
+  for (int64_t i = 1; i < along; ++i) {
+    const T* row = x + i * stride;
+    // A number of columns that is known is what loops are vectorized for.
+    if (columns == kReduceColumns) {
+      take(row, (int32_t)i, kReduceColumns);
+    } else {
+      take(row, (int32_t)i, columns);
+    }
+  }
+  for (int64_t j = 0; j < columns; ++j) dst[j] = at[j];
+}
+
 template <bool largest, class T>
 NEO_KERNEL find(const TypedReduceArgs& args, int64_t begin, int64_t end) {
-  const ReduceShape& s = args.shape;
-  const T* src = (const T*)args.src;
-  int64_t* dst = (int64_t*)args.dst;
-  for (int64_t task = begin; task < end; ++task) {
-    if (s.inner == 1) {
-      const int64_t first = task * s.rows_per_task;
-      const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
-      for (int64_t i = first; i < last; ++i)
-        dst[i] = find_in_row<largest>(src + i * s.along, s.along, args.select_last);
-      continue;
-    }
-    const ReduceTile tile = ReduceTile::of(s, task);
-    T best[kReduceColumns];
-    int64_t at[kReduceColumns] = {};
-    for (int64_t j = 0; j < tile.columns; ++j) best[j] = src[tile.src + j];
-    for (int64_t i = 1; i < s.along; ++i) {
-      const T* x = src + tile.src + i * s.inner;
-      for (int64_t j = 0; j < tile.columns; ++j) {
-        const bool better = args.select_last ? !is_better<largest>(best[j], x[j]) : is_better<largest>(x[j], best[j]);
-        best[j] = better ? x[j] : best[j];
-        at[j] = better ? i : at[j];
-      }
-    }
-    for (int64_t j = 0; j < tile.columns; ++j) dst[tile.dst + j] = at[j];
-  }
+  find_positions<T>(args, begin, end, find_in_row<largest, T>, find_in_columns<largest, T>);
 }
 
 template <class T>
@@ -309,7 +295,7 @@ NEO_INLINE void find_either(const TypedReduceArgs& args, int64_t begin, int64_t 
 
 void typed_reduce_tasks(const TypedReduceArgs& args, int64_t begin, int64_t end) {
   const bool is_position = args.kind == ReduceKind::ArgMax || args.kind == ReduceKind::ArgMin;
-  if (args.lane == Lane::F32) return find_either<float>(args, begin, end);
+  if (args.lane == Lane::F32) return float_positions(args, begin, end);
   if (args.lane == Lane::F64)
     return is_position ? find_either<double>(args, begin, end) : fold_doubles(args, begin, end);
   by_integer(args.lane, [&]<class T>(Type<T>) NEO_LAMBDA {

@@ -105,10 +105,8 @@ class ReferenceRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
     ops.get(workload.root().op);
-    Candidate c;
+    Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     Target alone = target;
     alone.threads = 1;
     c.cost.time_us = 5 + 2 * roofline_us(workload.work(ops), alone, kSlowness);

@@ -83,9 +83,7 @@ class GridSampleRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    Candidate c = Candidate::plain(workload);
     c.cost.time_us = roofline_us(workload.work(ops), target, 0.06);
     return {std::move(c)};
   }

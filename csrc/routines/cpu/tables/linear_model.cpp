@@ -111,9 +111,7 @@ class LinearModelRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
-    Candidate c;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    Candidate c = Candidate::plain(workload);
     c.cost.time_us = roofline_us(workload.work(ops), target, 0.2);
     return {std::move(c)};
   }

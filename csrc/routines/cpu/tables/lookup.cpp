@@ -276,10 +276,8 @@ class LookupRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target&, const OpRegistry& ops) const override {
     constexpr double kCallUs = 1, kStepUs = 0.0001;
-    Candidate c;
+    Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     c.cost.time_us = kCallUs + static_cast<double>(workload.work(ops).flops.hint()) * kStepUs;
     return {std::move(c)};
   }

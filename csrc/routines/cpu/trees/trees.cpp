@@ -310,9 +310,7 @@ class TreesRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target&, const OpRegistry& ops) const override {
     constexpr double kOperationUs = 0.0008, kKeyUs = 0.0015, kCallUs = 0.5;
-    Candidate c;
-    for (const Value* v : workload.inputs) c.inputs.emplace_back(plain_schema(v->type));
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    Candidate c = Candidate::plain(workload);
     const auto keys = static_cast<double>(workload.root().inputs.front()->shape().element_count().hint());
     c.cost.time_us = kCallUs + static_cast<double>(workload.work(ops).flops.hint()) * kOperationUs + keys * kKeyUs;
     return {std::move(c)};
