@@ -1,7 +1,7 @@
 """How near tuning comes to the best there is: ``python -m benchmarks.exhaustive resnet50 mobilenet_v2 inception_v3``.
 
 Every point of every space of every distinct workload is run once for warming and once for its time, those of a space
-beside one of its candidates; the fastest of each space and all candidates then race in full; the exact solver chooses among
+beside one of its candidates; the fastest of each space and all candidates are then timed in full; the exact solver chooses among
 them. What ``tune=True`` reaches from an empty database is timed against that, module against module, in turn.
 
 That takes hours. Times lie in a database of their own: a run that was stopped, or that ``--seconds`` ended, goes on
@@ -42,11 +42,11 @@ from benchmarks.suites import find_entries
 NETWORKS = ("resnet50", "mobilenet_v2", "inception_v3")
 # Points that run beside the yardstick.
 _CHUNK = 32
-# Of a space, those that race in full: the fastest of one run, so many at a time and so often, until none of those that ran
+# Of a space, those that are timed in full: the fastest of one run, so many at a time and so often, until none of those that ran
 # once took less than the best of those that ran in full.
 _FINALISTS = 16
 _PASSES = 12
-# Of full races; what was run once has fewer.
+# Of full benchmarks; what was run once has fewer.
 _FULL_ROUNDS = 3
 # What a run takes beside itself: caches are set, memory is placed.
 _BESIDE_US = 2000.0
@@ -59,7 +59,7 @@ class Subspace:
 
     number: int
     workload: str
-    residence: str
+    cache_level: str
     routine: str
     size: int
     seconds: float
@@ -99,7 +99,7 @@ class Network:
         context = Context.here("cpu", self._bench.threads)
         self._context = context if build is None else replace(context, kernels=build)
         trials = self._bench.trials
-        self._groups = {g.workload: g for g in list_groups(trials, self._bench.residence)}
+        self._groups = {g.workload: g for g in list_groups(trials, self._bench.cache_level)}
         self.spaces = []
         for number, entry in enumerate(self._bench.spaces):
             group = self._groups.get(entry["workload"])
@@ -111,7 +111,7 @@ class Network:
                 continue
             expected_us = min((trials[t]["estimate_us"] for t in entry["trials"]), default=0.0)
             seconds = size * 2 * (2 * expected_us + _BESIDE_US) * 1e-6
-            self.spaces.append(Subspace(number, entry["workload"], group.residence, entry["routine"], size, seconds))
+            self.spaces.append(Subspace(number, entry["workload"], group.cache_level, entry["routine"], size, seconds))
 
     def _new_bench(self) -> _native.Bench:
         return _native.make_bench(self._problem, self._threads)
@@ -128,7 +128,7 @@ class Network:
 
     def _rows(self, space: Subspace) -> dict[str, Row]:
         """What is stored of a space, by candidate."""
-        key = (space.workload, space.residence)
+        key = (space.workload, space.cache_level)
         found = self._database.lookup(self._context, [key])[key]
         return {candidate: row for candidate, row in found.items() if row.routine == space.routine}
 
@@ -138,7 +138,7 @@ class Network:
         Parameters
         ----------
         goes_on : callable
-            Asked before every race.
+            Asked before every benchmark.
         advance : callable
             Told how many points were done, what was expected of them, in seconds, and whether they were done now.
         """
@@ -162,7 +162,7 @@ class Network:
                 indices = bench.extend(space.number, chunk)
                 beside = [yardstick, *indices[: _CHUNK // 2], yardstick, *indices[_CHUNK // 2 :], yardstick]
                 with alone():
-                    found = [Timing(*t) for t in bench.measure(beside, space.residence, None, 1)]
+                    found = [Timing(*t) for t in bench.measure(beside, space.cache_level, None, 1)]
                 # What disturbed the machine disturbed the yardstick as well. It is the same one for all: the best so far
                 # had luck, and each chunk would begin where the luck of the last one ended.
                 again = [t.time_us for i, t in zip(beside, found, strict=True) if i == yardstick and t.time_us]
@@ -173,15 +173,15 @@ class Network:
                         continue
                     us = None if timing.time_us is None else timing.time_us * scale
                     rows.append(_row(bench.trial(index), timing._replace(time_us=us)))
-                self._database.store(self._context, space.workload, space.residence, rows)
+                self._database.store(self._context, space.workload, space.cache_level, rows)
                 advance(len(chunk), space.seconds * len(chunk) / space.size, True)
         return True
 
     def finish(self, goes_on: Callable[[], bool]) -> bool:
-        """Race the candidates of each workload, and the fastest points of its spaces; False where `goes_on` ended it."""
+        """Benchmark the candidates of each workload, and the fastest points of its spaces; False where `goes_on` ended it."""
         for workload, group in self._groups.items():
             bench = self._new_bench()
-            key = (workload, group.residence)
+            key = (workload, group.cache_level)
             for _ in range(1 + _PASSES):
                 stored = self._database.lookup(self._context, [key])[key]
                 entered = [i for i in group.indices if not _is_final(stored.get(bench.trial(i)["candidate"]))]
@@ -191,16 +191,16 @@ class Network:
                     break
                 if not goes_on():
                     return False
-                self._race_in_full(bench, key, stored, entered)
+                self._benchmark_in_full(bench, key, stored, entered)
         return True
 
     def _yardstick(self, bench: _native.Bench, space: Subspace) -> tuple[int, float]:
-        """The fastest candidate of a space, or of its workload, and its time in a full race."""
+        """The fastest candidate of a space, or of its workload, and its time in a full benchmark."""
         group = self._groups[space.workload]
-        key = (space.workload, space.residence)
+        key = (space.workload, space.cache_level)
         stored = self._database.lookup(self._context, [key])[key]
         if not self._declared_us(bench, group.indices, stored):
-            self._race_in_full(bench, key, stored, group.indices)
+            self._benchmark_in_full(bench, key, stored, group.indices)
             stored = self._database.lookup(self._context, [key])[key]
         own = self._declared_us(bench, bench.spaces[space.number]["trials"], stored)
         us, index = min(own or self._declared_us(bench, group.indices, stored))
@@ -214,7 +214,7 @@ class Network:
         timed = [(_final_us(stored.get(bench.trial(i)["candidate"])), i) for i in indices]
         return [(us, i) for us, i in timed if us is not None]
 
-    def _race_in_full(
+    def _benchmark_in_full(
         self, bench: _native.Bench, key: tuple[str, str], stored: Mapping[str, Row], indices: Sequence[int]
     ) -> None:
         """Trials beside the fastest of the workload's candidates that already ran in full."""
@@ -320,8 +320,8 @@ def compare(network: Path, threads: int, best: Best, tuned_path: Path, rounds: i
     assert tuned.tuning is not None
     with alone():
         for _ in range(rounds):
-            raced = _native.race_modules([default._native, tuned._native, best.module], arrays, 5, 1.0)
-            for k, (us, _) in enumerate(raced):
+            timed = _native.benchmark_modules([default._native, tuned._native, best.module], arrays, 5, 1.0)
+            for k, (us, _) in enumerate(timed):
                 times[k].append(us * 1e-3)
     return Compared(*times, tuned.tuning)
 

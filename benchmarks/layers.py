@@ -23,9 +23,9 @@ from benchmarks.suites import find_entries
 #: Kinds of steps by what their routine's name holds, the first that fits; the rest computes little.
 KINDS = (
     ("winograd", ("winograd",)),
-    ("chains with depthwise", ("pointwise_depthwise", "depthwise_pointwise", "inverted_residual", "first_depthwise")),
+    ("chains with depthwise", ("pointwise_depthwise", "depthwise_pointwise", "inverted_residual", "stem_depthwise")),
     ("depthwise", ("depthwise",)),
-    ("direct", ("direct_nchwc", "direct_rows", "panel", "affine_pointwise", "strassen")),
+    ("direct", ("direct_nchwc", "direct_rows", "im2col", "pointwise_with_prologue", "strassen")),
     ("first layer", ("direct_nchw",)),
     ("matrix products", ("gemm", "gemv")),
 )

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from neo import demo
-from neo.bench import Engine, Job, Race
+from neo.bench import Benchmark, Engine, Job
 from rich.console import Console
 
 from benchmarks import environment, page, results
@@ -125,10 +125,10 @@ def idle_section(engines: dict[str, Engine], pythons: dict[str, str], threads: i
         path = Path(folder) / "digits.onnx"
         path.write_bytes(demo.model_bytes())
         inputs = {"image": demo.images()[0][:1]}
-        with Race(engines, Job("digits", path, inputs, threads, Path(folder)), pythons=pythons) as race:
-            race.load()
-            found = [race.idle_percent() for _ in range(runs)]
-            measured = race.measured
+        with Benchmark(engines, Job("digits", path, inputs, threads, Path(folder)), pythons=pythons) as benchmark:
+            benchmark.load()
+            found = [benchmark.idle_percent() for _ in range(runs)]
+            measured = benchmark.measured
     rows = []
     for name, item in measured.items():
         shares = [one[name] for one in found if name in one]

@@ -99,7 +99,7 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
     arrays = synthetic_inputs(default.inputs)
 
     def time_default() -> float:
-        return lower_quartile([_native.race_modules([default._native], arrays, 5, 0.2)[0][0] for _ in range(5)])
+        return lower_quartile([_native.benchmark_modules([default._native], arrays, 5, 0.2)[0][0] for _ in range(5)])
 
     control_us = [time_default()]
     with tempfile.TemporaryDirectory() as folder:
@@ -115,11 +115,11 @@ def measure(name: str, path: Path, threads: int) -> Tuned:
     control_us.append(time_default())
     default_us, tuned_us = [], []
     for _ in range(ROUNDS):
-        (d, _), (t, _) = _native.race_modules([default._native, tuned._native], arrays, 5, SECONDS)
+        (d, _), (t, _) = _native.benchmark_modules([default._native, tuned._native], arrays, 5, SECONDS)
         default_us.append(d)
         tuned_us.append(t)
     control_us.append(lower_quartile(default_us))
-    # The last word on the selection is a race with the default module, where they differ.
+    # The last word on the selection is a benchmark with the default module, where they differ.
     if verdict is not None and verdict.default_us:
         control_us.append(verdict.default_us)
     stored, total_us = tuned.tuning.stored, float(tuned._native.estimate_us)

@@ -9,7 +9,7 @@
 #include "exec/run.h"
 #include "fuzz/counts.h"
 #include "fuzz/envelope.h"
-#include "fuzz/made_up.h"
+#include "fuzz/synthetic.h"
 #include "ops/op.h"
 #include "saved/safetensors.h"
 #include "saved/saved.h"
@@ -41,7 +41,7 @@ Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
     std::vector<HostValue> inputs;
     {
       const BudgetScope scope(std::make_shared<Budget>(kQuota));
-      inputs = made_up_inputs(*module.plan, random);
+      inputs = synthetic_inputs(*module.plan, random);
     }
     run->call(inputs, team);
     run->call(inputs, team);

@@ -6,7 +6,7 @@ A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` fo
 error that Python has set is none. A type of namespace ``neo`` is defined in one file: two of one name are merged by the
 linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
 name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
-or misc.
+or misc. The words that docs/naming.md replaces are no names in code.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ FUNCTION = re.compile(
 )
 PARAMETER_NAME = re.compile(r"\s*\b\w+(?: = [^,]*)?(?=,|$)")
 FILE_NAME = re.compile(r"[a-z0-9_]+(\.isa)?\.(h|cpp|py|pyi)")
+NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+TEXT_AND_COMMENTS = {
+    ".py": re.compile(r'#.*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"),
+    ".cpp": re.compile(r'//.*|"(?:\\.|[^"\\\n])*"'),
+}
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
@@ -88,6 +93,30 @@ def check_local_names(csrc: Path) -> Iterator[str]:
                 yield f"{path.relative_to(csrc.parent)}: {name} is defined in {home.relative_to(csrc.parent)} too"
 
 
+def refused_words(root: Path) -> dict[str, str]:
+    """Return the words that docs/naming.md refuses, each with the one to use."""
+    page = root / "docs" / "naming.md"
+    if not page.is_file():
+        return {}
+    _, _, table = page.read_text(encoding="utf-8").partition("\n| refused |")
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:] if line.startswith("|")]
+    return {word: right.strip() for left, right in rows for word in re.findall(r"`(\w+)`", left)}
+
+
+def check_words(root: Path) -> Iterator[str]:
+    """Yield one line for every name in code that docs/naming.md refuses."""
+    refused = refused_words(root)
+    for folder in ("csrc", "fuzz", "python", "tests"):
+        for path in sorted((root / folder).rglob("*")):
+            ignored = TEXT_AND_COMMENTS.get({".h": ".cpp", ".pyi": ".py"}.get(path.suffix, path.suffix))
+            if ignored is None:
+                continue
+            text = ignored.sub(lambda match: "\n" * match[0].count("\n"), path.read_text(encoding="utf-8"))
+            for number, line in enumerate(text.splitlines(), 1):
+                for name in sorted(set(NAME.findall(line)) & refused.keys()):
+                    yield f"{path.relative_to(root)}:{number}: {name}; use {refused[name]} (docs/naming.md)"
+
+
 def check(root: Path) -> Iterator[str]:
     """Yield one line for every broken rule."""
     csrc = root / "csrc"
@@ -99,6 +128,7 @@ def check(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{number}: a bare throw; use NEO_CHECK or neo::fail"
     yield from check_types(csrc)
     yield from check_local_names(csrc)
+    yield from check_words(root)
     for folder in ("csrc", "python", "tests", "tools"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in {".h", ".cpp", ".py", ".pyi"}:

@@ -275,7 +275,7 @@ FAULTS = (
     Fault(
         "write_over",
         "csrc/exec/binding.cpp",
-        "const bool may = call.recipe->in_place == static_cast<int>(i) && from.begin",
+        "const bool may = call.spec->in_place == static_cast<int>(i) && from.begin",
         "const bool may = from.begin",
         "A loaded plan may let a step write over an input that its routine does not allow.",
         ("tests/saved/test_damage.py::test_a_step_that_writes_over_its_input_is_refused",),

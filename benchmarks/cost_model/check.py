@@ -2,8 +2,8 @@
 
 With ``--seconds`` more held-out workloads are measured first. Of every group, the best of the ten points that the model
 ranks first stands beside the best of all points that were measured, most of them drawn at random. The least of two
-hundred times is that of a fast point or of a lucky one: ``--confirm`` races the ten and the ten that were fastest again,
-all in one race, and the new times count.
+hundred times is that of a fast point or of a lucky one: ``--confirm`` times the ten and the ten that were fastest again,
+all in one benchmark, and the new times count.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.cost_model.workloads import Workload
 
 TOP = 10
 CLOSE = 0.05
-#: Of the race that confirms.
+#: Of the benchmark that confirms.
 ROUNDS = 25
 HEAD = (
     "workloads",
@@ -41,18 +41,20 @@ HEAD = (
 
 
 def confirm(group: Group, order: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Race the first of the order and the fastest of the group again: their new times, infinite for all others."""
+    """Benchmark the first of the order and the fastest of the group again: their new times, infinite for all others."""
     bench = Workload.parse(group.workload).bench(group.threads)
     spaces = {routine: space for space, routine in bench.spaces.items()}
-    raced = sorted({*order[:TOP].tolist(), *np.argsort(group.times_us)[:TOP].tolist()})
+    timed = sorted({*order[:TOP].tolist(), *np.argsort(group.times_us)[:TOP].tolist()})
     indices = []
-    for member in raced:
+    for member in timed:
         space = spaces[group.routines[member]]
         point = bench.native.find(space, group.candidates[member])
         assert point is not None
         indices += bench.native.extend(space, [point])
     times = np.full(len(group.times_us), np.inf)
-    for member, (time_us, *_) in zip(raced, bench.native.measure(indices, group.residence, None, ROUNDS), strict=True):
+    for member, (time_us, *_) in zip(
+        timed, bench.native.measure(indices, group.cache_level, None, ROUNDS), strict=True
+    ):
         if time_us is not None:
             times[member] = time_us
     return times
@@ -76,7 +78,7 @@ def table(model: CostModel, groups: list[Group], *, confirmed: bool) -> list[tup
             times = confirm(group, order) if confirmed else group.times_us
             ten, first = (float(times[order[:top]].min() / times.min() - 1) for top in (TOP, 1))
             off = abs(float(np.exp2(-scores[order[0]])) / float(times[order[0]]) - 1)
-            for key in (kind_of(group.workload), f"{group.threads} threads, {group.residence}", "all"):
+            for key in (kind_of(group.workload), f"{group.threads} threads, {group.cache_level}", "all"):
                 kinds[key].append((ten, first, off))
             progress.advance(1)
     rows = []
@@ -92,7 +94,7 @@ def main() -> None:
     """Print the table of every machine; that of this one's confirmed times goes to the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, help="measure more held-out workloads here first, for so long")
-    parser.add_argument("--confirm", action="store_true", help="race the best points of this machine's again")
+    parser.add_argument("--confirm", action="store_true", help="time the best points of this machine's again")
     options = parser.parse_args()
     if options.seconds is not None:
         sys.argv = [sys.argv[0], "--held-out", "--seconds", str(options.seconds)]
@@ -116,7 +118,7 @@ def main() -> None:
         title = "The shipped cost model on workloads that it was not trained on"
         text = (
             f"{known}, none of which was trained on. Every point of these is one schedule of one routine; the model "
-            "ranks them all. The ten that it ranks first and the ten that were fastest were raced again, 25 rounds "
+            "ranks them all. The ten that it ranks first and the ten that were fastest were timed again, 25 rounds "
             "each; the loss is how much slower than the best of them the best of the model's ten is."
         )
         section = results.Section(title, text, list(HEAD), [list(row) for row in rows], notes)

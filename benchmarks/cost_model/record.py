@@ -33,7 +33,7 @@ FIRST, AROUND = 28, 28
 #: That the shipped model ranks first among all points: where it promises too much, it must learn so.
 PROMISED = 24
 HELD_OUT_POINTS = 200
-#: Of a race; held-out points take as many as tuning does.
+#: Of a benchmark; held-out points take as many as tuning does.
 ROUNDS = 4
 
 
@@ -63,7 +63,7 @@ class Point:
     machine: Machine
     workload: str
     threads: int
-    residence: str
+    cache_level: str
     routine: str
     candidate: str
     time_us: float
@@ -98,11 +98,13 @@ def append(path: Path, points: list[Point]) -> None:
         if is_new and points:
             writer.writerow((points[0].machine.cpu, *points[0].machine.caches))
         for p in points:
-            writer.writerow((p.workload, p.threads, p.residence, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds))
+            writer.writerow(
+                (p.workload, p.threads, p.cache_level, p.routine, p.candidate, f"{p.time_us:.2f}", p.rounds)
+            )
 
 
 def measure(
-    bench: Bench, workload: Workload, threads: int, residence: str, random: np.random.Generator, *, held_out: bool
+    bench: Bench, workload: Workload, threads: int, cache_level: str, random: np.random.Generator, *, held_out: bool
 ) -> Iterator[Point]:
     """Points of all spaces of a workload: of the estimates, at random, around the best, and what the model promises."""
     native = bench.native
@@ -115,7 +117,7 @@ def measure(
         drawn = [spaces[i] for i in random.choice(len(spaces), count, p=weights / weights.sum())]
         return [(s, int(random.integers(native.space_size(s)))) for s in drawn]
 
-    def race(points: list[tuple[int, int]]) -> Iterator[tuple[int, float, int]]:
+    def benchmark(points: list[tuple[int, int]]) -> Iterator[tuple[int, float, int]]:
         indices = []
         for space, point in points:
             (index,) = native.extend(space, [point])
@@ -123,7 +125,7 @@ def measure(
                 done[index] = (space, point)
                 indices.append(index)
         for index, (time_us, rounds, _, _) in zip(
-            indices, native.measure(indices, residence, None, 9 if held_out else ROUNDS), strict=True
+            indices, native.measure(indices, cache_level, None, 9 if held_out else ROUNDS), strict=True
         ):
             if time_us is not None:
                 yield index, time_us, rounds
@@ -134,27 +136,27 @@ def measure(
             point = native.find(space, native.trial(trial)["candidate"])
             assert point is not None
             start.append((space, point))
-    found = list(race([*start, *draw(HELD_OUT_POINTS if held_out else FIRST)]))
-    # Good points are where the model must tell them apart; known ones race again as a yardstick.
+    found = list(benchmark([*start, *draw(HELD_OUT_POINTS if held_out else FIRST)]))
+    # Good points are where the model must tell them apart; known ones are timed again as a yardstick.
     best = [done[index] for index, _, _ in sorted(found, key=lambda f: f[1])[:6]]
     around = [
         (space, native.mutate(space, [point], int(random.integers(1 << 32)))[0])
         for space, point in (best[int(i)] for i in random.integers(len(best), size=AROUND))
     ]
-    found += race(around)
+    found += benchmark(around)
     if not held_out:
-        found += race(promised(bench, residence, best, random))
+        found += benchmark(promised(bench, cache_level, best, random))
     machine = Machine.here()
     for index, time_us, rounds in found:
         routine, candidate = bench.spaces[done[index][0]], native.trial(index)["candidate"]
-        yield Point(machine, workload.text, threads, residence, routine, candidate, time_us, rounds)
+        yield Point(machine, workload.text, threads, cache_level, routine, candidate, time_us, rounds)
 
 
 def promised(
-    bench: Bench, residence: str, best: list[tuple[int, int]], random: np.random.Generator
+    bench: Bench, cache_level: str, best: list[tuple[int, int]], random: np.random.Generator
 ) -> list[SpacePoint]:
     """The points that the shipped model ranks first."""
-    points, model = PointSpaces(bench.native, bench.spaces, residence), CostModel()
+    points, model = PointSpaces(bench.native, bench.spaces, cache_level), CostModel()
     starts = [*best, *(points.sample(random) for _ in range(PROMISED))]
     seen = anneal(
         starts,
@@ -174,18 +176,18 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
     path = Machine.here().file(held_out=options.held_out)
-    known = {(p.workload, p.threads, p.residence) for p in read([path] if path.exists() else [])}
+    known = {(p.workload, p.threads, p.cache_level) for p in read([path] if path.exists() else [])}
     end = time.monotonic() + options.seconds
     count = 0
     random = np.random.default_rng(len(known) + 1000 * SEEDS[options.held_out])
     for number, workload in enumerate(generate(np.random.default_rng(SEEDS[options.held_out]))):
         # Constants come from memory in large models, from the shared cache in small ones.
         threads = options.threads[number % len(options.threads)]
-        residence = ("memory", "shared")[number // len(options.threads) % 2]
-        if (workload.text, threads, residence) in known:
+        cache_level = ("memory", "shared")[number // len(options.threads) % 2]
+        if (workload.text, threads, cache_level) in known:
             continue
         bench = workload.bench(threads)
-        points = list(measure(bench, workload, threads, residence, random, held_out=options.held_out))
+        points = list(measure(bench, workload, threads, cache_level, random, held_out=options.held_out))
         append(path, points)
         count += len(points)
         if time.monotonic() > end:

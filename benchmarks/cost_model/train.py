@@ -44,7 +44,7 @@ class Group:
     machine: Machine
     workload: str
     threads: int
-    residence: str
+    cache_level: str
     routines: tuple[str, ...]
     candidates: tuple[str, ...]
     rows: NDArray[np.float32]
@@ -55,10 +55,10 @@ def load(points: Iterable[Point]) -> list[Group]:
     """The groups, with the features of every point."""
     by_group: dict[tuple[Machine, str, int, str], list[Point]] = defaultdict(list)
     for p in points:
-        by_group[p.machine, p.workload, p.threads, p.residence].append(p)
+        by_group[p.machine, p.workload, p.threads, p.cache_level].append(p)
     groups = []
     for key, members in by_group.items():
-        machine, text, threads, residence = key
+        machine, text, threads, cache_level = key
         bench = Workload.parse(text).bench(threads, machine.caches)
         rows, times, routines, candidates = [], [], [], []
         for space, routine in bench.spaces.items():
@@ -67,7 +67,7 @@ def load(points: Iterable[Point]) -> list[Group]:
             numbers = [n for n, _ in found if n is not None]
             if not numbers:
                 continue
-            rows.append(point_features(bench.native, space, routine, residence, numbers))
+            rows.append(point_features(bench.native, space, routine, cache_level, numbers))
             times += [p.time_us for n, p in found if n is not None]
             candidates += [p.candidate for n, p in found if n is not None]
             routines += [routine] * len(numbers)

@@ -206,10 +206,10 @@ void bench_winograd(const Tier& tier, double peak, const ConvShape& s, int64_t t
 }
 
 void bench_first(const Tier& tier, double peak, const ConvShape& s) {
-  FirstLayerSchedule schedule;
+  DirectNchwSchedule schedule;
   schedule.oc_bn = std::max(16, tier.tiles->lanes);
-  const FirstLayerPlan plan = plan_first_layer(s, schedule, *tier.tiles);
-  Buffer src(s.ic * s.ih * s.iw), dst(plan.vectors * plan.lanes * s.oh * s.ow), weight(first_layer_weight_size(plan));
+  const DirectNchwPlan plan = plan_direct_nchw(s, schedule, *tier.tiles);
+  Buffer src(s.ic * s.ih * s.iw), dst(plan.vectors * plan.lanes * s.oh * s.ow), weight(direct_nchw_weight_size(plan));
   Buffer workspace(plan.workspace_size);
   ConvOperands args;
   args.src = src.get();
@@ -220,7 +220,7 @@ void bench_first(const Tier& tier, double peak, const ConvShape& s) {
   args.hi = INFINITY;
   args.workspace = workspace.get();
   report(describe("first", s), s.flops(),
-         seconds(s.flops(), [&] { run_first_layer(plan, *tier.tiles, *tier.rows, args, 0, plan.tasks, 0); }), peak);
+         seconds(s.flops(), [&] { run_direct_nchw(plan, *tier.tiles, *tier.rows, args, 0, plan.tasks, 0); }), peak);
 }
 
 void bench_depthwise(const Tier& tier, double peak, int64_t channels, int64_t image, int64_t kernel, int64_t stride) {

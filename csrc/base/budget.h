@@ -82,8 +82,8 @@ void require_memory(int64_t bytes);
 // more than there is.
 template <class T>
 std::vector<T> make_scratch(int64_t count, const T& value = T()) {
-  constexpr int64_t kMost = int64_t{1} << 60, kItem = static_cast<int64_t>(sizeof(T));
-  require_memory(count < 0 || count > kMost / kItem ? kMost : count * kItem);
+  constexpr int64_t kMax = int64_t{1} << 60, kItem = static_cast<int64_t>(sizeof(T));
+  require_memory(count < 0 || count > kMax / kItem ? kMax : count * kItem);
   return std::vector<T>(static_cast<size_t>(count), value);
 }
 // Called by loops whose number of rounds a model says: Budget::checkpoint() of the current one.

@@ -5,7 +5,7 @@
 namespace neo {
 namespace {
 
-constexpr size_t kMostText = 2000;
+constexpr size_t kMaxText = 2000;
 
 // How many bytes from `at` make a character of UTF-8 that is printed as it is; 0: none.
 size_t printable_length(std::string_view text, size_t at) {
@@ -44,10 +44,10 @@ std::string readable(std::string_view text) {
 
 // The middle of a long text left out, whole characters kept.
 std::string shortened(std::string text) {
-  if (text.size() <= kMostText) return text;
+  if (text.size() <= kMaxText) return text;
   const auto is_inside = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
-  size_t head = kMostText / 2;
-  size_t tail = text.size() - kMostText / 2;
+  size_t head = kMaxText / 2;
+  size_t tail = text.size() - kMaxText / 2;
   while (head > 0 && is_inside(head)) --head;
   while (tail < text.size() && is_inside(tail)) ++tail;
   return str(std::string_view(text).substr(0, head), " [...] ", std::string_view(text).substr(tail));

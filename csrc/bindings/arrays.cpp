@@ -220,8 +220,8 @@ Tensor to_tensor(const py::handle& object) {
 }
 
 py::array to_array(const Tensor& tensor) {
-  constexpr int kMostAxes = 64;  // NumPy's
-  NEO_CHECK(tensor.rank() <= kMostAxes, Unsupported, "run", "an array must have at most ", kMostAxes,
+  constexpr int kMaxAxes = 64;  // NumPy's
+  NEO_CHECK(tensor.rank() <= kMaxAxes, Unsupported, "run", "an array must have at most ", kMaxAxes,
             " axes. Got a result of ", tensor.rank());
   const std::vector<py::ssize_t> shape(tensor.dims().begin(), tensor.dims().end());
   if (tensor.dtype() == DType::String) {

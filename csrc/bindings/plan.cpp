@@ -19,7 +19,7 @@ const char* text_of(Slot::Storage storage) {
       return "result";
     case Slot::Storage::View:
       return "view";
-    case Slot::Storage::Owned:
+    case Slot::Storage::Dynamic:
       break;
   }
   return "owned";

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "ops/op.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/patterns/compile_program.h"
 #include "runtime/module.h"
 #include "saved/compact.h"
@@ -30,7 +30,7 @@ std::vector<SavedModule> load(const py::object& source, const Quota& quota) {
 constexpr uint64_t kAll = ~uint64_t{0};
 
 // What an export compiles of kernels, a bit each: register blocks by rows, by columns and of Strassen's algorithm
-// (tile_use.h), and elementwise operators.
+// (used_kernels.h), and elementwise operators.
 struct UsedKernels {
   uint64_t rows = kAll, columns = kAll, strassen = kAll, eltwise = kAll;
 };
@@ -46,7 +46,7 @@ uint64_t with_rests(uint64_t used) {
 
 // What a module runs: it is loaded and called once on zeros. Everything where that cannot be done.
 UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
-  const TileUse tiles;
+  const UsedTiles tiles;
   const EltwiseUse eltwise;
   SavedModule saved = load_module(file, path, standard_ops(), standard_routines());
   const Block& root = *saved.plan->root;

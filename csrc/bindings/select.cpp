@@ -64,12 +64,12 @@ const char* text_of(Candidate::Kind kind) {
       return "host";
     case Candidate::Kind::View:
       return "view";
-    case Candidate::Kind::Counted:
-      return "counted";
-    case Candidate::Kind::Assemble:
+    case Candidate::Kind::DataDependent:
+      return "data-dependent";
+    case Candidate::Kind::ConcatInPlace:
       break;
   }
-  return "assemble";
+  return "concat in place";
 }
 
 // A graph and its bodies: what it takes and gives, every value's type, and its nodes by their variable.

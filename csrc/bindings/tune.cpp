@@ -19,16 +19,16 @@
 namespace neo::python {
 namespace {
 
-Residence parse_residence(const std::string& text) {
-  if (text == "private") return Residence::Private;
-  if (text == "shared") return Residence::Shared;
-  NEO_CHECK(text == "memory", Model, "tune", "a residence must be known. Got '", text,
+CacheLevel parse_cache_level(const std::string& text) {
+  if (text == "private") return CacheLevel::Private;
+  if (text == "shared") return CacheLevel::Shared;
+  NEO_CHECK(text == "memory", Model, "tune", "a cache level must be known. Got '", text,
             "', expected private, shared or memory");
-  return Residence::Memory;
+  return CacheLevel::Memory;
 }
 
-const char* text_of(Residence residence) {
-  return residence == Residence::Private ? "private" : residence == Residence::Shared ? "shared" : "memory";
+const char* text_of(CacheLevel cache_level) {
+  return cache_level == CacheLevel::Private ? "private" : cache_level == CacheLevel::Shared ? "shared" : "memory";
 }
 
 // Threads of a module's team when no other call runs.
@@ -36,8 +36,8 @@ int team_size(int threads) {
   return std::min(threads, process_thread_pool().capacity());
 }
 
-RaceOptions race_options(std::optional<double> seconds) {
-  RaceOptions options;
+BenchmarkOptions benchmark_options(std::optional<double> seconds) {
+  BenchmarkOptions options;
   if (seconds) options.deadline_ns = steady_now_ns() + static_cast<int64_t>(*seconds * 1e9);
   options.poll = raise_pending_signals;
   return options;
@@ -84,7 +84,7 @@ std::vector<ItemTimes> time_items(const std::vector<std::shared_ptr<Module>>& mo
   return times;
 }
 
-// As a race counts: others disturb the rest.
+// As a benchmark counts: others disturb the rest.
 double lower_quartile_us(std::vector<int64_t> times) {
   const auto at = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 4);
   std::nth_element(times.begin(), at, times.end());
@@ -106,8 +106,8 @@ class Bench {
 
   int threads() const { return threads_; }
 
-  const char* residence() const {
-    return text_of(residence_of(footprint_bytes(*bound_->graph, *bound_->problem), threads_));
+  const char* cache_level() const {
+    return text_of(cache_level_of(footprint_bytes(*bound_->graph, *bound_->problem), threads_));
   }
 
   py::list trials() const {
@@ -169,10 +169,10 @@ class Bench {
     return next;
   }
 
-  py::array_t<float> features(size_t index, const std::vector<int64_t>& points, const std::string& residence) {
+  py::array_t<float> features(size_t index, const std::vector<int64_t>& points, const std::string& cache_level) {
     const SearchSpace& s = search(index);
     Target target = target_;
-    target.cold_constants = parse_residence(residence) == Residence::Memory;
+    target.cold_constants = parse_cache_level(cache_level) == CacheLevel::Memory;
     const auto width = loop_feature_names().size();
     py::array_t<float> out({points.size(), width});
     for (size_t i = 0; i < points.size(); ++i) {
@@ -238,13 +238,13 @@ class Bench {
     }
   }
 
-  py::list measure(const std::vector<size_t>& indices, const std::string& residence, std::optional<double> seconds,
+  py::list measure(const std::vector<size_t>& indices, const std::string& cache_level, std::optional<double> seconds,
                    int rounds) {
     std::vector<const Trial*> chosen;
     for (const size_t i : indices) chosen.push_back(&trials_.at(i));
-    const Residence where = parse_residence(residence);
+    const CacheLevel where = parse_cache_level(cache_level);
     std::vector<MeasureResult> results;
-    RaceOptions options = race_options(seconds);
+    BenchmarkOptions options = benchmark_options(seconds);
     if (rounds > 0) options.rounds = rounds;
     {
       const py::gil_scoped_release release;
@@ -357,13 +357,13 @@ class Bench {
 };
 
 // Calls modules in turn on the same inputs; microseconds and rounds of each.
-py::list race_modules(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
-                      double seconds) {
+py::list benchmark_modules(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
+                           double seconds) {
   std::vector<HostValue> values = to_hosts(inputs, modules.at(0)->plan());
-  std::vector<RaceTime> times;
+  std::vector<BenchmarkTime> times;
   {
     const py::gil_scoped_release release;
-    RaceOptions options = race_options(std::nullopt);
+    BenchmarkOptions options = benchmark_options(std::nullopt);
     options.rounds = rounds;
     options.enough_ns = static_cast<int64_t>(seconds * 1e9);
     const std::function<void()> poll = raise_pending_signals;
@@ -374,11 +374,11 @@ py::list race_modules(const std::vector<std::shared_ptr<Module>>& modules, const
       modules[i]->call(values, call);
       return steady_now_ns() - start;
     };
-    times = race(modules.size(), time_ns, steady_now_ns, options);
+    times = benchmark(modules.size(), time_ns, steady_now_ns, options);
     values.clear();
   }
   py::list out;
-  for (const RaceTime& t : times) out.append(py::make_tuple(t.time_us, t.rounds));
+  for (const BenchmarkTime& t : times) out.append(py::make_tuple(t.time_us, t.rounds));
   return out;
 }
 
@@ -387,9 +387,9 @@ py::list race_modules(const std::vector<std::shared_ptr<Module>>& modules, const
 void bind_tune(py::module_& m) {
   py::class_<Bench>(m, "Bench", "Measures the times that a selection problem is made of, and puts them there.")
       .def_property_readonly("threads", &Bench::threads)
-      .def_property_readonly("residence", &Bench::residence)
+      .def_property_readonly("cache_level", &Bench::cache_level)
       .def_property_readonly("trials", &Bench::trials)
-      .def("measure", &Bench::measure, py::arg("indices"), py::arg("residence"), py::arg("seconds") = py::none(),
+      .def("measure", &Bench::measure, py::arg("indices"), py::arg("cache_level"), py::arg("seconds") = py::none(),
            py::arg("rounds") = 0,
            "(microseconds or None, rounds, why there is no time, spread in microseconds) of trials of one workload; "
            "rounds: at most, 0: as many as a time that is kept takes")
@@ -399,7 +399,7 @@ void bind_tune(py::module_& m) {
       .def("space_size", &Bench::space_size, py::arg("space"))
       .def("find", &Bench::find, py::arg("space"), py::arg("candidate"), "the point that a candidate's text means")
       .def("mutate", &Bench::mutate, py::arg("space"), py::arg("points"), py::arg("seed"))
-      .def("features", &Bench::features, py::arg("space"), py::arg("points"), py::arg("residence"))
+      .def("features", &Bench::features, py::arg("space"), py::arg("points"), py::arg("cache_level"))
       .def("values", &Bench::values, py::arg("space"), py::arg("points"), "of the space's parameters")
       .def("extend", &Bench::extend, py::arg("space"), py::arg("points"), "the trials of points")
       .def("chosen", &Bench::chosen, py::arg("choices"), "the trials that choices mean, one per use")
@@ -428,7 +428,8 @@ void bind_tune(py::module_& m) {
     for (const std::string_view name : loop_feature_names()) names.emplace_back(name);
     return names;
   });
-  m.def("race_modules", &race_modules, py::arg("modules"), py::arg("inputs"), py::arg("rounds"), py::arg("seconds"));
+  m.def("benchmark_modules", &benchmark_modules, py::arg("modules"), py::arg("inputs"), py::arg("rounds"),
+        py::arg("seconds"));
   m.def("machine", [] {
     const Topology& host = host_topology();
     py::dict entry;

@@ -9,8 +9,8 @@
 namespace neo {
 namespace {
 
-constexpr std::string_view kFamily = "cpu:float32/";  // before the names of routines
-constexpr std::string_view kResidence = "residence";  // the last column: of constants
+constexpr std::string_view kFamily = "cpu:float32/";     // before the names of routines
+constexpr std::string_view kCacheLevel = "cache_level";  // the last column: of constants
 constexpr float kShared = 1, kMemory = 2;
 
 }  // namespace
@@ -46,7 +46,7 @@ CostTrees::CostTrees(std::shared_ptr<const RegressionTrees> trees, const std::ve
     : trees_(std::move(trees)), lanes_(std::move(lanes)) {
   const std::span<const std::string_view> loops = loop_feature_names();
   NEO_CHECK(names.size() == trees_->columns() && names.size() > loops.size() &&
-                std::equal(loops.begin(), loops.end(), names.begin()) && names.back() == kResidence,
+                std::equal(loops.begin(), loops.end(), names.begin()) && names.back() == kCacheLevel,
             Model, "tune", "a cost model must be of the features of this neo");
   for (size_t i = loops.size(); i + 1 < names.size(); ++i) routines_[names[i]] = i;
 }

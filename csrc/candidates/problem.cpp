@@ -142,7 +142,7 @@ class Builder {
                 variable.rejections.push_back({routine, kRejectExact});
               continue;
             }
-            if (open && candidate.kind != Candidate::Kind::Host && candidate.kind != Candidate::Kind::Counted) {
+            if (open && candidate.kind != Candidate::Kind::Host && candidate.kind != Candidate::Kind::DataDependent) {
               variable.rejections.push_back({routine, *open});
               break;
             }
@@ -291,12 +291,12 @@ class Builder {
   }
 
   // What each choice of a variable wants of a value, or gives it as; none: does not touch it.
-  using Wishes = std::vector<std::optional<Schema>>;
+  using Schemas = std::vector<std::optional<Schema>>;
   // Which choices of a variable leave others without a value.
   using Withheld = std::vector<bool>;
 
-  static Wishes wishes_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
-    Wishes wishes;
+  static Schemas required_schemas(const SelectionProblem::NodeVariable& variable, const Value* value) {
+    Schemas required;
     for (const auto& choice : variable.choices) {
       std::optional<Schema> wish;
       if (choice.candidate) {
@@ -305,13 +305,13 @@ class Builder {
       } else if (choice.absorbed_by == -1) {
         wish = plain_schema(value->type);
       }
-      wishes.push_back(std::move(wish));
+      required.push_back(std::move(wish));
     }
-    return wishes;
+    return required;
   }
 
-  static Wishes gives_of(const SelectionProblem::NodeVariable& variable, const Value* value) {
-    Wishes gives;
+  static Schemas produced_schemas(const SelectionProblem::NodeVariable& variable, const Value* value) {
+    Schemas gives;
     for (const auto& choice : variable.choices) {
       std::optional<Schema> give;
       if (choice.candidate) {
@@ -378,22 +378,22 @@ class Builder {
   void add_value(const Value& value, const std::set<int>& readers, bool is_output, double trips) {
     const Schema boundary = plain_schema(value.type);
     const int producer = value.producer ? problem_->index.at(value.producer) : -1;
-    const Wishes gives =
-        producer >= 0 ? gives_of(problem_->nodes[static_cast<size_t>(producer)], &value) : Wishes{boundary};
+    const Schemas gives =
+        producer >= 0 ? produced_schemas(problem_->nodes[static_cast<size_t>(producer)], &value) : Schemas{boundary};
     const Withheld withheld =
         producer >= 0 ? withheld_of(problem_->nodes[static_cast<size_t>(producer)], readers) : Withheld{false};
-    std::vector<std::pair<int, Wishes>> consumers;
+    std::vector<std::pair<int, Schemas>> consumers;
     std::vector<Schema> wanted;
     const auto want = [&](const Schema& s) {
       if (std::find(wanted.begin(), wanted.end(), s) == wanted.end()) wanted.push_back(s);
     };
     for (int reader : readers) {
-      Wishes wishes = wishes_of(problem_->nodes[static_cast<size_t>(reader)], &value);
-      for (const auto& w : wishes) {
+      Schemas required = required_schemas(problem_->nodes[static_cast<size_t>(reader)], &value);
+      for (const auto& w : required) {
         if (w) want(*w);
       }
-      if (std::any_of(wishes.begin(), wishes.end(), [](const auto& w) { return w.has_value(); })) {
-        consumers.emplace_back(reader, std::move(wishes));
+      if (std::any_of(required.begin(), required.end(), [](const auto& w) { return w.has_value(); })) {
+        consumers.emplace_back(reader, std::move(required));
       }
     }
     if (is_output) want(boundary);
@@ -421,13 +421,14 @@ class Builder {
         return;
       }
       const int reader = consumers.front().first;
-      const auto& wishes = consumers.front().second;
+      const auto& required = consumers.front().second;
       if (producer < 0) {
-        for (size_t j = 0; j < wishes.size(); ++j) {
-          if (wishes[j]) problem_->costs[static_cast<size_t>(reader)][j] += cost_of_give(0, *wishes[j]);
+        for (size_t j = 0; j < required.size(); ++j) {
+          if (required[j]) problem_->costs[static_cast<size_t>(reader)][j] += cost_of_give(0, *required[j]);
         }
       } else {
-        add_edge(producer, reader, [&](size_t i, size_t j) { return wishes[j] ? cost_of_give(i, *wishes[j]) : 0.0; });
+        add_edge(producer, reader,
+                 [&](size_t i, size_t j) { return required[j] ? cost_of_give(i, *required[j]) : 0.0; });
       }
       return;
     }
@@ -441,8 +442,8 @@ class Builder {
       if (producer >= 0) {
         add_edge(producer, variable, [&](size_t i, size_t on) { return on ? cost_of_give(i, schema) : 0.0; });
       }
-      for (const auto& [reader, wishes] : consumers) {
-        const Wishes& w = wishes;
+      for (const auto& [reader, required] : consumers) {
+        const Schemas& w = required;
         add_edge(reader, variable,
                  [&](size_t j, size_t on) { return w[j] && *w[j] == schema && !on ? kForbidden : 0.0; });
       }

@@ -125,13 +125,13 @@ class Places {
       if (output < 0 || !binding_.sized[static_cast<size_t>(output)]) continue;
       const Place to = of(output);
       int read = -1;
-      for (size_t i = 0; i < call.recipe->inputs.size(); ++i) {
-        if (!call.recipe->inputs[i]) continue;
+      for (size_t i = 0; i < call.spec->inputs.size(); ++i) {
+        if (!call.spec->inputs[i]) continue;
         const int input = call.inputs[static_cast<size_t>(++read)];
         if (input < 0 || !binding_.sized[static_cast<size_t>(input)]) continue;
         const Place from = of(input);
         if (from.memory != to.memory || from.end <= to.begin || to.end <= from.begin) continue;
-        const bool may = call.recipe->in_place == static_cast<int>(i) && from.begin == to.begin && from.end == to.end;
+        const bool may = call.spec->in_place == static_cast<int>(i) && from.begin == to.begin && from.end == to.end;
         NEO_CHECK(may, Model, "run", "a step must not write over what it reads. Got \"",
                   block_.slots[static_cast<size_t>(output)].name, "\" over \"",
                   block_.slots[static_cast<size_t>(input)].name, "\"");
@@ -144,7 +144,7 @@ class Places {
     while (binding_.sized[i] && block_.slots[i].storage == Slot::Storage::View)
       i = static_cast<size_t>(block_.slots[i].base);
     const Slot::Storage storage = block_.slots[i].storage;
-    return binding_.sized[i] || storage == Slot::Storage::Argument || storage == Slot::Storage::Owned;
+    return binding_.sized[i] || storage == Slot::Storage::Argument || storage == Slot::Storage::Dynamic;
   }
   int64_t elements(size_t i) const { return element_count(block_.slots[i].layout.physical_dims(binding_.dims[i])); }
   // Elements from the first to behind the last.
@@ -218,8 +218,8 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
     }
     element_count(binding->dims[i]);
     binding->sized[i] = true;
-    if (slot.storage == Slot::Storage::Argument || slot.storage == Slot::Storage::Owned)
-      binding->handed_in.push_back(static_cast<int>(i));
+    if (slot.storage == Slot::Storage::Argument || slot.storage == Slot::Storage::Dynamic)
+      binding->caller_owned.push_back(static_cast<int>(i));
   }
   Places places(block, *binding);
   places.place_views();
@@ -243,7 +243,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
     checkpoint();
     Prepared prepared;
     const auto* call = std::get_if<StepItem>(&item.what);
-    if (call && call->recipe) places.check_overlaps(*call);
+    if (call && call->spec) places.check_overlaps(*call);
     if (call && call->step->kind() == Step::Kind::Kernel) {
       std::vector<Arg> args;
       for (int slot : call->inputs) args.push_back(describe_slot(block, *binding, slot));
@@ -253,7 +253,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
         prepared.is_idle = true;
       } else {
         prepared = step.prepare(args);
-        if (!item.later.empty()) step.fetch_later(prepared.bytes.data(), item.later);
+        if (!item.later.empty()) step.prefetch_later(prepared.bytes.data(), item.later);
       }
       binding->scratch_bytes = std::max(binding->scratch_bytes, prepared.scratch_bytes);
     }

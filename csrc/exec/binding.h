@@ -18,7 +18,7 @@ struct Binding {
   std::vector<Dims> dims;           // by slot
   std::vector<int64_t> offset;      // by slot, bytes into the arena; -1 where not planned
   std::vector<int64_t> view_bytes;  // by slot, bytes from the base; views only
-  std::vector<int> handed_in;       // sized slots whose memory is the caller's or a step's own: their dims are checked
+  std::vector<int> caller_owned;    // sized slots whose memory is the caller's or a step's own: their dims are checked
   std::vector<int64_t> late_bytes;  // by slot: what memory of unknown size must hold for the view; empty: no such view
   int64_t arena_bytes = 0;
   int64_t scratch_bytes = 0;

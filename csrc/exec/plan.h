@@ -25,7 +25,7 @@ struct Slot {
     Arena,     // planned memory of the region that writes it
     Result,    // memory of the block's result, handed out to the caller
     View,      // a part of another slot
-    Owned,     // allocated by the step that writes it: size, rank or kind is not known before
+    Dynamic,   // allocated by the step that writes it: size, rank or kind is not known before
   };
   Storage storage = Storage::Arena;
   DeviceKind device = DeviceKind::Cpu;  // whose memory; arguments and results are the host's
@@ -47,7 +47,7 @@ struct SymbolSource {
 };
 
 // What a step was made from, so that a saved module can make it again.
-struct Recipe {
+struct StepSpec {
   std::string routine;   // empty: a conversion from inputs[0] to outputs[0]
   std::string workload;  // docs/workloads.md; of a conversion the value's type
   std::vector<std::optional<Schema>> inputs;
@@ -62,7 +62,7 @@ struct Recipe {
 
 struct StepItem {
   std::shared_ptr<const Step> step;
-  std::shared_ptr<const Recipe> recipe;
+  std::shared_ptr<const StepSpec> spec;
   std::vector<int> inputs;  // slots; -1: an optional argument left out
   std::vector<int> outputs;
 };
@@ -137,7 +137,7 @@ void plan_memory(Block& block);
 
 // Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so
 // that they wait for the memory, which is idle beside the steps before them and gives so many GB/s.
-void plan_fetches(Block& block, double memory_gbps);
+void plan_prefetch(Block& block, double memory_gbps);
 
 // What runs: immutable, shared by all calls.
 struct Plan {

@@ -59,9 +59,9 @@ class KernelStep : public Step {
   // Some output has elements; inputs may have none.
   virtual Prepared prepare(std::span<const Arg> args) const = 0;
   // Whether it can fetch constants of a later step beside its own work, which that one then need not wait for.
-  virtual bool fetches_later() const { return false; }
+  virtual bool prefetches_later() const { return false; }
   // Tells what prepare() made which ones.
-  virtual void fetch_later(std::byte* /*prepared*/, std::span<const float> /*constants*/) const {}
+  virtual void prefetch_later(std::byte* /*prepared*/, std::span<const float> /*constants*/) const {}
   // `args` holds one address per Arg; null where not present.
   virtual void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const = 0;
 };

@@ -136,7 +136,7 @@ Layout Layout::parse(std::string_view text) {
     do {
       if (!order.empty()) rest.remove_prefix(1);
       const int64_t axis = read_number(text, rest);
-      if (axis >= kMostAxes) refuse(text);
+      if (axis >= kMaxAxes) refuse(text);
       order.push_back(static_cast<int>(axis));
     } while (!rest.empty() && rest[0] == '.');
     while (!rest.empty() && rest[0] == '/') {
@@ -145,7 +145,7 @@ Layout Layout::parse(std::string_view text) {
       if (rest.empty() || rest[0] != 'x') refuse(text);
       rest.remove_prefix(1);
       const int64_t axis = read_number(text, rest);
-      if (axis >= kMostAxes) refuse(text);
+      if (axis >= kMaxAxes) refuse(text);
       blocks.push_back({static_cast<int>(axis), size});
     }
     if (!rest.empty() || order.size() <= kMaxLettered) refuse(text);

@@ -12,7 +12,7 @@ namespace neo {
 namespace {
 
 // In the order of DeviceKind. A name is there before it counts, and stays.
-constinit std::string_view device_names[kMostDeviceKinds] = {"cpu", "opencl", "cuda", "null"};
+constinit std::string_view device_names[kMaxDeviceKinds] = {"cpu", "opencl", "cuda", "null"};
 constinit std::atomic<size_t> device_count = 4;
 constinit std::mutex device_mutex;  // of those who add
 
@@ -48,7 +48,7 @@ DeviceKind add_device_kind(std::string_view name) {
   NEO_CHECK(!find_device_kind(name), Model, "device", "a kind of device must be new. Got \"", name,
             "\", which there is already");
   const size_t count = device_count.load(std::memory_order_relaxed);
-  NEO_CHECK(count < kMostDeviceKinds, Unsupported, "device", "there are at most ", kMostDeviceKinds,
+  NEO_CHECK(count < kMaxDeviceKinds, Unsupported, "device", "there are at most ", kMaxDeviceKinds,
             " kinds of devices. Got one more");
   device_names[count] = *new std::string(name);
   device_count.store(count + 1, std::memory_order_release);

@@ -13,9 +13,9 @@ namespace neo {
 enum class DeviceKind : uint8_t { Cpu, OpenCl, Cuda, Null };
 std::string_view name(DeviceKind device);
 std::optional<DeviceKind> find_device_kind(std::string_view name);
-// A kind of another name; at most kMostDeviceKinds in all. Thread-safe, like the two above.
+// A kind of another name; at most kMaxDeviceKinds in all. Thread-safe, like the two above.
 DeviceKind add_device_kind(std::string_view name);
-inline constexpr size_t kMostDeviceKinds = 31;
+inline constexpr size_t kMaxDeviceKinds = 31;
 
 // How the numbers are represented: as they are, or quantized by a scheme whose scale and zero point travel with the
 // value.

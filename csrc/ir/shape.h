@@ -10,7 +10,7 @@
 namespace neo {
 
 // The most axes that a tensor may have.
-inline constexpr int kMostAxes = 1024;
+inline constexpr int kMaxAxes = 1024;
 
 // Sizes known at run time.
 using Dims = std::vector<int64_t>;

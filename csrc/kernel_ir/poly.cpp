@@ -60,7 +60,7 @@ uint64_t Poly::hash() const {
 }
 
 Monomial atom_monomial(int atom) {
-  NEO_ASSERT(atom >= 0 && atom < kMostAtoms, "a kernel has fewer than ", kMostAtoms, " atoms. Got number ", atom);
+  NEO_ASSERT(atom >= 0 && atom < kMaxAtoms, "a kernel has fewer than ", kMaxAtoms, " atoms. Got number ", atom);
   return {static_cast<char16_t>(atom)};
 }
 

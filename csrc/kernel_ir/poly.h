@@ -16,10 +16,10 @@ struct Interval {
   bool inside(int64_t a, int64_t b) const { return lo >= a && hi <= b; }
 };
 
-// A product of atoms: their numbers, ascending, at most kMostAtoms of them. A string, so that a short one owns no
+// A product of atoms: their numbers, ascending, at most kMaxAtoms of them. A string, so that a short one owns no
 // memory.
 using Monomial = std::u16string;
-inline constexpr int kMostAtoms = 1 << 16;
+inline constexpr int kMaxAtoms = 1 << 16;
 
 // A polynomial with integer coefficients over atoms: variables, quotients, minima, and whatever is opaque. Its terms
 // ascend by monomial; no coefficient is zero.

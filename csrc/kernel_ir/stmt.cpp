@@ -56,8 +56,8 @@ Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std
   for (const Parameter& parameter : kernel.parameters) {
     const auto* memory = std::get_if<Memory>(&parameter);
     const int64_t elements = memory == nullptr ? -1 : evaluate((*memory)->elements, values);
-    NEO_CHECK(memory == nullptr || (elements >= 0 && elements <= kMostBufferElements), Shape, where,
-              "a buffer has at most ", kMostBufferElements, " elements. Got ", elements, " in ", (*memory)->name);
+    NEO_CHECK(memory == nullptr || (elements >= 0 && elements <= kMaxBufferElements), Shape, where,
+              "a buffer has at most ", kMaxBufferElements, " elements. Got ", elements, " in ", (*memory)->name);
     out.elements.push_back(elements);
   }
   return out;

@@ -133,7 +133,7 @@ struct Kernel {
 };
 
 // Of one buffer: a little less than 2^31, so that an index may be computed by way of a number that is a little larger.
-inline constexpr int64_t kMostBufferElements = (int64_t{1} << 31) - (1 << 20);
+inline constexpr int64_t kMaxBufferElements = (int64_t{1} << 31) - (1 << 20);
 
 // What one launch needs, for given sizes.
 struct Geometry {
@@ -141,7 +141,7 @@ struct Geometry {
   std::array<int64_t, 3> locals{1, 1, 1};
   std::vector<int64_t> elements;  // by parameter; -1: a number
 };
-// Sizes by name. A size outside its range or a buffer beyond kMostBufferElements is a Shape error.
+// Sizes by name. A size outside its range or a buffer beyond kMaxBufferElements is a Shape error.
 Geometry geometry(const Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes);
 
 // A copy of statements whose expressions went through `change`; the structure stays.

@@ -129,7 +129,7 @@ class Verifier {
     fits(index, index);
   }
 
-  // No part of an int32 index overflows. The whole lies in a buffer of at most kMostBufferElements, so a part between 0
+  // No part of an int32 index overflows. The whole lies in a buffer of at most kMaxBufferElements, so a part between 0
   // and the whole, or a little more, does not.
   void fits(const Expr& part, const Expr& whole) {
     if (const auto found = unproven_.find(part->variable.get()); found != unproven_.end()) {
@@ -149,7 +149,7 @@ class Verifier {
   }
 
   void between(const Expr& part, const Expr& whole) {
-    require(facts_.nonnegative(part) && facts_.nonnegative(whole + (INT32_MAX - kMostBufferElements) - part),
+    require(facts_.nonnegative(part) && facts_.nonnegative(whole + (INT32_MAX - kMaxBufferElements) - part),
             "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
   }
 

@@ -40,7 +40,7 @@ class BlockBuilder {
     }
     for (const Value* output : graph_.outputs) block_->results.push_back(slot_of(*output, plain_schema(output->type)));
     plan_memory(*block_);
-    plan_fetches(*block_, target_.memory_gbps);
+    plan_prefetch(*block_, target_.memory_gbps);
     return block_;
   }
 
@@ -141,7 +141,7 @@ class BlockBuilder {
     for (const auto& node : graph_.nodes()) {
       if (!live_.count(node.get())) continue;
       const auto& candidate = choice_of(*node).candidate;
-      if (candidate && candidate->kind != Candidate::Kind::View && candidate->kind != Candidate::Kind::Assemble) {
+      if (candidate && candidate->kind != Candidate::Kind::View && candidate->kind != Candidate::Kind::ConcatInPlace) {
         chosen.push_back(&*candidate);
       }
     }
@@ -194,7 +194,7 @@ class BlockBuilder {
   void visit_new_sizes(const F& visit) const {
     for (size_t i = 0; i < block_->slots.size(); ++i) {
       const Slot& s = block_->slots[i];
-      if (s.storage != Slot::Storage::Argument && s.storage != Slot::Storage::Owned) continue;
+      if (s.storage != Slot::Storage::Argument && s.storage != Slot::Storage::Dynamic) continue;
       if (!s.type.is_tensor() || !s.type.shape.has_rank()) continue;
       for (int axis = 0; axis < s.type.shape.rank(); ++axis) {
         const auto symbol = s.type.shape[axis].as_symbol();
@@ -239,7 +239,7 @@ class BlockBuilder {
     const bool sized = is_known(value.type);
     NEO_ASSERT(sized || open, "a kernel step writes \"", value.name, "\" whose size is not known");
     const bool strings = value.type.is_tensor() && value.type.dtype == DType::String;
-    const Slot::Storage storage = !sized || strings ? Slot::Storage::Owned
+    const Slot::Storage storage = !sized || strings ? Slot::Storage::Dynamic
                                   : is_result       ? Slot::Storage::Result
                                                     : Slot::Storage::Arena;
     const int index = add_slot(value, storage, schema);
@@ -271,7 +271,7 @@ class BlockBuilder {
       source = held_.at({&value, from.to_string()});
     }
     if (!is_known(value.type)) start_region();  // a counted step made it
-    if (const auto between = waypoint(from, schema)) {
+    if (const auto between = intermediate_schema(from, schema)) {
       source = slot_of(value, *between);
       from = *between;
     }
@@ -293,11 +293,11 @@ class BlockBuilder {
   }
 
   StepItem conversion_step(const Type& type, const Schema& from, const Schema& to, int source, int place) {
-    Recipe recipe;
-    recipe.workload = type.to_string();
-    recipe.inputs = {from};
-    recipe.outputs = {to};
-    return {make_adapt(type, from, to, target_), std::make_shared<Recipe>(std::move(recipe)), {source}, {place}};
+    StepSpec spec;
+    spec.workload = type.to_string();
+    spec.inputs = {from};
+    spec.outputs = {to};
+    return {make_adapt(type, from, to, target_), std::make_shared<StepSpec>(std::move(spec)), {source}, {place}};
   }
 
   void emit(const Node& node) {
@@ -315,14 +315,14 @@ class BlockBuilder {
     switch (choice.candidate->kind) {
       case Candidate::Kind::Step:
       case Candidate::Kind::Host:
-      case Candidate::Kind::Counted:
+      case Candidate::Kind::DataDependent:
         emit_step(node, *choice.candidate);
         break;
       case Candidate::Kind::View:
         emit_view(node, *choice.candidate);
         break;
-      case Candidate::Kind::Assemble:
-        emit_assemble(node, *choice.candidate);
+      case Candidate::Kind::ConcatInPlace:
+        emit_concat_in_place(node, *choice.candidate);
         break;
     }
   }
@@ -336,7 +336,7 @@ class BlockBuilder {
   }
 
   void emit_step(const Node& node, const Candidate& candidate) {
-    const bool open = candidate.kind == Candidate::Kind::Host || candidate.kind == Candidate::Kind::Counted;
+    const bool open = candidate.kind == Candidate::Kind::Host || candidate.kind == Candidate::Kind::DataDependent;
     const Workload& workload = *candidate.workload;
     if (candidate.kind != Candidate::Kind::Host) {
       for (size_t i = 0; i < workload.inputs.size(); ++i) {
@@ -407,7 +407,7 @@ class BlockBuilder {
     return index;
   }
 
-  void emit_assemble(const Node& node, const Candidate& candidate) {
+  void emit_concat_in_place(const Node& node, const Candidate& candidate) {
     const Workload& workload = *candidate.workload;
     const Value& output = *workload.outputs.front();
     need_known(output.type, node);
@@ -470,7 +470,7 @@ class BlockBuilder {
   int owned_output(const Value* value) {
     if (!value) return -1;
     const Schema schema = plain_schema(value->type);
-    const int index = add_slot(*value, Slot::Storage::Owned, schema);
+    const int index = add_slot(*value, Slot::Storage::Dynamic, schema);
     held_[{value, schema.to_string()}] = index;
     made_[value] = {index, schema};
     return index;

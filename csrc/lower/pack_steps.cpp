@@ -14,32 +14,32 @@
 namespace neo {
 namespace {
 
-Recipe recipe_of(const Candidate& candidate, std::string text, const PackedStore& packed) {
-  Recipe recipe;
-  recipe.routine = candidate.routine->name();
-  recipe.workload = std::move(text);
-  recipe.inputs = candidate.inputs;
-  recipe.outputs = candidate.outputs;
-  recipe.schedule = candidate.schedule;
-  recipe.in_place = candidate.in_place;
-  recipe.packed = packed.blobs();
+StepSpec step_spec_of(const Candidate& candidate, std::string text, const PackedStore& packed) {
+  StepSpec spec;
+  spec.routine = candidate.routine->name();
+  spec.workload = std::move(text);
+  spec.inputs = candidate.inputs;
+  spec.outputs = candidate.outputs;
+  spec.schedule = candidate.schedule;
+  spec.in_place = candidate.in_place;
+  spec.packed = packed.blobs();
   int inputs = 0;
   for (const Value* v : candidate.workload->inputs) {
     if (!v->constant) {
       const std::string name = str("i", inputs++);
-      if (v->contents && v->shape().rank() <= 1) recipe.contents[name] = *v->contents;
+      if (v->contents && v->shape().rank() <= 1) spec.contents[name] = *v->contents;
       continue;
     }
     const bool apart = v->constant->size() > kWrittenElements && !packed.holds(v);
-    recipe.constants.push_back(apart ? *v->constant : Tensor());
+    spec.constants.push_back(apart ? *v->constant : Tensor());
   }
   for (const Node* node : candidate.workload->nodes) {
     for (const auto& [key, attr] : node->attrs) {
       const auto* tensor = std::get_if<Tensor>(&attr);
-      if (tensor && tensor->size() > kWrittenElements) recipe.attributes.emplace(content_hash(*tensor), *tensor);
+      if (tensor && tensor->size() > kWrittenElements) spec.attributes.emplace(content_hash(*tensor), *tensor);
     }
   }
-  return recipe;
+  return spec;
 }
 
 // Candidates with equal keys may pack the same bytes: routine, number of bytes, and where the constants lie.
@@ -52,9 +52,9 @@ PackingKey packing_key(const Candidate& c) {
 }
 
 // Whether the step of a candidate is the recipe's but for what its key says: it packs the same bytes.
-bool is_made_by(const Recipe& recipe, const Candidate& candidate, const std::string& text) {
-  return recipe.workload == text && recipe.inputs == candidate.inputs && recipe.outputs == candidate.outputs &&
-         recipe.schedule == candidate.schedule && recipe.in_place == candidate.in_place;
+bool is_made_by(const StepSpec& spec, const Candidate& candidate, const std::string& text) {
+  return spec.workload == text && spec.inputs == candidate.inputs && spec.outputs == candidate.outputs &&
+         spec.schedule == candidate.schedule && spec.in_place == candidate.in_place;
 }
 
 // Whether a recipe of it has elements of integer inputs, which its text does not hold.
@@ -141,11 +141,11 @@ class StepPacker {
   }
 
   // `recipe`: the step's own, where there is one already.
-  void make(size_t i, std::string text, PackedStore packed, std::shared_ptr<const Recipe> recipe = nullptr) {
+  void make(size_t i, std::string text, PackedStore packed, std::shared_ptr<const StepSpec> spec = nullptr) {
     const Candidate& candidate = *candidates_[i];
     made_[i].step = candidate.routine->make(candidate, target_, ops_, packed);
-    if (!recipe) recipe = std::make_shared<Recipe>(recipe_of(candidate, std::move(text), packed));
-    made_[i].recipe = std::move(recipe);
+    if (!spec) spec = std::make_shared<StepSpec>(step_spec_of(candidate, std::move(text), packed));
+    made_[i].spec = std::move(spec);
     if (release_) release_->made(*candidate.workload, packed);
   }
 
@@ -154,7 +154,7 @@ class StepPacker {
   template <class Scratch>
   void follow(size_t i, const Scratch& scratch) {
     const Candidate& candidate = *candidates_[i];
-    const std::shared_ptr<const Recipe> first = made_[first_like_[i]].recipe;
+    const std::shared_ptr<const StepSpec> first = made_[first_like_[i]].spec;
     std::string text = candidate.workload->text();
     if (is_made_by(*first, candidate, text)) {
       make(i, std::move(text), PackedStore(first->packed), has_contents(*candidate.workload) ? nullptr : first);

@@ -90,7 +90,7 @@ std::optional<int64_t> constant_length(InferContext& ctx, int input) {
 }
 
 std::vector<Dim> fresh_dims(InferContext& ctx, int64_t rank, std::string_view stem) {
-  ctx.check(rank <= kMostAxes, str("a tensor must have at most ", kMostAxes, " axes. Got ", rank));
+  ctx.check(rank <= kMaxAxes, str("a tensor must have at most ", kMaxAxes, " axes. Got ", rank));
   std::vector<Dim> dims;
   for (int64_t i = 0; i < rank; ++i) dims.push_back(ctx.fresh(stem));
   return dims;

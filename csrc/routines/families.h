@@ -80,11 +80,11 @@
   X(depthwise_pointwise)       \
   X(pointwise_depthwise)       \
   X(inverted_residual)         \
-  X(first_depthwise)           \
-  X(first_depthwise_pointwise) \
-  X(affine_pointwise)          \
+  X(stem_depthwise)            \
+  X(stem_depthwise_pointwise)  \
+  X(pointwise_with_prologue)   \
   X(strassen)                  \
-  X(panel_conv)                \
+  X(im2col_conv)               \
   X(subpixel_nchwc)            \
   X(subpixel_rows)             \
   X(subpixel_winograd)         \
@@ -97,7 +97,7 @@
   X(int8_pool)                 \
   X(int8_eltwise)              \
   X(int8_linear)               \
-  X(gemv_compressed)           \
+  X(gemv_exponent_packed)      \
   X(gemm_strassen)             \
   X(gemm)                      \
   X(typed_gemm)                \
@@ -111,7 +111,7 @@
   X(softmax)                   \
   X(norm)                      \
   X(view)                      \
-  X(assemble)                  \
+  X(concat_in_place)           \
   X(channels)                  \
   X(copy)                      \
   X(pad)                       \
@@ -120,7 +120,7 @@
   X(resize_nchwc_to_nhwc)      \
   X(resize_nchw)               \
   X(grid_sample)               \
-  X(recurrent_compressed)      \
+  X(recurrent_exponent_packed) \
   X(recurrent)                 \
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \

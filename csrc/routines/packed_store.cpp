@@ -46,9 +46,9 @@ Tensor PackedStore::allocate(int64_t count) {
   return Tensor::in_new_pages(DType::Float32, {count});
 }
 
-PackedStore PackedStore::made_up(Tensor values) {
+PackedStore PackedStore::synthetic(Tensor values) {
   PackedStore store;
-  store.made_up_ = std::move(values);
+  store.synthetic_ = std::move(values);
   return store;
 }
 
@@ -69,8 +69,8 @@ Tensor PackedStore::floats(int64_t count, std::initializer_list<const Value*> of
   }
   if (is_saved_) return take(DType::Float32, count);
   Tensor blob;
-  if (made_up_.defined() && made_up_.size() >= count) {
-    blob = Tensor(DType::Float32, {count}, made_up_.data(), made_up_.owner());
+  if (synthetic_.defined() && synthetic_.size() >= count) {
+    blob = Tensor(DType::Float32, {count}, synthetic_.data(), synthetic_.owner());
   } else {
     blob = allocate(count);
     fill(blob.as<float>());

@@ -38,7 +38,7 @@ class PackedStore {
   explicit PackedStore(std::vector<Tensor> saved) : blobs_(std::move(saved)), is_saved_(true) {}
   // For steps of which only the time counts: every blob of floats is the beginning of `values`, where those are as
   // many.
-  static PackedStore made_up(Tensor values);
+  static PackedStore synthetic(Tensor values);
 
   // The next blob: `count` floats that hold what make() needs of the constants `of` (null entries do not count). Only
   // `fill` may read the contents of those: a saved module does not keep them.
@@ -56,7 +56,7 @@ class PackedStore {
   Tensor allocate(int64_t count);
 
   std::vector<Tensor> blobs_;
-  Tensor made_up_;
+  Tensor synthetic_;
   const PackedSlab* slab_ = nullptr;
   int64_t slab_begin_ = 0, slab_end_ = 0;  // of what is left, in floats
   std::set<const Value*> held_;

@@ -85,11 +85,11 @@ struct LoopNest;
 // One way to execute a workload: what it takes, gives and costs.
 struct Candidate {
   enum class Kind : uint8_t {
-    Step,      // make() gives a kernel step, whose sizes are known before it runs
-    Host,      // make() gives a host step: any kind of value, and sizes that it finds out itself
-    View,      // the outputs are parts of input 0's memory: no step
-    Assemble,  // the inputs are written straight into their places in the output: no step (Concat)
-    Counted,   // make() gives a device step that finds out the sizes of its outputs
+    Step,           // make() gives a kernel step, whose sizes are known before it runs
+    Host,           // make() gives a host step: any kind of value, and sizes that it finds out itself
+    View,           // the outputs are parts of input 0's memory: no step
+    ConcatInPlace,  // the inputs are written straight into their places in the output: no step (Concat)
+    DataDependent,  // make() gives a device step that finds out the sizes of its outputs
   };
   const Routine* routine = nullptr;
   std::shared_ptr<const Workload> workload;
@@ -100,7 +100,7 @@ struct Candidate {
   Schedule schedule;
   Cost cost;
   std::vector<Dim>
-      offsets;        // in elements; View: where each output starts, Assemble: where each of the node's inputs goes
+      offsets;  // in elements; View: where each output starts, ConcatInPlace: where each of the node's inputs goes
   int in_place = -1;  // input whose memory an output of equal schema and size may take over
 
   // That reads and gives every operand as plain_schema has it.
@@ -155,9 +155,9 @@ const RoutineTable& standard_routines();
 
 // Conversions between schemas of one value: layout transforms, copies between devices (and casts, quantization as those
 // come). Time of a conversion at the hint; infinite where there is none. A conversion that takes two steps is the sum:
-// `waypoint` is the schema between them.
+// `intermediate_schema` is the schema between them.
 double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target);
-std::optional<Schema> waypoint(const Schema& from, const Schema& to);
+std::optional<Schema> intermediate_schema(const Schema& from, const Schema& to);
 // "cpu:adapt/cpu:float32:NCHW->cpu:float32:NCHW16c"
 std::string adapt_name(const Schema& from, const Schema& to);
 std::unique_ptr<Step> make_adapt(const Type& type, const Schema& from, const Schema& to, const Target& target);

@@ -95,7 +95,7 @@ void DeviceFrame::run_counted(const StepItem& call, const DeviceStep& step, cons
     const auto slot = static_cast<size_t>(call.outputs[i]);
     const Slot& s = block_.slots[slot];
     args.push_back({s.type.dtype, s.layout, sizes[i], dense_strides(s.layout.physical_dims(sizes[i])), true});
-    if (s.storage != Slot::Storage::Owned) continue;
+    if (s.storage != Slot::Storage::Dynamic) continue;
     Owned& owned = owned_[slot];
     const int64_t bytes = element_count(s.layout.physical_dims(sizes[i])) * item_bytes(s.type.dtype);
     if (grow(owned.buffer, bytes, run_.plan().device())) ++generation_;
@@ -132,7 +132,7 @@ void DeviceFrame::read(size_t slot, std::span<std::byte> to) const {
 
 Tensor DeviceFrame::read(size_t slot) const {
   const Slot& s = block_.slots[slot];
-  const Dims dims = s.storage == Slot::Storage::Owned ? owned_.at(slot).dims : binding_->dims[slot];
+  const Dims dims = s.storage == Slot::Storage::Dynamic ? owned_.at(slot).dims : binding_->dims[slot];
   Tensor physical(s.type.dtype, s.layout.physical_dims(dims));
   read(slot, {static_cast<std::byte*>(physical.data()), static_cast<size_t>(physical.bytes())});
   return Tensor(s.type.dtype, dims, physical.data(), physical.owner());

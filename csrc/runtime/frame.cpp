@@ -142,8 +142,8 @@ void Frame::enter_region(size_t index) {
   if (!bound || bound->symbols != symbols_) bound = run_.bindings->get(block_, region, symbols_);
   binding_ = bound.get();
   region_ = index;
-  for (int handed_in : binding_->handed_in) {
-    const auto slot = static_cast<size_t>(handed_in);
+  for (int caller_owned : binding_->caller_owned) {
+    const auto slot = static_cast<size_t>(caller_owned);
     if (host_[slot].kind == HostValue::Kind::Tensor)
       check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
   }
@@ -178,7 +178,7 @@ HostValue Frame::read(int index) const {
   if (kHasDevices && slot.device != DeviceKind::Cpu) return device_->read(i);
   if (slot.storage == Slot::Storage::Constant) return Tensor(slot.constant);
   if (host_[i].kind != HostValue::Kind::Empty) return host_[i];
-  if (slot.storage == Slot::Storage::Owned || slot.storage == Slot::Storage::Argument) return {};
+  if (slot.storage == Slot::Storage::Dynamic || slot.storage == Slot::Storage::Argument) return {};
   NEO_ASSERT(binding_->sized[i], "a step reads \"", slot.name, "\" whose size is not known");
   check_late(index, memory_of(i));
   std::byte* p = slot.storage == Slot::Storage::View
@@ -265,13 +265,13 @@ void Frame::run_step(const StepItem& call, size_t item) {
   for (int slot : call.inputs) inputs.push_back(read(slot));
   std::vector<HostValue> outputs(call.outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage != Slot::Storage::Owned) {
+    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage != Slot::Storage::Dynamic) {
       outputs[i] = read(call.outputs[i]);
     }
   }
   static_cast<const HostStep&>(*call.step).run(inputs, outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Owned) {
+    if (call.outputs[i] >= 0 && block_.slots[static_cast<size_t>(call.outputs[i])].storage == Slot::Storage::Dynamic) {
       store_owned(call.outputs[i], std::move(outputs[i]));
     }
   }

@@ -188,7 +188,7 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     task_ = task;
     context_ = context;
     count_ = count;
-    unit_ = (count - 1) / Range::kMost + 1;
+    unit_ = (count - 1) / Range::kMax + 1;
     const int64_t units = (count - 1) / unit_ + 1;
     chunk_ = std::max<int64_t>(1, units / (parts * kChunksPerMember));
     for (int i = 0; i < parts; ++i) {
@@ -229,14 +229,14 @@ class alignas(kSeparate) LeasedTeam final : public Team {
  private:
   // Units of tasks, in one word.
   struct Range {
-    static constexpr uint32_t kMost = UINT32_MAX;
+    static constexpr uint32_t kMax = UINT32_MAX;
     uint64_t bits = 0;
 
     static Range of(int64_t begin, int64_t end) {
       return {static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end)};
     }
     int64_t begin() const { return static_cast<int64_t>(bits >> 32); }
-    int64_t end() const { return static_cast<int64_t>(bits & kMost); }
+    int64_t end() const { return static_cast<int64_t>(bits & kMax); }
     int64_t size() const { return end() - begin(); }
   };
 

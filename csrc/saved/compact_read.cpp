@@ -71,10 +71,10 @@ class Reader {
   void step(StepItem& x) {
     PartStep part;
     io(*this, part);
-    auto recipe = std::make_shared<Recipe>();
-    recipe->inputs = part.inputs;
-    recipe->in_place = part.in_place;
-    x.recipe = std::move(recipe);
+    auto spec = std::make_shared<StepSpec>();
+    spec->inputs = part.inputs;
+    spec->in_place = part.in_place;
+    x.spec = std::move(spec);
     if (part.maker < 0) {
       x.step = make_host_adapt(part.values[0].type, *part.inputs[0], part.outputs[0], target);
       return;

@@ -73,22 +73,22 @@ class Writer {
   void at(const Item&) {}
 
   void step(StepItem& x) {
-    const Recipe& recipe = *x.recipe;
+    const StepSpec& spec = *x.spec;
     PartStep part;
-    part.inputs = recipe.inputs;
-    part.outputs = recipe.outputs;
-    part.in_place = recipe.in_place;
-    part.schedule.assign(recipe.schedule.begin(), recipe.schedule.end());
-    part.packed = recipe.packed;
+    part.inputs = spec.inputs;
+    part.outputs = spec.outputs;
+    part.in_place = spec.in_place;
+    part.schedule.assign(spec.schedule.begin(), spec.schedule.end());
+    part.packed = spec.packed;
     if (x.step->kind() == Step::Kind::Host) part.kind = Candidate::Kind::Host;
-    if (recipe.routine.empty()) {
-      part.values.emplace_back().type = Type::parse(recipe.workload, symbols_);
+    if (spec.routine.empty()) {
+      part.values.emplace_back().type = Type::parse(spec.workload, symbols_);
     } else {
-      const WorkloadFacts facts = facts_of(recipe);
-      const ParsedWorkload parsed = parse_workload(recipe.workload, ops_, &facts);
+      const WorkloadFacts facts = facts_of(spec);
+      const ParsedWorkload parsed = parse_workload(spec.workload, ops_, &facts);
       add_members(*parsed.graph, part);
-      part.maker = maker_of(recipe.routine);
-      if (recipe.routine == "cpu/reference") add_family(parsed.workload.root().op);
+      part.maker = maker_of(spec.routine);
+      if (spec.routine == "cpu/reference") add_family(parsed.workload.root().op);
     }
     io(*this, part.maker);
     io(*this, part.kind);

@@ -54,7 +54,7 @@ void check_slot(const Slot& slot) {
   check(slot.layout.rank() == rank, "the layout of a slot must have its rank");
   for (const Layout::Block& b : slot.layout.blocks())
     check(b.size <= kMaxLayoutBlock, "the block of a layout must be at most 64");
-  const bool held_by_caller = slot.storage == Storage::Argument || slot.storage == Storage::Owned;
+  const bool held_by_caller = slot.storage == Storage::Argument || slot.storage == Storage::Dynamic;
   check(held_by_caller || is_ranked(slot.type), "planned memory must be of a tensor of a rank");
   check(held_by_caller || !slot.type.is_tensor() || slot.type.dtype != DType::Undefined, "a slot must have a dtype");
   check(held_by_caller || slot.storage == Storage::Constant || !is_string(slot.type), "strings have no planned memory");
@@ -144,9 +144,9 @@ void BlockFlow::read_plain(int index) const {
 void BlockFlow::write(int index) {
   const auto memory = static_cast<size_t>(memory_of(index));
   const Slot::Storage storage = block_.slots[memory].storage;
-  NEO_CHECK(storage == Slot::Storage::Arena || storage == Slot::Storage::Result || storage == Slot::Storage::Owned,
+  NEO_CHECK(storage == Slot::Storage::Arena || storage == Slot::Storage::Result || storage == Slot::Storage::Dynamic,
             Model, "load", "a step must write to memory of its block. Got \"", slot(index).name, "\"");
-  NEO_CHECK(storage != Slot::Storage::Owned || slot(index).storage == storage, Model, "load",
+  NEO_CHECK(storage != Slot::Storage::Dynamic || slot(index).storage == storage, Model, "load",
             "what a step allocates must be written as a whole. Got \"", slot(index).name, "\"");
   if (storage == Slot::Storage::Arena) {
     size_t& region = region_of_[memory];
@@ -160,7 +160,7 @@ void BlockFlow::write(int index) {
 void BlockFlow::write_owned(const std::vector<int>& results) {
   for (int r : results) {
     if (r == -1) continue;
-    NEO_CHECK(slot(r).storage == Slot::Storage::Owned && slot(r).device == DeviceKind::Cpu, Model, "load",
+    NEO_CHECK(slot(r).storage == Slot::Storage::Dynamic && slot(r).device == DeviceKind::Cpu, Model, "load",
               "a body's result must have a slot of its own. Got \"", slot(r).name, "\"");
     write(r);
   }
@@ -168,7 +168,7 @@ void BlockFlow::write_owned(const std::vector<int>& results) {
 
 void BlockFlow::check_source(const SymbolSource& source) const {
   const Slot& s = slot(source.slot);
-  const bool exists = s.storage == Slot::Storage::Argument || s.storage == Slot::Storage::Owned;
+  const bool exists = s.storage == Slot::Storage::Argument || s.storage == Slot::Storage::Dynamic;
   NEO_CHECK(exists && is_ranked(s.type) && source.axis >= 0 && source.axis < s.type.shape.rank(), Model, "load",
             "a size must be read off an argument or what a step allocated. Got axis ", source.axis, " of \"", s.name,
             "\"");
@@ -176,7 +176,7 @@ void BlockFlow::check_source(const SymbolSource& source) const {
 
 void BlockFlow::check_operand(int index, const SavedStep::Operand& operand, bool is_host, bool is_output) const {
   const Slot& s = slot(index);
-  const bool is_open = is_host && is_output && s.storage == Slot::Storage::Owned;
+  const bool is_open = is_host && is_output && s.storage == Slot::Storage::Dynamic;
   const bool fits = is_open ? agrees(s.type, operand.type) : s.type == operand.type;
   NEO_CHECK(s.device == operand.schema.device, Model, "load", "a slot must be where its step runs. Got ",
             name(s.device), ", expected ", name(operand.schema.device), " - at \"", s.name, "\"");
@@ -208,14 +208,14 @@ void BlockFlow::add_step(const SavedStep& step) {
             ", expected ", step.reads.size(), " and ", step.writes.size());
   const bool is_host = item.step->kind() == Step::Kind::Host;
   // What allocates its outputs.
-  const bool allocates = is_host || step.is_counted;
+  const bool allocates = is_host || step.is_data_dependent;
   for (size_t i = 0; i < item.inputs.size(); ++i) {
     read(item.inputs[i]);
     check_operand(item.inputs[i], step.reads[i], is_host, false);
   }
   for (size_t i = 0; i < item.outputs.size(); ++i) {
     check_operand(item.outputs[i], step.writes[i], allocates, true);
-    NEO_CHECK(allocates || slot(memory_of(item.outputs[i])).storage != Slot::Storage::Owned, Model, "load",
+    NEO_CHECK(allocates || slot(memory_of(item.outputs[i])).storage != Slot::Storage::Dynamic, Model, "load",
               "a kernel must write to planned memory. Got \"", slot(item.outputs[i]).name, "\"");
     for (size_t j = 0; j < i; ++j) {
       NEO_CHECK(item.outputs[i] != item.outputs[j], Model, "load", "a step must write each output once. Got \"",

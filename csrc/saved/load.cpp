@@ -250,7 +250,7 @@ class PlanReader {
     NEO_CHECK(!block->regions.empty(), Model, "load", "a block must have a region. Got none");
     flow.check_results();
     plan_memory(*block);
-    plan_fetches(*block, memory_gbps_);
+    plan_prefetch(*block, memory_gbps_);
     return block;
   }
 

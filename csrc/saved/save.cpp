@@ -155,22 +155,22 @@ class PlanWriter {
     return out;
   }
 
-  Json write(const Recipe& recipe) {
+  Json write(const StepSpec& spec) {
     const auto tensor = [&](const Tensor& t) { return t.defined() ? blobs_.add(t) : Json(); };
     Json::Object schedule, attributes;
-    for (const auto& [key, value] : recipe.schedule) schedule.emplace_back(key, value);
-    for (const auto& [hash, value] : recipe.attributes) attributes.emplace_back(hash, blobs_.add(value));
+    for (const auto& [key, value] : spec.schedule) schedule.emplace_back(key, value);
+    for (const auto& [hash, value] : spec.attributes) attributes.emplace_back(hash, blobs_.add(value));
     const auto schema = [](const std::optional<Schema>& s) { return s ? Json(s->to_string()) : Json(); };
-    Json::Object out{{"routine", recipe.routine},
-                     {"workload", recipe.workload},
-                     {"inputs", list(recipe.inputs, schema)},
-                     {"outputs", list(recipe.outputs, [](const Schema& s) { return Json(s.to_string()); })}};
+    Json::Object out{{"routine", spec.routine},
+                     {"workload", spec.workload},
+                     {"inputs", list(spec.inputs, schema)},
+                     {"outputs", list(spec.outputs, [](const Schema& s) { return Json(s.to_string()); })}};
     if (!schedule.empty()) out.emplace_back("schedule", std::move(schedule));
-    if (recipe.in_place >= 0) out.emplace_back("in_place", recipe.in_place);
-    if (!recipe.packed.empty()) out.emplace_back("packed", list(recipe.packed, tensor));
-    if (!recipe.constants.empty()) out.emplace_back("constants", list(recipe.constants, tensor));
+    if (spec.in_place >= 0) out.emplace_back("in_place", spec.in_place);
+    if (!spec.packed.empty()) out.emplace_back("packed", list(spec.packed, tensor));
+    if (!spec.constants.empty()) out.emplace_back("constants", list(spec.constants, tensor));
     Json::Object contents;
-    for (const auto& [input, elements] : recipe.contents)
+    for (const auto& [input, elements] : spec.contents)
       contents.emplace_back(input, list(elements, [&](const Dim& d) { return write(d); }));
     if (!contents.empty()) out.emplace_back("contents", std::move(contents));
     if (!attributes.empty()) out.emplace_back("attributes", std::move(attributes));
@@ -191,7 +191,7 @@ class PlanWriter {
       add("kind", "step");
       add("reads", ints(step->inputs));
       add("writes", ints(step->outputs));
-      add("recipe", write(*step->recipe));
+      add("recipe", write(*step->spec));
     } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
       add("kind", "dims");
       add("elements", list(dims->elements, [&](const Dim& d) { return write(d); }));

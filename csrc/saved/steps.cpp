@@ -40,49 +40,49 @@ const Json::Array& list_at(const Json& object, std::string_view key) {
   return found ? found->as_array() : kNone;
 }
 
-Recipe read_recipe(const Json& json, const SavedBlobs& blobs, const SymbolLookup& symbols) {
-  Recipe recipe;
-  recipe.routine = json.at("routine").as_string();
-  recipe.workload = json.at("workload").as_string();
+StepSpec read_step_spec(const Json& json, const SavedBlobs& blobs, const SymbolLookup& symbols) {
+  StepSpec spec;
+  spec.routine = json.at("routine").as_string();
+  spec.workload = json.at("workload").as_string();
   for (const Json& s : json.at("inputs").as_array())
-    recipe.inputs.push_back(s.is_null() ? std::nullopt : std::optional(read_schema(s)));
-  for (const Json& s : json.at("outputs").as_array()) recipe.outputs.push_back(read_schema(s));
+    spec.inputs.push_back(s.is_null() ? std::nullopt : std::optional(read_schema(s)));
+  for (const Json& s : json.at("outputs").as_array()) spec.outputs.push_back(read_schema(s));
   if (const Json* schedule = json.find("schedule")) {
     for (const auto& [key, value] : schedule->as_object())
-      recipe.schedule.emplace(key, value.as_int(INT64_MIN, INT64_MAX));
+      spec.schedule.emplace(key, value.as_int(INT64_MIN, INT64_MAX));
   }
   if (const Json* in_place = json.find("in_place"))
-    recipe.in_place = static_cast<int>(in_place->as_int(0, static_cast<int64_t>(recipe.inputs.size()) - 1));
-  for (const Json& t : list_at(json, "packed")) recipe.packed.push_back(blobs.get(t));
-  for (const Json& t : list_at(json, "constants")) recipe.constants.push_back(t.is_null() ? Tensor() : blobs.get(t));
+    spec.in_place = static_cast<int>(in_place->as_int(0, static_cast<int64_t>(spec.inputs.size()) - 1));
+  for (const Json& t : list_at(json, "packed")) spec.packed.push_back(blobs.get(t));
+  for (const Json& t : list_at(json, "constants")) spec.constants.push_back(t.is_null() ? Tensor() : blobs.get(t));
   if (const Json* contents = json.find("contents")) {
     for (const auto& [input, elements] : contents->as_object()) {
-      for (const Json& e : elements.as_array()) recipe.contents[input].push_back(read_dim(e, symbols));
+      for (const Json& e : elements.as_array()) spec.contents[input].push_back(read_dim(e, symbols));
     }
   }
   if (const Json* attributes = json.find("attributes")) {
-    for (const auto& [hash, value] : attributes->as_object()) recipe.attributes.emplace(hash, blobs.get(value));
+    for (const auto& [hash, value] : attributes->as_object()) spec.attributes.emplace(hash, blobs.get(value));
   }
-  return recipe;
+  return spec;
 }
 
 // The constant "k7" of a workload is entry 7; anything else is an attribute by its hash.
-std::optional<Tensor> find_constant(const Recipe& recipe, std::string_view name) {
-  if (const auto it = recipe.attributes.find(std::string(name)); it != recipe.attributes.end()) return it->second;
+std::optional<Tensor> find_constant(const StepSpec& spec, std::string_view name) {
+  if (const auto it = spec.attributes.find(std::string(name)); it != spec.attributes.end()) return it->second;
   size_t number = 0;
   if (!name.starts_with("k") || name.size() > 9) return std::nullopt;
   for (const char c : name.substr(1)) {
     if (c < '0' || c > '9') return std::nullopt;
     number = number * 10 + static_cast<size_t>(c - '0');
   }
-  if (number >= recipe.constants.size() || !recipe.constants[number].defined()) return std::nullopt;
-  return recipe.constants[number];
+  if (number >= spec.constants.size() || !spec.constants[number].defined()) return std::nullopt;
+  return spec.constants[number];
 }
 
-bool is_same(const Candidate& offered, const Recipe& recipe) {
-  return offered.kind != Candidate::Kind::View && offered.kind != Candidate::Kind::Assemble &&
-         offered.inputs == recipe.inputs && offered.outputs == recipe.outputs && offered.schedule == recipe.schedule &&
-         offered.in_place == recipe.in_place;
+bool is_same(const Candidate& offered, const StepSpec& spec) {
+  return offered.kind != Candidate::Kind::View && offered.kind != Candidate::Kind::ConcatInPlace &&
+         offered.inputs == spec.inputs && offered.outputs == spec.outputs && offered.schedule == spec.schedule &&
+         offered.in_place == spec.in_place;
 }
 
 void collect(const Type& type, std::map<std::string, Symbol>& symbols) {
@@ -92,19 +92,18 @@ void collect(const Type& type, std::map<std::string, Symbol>& symbols) {
 
 }  // namespace
 
-WorkloadFacts facts_of(const Recipe& recipe) {
+WorkloadFacts facts_of(const StepSpec& spec) {
   WorkloadFacts facts;
-  facts.constants = [&recipe](std::string_view name) { return find_constant(recipe, name); };
-  facts.contents = recipe.contents;
+  facts.constants = [&spec](std::string_view name) { return find_constant(spec, name); };
+  facts.contents = spec.contents;
   return facts;
 }
 
-SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols) const {
-  const Type type = Type::parse(recipe.workload, symbols);
-  NEO_CHECK(recipe.inputs.size() == 1 && recipe.inputs[0] && recipe.outputs.size() == 1, Model, "load",
-            "a conversion must have one schema on each side. Got ", recipe.inputs.size(), " and ",
-            recipe.outputs.size());
-  const Schema &from = *recipe.inputs[0], &to = recipe.outputs[0];
+SavedStep StepMaker::make_conversion(StepSpec spec, const SymbolLookup& symbols) const {
+  const Type type = Type::parse(spec.workload, symbols);
+  NEO_CHECK(spec.inputs.size() == 1 && spec.inputs[0] && spec.outputs.size() == 1, Model, "load",
+            "a conversion must have one schema on each side. Got ", spec.inputs.size(), " and ", spec.outputs.size());
+  const Schema &from = *spec.inputs[0], &to = spec.outputs[0];
   NEO_CHECK(type.is_tensor() && type.shape.has_rank() && from.dtype == type.dtype &&
                 from.layout.rank() == type.shape.rank() && std::isfinite(adapt_time_us(type, from, to, target_)),
             Model, "load", "a conversion must be one that neo has. Got ", type.to_string(), " from ", from.to_string(),
@@ -114,7 +113,7 @@ SavedStep StepMaker::make_conversion(Recipe recipe, const SymbolLookup& symbols)
   made.reads.push_back({type, from});
   made.writes.push_back({type, to});
   collect(type, made.symbols);
-  made.item.recipe = std::make_shared<Recipe>(std::move(recipe));
+  made.item.spec = std::make_shared<StepSpec>(std::move(spec));
   return made;
 }
 
@@ -141,19 +140,19 @@ std::string StepMaker::with_formulas(const std::string& workload) const {
 }
 
 SavedStep StepMaker::make(const Json& json, const std::string& node, const SymbolLookup& symbols) const {
-  Recipe recipe = read_recipe(json, blobs_, symbols);
-  if (recipe.routine.empty()) return make_conversion(std::move(recipe), symbols);
-  const Routine* routine = routines_.find(recipe.routine);
-  NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", recipe.routine,
+  StepSpec spec = read_step_spec(json, blobs_, symbols);
+  if (spec.routine.empty()) return make_conversion(std::move(spec), symbols);
+  const Routine* routine = routines_.find(spec.routine);
+  NEO_CHECK(routine, Unsupported, "load", "a saved module must use routines that this neo has. Got \"", spec.routine,
             "\"\nHint: compile the model again.");
-  const WorkloadFacts facts = facts_of(recipe);
-  ParsedWorkload parsed = parse_workload(with_formulas(recipe.workload), ops_, &facts);
+  const WorkloadFacts facts = facts_of(spec);
+  ParsedWorkload parsed = parse_workload(with_formulas(spec.workload), ops_, &facts);
   const Node& root = parsed.workload.root();
   parsed.graph->nodes().back()->name = node;
 
   const auto refuse = [&](std::string_view why) {
     fail(ErrorKind::Unsupported, "load",
-         str("a routine must take what it is saved with. Got ", recipe.routine, " for ", recipe.workload.substr(0, 200),
+         str("a routine must take what it is saved with. Got ", spec.routine, " for ", spec.workload.substr(0, 200),
              ": ", why, "\nHint: a module that another release of neo saved must be compiled again."));
   };
   for (const Node* member : parsed.workload.nodes) {
@@ -169,41 +168,39 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   const auto workload = std::make_shared<const Workload>(*group);
   // What it chooses by estimate, or the point of its space that tuning found.
   std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);
-  if (routine->space(*workload, target_).find(recipe.schedule)) {
-    candidates.push_back(routine->candidate(*workload, target_, ops_, recipe.schedule));
+  if (routine->space(*workload, target_).find(spec.schedule)) {
+    candidates.push_back(routine->candidate(*workload, target_, ops_, spec.schedule));
   }
   const auto candidate =
-      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return is_same(c, recipe); });
+      std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& c) { return is_same(c, spec); });
   if (candidate == candidates.end()) refuse("it does not offer that candidate");
   candidate->routine = routine;
   candidate->workload = workload;
 
-  PackedStore packed(recipe.packed);
+  PackedStore packed(spec.packed);
   SavedStep made;
   made.item.step = routine->make(*candidate, target_, ops_, packed);
   packed.check_all_taken();
   const bool is_host = made.item.step->kind() == Step::Kind::Host;
   if (is_host != (candidate->kind == Candidate::Kind::Host)) refuse("its step is of another kind");
-  made.is_counted = candidate->kind == Candidate::Kind::Counted;
+  made.is_data_dependent = candidate->kind == Candidate::Kind::DataDependent;
 
-  NEO_CHECK(recipe.inputs.size() == workload->inputs.size() && recipe.outputs.size() == workload->outputs.size(), Model,
-            "load", "a candidate must have a schema for every operand. Got ", recipe.inputs.size(), " and ",
-            recipe.outputs.size());
-  for (size_t i = 0; i < recipe.inputs.size(); ++i) {
+  NEO_CHECK(spec.inputs.size() == workload->inputs.size() && spec.outputs.size() == workload->outputs.size(), Model,
+            "load", "a candidate must have a schema for every operand. Got ", spec.inputs.size(), " and ",
+            spec.outputs.size());
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const Value& value = *workload->inputs[i];
     collect(value.type, made.symbols);
-    if (static_cast<int>(i) == recipe.in_place) made.in_place = static_cast<int>(made.reads.size());
-    if (!recipe.inputs[i]) continue;
+    if (static_cast<int>(i) == spec.in_place) made.in_place = static_cast<int>(made.reads.size());
+    if (!spec.inputs[i]) continue;
     const bool has_contents = value.constant && !value.constant->is_absent();
-    made.reads.push_back(
-        {value.type, *recipe.inputs[i], has_contents ? &*value.constant : nullptr, value.is_constant()});
+    made.reads.push_back({value.type, *spec.inputs[i], has_contents ? &*value.constant : nullptr, value.is_constant()});
   }
-  for (size_t i = 0; i < recipe.outputs.size(); ++i)
-    made.writes.push_back({workload->outputs[i]->type, recipe.outputs[i]});
+  for (size_t i = 0; i < spec.outputs.size(); ++i) made.writes.push_back({workload->outputs[i]->type, spec.outputs[i]});
   for (const Node* member : workload->nodes)
     made.guards.insert(made.guards.end(), member->guards.begin(), member->guards.end());
   made.graph = std::move(parsed.graph);
-  made.item.recipe = std::make_shared<Recipe>(std::move(recipe));
+  made.item.spec = std::make_shared<StepSpec>(std::move(spec));
   return made;
 }
 

@@ -23,15 +23,15 @@ struct SavedStep {
   std::vector<Guard> guards;  // that the workload needs
   std::map<std::string, Symbol> symbols;
   std::shared_ptr<const Graph> graph;
-  bool is_counted = false;  // a step on a device that finds out the sizes of its outputs
-  int in_place = -1;        // read whose memory the first write may be
+  bool is_data_dependent = false;  // a step on a device that finds out the sizes of its outputs
+  int in_place = -1;               // read whose memory the first write may be
 };
 
 // A number, or the text of an expression.
 Dim read_dim(const Json& json, const SymbolLookup& symbols);
 
 // What the workload of a recipe does not say in its text.
-WorkloadFacts facts_of(const Recipe& recipe);
+WorkloadFacts facts_of(const StepSpec& spec);
 
 // Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does
 // not reject the workload, and offers the candidate on the target.
@@ -40,13 +40,13 @@ class StepMaker {
   StepMaker(const Target& target, const OpRegistry& ops, const RoutineTable& routines, const SavedBlobs& blobs)
       : target_(target), ops_(ops), routines_(routines), blobs_(blobs) {}
 
-  SavedStep make(const Json& recipe, const std::string& node, const SymbolLookup& symbols) const;
+  SavedStep make(const Json& spec, const std::string& node, const SymbolLookup& symbols) const;
   // The plan's symbols that stand for formulas: inference of a workload takes them too.
   void note_formula(const Symbol& symbol) { formulas_.push_back(symbol); }
 
  private:
   std::string with_formulas(const std::string& workload) const;
-  SavedStep make_conversion(Recipe recipe, const SymbolLookup& symbols) const;
+  SavedStep make_conversion(StepSpec spec, const SymbolLookup& symbols) const;
 
   const Target& target_;
   const OpRegistry& ops_;

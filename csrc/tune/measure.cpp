@@ -12,16 +12,16 @@
 #include "base/float_mode.h"
 #include "base/flush.h"
 #include "base/topology.h"
-#include "tune/device_contender.h"
+#include "tune/timed_device_candidate.h"
 
 namespace neo {
 namespace {
 
 constexpr int64_t kLine = 64;
 // More than this is not made up for a measurement.
-constexpr int64_t kMostBytes = int64_t{2} << 30;
+constexpr int64_t kMaxBytes = int64_t{2} << 30;
 // Of a last-level cache that many cores share, no more is evicted than this.
-constexpr int64_t kMostEvicted = int64_t{192} << 20;
+constexpr int64_t kMaxEvicted = int64_t{192} << 20;
 // The last-level cache belongs to all that runs on the machine: this part of it still holds a model's constants when
 // its next call comes.
 constexpr int64_t kCountedOn = 4;
@@ -43,7 +43,7 @@ int64_t bytes_at_hints(const Value& value) {
 }
 
 std::optional<std::string> unmeasurable(const Candidate& candidate) {
-  if (candidate.kind == Candidate::Kind::View || candidate.kind == Candidate::Kind::Assemble)
+  if (candidate.kind == Candidate::Kind::View || candidate.kind == Candidate::Kind::ConcatInPlace)
     return "it has no step of its own";
   const Workload& workload = *candidate.workload;
   if (workload.root().op == "neo.Dims") return "its elements are sizes";
@@ -79,7 +79,7 @@ void add_constants(const Graph& graph, std::set<const void*>& seen, int64_t& con
 }
 
 // Values that no kernel stumbles over: floats in [-1, 1), indices and flags 0.
-Tensor made_up(const Type& type) {
+Tensor synthetic(const Type& type) {
   Tensor tensor(type.dtype, dims_at_hints(type));
   uint32_t state = 12345;
   const auto next = [&] {
@@ -118,8 +118,8 @@ void check_size(const SelectionProblem& problem, const Trial& trial) {
     for (const Value* v : trial.candidate->workload->inputs) count(v);
     for (const Value* v : trial.candidate->workload->outputs) count(v);
   }
-  NEO_CHECK(bytes <= kMostBytes, Memory, "tune", "a measurement must fit into memory. Got ", bytes,
-            " bytes, expected at most ", kMostBytes);
+  NEO_CHECK(bytes <= kMaxBytes, Memory, "tune", "a measurement must fit into memory. Got ", bytes,
+            " bytes, expected at most ", kMaxBytes);
 }
 
 }  // namespace
@@ -127,12 +127,12 @@ void check_size(const SelectionProblem& problem, const Trial& trial) {
 // The caches as a model's other steps leave them.
 class Measurer::Caches {
  public:
-  void set(Residence residence, Team& team) {
+  void set(CacheLevel cache_level, Team& team) {
     team_ = &team;
     const Topology& host = host_topology();
-    is_memory_ = residence == Residence::Memory;
-    private_bytes_ = residence == Residence::Private ? 0 : 2 * host.l2_bytes * team.size();
-    bytes_ = is_memory_ ? std::max(private_bytes_, std::min(host.l3_bytes * 3 / 2, kMostEvicted)) : private_bytes_;
+    is_memory_ = cache_level == CacheLevel::Memory;
+    private_bytes_ = cache_level == CacheLevel::Private ? 0 : 2 * host.l2_bytes * team.size();
+    bytes_ = is_memory_ ? std::max(private_bytes_, std::min(host.l3_bytes * 3 / 2, kMaxEvicted)) : private_bytes_;
     if (bytes_ <= buffer_.capacity_bytes()) return;
     buffer_.reserve(bytes_);
     std::memset(buffer_.data(), 1, static_cast<size_t>(bytes_));  // pages of its own, not the one of zeros
@@ -148,8 +148,8 @@ class Measurer::Caches {
   // The same where nobody knows the places of the constants.
   void evict_all() { read(bytes_); }
 
-  // Constants for all contenders of a race, none of which finds there what another left.
-  Tensor made_up(int64_t bytes) {
+  // Constants for all candidates of a benchmark, none of which finds there what another left.
+  Tensor synthetic(int64_t bytes) {
     if (!constants_.defined() || constants_.bytes() < bytes) {
       constants_ = Tensor::in_new_pages(DType::Float32, {(bytes + 3) / 4});
       std::fill_n(constants_.as<float>(), constants_.size(), 0x1.8p-6f);
@@ -206,7 +206,7 @@ class Measurer::Caches {
   Tensor constants_;
   bool is_memory_ = false;
   int64_t private_bytes_ = 0;  // that evict the cores' own caches
-  int64_t bytes_ = 0;          // that evict as the residence asks
+  int64_t bytes_ = 0;          // that evict as the cache level asks
   std::atomic<uint64_t> sink_{0};
 };
 
@@ -218,13 +218,13 @@ struct Stage {
   std::map<std::pair<const Value*, std::string>, Tensor> inputs;
   Arena outputs;
   Arena scratch;
-  PackedStore packed;  // what every contender begins with
+  PackedStore packed;  // what every candidate begins with
 };
 
-class Contender {
+class TimedCandidate {
  public:
-  Contender(const SelectionProblem& problem, const Trial& trial, const OpRegistry& ops, const Target& target,
-            Stage& stage)
+  TimedCandidate(const SelectionProblem& problem, const Trial& trial, const OpRegistry& ops, const Target& target,
+                 Stage& stage)
       : stage_(stage) {
     if (trial.conversion >= 0) {
       convert(problem.conversions[static_cast<size_t>(trial.conversion)], target);
@@ -255,7 +255,7 @@ class Contender {
     stage_.outputs.reserve(output_bytes_);
   }
 
-  // After every contender was made: memory no longer moves.
+  // After every candidate was made: memory no longer moves.
   void place() {
     if (device_) return device_->place();
     std::byte* at = stage_.outputs.data();
@@ -296,7 +296,7 @@ class Contender {
   void convert(const SelectionProblem::Conversion& c, const Target& target) {
     add_input(*c.value, c.from);
     add_output(*c.value, c.to);
-    const std::optional<Schema> between = waypoint(c.from, c.to);
+    const std::optional<Schema> between = intermediate_schema(c.from, c.to);
     if (c.from.device == c.to.device) {
       step_ = make_adapt(c.value->type, c.from, c.to, target);
     } else if (!between) {
@@ -319,7 +319,7 @@ class Contender {
   void add_input(const Value& value, const Schema& schema) {
     Tensor& tensor = stage_.inputs[{&value, schema.to_string()}];
     if (!tensor.defined()) {
-      tensor = value.constant ? *value.constant : made_up(value.type);
+      tensor = value.constant ? *value.constant : synthetic(value.type);
       NEO_CHECK(tensor.size() > 0, Unsupported, "tune", "an operand must have elements. Got none");
       const Schema plain = plain_schema(value.type);
       if (schema != plain) tensor = adapt_constant(tensor, plain, schema);
@@ -337,7 +337,7 @@ class Contender {
 
   Stage& stage_;
   std::unique_ptr<Step> step_;
-  std::optional<DeviceContender> device_;  // where it runs there
+  std::optional<TimedDeviceCandidate> device_;  // where it runs there
   std::vector<Tensor> inputs_;
   std::vector<bool> is_constant_;
   std::vector<std::span<const std::byte>> constants_;  // what the step reads of them
@@ -369,10 +369,10 @@ std::string trial_text(const Candidate& candidate) {
 
 std::optional<std::pair<std::string, std::string>> trial_name(const Item& item, const Block& block) {
   const auto* step = std::get_if<StepItem>(&item.what);
-  if (!step || !step->recipe) return std::nullopt;
-  const Recipe& recipe = *step->recipe;
-  if (!recipe.routine.empty()) {
-    return std::pair{recipe.workload, with_schemas(item.routine, recipe.inputs, recipe.outputs)};
+  if (!step || !step->spec) return std::nullopt;
+  const StepSpec& spec = *step->spec;
+  if (!spec.routine.empty()) {
+    return std::pair{spec.workload, with_schemas(item.routine, spec.inputs, spec.outputs)};
   }
   const Type& type = block.slots[static_cast<size_t>(step->inputs.front())].type;
   if (!type.is_tensor() || !type.shape.has_rank()) return std::nullopt;
@@ -440,10 +440,10 @@ int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem) {
   return std::max(constants, packed) + live;
 }
 
-Residence residence_of(int64_t footprint_bytes, int threads) {
+CacheLevel cache_level_of(int64_t footprint_bytes, int threads) {
   const Topology& host = host_topology();
-  if (footprint_bytes <= host.l2_bytes * threads) return Residence::Private;
-  return footprint_bytes <= host.l3_bytes / kCountedOn ? Residence::Shared : Residence::Memory;
+  if (footprint_bytes <= host.l2_bytes * threads) return CacheLevel::Private;
+  return footprint_bytes <= host.l3_bytes / kCountedOn ? CacheLevel::Shared : CacheLevel::Memory;
 }
 
 Measurer::Measurer(std::shared_ptr<Device> device) : caches_(std::make_unique<Caches>()), device_(std::move(device)) {}
@@ -451,16 +451,16 @@ Measurer::Measurer(std::shared_ptr<Device> device) : caches_(std::make_unique<Ca
 Measurer::~Measurer() = default;
 
 std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
-                                             Residence residence, const OpRegistry& ops, const Target& target,
-                                             Team& team, const RaceOptions& options) {
+                                             CacheLevel cache_level, const OpRegistry& ops, const Target& target,
+                                             Team& team, const BenchmarkOptions& options) {
   const FloatModeScope mode(Denormals::Flush);  // as in a call
   std::vector<MeasureResult> results(trials.size());
   Stage stage;
   if (device_) stage.device = std::make_unique<DeviceStage>(device_);
   int64_t packed = 0;
   for (const Trial* trial : trials) packed = std::max(packed, trial->packed_bytes);
-  if (packed <= kMostBytes) stage.packed = PackedStore::made_up(caches_->made_up(packed));
-  std::vector<std::unique_ptr<Contender>> contenders;
+  if (packed <= kMaxBytes) stage.packed = PackedStore::synthetic(caches_->synthetic(packed));
+  std::vector<std::unique_ptr<TimedCandidate>> candidates;
   std::vector<size_t> entered;
   for (size_t i = 0; i < trials.size(); ++i) {
     if (options.poll) options.poll();
@@ -475,33 +475,33 @@ std::vector<MeasureResult> Measurer::measure(const SelectionProblem& problem, st
     }
     try {
       check_size(problem, *trials[i]);
-      contenders.push_back(std::make_unique<Contender>(problem, *trials[i], ops, target, stage));
+      candidates.push_back(std::make_unique<TimedCandidate>(problem, *trials[i], ops, target, stage));
       entered.push_back(i);
     } catch (const Error& error) {
       results[i].failure = error.what();
     }
   }
   if (stage.device) stage.device->place();
-  for (size_t k = 0; k < contenders.size(); ++k) {
+  for (size_t k = 0; k < candidates.size(); ++k) {
     if (options.poll) options.poll();
     try {
-      contenders[k]->place();
+      candidates[k]->place();
     } catch (const Error& error) {
       results[entered[k]].failure = error.what();
     }
   }
-  caches_->set(residence, team);
+  caches_->set(cache_level, team);
   // A host step may throw on values that were made up: that counts as never being done.
   const auto time_ns = [&](size_t k) {
     if (!results[entered[k]].failure.empty()) return kNever;
     try {
-      return contenders[k]->time_ns(*caches_, team);
+      return candidates[k]->time_ns(*caches_, team);
     } catch (const Error& error) {
       results[entered[k]].failure = error.what();
       return kNever;
     }
   };
-  const auto times = race(contenders.size(), time_ns, steady_now_ns, options);
+  const auto times = benchmark(candidates.size(), time_ns, steady_now_ns, options);
   for (size_t k = 0; k < times.size(); ++k) {
     MeasureResult& result = results[entered[k]];
     if (!result.failure.empty()) continue;

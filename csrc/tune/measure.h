@@ -12,7 +12,7 @@
 #include "exec/device.h"
 #include "exec/plan.h"
 #include "exec/team.h"
-#include "tune/race.h"
+#include "tune/benchmark.h"
 
 namespace neo {
 
@@ -44,17 +44,17 @@ int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem);
 
 // Where a step finds its constants when a model calls it: in what the model's other steps leave of the caches. Its
 // inputs were just written, its outputs' and scratch memory was just in use; that holds for every model.
-enum class Residence : uint8_t {
+enum class CacheLevel : uint8_t {
   Private,  // the whole model stays in the cores' own caches
   Shared,   // in the last-level cache
   Memory,
 };
-Residence residence_of(int64_t footprint_bytes, int threads);
+CacheLevel cache_level_of(int64_t footprint_bytes, int threads);
 
 struct MeasureResult {
   std::optional<double> time_us;
   int rounds = 0;
-  double spread_us = 0;  // as in RaceTime
+  double spread_us = 0;  // as in BenchmarkTime
   std::string failure;   // why there is no time
 };
 
@@ -67,8 +67,8 @@ class Measurer {
 
   // Runs trials of one workload against each other, on made-up inputs at the hints' sizes and the node's own constants.
   std::vector<MeasureResult> measure(const SelectionProblem& problem, std::span<const Trial* const> trials,
-                                     Residence residence, const OpRegistry& ops, const Target& target, Team& team,
-                                     const RaceOptions& options);
+                                     CacheLevel cache_level, const OpRegistry& ops, const Target& target, Team& team,
+                                     const BenchmarkOptions& options);
 
   class Caches;
 

@@ -39,7 +39,7 @@ class Damaged:
     """A damaged model.
 
     ``model`` is what was compiled to ``module``; ``against`` is what is right (``float64`` where the model itself is).
-    The blame is right where it names one of ``nodes``, or ``value``, which the wrong step wrote.
+    The cause is right where it names one of ``nodes``, or ``value``, which the wrong step wrote.
     """
 
     model: onnx.ModelProto

@@ -106,32 +106,32 @@ def test_a_weight_that_differs_from_the_trusted_model_is_named():
     trusted = residual(1)
     report = neo.check_accuracy(perturbed(trusted, "w_6", (4, 3, 2, 1), 0.5), against=trusted)
     assert not report.passed
-    assert (report.blame.node, report.blame.kind) == ("conv3", "model")
-    assert "1 of 9216 elements of 'w_6' differ" in report.blame.cause
-    assert "at [4, 3, 2, 1]" in report.blame.cause
-    assert not report.blame.pin
+    assert (report.cause.node, report.cause.kind) == ("conv3", "model")
+    assert "1 of 9216 elements of 'w_6' differ" in report.cause.cause
+    assert "at [4, 3, 2, 1]" in report.cause.cause
+    assert not report.cause.pin
 
 
 def test_a_quantized_weight_that_differs_is_named():
     trusted = quantized(1)
     report = neo.check_accuracy(perturbed(trusted, "w_2", (0, 0, 0, 0), 90), against=trusted)
-    assert report.blame.node in ("dequantizelinear2", "conv3")
-    assert "'w_2'" in report.blame.cause
+    assert report.cause.node in ("dequantizelinear2", "conv3")
+    assert "'w_2'" in report.cause.cause
 
 
 def test_a_wrong_algorithm_is_named_with_the_pin_that_avoids_it_and_its_cost():
     model = residual(2)
     module, node = with_wrong_winograd(model)
     report = neo.check_accuracy(model, module=module, measure=True)
-    blame = report.blame
-    assert (blame.node, blame.kind) == (node, "algorithm")
-    assert blame.routine.startswith("cpu:float32/winograd")
-    assert list(blame.pin) == [node]
-    assert "winograd" not in blame.pin[node]
-    assert blame.cost_ms is not None
-    assert blame.measured_ms is not None
+    cause = report.cause
+    assert (cause.node, cause.kind) == (node, "algorithm")
+    assert cause.routine.startswith("cpu:float32/winograd")
+    assert list(cause.pin) == [node]
+    assert "winograd" not in cause.pin[node]
+    assert cause.cost_ms is not None
+    assert cause.measured_ms is not None
     assert re.search(r"pin: routines=\{.*\}\n  cost: estimated [+-][\d.]+ ms, measured [+-][\d.]+ ms", str(report))
-    assert neo.check_accuracy(model, routines=blame.pin).passed
+    assert neo.check_accuracy(model, routines=cause.pin).passed
 
 
 def test_errors_that_grow_are_told_from_errors_that_nodes_add():
@@ -147,7 +147,7 @@ def test_the_report_is_data(tmp_path):
     report = neo.check_accuracy(perturbed(trusted, "w_6", (0, 0, 0, 0), np.float32(np.inf)), against=trusted)
     report.to_json(tmp_path / "report.json")
     data = json.loads((tmp_path / "report.json").read_text())
-    assert data["blame"]["node"] == "conv3"
+    assert data["cause"]["node"] == "conv3"
     assert len(data["nodes"]) == len(report.nodes)
 
 
@@ -252,6 +252,6 @@ def test_the_examples_of_the_page_run():
     blocks[0] = blocks[0].replace('"input"', '"x"')
     exec(blocks[0], given)
     assert given["report"].passed
-    given["report"] = SimpleNamespace(blame=SimpleNamespace(pin={"gemm0": "cpu/reference"}))
+    given["report"] = SimpleNamespace(cause=SimpleNamespace(pin={"gemm0": "cpu/reference"}))
     exec(blocks[1], given)
     assert next(step.routine for step in given["module"].steps if step.node == "gemm0") == "cpu/reference"

@@ -38,10 +38,10 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_every_point(path: Path, tm
         again = exhaustive.Network(path, 1, database)
         assert again.measure(lambda: True, told(second))
         assert sum(count for count, _ in second) == network.points
-        # Candidates, which raced in full as yardsticks, are known besides.
+        # Candidates, which were timed in full as yardsticks, are known besides.
         assert measured <= sum(count for count, is_new in second if not is_new) < network.points
         assert again.finish(lambda: True)
-        assert again.finish(lambda: False), "nothing is left to race"
+        assert again.finish(lambda: False), "nothing is left to time"
         best = again.best()
         compared = exhaustive.compare(path, 1, best, tmp_path / "tuned.db", rounds=7)
     assert best.proven

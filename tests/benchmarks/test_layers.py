@@ -16,14 +16,14 @@ def test_kinds_go_by_the_routine() -> None:
     assert kind_of("cpu:float32/depthwise_nchwc") == "depthwise"
     assert kind_of("cpu:float32/direct_nchwc{ic_bn=16}") == "direct"
     assert kind_of("cpu:float32/direct_nchw{oc_bn=64}") == "first layer"
-    assert kind_of("cpu:float32/first_depthwise{tasks=2}") == "chains with depthwise"
-    assert kind_of("cpu:float32/gemv_compressed") == "matrix products"
+    assert kind_of("cpu:float32/stem_depthwise{tasks=2}") == "chains with depthwise"
+    assert kind_of("cpu:float32/gemv_exponent_packed") == "matrix products"
     assert kind_of("cpu:adapt/copy") == REST
 
 
 def test_cells_share_time_and_peak() -> None:
     cells = cells_of(
-        [step("cpu:float32/direct_nchwc", 30, 50), step("cpu:float32/panel", 30, 100), step("cpu/x", 40, 0)], 100
+        [step("cpu:float32/direct_nchwc", 30, 50), step("cpu:float32/im2col", 30, 100), step("cpu/x", 40, 0)], 100
     )
     names = [name for name, _ in KINDS]
     assert cells[names.index("direct")] == "60% at 75%"

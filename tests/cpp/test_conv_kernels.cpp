@@ -225,7 +225,7 @@ TEST_P(DirectConv, SaysWhyItDeclines) {
   EXPECT_NE(reject_direct(s, schedule, lanes), nullptr);
 }
 
-TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
+TEST_P(DirectConv, DirectNchwAgreesWithPlainLoops) {
   const TileKernels& kernels = *GetParam().table;
   const std::string name = GetParam().name;
   const RowKernels* rows = nullptr;
@@ -242,18 +242,18 @@ TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
     s.n = random.range(1, 2);
     s.ic = random.range(1, 4);
     s.oc = random.range(1, 70);
-    FirstLayerSchedule schedule;
+    DirectNchwSchedule schedule;
     schedule.oc_bn = kernels.lanes * random.range(1, 2);
     schedule.oc_vectors = random.range(1, 4);
     schedule.reg_n = random.chance(0.7) ? 0 : random.range(1, 14);
     SCOPED_TRACE(describe(s));
-    ASSERT_EQ(reject_first_layer(s, schedule, kernels.lanes), nullptr);
+    ASSERT_EQ(reject_direct_nchw(s, schedule, kernels.lanes), nullptr);
     const Problem problem(random, s);
-    const FirstLayerPlan plan = plan_first_layer(s, schedule, kernels);
+    const DirectNchwPlan plan = plan_direct_nchw(s, schedule, kernels);
     BlockedTensor dst(s.n, s.oc, s.oh * s.ow, schedule.oc_bn, random.chance(0.3));
-    std::vector<float> weight(first_layer_weight_size(plan)), bias(plan.vectors * plan.lanes);
+    std::vector<float> weight(direct_nchw_weight_size(plan)), bias(plan.vectors * plan.lanes);
     std::vector<float> workspace(2 * plan.workspace_size, NAN);
-    pack_first_layer_weight(plan, problem.weight.data(), weight.data());
+    pack_direct_nchw_weight(plan, problem.weight.data(), weight.data());
     std::copy(problem.bias.begin(), problem.bias.end(), bias.begin());
     ConvOperands args;
     args.src = problem.src.data();
@@ -273,7 +273,7 @@ TEST_P(DirectConv, FirstLayerAgreesWithPlainLoops) {
     args.lo = problem.clamp.lo;
     args.hi = problem.clamp.hi;
     run_as_team(random, plan.tasks, [&](int64_t begin, int64_t end, int member) {
-      run_first_layer(plan, kernels, *rows, args, begin, end, workspace.data() + member * plan.workspace_size);
+      run_direct_nchw(plan, kernels, *rows, args, begin, end, workspace.data() + member * plan.workspace_size);
     });
     problem.check(dst, describe(s));
     if (HasFatalFailure()) return;

@@ -11,7 +11,7 @@ class FakeStep final : public KernelStep {
  public:
   explicit FakeStep(bool fetches) : fetches_(fetches) {}
   Prepared prepare(std::span<const Arg>) const override { return {}; }
-  bool fetches_later() const override { return fetches_; }
+  bool prefetches_later() const override { return fetches_; }
   void run(const std::byte*, std::byte* const*, std::byte*, Team&) const override {}
 
  private:
@@ -19,24 +19,24 @@ class FakeStep final : public KernelStep {
 };
 
 Item make_item(bool fetches, double us, int64_t floats = 0, int64_t rows = 1) {
-  auto recipe = std::make_shared<Recipe>();
-  if (floats > 0) recipe->packed = {Tensor(DType::Float32, {16}), Tensor(DType::Float32, {floats})};
+  auto spec = std::make_shared<StepSpec>();
+  if (floats > 0) spec->packed = {Tensor(DType::Float32, {16}), Tensor(DType::Float32, {floats})};
   Item item;
-  item.what = StepItem{std::make_shared<FakeStep>(fetches), recipe, {}, {}};
+  item.what = StepItem{std::make_shared<FakeStep>(fetches), spec, {}, {}};
   item.estimate_us = us;
   item.flops = 2 * floats * rows;
   return item;
 }
 
 std::span<const float> weights_of(const Item& item) {
-  const Tensor& blob = std::get<StepItem>(item.what).recipe->packed.back();
+  const Tensor& blob = std::get<StepItem>(item.what).spec->packed.back();
   return {blob.as<float>(), static_cast<size_t>(blob.size())};
 }
 
 std::vector<Item> plan(std::vector<Item> items) {
   Block block;
   block.regions.emplace_back().items = std::move(items);
-  plan_fetches(block, 32);
+  plan_prefetch(block, 32);
   return std::move(block.regions.front().items);
 }
 

@@ -6,7 +6,7 @@
 namespace neo {
 namespace {
 
-constexpr size_t kMost = size_t{1} << 20;
+constexpr size_t kMax = size_t{1} << 20;
 
 TEST(ShortText, GivesTheTextBack) {
   std::string items;
@@ -21,7 +21,7 @@ TEST(ShortText, GivesTheTextBack) {
                                items + items};
   for (const std::string& text : texts) {
     const std::string shortened = shorten(text);
-    EXPECT_EQ(lengthen(shortened, kMost), text);
+    EXPECT_EQ(lengthen(shortened, kMax), text);
   }
   EXPECT_LT(shorten(items).size(), items.size() / 2);
   EXPECT_LT(shorten(std::string(100'000, 'a')).size(), 1200u);
@@ -39,8 +39,8 @@ TEST(ShortText, IsCutBetweenCharacters) {
 TEST(ShortText, RefusesWhatIsNoShortText) {
   const char* const wrong[] = {"~",        "abc~",     "abc~  ",   "abc~   ",   "abc~  #",
                                "abc~  \"", "abc~   !", "abc~  %!", "abc~  !}}", "~  ! "};
-  for (const char* text : wrong) EXPECT_THROW(lengthen(text, kMost), Error) << text;
-  EXPECT_EQ(lengthen("abc~  $ ", kMost), "abcabcabca") << "three bytes back, seven bytes";
+  for (const char* text : wrong) EXPECT_THROW(lengthen(text, kMax), Error) << text;
+  EXPECT_EQ(lengthen("abc~  $ ", kMax), "abcabcabca") << "three bytes back, seven bytes";
 }
 
 TEST(ShortText, StaysWithinItsLimit) {

@@ -120,7 +120,7 @@ def _chain(first: bool, before: bool, behind: bool) -> Callable[[Net], Any]:
     return build
 
 
-def _affine_pointwise(net: Net) -> Any:
+def _pointwise_with_prologue(net: Net) -> Any:
     scale = net.node("Mul", [net.input("NCHW"), net.constant("C11")])
     shifted = net.node("Add", [scale, net.constant("C11")])
     x = net.node("Relu", [shifted])
@@ -297,14 +297,14 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float32/depthwise_pointwise": [Spec(_CHAIN, _chain(first=False, before=False, behind=True))],
     "cpu:float32/pointwise_depthwise": [Spec(_CHAIN, _chain(first=False, before=True, behind=False))],
     "cpu:float32/inverted_residual": [Spec(_CHAIN, _chain(first=False, before=True, behind=True))],
-    "cpu:float32/first_depthwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=False))],
-    "cpu:float32/first_depthwise_pointwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=True))],
-    "cpu:float32/affine_pointwise": [
-        Spec(_IMAGE, _affine_pointwise),
-        Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _affine_pointwise),
+    "cpu:float32/stem_depthwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=False))],
+    "cpu:float32/stem_depthwise_pointwise": [Spec({**_CHAIN, "C": 3}, _chain(first=True, before=False, behind=True))],
+    "cpu:float32/pointwise_with_prologue": [
+        Spec(_IMAGE, _pointwise_with_prologue),
+        Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _pointwise_with_prologue),
     ],
     "cpu:float32/strassen": [Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _conv("OC11"))],
-    "cpu:float32/panel": [
+    "cpu:float32/im2col": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _conv("OC11")),
         Spec(_IMAGE, _transposed("CO33", pads=_SAME, strides=[2, 2])),
@@ -351,7 +351,7 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
         Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),
     ],
-    "cpu:float32/gemv_compressed": [
+    "cpu:float32/gemv_exponent_packed": [
         Spec(
             {"M": 1, "K": 600, "N": 500},
             lambda net: net.node("MatMul", [net.input("MK"), net.constant("KN", 0.3)]),
@@ -411,7 +411,7 @@ ROUTINES: dict[str, list[Spec]] = {
             fixed="A",
         )
     ],
-    "cpu/assemble": [Spec({"A": 4, "B": 5, "C": 6, "D": 3}, _concat)],
+    "cpu/concat_in_place": [Spec({"A": 4, "B": 5, "C": 6, "D": 3}, _concat)],
     "cpu:float32/channels_nchwc": [Spec({**_IMAGE, "C": 16}, _channels)],
     "cpu/copy": [
         Spec({"A": 4, "B": 5, "C": 6}, lambda net: net.node("Transpose", [net.input("ABC")], perm=[2, 0, 1])),
@@ -440,7 +440,7 @@ ROUTINES: dict[str, list[Spec]] = {
         )
         for mode in ("zeros", "border", "reflection")
     ],
-    "cpu:float32/recurrent_compressed": [
+    "cpu:float32/recurrent_exponent_packed": [
         Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
         Spec({"T": 3, "B": 1, "I": 8, "H": 300}, _recurrent("GRU", 3, linear_before_reset=1), fixed="B"),
     ],

@@ -1,4 +1,4 @@
-"""expand_attention and lift_scales: attention in its parts, as exporters write it and as one operator."""
+"""expand_attention and fold_scales: attention in its parts, as exporters write it and as one operator."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ EXPORTED = """graph "g" (x: float32[2,3,8], m: float32[2,1,1,3]) -> (y) {{
 @pytest.mark.parametrize("scale", ["Div(s, c)", "Mul(s, c)", "Mul(c, s)"])
 @pytest.mark.parametrize("number", ["[] {2.0}", "[1,1,1,1] {0.5}"], ids=["scalar", "rank-4"])
 def test_a_scale_goes_to_the_weights(scale: str, number: str) -> None:
-    result = after(EXPORTED.format(scale=scale, number=number), "fold_biases", "lift_scales", "fold_biases")
+    result = after(EXPORTED.format(scale=scale, number=number), "fold_biases", "fold_scales", "fold_biases")
     lines = lines_of(result)
     assert not {"Div", "Mul"} & set(ops_of(result))
     assert "d = MatMul(qt, kt.scaled)" in lines
@@ -124,7 +124,7 @@ def test_a_scale_goes_to_the_weights(scale: str, number: str) -> None:
 
 def test_a_scale_goes_to_the_queries_where_the_keys_have_no_weights() -> None:
     text = EXPORTED.format(scale="Div(s, c)", number="[] {2.0}").replace("k = MatMul(x, wk)", "k = Relu(x)")
-    lines = lines_of(after(text, "lift_scales", "fold_biases"))
+    lines = lines_of(after(text, "fold_scales", "fold_biases"))
     assert "qb.scaled = MatMul(x, wq, qb.bias)" in lines
     assert "d = MatMul(qt.scaled, kt)" in lines
 
@@ -141,7 +141,7 @@ def test_a_scale_goes_to_the_queries_where_the_keys_have_no_weights() -> None:
 )
 def test_a_scale_stays(old: str, new: str) -> None:
     text = EXPORTED.format(scale="Mul(s, c)", number="[] {2.0}").replace(old, new)
-    assert_keeps(text, "lift_scales")
+    assert_keeps(text, "fold_scales")
 
 
 def test_exported_attention_ends_like_the_operator() -> None:

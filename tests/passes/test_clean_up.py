@@ -1,4 +1,4 @@
-"""remove_identities, remove_dead_nodes, merge_common_nodes, split_sums, split_reductions, eliminate_reshapes, and those of Concat."""
+"""remove_identities, remove_dead_nodes, merge_common_nodes, binarize_sum, split_reductions, eliminate_reshapes, and those of Concat."""
 
 import pytest
 
@@ -103,7 +103,7 @@ def test_other_nodes_stay_apart(body: str) -> None:
 
 def test_sums_are_split() -> None:
     text = 'graph "g" (x: float32[2,3], z: float32[3], w: float32[2,1]) -> (y) {\n y = Sum(x, z, w)\n}'
-    assert lines_of(after(text, "split_sums")) == ["y_1 = Add(x, z)", "y = Add(y_1, w)"]
+    assert lines_of(after(text, "binarize_sum")) == ["y_1 = Add(x, z)", "y = Add(y_1, w)"]
 
 
 def test_reshapes_in_a_row() -> None:
@@ -184,7 +184,7 @@ def test_concats_of_everything_before() -> None:
       c = Concat(a, w) {axis=1}
       y = Add(b, c)
     }"""
-    assert lines_of(after(text, "chain_concats"))[1] == "b = Concat(a, w) {axis=1}"
+    assert lines_of(after(text, "accumulate_concats"))[1] == "b = Concat(a, w) {axis=1}"
 
 
 def test_concats_on_another_axis_stay() -> None:
@@ -192,7 +192,7 @@ def test_concats_on_another_axis_stay() -> None:
       a = Concat(x, z) {axis=0}
       b = Concat(x, z, w) {axis=1}
     }"""
-    assert_keeps(text, "chain_concats")
+    assert_keeps(text, "accumulate_concats")
 
 
 def test_a_long_chain_of_concats_takes_one_application() -> None:
@@ -202,7 +202,7 @@ def test_a_long_chain_of_concats_takes_one_application() -> None:
     lines = [f"y{n} = Concat({', '.join(letters[:n])}) {{axis=1}}" for n in range(2, 13)]
     text = "\n".join([f'graph "g" ({inputs}) -> ({outputs}) {{', *lines, "}"])
     chained = [f"y{n} = Concat(y{n - 1}, {letters[n - 1]}) {{axis=1}}" for n in range(3, 13)]
-    assert lines_of(after(text, "chain_concats"))[1:] == chained
+    assert lines_of(after(text, "accumulate_concats"))[1:] == chained
 
 
 def shuffle(parts: str = "x, z", groups: int = 2, perm: str = "0, 2, 1, 3, 4", axis: int = 1, also: str = "") -> str:

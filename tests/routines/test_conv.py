@@ -10,7 +10,7 @@ DIRECT = "cpu:float32/direct_nchwc"
 FIRST = "cpu:float32/direct_nchw"
 ROWS = "cpu:float32/direct_rows"
 DEPTHWISE = "cpu:float32/depthwise_nchwc"
-PANEL = "cpu:float32/panel"
+PANEL = "cpu:float32/im2col"
 CASES = 24
 
 #: What may follow instead of a clamp, with attributes; the first ones make zero of zero.

@@ -6,7 +6,7 @@ from neo import _native
 
 from tests.routines.pinning import TIERS, assert_close, compile_pinned, floats, rejections
 
-COMPRESSED = "cpu:float32/gemv_compressed"
+COMPRESSED = "cpu:float32/gemv_exponent_packed"
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 #: Sizes k, n around those of panels, each of at least 2^18 weights.
@@ -32,7 +32,7 @@ def graph_of(weight, bias=None, tail="", transposed=False, alpha=1.0):
     return graph
 
 
-def compile_compressed(graph, tier, threads=1, keeps_denormals=False):
+def compile_exponent_packed(graph, tier, threads=1, keeps_denormals=False):
     pins = dict.fromkeys(["product", "tail"], COMPRESSED)
     pinned = compile_pinned(graph, tier, pins, threads, keeps_denormals)
     assert all(routine.startswith(COMPRESSED) for routine in pinned.routines.values()), pinned.routines
@@ -45,7 +45,7 @@ def test_agrees_with_the_reference(tier, k, n):
     random = np.random.default_rng(k)
     graph = graph_of(floats(random, [k, n]))
     x = floats(random, [1, k])
-    pinned = compile_compressed(graph, tier)
+    pinned = compile_exponent_packed(graph, tier)
     found = pinned(x)
     assert_close(found, graph.evaluate([x])[0], k, (k, n))
     for threads in (2, 5):
@@ -61,7 +61,7 @@ def test_bias_and_what_follows(tier, tail, transposed):
     for bias in (None, floats(random, [n]), floats(random, [1])):
         graph = graph_of(floats(random, [k, n]), bias, tail, transposed)
         x = floats(random, [1, k])
-        assert_close(compile_compressed(graph, tier)(x), graph.evaluate([x])[0], k)
+        assert_close(compile_exponent_packed(graph, tier)(x), graph.evaluate([x])[0], k)
 
 
 @by_tier
@@ -73,7 +73,7 @@ def test_no_bit_of_a_weight_is_lost(tier):
     where = random.random((k, n)) < 0.0005
     odd = [1e-30, -3e-9, 1e-42, -1e-45, np.float32(2**-14) * np.abs(weight).max()]
     weight[where] = random.choice(np.float32(odd), int(where.sum()))
-    pinned = compile_compressed(graph_of(weight), tier, keeps_denormals=True)
+    pinned = compile_exponent_packed(graph_of(weight), tier, keeps_denormals=True)
     for row in {0, 1, k - 1, *np.flatnonzero(where.any(axis=1))[:40].tolist()}:
         x = np.zeros([1, k], np.float32)
         x[0, row] = 1
@@ -86,7 +86,7 @@ def test_weights_of_any_size(tier, power):
     random = np.random.default_rng(6)
     weight = floats(random, [600, 500]) * np.float32(2.0**power)
     x = floats(random, [1, 600])
-    found, expected = compile_compressed(graph_of(weight), tier)(x), x.astype(np.float64) @ weight
+    found, expected = compile_exponent_packed(graph_of(weight), tier)(x), x.astype(np.float64) @ weight
     scale = 2.0**power
     assert_close((found / scale).astype(np.float32), (expected / scale).astype(np.float32), 600)
 
@@ -98,7 +98,7 @@ def test_infinities_and_not_a_numbers(tier):
     weight[3, 5] = np.nan
     weight[8, 6] = 1e-20
     graph = graph_of(weight)
-    pinned = compile_compressed(graph, tier)
+    pinned = compile_exponent_packed(graph, tier)
     x = floats(random, [1, 512])
     for value in (np.inf, -np.inf, np.nan, 1.0):
         x[0, 8] = value
@@ -146,7 +146,7 @@ def test_vectors_and_leading_axes(tier):
         constant = graph.add_constant("w", weight)
         graph.outputs = [graph.add_node("MatMul", [x, constant], ["y"], {}, "product").outputs[0]]
         value = floats(random, dims)
-        assert_close(compile_compressed(graph, tier)(value), graph.evaluate([value])[0], 600)
+        assert_close(compile_exponent_packed(graph, tier)(value), graph.evaluate([value])[0], 600)
 
 
 @by_tier
@@ -171,4 +171,4 @@ def test_a_row_that_lies_apart(tier, transposed):
 @by_tier
 def test_a_model_of_zeros(tier):
     graph = graph_of(np.zeros([512, 520], np.float32))
-    np.testing.assert_array_equal(compile_compressed(graph, tier)(np.ones([1, 512], np.float32)), 0)
+    np.testing.assert_array_equal(compile_exponent_packed(graph, tier)(np.ones([1, 512], np.float32)), 0)

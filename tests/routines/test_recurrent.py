@@ -9,7 +9,7 @@ from tests.routines.test_conv import lanes
 
 ROUTINE = "cpu:float32/recurrent"
 BESIDE = ROUTINE + "{beside=1}"
-COMPRESSED = ROUTINE + "_compressed"
+COMPRESSED = ROUTINE + "_exponent_packed"
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 CASES = 16
 
@@ -248,7 +248,7 @@ COMPRESSED_SIZES += [("GRU", 299, {"linear_before_reset": linear}) for linear in
 
 @by_tier
 @pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
-def test_compressed_weights_lose_no_bit(op, hidden, attrs, tier):
+def test_exponent_packed_weights_lose_no_bit(op, hidden, attrs, tier):
     """Without outliers the sums are those of plain weights, bit by bit, whatever the state."""
 
     def leave_none_out(recurrent):
@@ -269,7 +269,7 @@ def test_compressed_weights_lose_no_bit(op, hidden, attrs, tier):
 
 @by_tier
 @pytest.mark.parametrize(("op", "hidden", "attrs"), COMPRESSED_SIZES)
-def test_compressed_weights_far_from_the_largest(op, hidden, attrs, tier):
+def test_exponent_packed_weights_far_from_the_largest(op, hidden, attrs, tier):
     random = np.random.default_rng(11)
 
     def scatter(recurrent):
@@ -283,7 +283,7 @@ def test_compressed_weights_far_from_the_largest(op, hidden, attrs, tier):
         np.testing.assert_array_equal(np.isnan(a), np.isnan(e))
 
 
-def test_what_compressed_weights_are_not_for():
+def test_what_exponent_packed_weights_are_not_for():
     def reason(batch=1, hidden=256, change=None):
         layer = Layer(np.random.default_rng(12), "LSTM", 2, batch, 3, hidden, change=change)
         return rejections(layer.graph, TIERS[0], "layer").get(COMPRESSED)

@@ -7,7 +7,7 @@ from neo import _native
 from tests.routines.pinning import TIERS, compile_pinned, rejections
 
 VIEW = "cpu/view"
-ASSEMBLE = "cpu/assemble"
+ASSEMBLE = "cpu/concat_in_place"
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 

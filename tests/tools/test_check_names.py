@@ -100,3 +100,23 @@ def test_sources_that_are_compiled_together_share_no_local_name(tmp_path, first,
     clash = name is not None and other == "passes"
     assert (f"csrc/passes/b.cpp: neo::{name} is defined in csrc/passes/a.cpp too" in result.stdout) == clash
     assert result.returncode == (1 if clash else 0), result.stdout
+
+
+def test_refuses_the_words_that_the_page_of_names_replaces(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "naming.md").write_text(
+        "# Naming\n\n| refused | used instead |\n|---|---|\n| `waypoint`, `kMost` | other |\n"
+    )
+    for name, text in {
+        "csrc/ir/a.cpp": 'int waypoint = kMostRows;  // kMost\nconst char* s = "kMost";\n',
+        "python/neo/a.py": '"""About a waypoint."""\n\n# kMost\nnames = [\n    kMost,\n]\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    result = run(tmp_path)
+    assert result.returncode == 1
+    lines = [line for line in result.stdout.splitlines() if "docs/naming.md" in line]
+    assert lines == [
+        "csrc/ir/a.cpp:1: waypoint; use other (docs/naming.md)",
+        "python/neo/a.py:5: kMost; use other (docs/naming.md)",
+    ]

@@ -25,9 +25,9 @@ class FakeBench:
 
     threads = 2
 
-    def __init__(self, trials, times, residence="shared", seconds_each=1.0):
+    def __init__(self, trials, times, cache_level="shared", seconds_each=1.0):
         self.trials = trials
-        self.residence = residence
+        self.cache_level = cache_level
         self.times = times
         self.seconds_each = seconds_each
         self.now = 0.0
@@ -37,8 +37,8 @@ class FakeBench:
     def clock(self):
         return self.now
 
-    def measure(self, indices, residence, seconds=None):
-        self.calls.append(([self.trials[i]["candidate"] for i in indices], residence, seconds))
+    def measure(self, indices, cache_level, seconds=None):
+        self.calls.append(([self.trials[i]["candidate"] for i in indices], cache_level, seconds))
         out = []
         for i in indices:
             self.now += self.seconds_each

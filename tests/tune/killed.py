@@ -34,10 +34,10 @@ def tune(k, database):
 class Telling(Database):
     """Says of every time that it is kept, after it is."""
 
-    def store(self, context, workload, residence, rows):
-        super().store(context, workload, residence, rows)
+    def store(self, context, workload, cache_level, rows):
+        super().store(context, workload, cache_level, rows)
         for row in rows:
-            print(f"{workload}\t{residence}\t{row.candidate}", flush=True)
+            print(f"{workload}\t{cache_level}\t{row.candidate}", flush=True)
 
 
 if __name__ == "__main__":

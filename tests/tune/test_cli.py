@@ -87,7 +87,7 @@ def test_databases_are_exported_imported_and_merged(file, path, tmp_path, capsys
 
 
 GOOD = {
-    "workload": "w", "residence": "shared", "candidate": "c", "routine": "r", "time_us": 1.5, "spread_us": None,
+    "workload": "w", "cache_level": "shared", "candidate": "c", "routine": "r", "time_us": 1.5, "spread_us": None,
     "estimate_us": 1.0, "rounds": 9, "failure": "", "made": "2026-01-31T12:00:00+00:00", "version": "0.1.0",
     "machine": "m", "kernels": "k", "target": "avx2", "threads": 2,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from .spaces import conv_model, gemm_model
 needs_xgboost = pytest.mark.skipif(not xgboost_library.available(), reason="there is no XGBoost library")
 
 
-def made_up(count, seed=0):
+def synthetic(count, seed=0):
     """Rows whose time follows two features."""
     random = np.random.default_rng(seed)
     rows = random.random((count, len(CostModel().names))).astype(np.float32)
@@ -30,7 +30,7 @@ def pairs_in_order(scores, times):
 def test_without_a_library_it_says_so_and_goes_on(monkeypatch):
     monkeypatch.setattr(xgboost_library, "available", lambda: False)
     model = CostModel()
-    rows, times = made_up(200)
+    rows, times = synthetic(200)
     assert not model.add("g", rows, times)
     assert model.note == "the cost model did not learn: there is no XGBoost library"
     assert model.predict(rows).shape == (200,)
@@ -43,7 +43,7 @@ def test_without_a_model_of_these_features_the_estimate_ranks(monkeypatch):
 
     monkeypatch.setattr(cost_model, "shipped_model", missing)
     model = CostModel()
-    rows, _ = made_up(20)
+    rows, _ = synthetic(20)
     np.testing.assert_array_equal(np.argsort(model.predict(rows)), np.argsort(-rows[:, model.names.index("estimate")]))
 
 
@@ -56,24 +56,24 @@ def test_training_without_a_library_is_an_error(monkeypatch):
 @needs_xgboost
 def test_it_learns_what_the_shipped_model_does_not_know():
     model = CostModel()
-    rows, times = made_up(300)
+    rows, times = synthetic(300)
     before = pairs_in_order(model.predict(rows), times)
     assert model.add("g", rows, times)
-    held_out, held_times = made_up(100, seed=1)
+    held_out, held_times = synthetic(100, seed=1)
     assert pairs_in_order(model.predict(held_out), held_times) > max(0.8, before)
 
 
 @needs_xgboost
 def test_it_learns_again_only_when_there_is_much_more():
     model = CostModel()
-    rows, times = made_up(300)
+    rows, times = synthetic(300)
     learned = [model.add("g", rows[i : i + 8], times[i : i + 8]) for i in range(0, 296, 8)]
     assert 1 < sum(learned) < 8
 
 
 @needs_xgboost
 def test_trained_trees_are_evaluated_as_the_library_does():
-    rows, times = made_up(400)
+    rows, times = synthetic(400)
     scores = (times.min() / times).astype("f")
     groups = np.array([150, 250], "u4")
     first = Trees.from_xgboost(xgboost_library.train(rows, scores, groups, rounds=20), CostModel().names)
@@ -86,7 +86,7 @@ def test_trained_trees_are_evaluated_as_the_library_does():
 
 @needs_xgboost
 def test_what_the_library_refuses_is_an_error():
-    rows, times = made_up(10)
+    rows, times = synthetic(10)
     with pytest.raises(ResourceError, match=r"^\[tune\] XGBoost must accept what it is given"):
         xgboost_library.train(rows, times.astype("f"), np.array([9], "u4"), rounds=1)
 
@@ -171,7 +171,7 @@ def test_a_damaged_model_is_an_error():
         with pytest.raises(ModelError, match=r"^\[tune\] a cost model's trees must be whole"):
             _native.make_trees(*arrays, len(names))
     trees = _native.make_trees([0], [-1], [0.0], [0], 2)
-    for columns in (["flops", "residence"], ["flops"]):
+    for columns in (["flops", "cache_level"], ["flops"]):
         with pytest.raises(ModelError, match=r"^\[tune\] a cost model must be of the features of this neo"):
             _native.make_cost_trees(trees, columns, [16])
     with pytest.raises(ModelError, match=r"^\[tune\] rows must have the columns of the trees. Got 3, expected 2"):

@@ -17,8 +17,8 @@ from .conftest import HERE
 ROW = Row("cpu:float32/fast{a=1} X -> Y", "cpu:float32/fast", 2.5, 3.0, 9)
 
 
-def look(database, context=HERE, workload="w", residence="shared"):
-    return database.lookup(context, [(workload, residence)])[workload, residence]
+def look(database, context=HERE, workload="w", cache_level="shared"):
+    return database.lookup(context, [(workload, cache_level)])[workload, cache_level]
 
 
 def test_what_is_stored_is_found_again_by_another_opening(path):
@@ -42,10 +42,10 @@ def test_another_context_has_times_of_its_own(database, change):
     assert look(database, dataclasses.replace(HERE, **change)) == {}
 
 
-def test_another_workload_or_residence_has_times_of_its_own(database):
+def test_another_workload_or_cache_level_has_times_of_its_own(database):
     database.store(HERE, "w", "shared", [ROW])
     assert look(database, workload="v") == {}
-    assert look(database, residence="memory") == {}
+    assert look(database, cache_level="memory") == {}
 
 
 def test_a_later_time_replaces_an_earlier_one(database):
@@ -105,7 +105,7 @@ def test_a_database_of_another_version_is_refused(path):
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(neo.ResourceError, match=r"must be of this version\. Got 99, expected 2"):
+    with pytest.raises(neo.ResourceError, match=r"must be of this version\. Got 99, expected 3"):
         Database(path)
 
 
@@ -217,6 +217,23 @@ def test_a_file_of_the_first_version_is_migrated_when_it_is_written(old):
         assert [r.version for r in database.records()] == [neo.__version__, ""]
     with Database(old) as database:
         assert len(list(database.rows())) == 2
+
+
+def test_routines_of_an_old_file_get_the_names_that_they_have_now(old):
+    connection = sqlite3.connect(old)
+    candidate = "cpu:float32/first_depthwise{rows=2} X -> Y"
+    connection.execute(
+        "INSERT INTO measurements VALUES (1, 1, 'memory', ?, 'cpu:float32/first_depthwise', 1.0, 2.0, 9, '', 5.0)",
+        (candidate,),
+    )
+    connection.commit()
+    connection.close()
+    with Database(old) as database:
+        names = {(record.cache_level, record.row.routine, record.row.candidate) for record in database.records()}
+    assert names == {
+        ("shared", ROW.routine, ROW.candidate),
+        ("memory", "cpu:float32/stem_depthwise", "cpu:float32/stem_depthwise{rows=2} X -> Y"),
+    }
 
 
 def test_a_file_of_the_first_version_is_read_as_it_is(old):

@@ -154,7 +154,9 @@ def test_what_was_profiled_is_stored_and_not_profiled_again(path):
     with Database(path) as database:
         first = bench_of(times)
         tune(first, FakePlans(first, end_to_end_us), database)
-        rows = {row.candidate: row for _, _, residence, row in database.rows() if residence == plan_key(first.trials)}
+        rows = {
+            row.candidate: row for _, _, cache_level, row in database.rows() if cache_level == plan_key(first.trials)
+        }
         assert {c: row.time_us for c, row in rows.items()} == named({"a": 14.0, "b": 11.0, "d": None})
         assert rows["d" + SCHEMAS].failure == "it has no time in the plan"
         again = bench_of(times)
@@ -210,7 +212,7 @@ def test_the_steps_of_a_real_module_are_profiled(model, path, monkeypatch):
     if module.tuning.chosen != "default":
         assert {s.routine for s in adapts} <= names
     connection = sqlite3.connect(path)
-    (count,) = connection.execute("SELECT count(*) FROM measurements WHERE residence LIKE 'plan %'").fetchone()
+    (count,) = connection.execute("SELECT count(*) FROM measurements WHERE cache_level LIKE 'plan %'").fetchone()
     connection.close()
     assert count > 0
     # The total is the sum of what steps took in the plan.

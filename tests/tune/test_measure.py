@@ -76,10 +76,10 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(path):
     trials = [trial("v", "a", 10), trial("w", "b", 5)]
 
     class Interrupted(FakeBench):
-        def measure(self, indices, residence, seconds=None):
+        def measure(self, indices, cache_level, seconds=None):
             if self.calls:
                 raise KeyboardInterrupt
-            return super().measure(indices, residence, seconds)
+            return super().measure(indices, cache_level, seconds)
 
     with pytest.raises(KeyboardInterrupt), Database(path) as database:
         tune(Interrupted(trials, {"a": 5.0}), database)
@@ -133,11 +133,11 @@ def test_where_nothing_is_known_the_estimates_stay(path):
 
 def test_weights_come_from_memory_only_where_that_takes_time():
     trials = [trial("v", "a", 100, packed_bytes=1 << 20), trial("w", "b", 100, packed_bytes=1 << 10)]
-    for residence, expected in (
+    for cache_level, expected in (
         ("memory", {"a": "memory", "b": "shared"}),
         ("private", {"a": "private", "b": "private"}),
     ):
-        bench = FakeBench(trials, {"a": 1.0, "b": 1.0}, residence)
+        bench = FakeBench(trials, {"a": 1.0, "b": 1.0}, cache_level)
         tune(bench)
         assert {c[0][0]: c[1] for c in bench.calls} == expected
 
@@ -180,12 +180,12 @@ def test_nothing_is_shown_where_that_is_not_wanted_or_seen(monkeypatch, capsys):
 
 
 class Restless(FakeBench):
-    """Every race of `disturbed` spreads by half."""
+    """Every benchmark of `disturbed` spreads by half."""
 
     disturbed = ()
 
-    def measure(self, indices, residence, seconds=None):
-        found = super().measure(indices, residence, seconds)
+    def measure(self, indices, cache_level, seconds=None):
+        found = super().measure(indices, cache_level, seconds)
         spread = 0.5 if self.trials[indices[0]]["workload"] in self.disturbed else 0.02
         return [(us, rounds, why, spread * us) for us, rounds, why, _ in found]
 
@@ -196,7 +196,7 @@ def test_a_disturbed_machine_is_told(disturbed, told):
     bench = Restless(trials, {t["candidate"]: 1.0 for t in trials})
     bench.disturbed = disturbed
     note = tune(bench).note
-    assert (f"disturbed in {len(disturbed)} of 6 races" in note) == told
+    assert (f"disturbed in {len(disturbed)} of 6 benchmarks" in note) == told
     assert told or note == ""
 
 
@@ -204,8 +204,8 @@ def test_one_restless_contender_is_no_disturbance():
     trials = [trial(w, f"{c}{w}", 10) for w in "uvwx" for c in "abc"]
 
     class OneRestless(FakeBench):
-        def measure(self, indices, residence, seconds=None):
-            found = super().measure(indices, residence, seconds)
+        def measure(self, indices, cache_level, seconds=None):
+            found = super().measure(indices, cache_level, seconds)
             return [(us, n, why, 0.5 if k == 0 else 0.0) for k, (us, n, why, _) in enumerate(found)]
 
     assert tune(OneRestless(trials, {t["candidate"]: 1.0 for t in trials})).note == ""
@@ -232,7 +232,7 @@ def test_what_was_fast_elsewhere_is_tried_first_and_is_no_measurement(database):
     assert bench.priced == {"a": (10.0, False), "b": (10.0, False), "c": (10.0, True)}
 
 
-def test_a_hint_for_both_residences_of_a_workload_makes_one_trial():
+def test_a_hint_for_both_cache_levels_of_a_workload_makes_one_trial():
     class Spaces(FakeBench):
         spaces = ({"workload": "u", "routine": "a"},)
 

@@ -49,7 +49,7 @@ class SpaceBench(FakeBench):
         random = np.random.default_rng(seed)
         return [int(np.clip(p + random.integers(-20, 21), 0, SIZE - 1)) for p in points]
 
-    def features(self, space, points, residence):
+    def features(self, space, points, cache_level):
         """The truth where the model looks for the estimate, all else 0."""
         from neo import _native
 
@@ -74,8 +74,8 @@ class SpaceBench(FakeBench):
     def offer(self, indices):
         self.offered |= set(indices)
 
-    def measure(self, indices, residence, seconds=None):
-        self.calls.append((list(indices), residence, seconds))
+    def measure(self, indices, cache_level, seconds=None):
+        self.calls.append((list(indices), cache_level, seconds))
         self.now += self.seconds_each * len(indices)
         where = {i: (self.workloads[s], p) for (s, p), i in self.index.items()}
         return [(self.costs[where[i][0]](where[i][1]), 9, "", 0.0) for i in indices]
@@ -222,9 +222,11 @@ def test_a_budget_of_time_ends_the_search():
 
 def test_a_disturbed_race_is_set_right_by_the_best_so_far():
     class Disturbed(SpaceBench):
-        def measure(self, indices, residence, seconds=None):
+        def measure(self, indices, cache_level, seconds=None):
             slow = 1.0 if len(self.calls) == 0 else 3.0
-            return [(us * slow, n, why, spread) for us, n, why, spread in super().measure(indices, residence, seconds)]
+            return [
+                (us * slow, n, why, spread) for us, n, why, spread in super().measure(indices, cache_level, seconds)
+            ]
 
     bench = Disturbed({"v": valley(431)})
     tune(bench)
@@ -235,8 +237,8 @@ def test_luck_does_not_add_up():
     class Noisy(SpaceBench):
         random = np.random.default_rng(3)
 
-        def measure(self, indices, residence, seconds=None):
-            found = super().measure(indices, residence, seconds)
+        def measure(self, indices, cache_level, seconds=None):
+            found = super().measure(indices, cache_level, seconds)
             return [(us * math.exp(self.random.normal(0, 0.1)), n, why, spread) for us, n, why, spread in found]
 
     for depth in (0.0, 0.4):

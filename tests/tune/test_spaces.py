@@ -54,7 +54,7 @@ def test_a_typical_convolution_has_many_points():
     points = Points(conv_model((1, 64, 56, 56), (64, 64, 3, 3), pads=[1] * 4))
     sizes = {entry["routine"]: points.bench.space_size(i) for i, entry in points.spaces}
     assert sum(sizes.values()) >= 500
-    assert {"cpu:float32/direct_nchwc", "cpu:float32/winograd", "cpu:float32/panel"} <= set(sizes)
+    assert {"cpu:float32/direct_nchwc", "cpu:float32/winograd", "cpu:float32/im2col"} <= set(sizes)
     assert min(sizes.values()) >= 50
 
 
@@ -88,11 +88,17 @@ def test_a_neighbour_differs_in_one_parameter():
 
 @pytest.mark.parametrize(
     "text",
-    ["cpu:float32/panel{rows=1000} x", "cpu:float32/panel{nonsense=1} x", "cpu:float32/panel{rows} x", "other{} x", ""],
+    [
+        "cpu:float32/im2col{rows=1000} x",
+        "cpu:float32/im2col{nonsense=1} x",
+        "cpu:float32/im2col{rows} x",
+        "other{} x",
+        "",
+    ],
 )
 def test_what_is_no_point_is_not_found(text):
     points = Points(MODELS["3x3"]())
-    space = next(i for i, entry in points.spaces if entry["routine"] == "cpu:float32/panel")
+    space = next(i for i, entry in points.spaces if entry["routine"] == "cpu:float32/im2col")
     assert points.bench.find(space, text) is None
 
 

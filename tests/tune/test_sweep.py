@@ -48,7 +48,7 @@ def sent(task):
 
 
 def keys(database):
-    return {(workload, residence, row.candidate) for _, workload, residence, row in database.rows()}
+    return {(workload, cache_level, row.candidate) for _, workload, cache_level, row in database.rows()}
 
 
 def test_a_graph_that_was_sent_has_the_trials_of_the_model():
@@ -157,10 +157,10 @@ from neo.tune import worker
 class Bench:
     def __init__(self, bench): self.bench = bench
     def __getattr__(self, name): return getattr(self.bench, name)
-    def measure(self, indices, residence, seconds=None):
+    def measure(self, indices, cache_level, seconds=None):
         if any({bad!r} in self.bench.trial(i)["candidate"] for i in indices):
             {crash}
-        return self.bench.measure(indices, residence, seconds)
+        return self.bench.measure(indices, cache_level, seconds)
 read = worker.read_graph
 worker.read_graph = lambda *a: (None, Bench(read(*a)[1]))
 worker.serve({descriptor})

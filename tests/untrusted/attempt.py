@@ -204,10 +204,10 @@ def synthetic_inputs(rng: random.Random, module: neo.Module, seed: Seed | None) 
             continue
         depth = t.dtype.count("seq(")
         if "map(" in t.dtype:
-            made_up: Any = _entries(rng, t.dtype.split("map(")[1])
+            synthetic: Any = _entries(rng, t.dtype.split("map(")[1])
             for _ in range(depth):
-                made_up = [made_up]
-            inputs[t.name] = made_up
+                synthetic = [synthetic]
+            inputs[t.name] = synthetic
             continue
         kind = t.dtype.split("seq(")[-1].split("[")[0].rstrip(")")
         shape = t.shape if t.shape is not None else (2, 3)[: rng.randint(0, 2)]

@@ -49,7 +49,7 @@ double step_time_us(const Type& type, const Schema& from, const Schema& to, cons
 
 }  // namespace
 
-std::optional<Schema> waypoint(const Schema& from, const Schema& to) {
+std::optional<Schema> intermediate_schema(const Schema& from, const Schema& to) {
   if (from.device == to.device || from.layout == to.layout) return std::nullopt;
   // On the device, which moves numbers faster.
   return from.device == DeviceKind::Cpu ? from.on(to.device) : to.on(from.device);
@@ -62,7 +62,7 @@ std::string adapt_name(const Schema& from, const Schema& to) {
 double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
   if (from == to) return 0;
   if (!type.is_tensor() || !type.shape.has_rank()) return std::numeric_limits<double>::infinity();
-  const std::optional<Schema> between = waypoint(from, to);
+  const std::optional<Schema> between = intermediate_schema(from, to);
   if (!between) return step_time_us(type, from, to, target);
   return step_time_us(type, from, *between, target) + step_time_us(type, *between, to, target);
 }

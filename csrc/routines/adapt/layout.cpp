@@ -17,13 +17,13 @@ struct MovedAxis {
   int64_t to = 0;
 };
 
-constexpr int kMaxAxes = 12;
+constexpr int kMaxMovedAxes = 12;
 
 // A copy between two layouts as one loop nest over the physical axes of the destination. An element of the source is
 // read only where every blocked axis is inside its extent; padding lanes of the destination become zero.
 struct Transform {
   int axes = 0;
-  MovedAxis axis[kMaxAxes];
+  MovedAxis axis[kMaxMovedAxes];
   int64_t item_bytes = 4;
   int64_t bytes = 0;  // > 0: both sides lie the same way, one memcpy
   // The destination's innermost axis may be a block: lanes at and beyond `extent` of the block index hold zero.
@@ -260,7 +260,7 @@ class AdaptStep final : public KernelStep {
 bool is_host_convertible(const Schema& from, const Schema& to) {
   if (from.device != DeviceKind::Cpu || to.device != DeviceKind::Cpu) return false;
   if (from.dtype != to.dtype || from.scheme != to.scheme || from.layout.rank() != to.layout.rank()) return false;
-  if (from.dtype == DType::String || from.layout.rank() + 1 > kMaxAxes) return false;
+  if (from.dtype == DType::String || from.layout.rank() + 1 > kMaxMovedAxes) return false;
   if (from.layout.is_blocked() && to.layout.is_blocked()) return from.layout == to.layout;
   return from.layout.blocks().size() <= 1 && to.layout.blocks().size() <= 1;
 }

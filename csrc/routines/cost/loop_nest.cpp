@@ -11,7 +11,7 @@ constexpr std::string_view kNames[] = {
     "inner",       "passes",       "block_in_l1",   "pixels_in_l1",    "task_in_l1",  "task_in_l2", "weights_in_l2",
     "sweep_in_l1", "sweep_in_l2",  "team_in_l2",    "workspace_in_l2", "weights",     "inputs",     "outputs",
     "input_reads", "weight_reads", "output_passes", "moved",           "moved_share", "tasks",      "tasks_per_thread",
-    "balance",     "task_flops",   "order",         "ahead",           "tile",        "threads",    "lanes",
+    "balance",     "task_flops",   "order",         "prefetch",        "tile",        "threads",    "lanes",
     "cold",        "private_l2",   "estimate",      "efficiency"};
 
 double log_of(double value) {
@@ -67,7 +67,7 @@ std::vector<float> loop_features(const LoopNest& l, double estimate_us, const Ta
                            balance,
                            log_of(l.flops / tasks),
                            l.order,
-                           l.ahead,
+                           l.prefetched,
                            l.tile,
                            threads,
                            static_cast<double>(target.lanes()),

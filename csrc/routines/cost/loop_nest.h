@@ -32,9 +32,9 @@ struct LoopNest {
   double moved = 0;         // floats that are gathered, packed or transformed
   double workspace = 0;     // of one member of the team
   double tasks = 1;
-  double order = 0;  // a choice of loops
-  double ahead = 0;  // 1: weights are fetched ahead
-  double tile = 0;   // of a fast algorithm: outputs along an axis
+  double order = 0;       // a choice of loops
+  double prefetched = 0;  // 1: weights are prefetched
+  double tile = 0;        // of a fast algorithm: outputs along an axis
 };
 
 // Names of what loop_features() gives, in its order.

@@ -27,7 +27,7 @@ double step_us(const StepLoad& load, const Target& target) {
   return fixed_us + std::max(arithmetic_us + kExposed * constants_us, data_us + constants_us);
 }
 
-bool is_kept(double bytes, const Target& target) {
+bool is_cache_resident(double bytes, const Target& target) {
   return bytes <= 0.75 * static_cast<double>(private_caches(target).l2_bytes);
 }
 
@@ -37,7 +37,7 @@ double stream_us(double bytes) {
 }
 
 double far_us(double bytes, double times, const Target& target) {
-  const double reads = is_kept(bytes, target) ? std::min(times, 1.0) : times;
+  const double reads = is_cache_resident(bytes, target) ? std::min(times, 1.0) : times;
   return bytes * std::max(0.0, reads - 1.0 / target.threads) * far_byte_us(target);
 }
 

@@ -17,7 +17,7 @@ struct StepLoad {
 double step_us(const StepLoad& load, const Target& target);
 
 // Whether a core's private cache keeps so many bytes while others pass by.
-bool is_kept(double bytes, const Target& target);
+bool is_cache_resident(double bytes, const Target& target);
 
 // What a thread that computes waits for bytes that it reads again from beyond its private cache, in microseconds.
 double stream_us(double bytes);

@@ -33,7 +33,7 @@ constexpr double kAvx2MemoryGbps = 24;
 // Through a mesh, of one thread from the last cache, and of what estimates take from memory.
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
 // Of memory, more than two threads get as many times more, until there is no more: a server has more channels.
-constexpr double kMostMemory = 2, kMostMeshMemory = 4;
+constexpr double kMaxMemory = 2, kMaxMeshMemory = 4;
 
 const Figures& figures_of(Isa isa) {
   const Figures* best = &kFigures[0];
@@ -111,7 +111,7 @@ Target Target::parse(std::string_view name, int threads) {
     target.memory_gbps = kAvx2MemoryGbps;
     target.kept_bytes = std::max(target.kept_bytes, host_topology().l3_bytes / 4 * 3);
   }
-  target.memory_gbps *= std::clamp(threads / 2.0, 1.0, has_mesh ? kMostMeshMemory : kMostMemory);
+  target.memory_gbps *= std::clamp(threads / 2.0, 1.0, has_mesh ? kMaxMeshMemory : kMaxMemory);
   return target;
 }
 

@@ -27,10 +27,10 @@ struct TaskSplit {
   // compiled for; members of a larger one share workspaces.
   static TaskSplit of(int64_t tasks, int64_t arithmetic, int64_t workspace_bytes = 0, int threads = kMaxWorkspaces) {
     constexpr int64_t kSerialOperations = 400000;
-    constexpr int kFewestWorkspaces = 4;
+    constexpr int kMinWorkspaces = 4;
     TaskSplit split{tasks, 0, workspace_bytes, tasks <= 1 || arithmetic < kSerialOperations};
     if (workspace_bytes > 0) {
-      const int64_t most = std::clamp(threads, kFewestWorkspaces, kMaxWorkspaces);
+      const int64_t most = std::clamp(threads, kMinWorkspaces, kMaxWorkspaces);
       split.workspaces = split.serial ? std::min<int64_t>(tasks, 1) : std::min(tasks, most);
     }
     return split;

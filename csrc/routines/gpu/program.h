@@ -51,8 +51,8 @@ class Program {
 
 // A program whose outputs' sizes depend on what its inputs hold (NonZero, NonMaxSuppression). It runs in two parts:
 // count() over the inputs alone finds the counts, which are read back; sizes() says what they mean; then launches()
-// runs with all operands, the outputs at the sizes found. The part of a candidate is Candidate::Kind::Counted.
-class CountingProgram : public Program {
+// runs with all operands, the outputs at the sizes found. The part of a candidate is Candidate::Kind::DataDependent.
+class DataDependentProgram : public Program {
  public:
   virtual int counts() const = 0;  // int32 numbers, at least one
   // Operands are the inputs and, behind them, the counts. The temporaries stay as they are for launches(), which names

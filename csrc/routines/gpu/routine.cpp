@@ -10,8 +10,8 @@ namespace neo::gpu {
 std::unique_ptr<Step> ProgramRoutine::make(const Candidate& candidate, const Target& target, const OpRegistry&,
                                            PackedStore& packed) const {
   std::unique_ptr<const Program> made = program(candidate, target, packed);
-  const bool counts = dynamic_cast<const CountingProgram*>(made.get()) != nullptr;
-  NEO_ASSERT(counts == (candidate.kind == Candidate::Kind::Counted), name(),
+  const bool counts = dynamic_cast<const DataDependentProgram*>(made.get()) != nullptr;
+  NEO_ASSERT(counts == (candidate.kind == Candidate::Kind::DataDependent), name(),
              " makes a counting program for counted candidates only");
   return make_step(std::move(made), packed.blobs());
 }

@@ -17,7 +17,7 @@ class ProgramRoutine : public Routine {
   bool serves(const Target& target) const final { return target.has_device(); }
 
   // The program of a candidate. Constants go through the store; Packed::index counts them in that order. A program of a
-  // Candidate::Kind::Counted is a CountingProgram.
+  // Candidate::Kind::DataDependent is a DataDependentProgram.
   virtual std::unique_ptr<const Program> program(const Candidate& candidate, const Target& target,
                                                  PackedStore& packed) const = 0;
 

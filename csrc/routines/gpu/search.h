@@ -14,8 +14,8 @@ namespace neo::gpu {
 // Calls visit with the points of a space; large spaces are taken by steps.
 template <class Visit>
 void each_point(const Space& space, const Visit& visit) {
-  constexpr int64_t kMostTried = 6000;
-  const int64_t step = std::max<int64_t>(1, space.size() / kMostTried) | 1;
+  constexpr int64_t kMaxTried = 6000;
+  const int64_t step = std::max<int64_t>(1, space.size() / kMaxTried) | 1;
   for (int64_t point = 0; point < space.size(); point += step) visit(point);
 }
 

@@ -53,7 +53,7 @@ class ProgramStep final : public DeviceStep {
  public:
   ProgramStep(std::unique_ptr<const Program> program, std::vector<Tensor> constants)
       : program_(std::move(program)),
-        counting_(dynamic_cast<const CountingProgram*>(program_.get())),
+        data_dependent_(dynamic_cast<const DataDependentProgram*>(program_.get())),
         constants_(std::move(constants)) {}
 
   int kernel_count() const override { return static_cast<int>(program_->kernels().size()); }
@@ -75,14 +75,14 @@ class ProgramStep final : public DeviceStep {
     return resolve(program_->launches(shapes), args, static_cast<int>(args.size()));
   }
 
-  int counts() const override { return counting_ ? counting_->counts() : 0; }
+  int counts() const override { return data_dependent_ ? data_dependent_->counts() : 0; }
 
   StepLaunches count(std::span<const Arg> inputs) const override {
-    return resolve(counting_->count(shapes_of(inputs)), inputs, static_cast<int>(inputs.size()));
+    return resolve(data_dependent_->count(shapes_of(inputs)), inputs, static_cast<int>(inputs.size()));
   }
 
   std::vector<Dims> sizes(std::span<const Arg> inputs, std::span<const int32_t> counts) const override {
-    return counting_->sizes(shapes_of(inputs), counts);
+    return data_dependent_->sizes(shapes_of(inputs), counts);
   }
 
  private:
@@ -158,7 +158,7 @@ class ProgramStep final : public DeviceStep {
   }
 
   std::unique_ptr<const Program> program_;
-  const CountingProgram* counting_;
+  const DataDependentProgram* data_dependent_;
   std::vector<Tensor> constants_;
 };
 

@@ -111,8 +111,8 @@ ConvShape ConvGeometry::shape(const Dims& x, const Dims& output) const {
   return s;
 }
 
-PanelConvShape ConvGeometry::panel_shape(const Dims& x, const Dims& y) const {
-  PanelConvShape s;
+Im2colConvShape ConvGeometry::panel_shape(const Dims& x, const Dims& y) const {
+  Im2colConvShape s;
   s.n = x[0];
   s.groups = groups;
   s.ic = ic;

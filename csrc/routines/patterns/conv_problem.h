@@ -34,7 +34,7 @@ struct ConvGeometry {
   Dims output(const Dims& x) const;                     // not transposed
   Dims results(Dims y) const;                           // that become the output
   ConvShape shape(const Dims& x, const Dims& y) const;  // one or two spatial axes; of the results
-  PanelConvShape panel_shape(const Dims& x, const Dims& y) const;
+  Im2colConvShape panel_shape(const Dims& x, const Dims& y) const;
 };
 
 // Of a Conv or ConvTranspose; false where a size of the weights is not a positive constant.

@@ -23,7 +23,7 @@ struct ConvShape {
 };
 
 // Axes are depth, height, width; ranks below three leave the leading ones at 1.
-struct PanelConvShape {
+struct Im2colConvShape {
   int64_t n = 1, groups = 1, ic = 1, oc = 1;
   int64_t in[3] = {1, 1, 1};
   int64_t out[3] = {1, 1, 1};

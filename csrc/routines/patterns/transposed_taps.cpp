@@ -8,13 +8,13 @@
 namespace neo {
 namespace {
 
-int64_t residue_of_tap(const PanelConvShape& s, int axis, int64_t tap) {
+int64_t residue_of_tap(const Im2colConvShape& s, int axis, int64_t tap) {
   return tap * s.dilation[axis] % s.stride[axis];
 }
 
 }  // namespace
 
-ResidueTaps ResidueTaps::of(const PanelConvShape& s, int axis, int64_t residue) {
+ResidueTaps ResidueTaps::of(const Im2colConvShape& s, int axis, int64_t residue) {
   ResidueTaps taps;
   if (!s.transposed) {
     taps.count = s.kernel[axis];
@@ -27,7 +27,7 @@ ResidueTaps ResidueTaps::of(const PanelConvShape& s, int axis, int64_t residue) 
   return taps;
 }
 
-OutputPhase OutputPhase::of(const PanelConvShape& s, int axis, int64_t begin) {
+OutputPhase OutputPhase::of(const Im2colConvShape& s, int axis, int64_t begin) {
   const int64_t stride = s.stride[axis], rest = (begin + s.pad[axis]) % stride;
   OutputPhase phase;
   if (!s.transposed) {
@@ -48,11 +48,11 @@ OutputPhase OutputPhase::of(const PanelConvShape& s, int axis, int64_t begin) {
   return phase;
 }
 
-int64_t phase_count(const PanelConvShape& s, int axis) {
+int64_t phase_count(const Im2colConvShape& s, int axis) {
   return std::min(output_step(s, axis), s.out[axis]);
 }
 
-int64_t output_products(const PanelConvShape& s) {
+int64_t output_products(const Im2colConvShape& s) {
   int64_t products = 1;
   for (int axis = 0; axis < 3; ++axis) {
     int64_t of_axis = 0;
@@ -65,7 +65,7 @@ int64_t output_products(const PanelConvShape& s) {
   return products;
 }
 
-int64_t taps_before(const PanelConvShape& s, const int64_t (&residues)[3]) {
+int64_t taps_before(const Im2colConvShape& s, const int64_t (&residues)[3]) {
   if (!s.transposed) return 0;
   int64_t taps = 0, outer = 1;
   for (int axis = 0; axis < 3; ++axis) {

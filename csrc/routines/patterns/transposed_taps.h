@@ -15,7 +15,7 @@ namespace neo {
 struct ResidueTaps {
   int64_t first = 0, step = 1, count = 0;
 
-  static ResidueTaps of(const PanelConvShape& shape, int axis, int64_t residue);
+  static ResidueTaps of(const Im2colConvShape& shape, int axis, int64_t residue);
 };
 
 // Output positions begin + q * output_step() of one axis, 0 <= q < count. Tap i of them reads the input at
@@ -26,7 +26,7 @@ struct OutputPhase {
   ResidueTaps taps;
   int64_t first_offset = 0, offset_step = 0;
 
-  static OutputPhase of(const PanelConvShape& shape, int axis, int64_t begin);
+  static OutputPhase of(const Im2colConvShape& shape, int axis, int64_t begin);
   int64_t offset(int64_t tap) const { return first_offset + tap * offset_step; }
 };
 
@@ -34,21 +34,21 @@ struct OutputPhase {
 inline constexpr int64_t kMaxRowStride = 64;
 
 // Residues of an axis, which is also how far apart the outputs of one are.
-inline int64_t output_step(const PanelConvShape& shape, int axis) {
+inline int64_t output_step(const Im2colConvShape& shape, int axis) {
   return shape.transposed ? shape.stride[axis] : 1;
 }
 
 // Phases of an axis that have outputs.
-int64_t phase_count(const PanelConvShape& shape, int axis);
+int64_t phase_count(const Im2colConvShape& shape, int axis);
 // Products of one input and one output channel, of all outputs together: those with elements beyond the input count.
-int64_t output_products(const PanelConvShape& shape);
+int64_t output_products(const Im2colConvShape& shape);
 
 // Packed weights hold the taps of all residues of the depth, the height and the width, one after the other.
 // Taps before those of the given residues:
-int64_t taps_before(const PanelConvShape& shape, const int64_t (&residues)[3]);
+int64_t taps_before(const Im2colConvShape& shape, const int64_t (&residues)[3]);
 // f(depth, height, width) of the taps of each combination of residues that has some, in that order.
 template <class F>
-void for_each_residue(const PanelConvShape& shape, F&& f) {
+void for_each_residue(const Im2colConvShape& shape, F&& f) {
   for (int64_t d = 0; d < output_step(shape, 0); ++d) {
     const ResidueTaps depth = ResidueTaps::of(shape, 0, d);
     for (int64_t h = 0; depth.count > 0 && h < output_step(shape, 1); ++h) {

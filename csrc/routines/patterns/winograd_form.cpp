@@ -75,7 +75,7 @@ double winograd_error(const ConvShape& shape, int64_t tile) {
 }
 
 std::vector<int64_t> offered_winograd_tiles(const ConvShape& s, WinogradLast last_tile) {
-  constexpr double kMostError = 12;
+  constexpr double kMaxError = 12;
   constexpr double kWorthwhile = 0.9;
   constexpr double kSmallError = 2.7;
   std::vector<int64_t> tiles;
@@ -86,7 +86,7 @@ std::vector<int64_t> offered_winograd_tiles(const ConvShape& s, WinogradLast las
     };
     if (!fits(s.kh, s.stride_h) || !fits(s.kw, s.stride_w)) continue;
     const double error = winograd_error(s, tile);
-    if (error > kMostError) continue;
+    if (error > kMaxError) continue;
     const WinogradAxis h = winograd_axis(s.kh, s.stride_h, tile, s.oh, last_tile);
     const WinogradAxis w = winograd_axis(s.kw, s.stride_w, tile, s.ow, last_tile);
     const auto products = static_cast<double>(h.all_points() * w.all_points());

@@ -17,7 +17,7 @@ from neo.accuracy.exact import RANDOM, ExactGraph, widen
 from neo.accuracy.local import LocalError, local_error, relative_error
 from neo.accuracy.names import ModelNode, Owners, model_nodes
 from neo.accuracy.observed import Observed, Wrote, observe
-from neo.accuracy.report import AccuracyReport, Blame, NodeAccuracy
+from neo.accuracy.report import AccuracyCause, AccuracyReport, NodeAccuracy
 from neo.accuracy.subject import Subject
 from neo.accuracy.survey import ValueError64, known_values, local_errors, survey
 from neo.compile import compile as compile_model
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_accuracy"]
 
-_RACE_ROUNDS = 15
-_RACE_SECONDS = 3.0
+_BENCHMARK_ROUNDS = 15
+_BENCHMARK_SECONDS = 3.0
 # ONNX Runtime's own approximations may be this many times what rounding explains.
 _ENGINE_ROOM = 16.0
 # Two runs in double precision of one value differ by less, whatever was folded.
@@ -106,9 +106,9 @@ def check_accuracy(
     with LateProgress("checking", len(feeds) * len(check.exact.nodes)) as progress:
         for given in feeds:
             check.run(given, progress.advance)
-        blame = check.blame(measure)
+        cause = check.cause(measure)
     label = str(against) if isinstance(against, str | PathLike) else "a model"
-    return AccuracyReport(check.rows(), blame, label, len(feeds), time.perf_counter() - start)
+    return AccuracyReport(check.rows(), cause, label, len(feeds), time.perf_counter() - start)
 
 
 def _trusted_model(against: Any) -> Any:
@@ -223,7 +223,7 @@ class _Check:
             if error.ratio > _ENGINE_ROOM and not steps:
                 self._note(name, feeds, run, error, "onnxruntime")
 
-    def blame(self, measure: bool) -> Blame | None:
+    def cause(self, measure: bool) -> AccuracyCause | None:
         """The first wrong node of all runs, its cause and its pin."""
         if self.first is None:
             return None
@@ -250,9 +250,9 @@ class _Check:
         if cause.alternative is not None:
             cost = cause.alternative.added_us / 1e3
             if measure:
-                measured = self._race(cause.alternative.native, feeds)
+                measured = self._benchmark(cause.alternative.native, feeds)
         reason = error.reason if not engine else f"beside {engine}, {error.reason}"
-        return Blame(
+        return AccuracyCause(
             label,
             node.op if node is not None else "",
             name,
@@ -296,10 +296,12 @@ class _Check:
                 return model_difference(self.subject.model, self.trusted, node)
         return find_cause(self.subject, name, run, feeds)
 
-    def _race(self, pinned: _native.Module, feeds: Mapping[str, Any]) -> float:
+    def _benchmark(self, pinned: _native.Module, feeds: Mapping[str, Any]) -> float:
         mine = self.subject.module._native
         arrays = [feeds[name] for name in mine.input_names]
-        (own_us, _), (pinned_us, _) = _native.race_modules([mine, pinned], arrays, _RACE_ROUNDS, _RACE_SECONDS)
+        (own_us, _), (pinned_us, _) = _native.benchmark_modules(
+            [mine, pinned], arrays, _BENCHMARK_ROUNDS, _BENCHMARK_SECONDS
+        )
         return (pinned_us - own_us) / 1e3
 
     def rows(self) -> tuple[NodeAccuracy, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from neo.report.table import render_table
 
-__all__ = ["AccuracyReport", "Blame", "NodeAccuracy"]
+__all__ = ["AccuracyCause", "AccuracyReport", "NodeAccuracy"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class NodeAccuracy:
 
 
 @dataclass(frozen=True)
-class Blame:
+class AccuracyCause:
     """The first wrong node.
 
     Attributes
@@ -107,7 +107,7 @@ class AccuracyReport:
     ----------
     nodes : tuple of NodeAccuracy
         In the model's order.
-    blame : Blame or None
+    cause : AccuracyCause or None
         The first node whose error rounding does not explain; None where there is none.
     against : str
         What the model was compared with.
@@ -118,7 +118,7 @@ class AccuracyReport:
     """
 
     nodes: tuple[NodeAccuracy, ...]
-    blame: Blame | None
+    cause: AccuracyCause | None
     against: str
     samples: int
     seconds: float
@@ -126,7 +126,7 @@ class AccuracyReport:
     @property
     def passed(self) -> bool:
         """Whether rounding explains the error of every node."""
-        return self.blame is None
+        return self.cause is None
 
     def growth(self, count: int = 3) -> tuple[NodeAccuracy, ...]:
         """The nodes at which the accumulated error is larger than ever before by the largest factor."""
@@ -168,8 +168,8 @@ class AccuracyReport:
 
     def summary(self) -> str:
         """The first wrong node; or that there is none, and where the accumulated error grows."""
-        if self.blame is not None:
-            return str(self.blame)
+        if self.cause is not None:
+            return str(self.cause)
         compared = sum(r.value != "" for r in self.nodes)
         text = f"no wrong node: rounding explains the error of all {compared} values compared"
         worst = max((r.accumulated for r in self.nodes if r.accumulated is not None), default=0.0)

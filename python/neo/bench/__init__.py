@@ -3,20 +3,20 @@
 ``neo bench model.onnx --peers`` and the benchmarks of the repository are made of this.
 """
 
+from neo.bench.benchmark import Benchmark, Job, Measured, measure
 from neo.bench.engines import ENGINES, Engine
 from neo.bench.intervals import Interval, median_interval, ratio_interval
 from neo.bench.process import EngineError, EngineProcess
-from neo.bench.race import Job, Measured, Race, measure
 
 __all__ = [
     "ENGINES",
+    "Benchmark",
     "Engine",
     "EngineError",
     "EngineProcess",
     "Interval",
     "Job",
     "Measured",
-    "Race",
     "measure",
     "median_interval",
     "ratio_interval",

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from neo.bench.benchmark import Job, Measured, measure
 from neo.bench.engines import ENGINES, Engine
 from neo.bench.intervals import ratio_interval
-from neo.bench.race import Job, Measured, measure
 from neo.errors import UnsupportedError
 
 __all__ = ["measure_peers", "print_peers"]

@@ -136,7 +136,7 @@ def _listed(record: Record) -> tuple[object, ...]:
     spread = "" if row.spread_us is None or not row.time_us else f"{row.spread_us / row.time_us:.0%}"
     when = time.strftime("%Y-%m-%d", time.gmtime(record.made))
     kind = f"{c.target} x{c.threads} {c.kernels}"
-    values = (kind, record.residence, took, spread, f"{row.estimate_us:.2f}", row.rounds)
+    values = (kind, record.cache_level, took, spread, f"{row.estimate_us:.2f}", row.rounds)
     return (*values, f"{when} {record.version}".rstrip(), row.candidate, record.workload)
 
 

@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset(
         "widen_halves",
         "fold_clamps",
         "split_reductions",
-        "split_sums",
+        "binarize_sum",
         "expand_attention",
         "expand_einsum",
         "normalize_quantization",

@@ -167,7 +167,7 @@ class _Drawing:
         at = -1 if block is None else block
         item = next((i for v in choice["writes"] if (i := self._writers.get((at, v, ""))) is not None), None)
         steps = ([] if item is None else [item]) + self._copies.get((at, self._variables[variable]["name"]), [])
-        kind = "view" if item is None and choice["kind"] in ("view", "assemble") else choice["kind"]
+        kind = "view" if item is None and choice["kind"] in ("view", "concat in place") else choice["kind"]
         return self._add(
             kind,
             name,

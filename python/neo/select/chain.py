@@ -53,8 +53,8 @@ def _paths(problem: Problem) -> list[list[int]] | None:
             continue
         path = [start]
         seen[start] = True
-        while ahead := [v for v in around[path[-1]] if not seen[v]]:
-            path.append(ahead[0])
-            seen[ahead[0]] = True
+        while unseen := [v for v in around[path[-1]] if not seen[v]]:
+            path.append(unseen[0])
+            seen[unseen[0]] = True
         paths.append(path)
     return paths if all(seen) else None

@@ -178,7 +178,7 @@ def is_doubtful(chosen: Chosen) -> bool:
 
 
 def _with_others(verdict: Verdict, others: Sequence[Verdict | None]) -> Verdict | None:
-    """What is stored of all modules of one race; None where that is not all of them."""
+    """What is stored of all modules of one benchmark; None where that is not all of them."""
     known = [other.default_us for other in others if other is not None]
     return replace(verdict, others_us=tuple(known)) if len(known) == len(others) else None
 

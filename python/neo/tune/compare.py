@@ -51,7 +51,7 @@ def compare_modules(
     """Time all in turn on made-up inputs; why that is impossible, where it is."""
     try:
         arrays = synthetic_inputs(inputs)
-        times = [us for us, _ in _native.race_modules([default, tuned, *others], arrays, _ROUNDS, _SECONDS)]
+        times = [us for us, _ in _native.benchmark_modules([default, tuned, *others], arrays, _ROUNDS, _SECONDS)]
     except Error as error:
         return str(error).partition("\n")[0]
     return Verdict(times[0], times[1], tuple(times[2:]))
@@ -60,6 +60,6 @@ def compare_modules(
 def time_module(module: _native.Module, inputs: Sequence[Any]) -> float:
     """Microseconds of a call on made-up inputs; 0 where that is impossible."""
     try:
-        return float(_native.race_modules([module], synthetic_inputs(inputs), _ROUNDS_ALONE, _SECONDS_ALONE)[0][0])
+        return float(_native.benchmark_modules([module], synthetic_inputs(inputs), _ROUNDS_ALONE, _SECONDS_ALONE)[0][0])
     except Error:
         return 0.0

@@ -20,7 +20,7 @@ __all__ = ["Database", "Hint", "Record", "Row", "Verdict", "default_path"]
 
 # "neot": marks the file as ours. A schema of an older version is migrated, one of a newer version is not read.
 _APPLICATION_ID = 0x6E656F74
-_VERSION = 2
+_VERSION = 3
 _BUSY_SECONDS = 30.0
 # Contexts that are asked for hints: every build that was ever used has one.
 _ASKED = 4
@@ -35,7 +35,7 @@ CREATE TABLE workloads (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
 CREATE TABLE measurements (
   context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
   workload INTEGER NOT NULL REFERENCES workloads(id) ON DELETE CASCADE,
-  residence TEXT NOT NULL,
+  cache_level TEXT NOT NULL,
   candidate TEXT NOT NULL,
   routine TEXT NOT NULL,
   time_us REAL,
@@ -45,7 +45,7 @@ CREATE TABLE measurements (
   made REAL NOT NULL,
   spread_us REAL,
   version TEXT NOT NULL DEFAULT '',
-  PRIMARY KEY (context, workload, residence, candidate)
+  PRIMARY KEY (context, workload, cache_level, candidate)
 ) WITHOUT ROWID;
 CREATE TABLE verdicts (
   context INTEGER NOT NULL REFERENCES contexts(id) ON DELETE CASCADE,
@@ -56,23 +56,41 @@ CREATE TABLE verdicts (
   PRIMARY KEY (context, digest)
 ) WITHOUT ROWID;
 """
+# Routines that have had another name up to version 2.
+_RENAMED = {
+    "cpu/assemble": "cpu/concat_in_place",
+    "cpu:float32/affine_pointwise": "cpu:float32/pointwise_with_prologue",
+    "cpu:float32/first_depthwise": "cpu:float32/stem_depthwise",
+    "cpu:float32/first_depthwise_pointwise": "cpu:float32/stem_depthwise_pointwise",
+    "cpu:float32/gemv_compressed": "cpu:float32/gemv_exponent_packed",
+    "cpu:float32/panel": "cpu:float32/im2col",
+    "cpu:float32/recurrent_compressed": "cpu:float32/recurrent_exponent_packed",
+}
 # From each older version to the next.
 _MIGRATIONS = {
     1: """
 ALTER TABLE measurements ADD COLUMN spread_us REAL;
 ALTER TABLE measurements ADD COLUMN version TEXT NOT NULL DEFAULT '';
-"""
+""",
+    2: "ALTER TABLE measurements RENAME COLUMN residence TO cache_level"
+    + "".join(
+        f";UPDATE measurements SET routine = '{new}', candidate = '{new}' || substr(candidate, {len(old) + 1}) "
+        f"WHERE routine = '{old}'"
+        for old, new in _RENAMED.items()
+    ),
 }
 # What makes a file of an older version, which may not be written, look like one of this version.
 _VIEWS = {
-    1: "CREATE TEMP VIEW measurements AS SELECT *, NULL AS spread_us, '' AS version FROM main.measurements",
+    1: "CREATE TEMP VIEW measurements AS "
+    "SELECT *, residence AS cache_level, NULL AS spread_us, '' AS version FROM main.measurements",
+    2: "CREATE TEMP VIEW measurements AS SELECT *, residence AS cache_level FROM main.measurements",
 }
 
 _ROW = "candidate, routine, time_us, estimate_us, rounds, failure, spread_us"
 _INSERT = (
-    "INSERT INTO measurements (context, workload, residence, candidate, routine, time_us, estimate_us, rounds, "
+    "INSERT INTO measurements (context, workload, cache_level, candidate, routine, time_us, estimate_us, rounds, "
     "failure, made, spread_us, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (context, workload, residence, candidate) DO UPDATE SET "
+    "ON CONFLICT (context, workload, cache_level, candidate) DO UPDATE SET "
     "routine = excluded.routine, time_us = excluded.time_us, estimate_us = excluded.estimate_us, "
     "rounds = excluded.rounds, failure = excluded.failure, made = excluded.made, spread_us = excluded.spread_us, "
     "version = excluded.version"
@@ -101,7 +119,7 @@ class Record:
 
     context: Context
     workload: str
-    residence: str
+    cache_level: str
     row: Row
     made: float
     version: str
@@ -187,10 +205,10 @@ class Database:
                 connection.execute("PRAGMA user_version").fetchone()[0],
             )
 
-        def run(script: str) -> None:
+        def run(script: str, to: int) -> None:
             for statement in script.split(";"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute(f"PRAGMA user_version = {to}")
 
         tables = "SELECT count(*) FROM sqlite_master"
         if not self.read_only and numbers() == (0, 0) and connection.execute(tables).fetchone()[0] == 0:
@@ -198,7 +216,7 @@ class Database:
             with _transaction(connection):
                 # Another process may have been first.
                 if connection.execute(tables).fetchone()[0] == 0:
-                    run(_SCHEMA)
+                    run(_SCHEMA, _VERSION)
                     connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         application, version = numbers()
         if application != _APPLICATION_ID:
@@ -227,7 +245,7 @@ class Database:
         if version != _VERSION:
             with _transaction(connection):
                 while (version := numbers()[1]) != _VERSION:
-                    run(_MIGRATIONS[version])
+                    run(_MIGRATIONS[version], version + 1)
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -270,7 +288,7 @@ class Database:
         return self._contexts[context]
 
     def lookup(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Row]]:
-        """What is stored for each (workload, residence), by candidate."""
+        """What is stored for each (workload, cache level), by candidate."""
         found: dict[tuple[str, str], dict[str, Row]] = {key: {} for key in keys}
         if self._connection is None:
             return found
@@ -280,15 +298,15 @@ class Database:
                 return found
             query = (
                 f"SELECT {_ROW} FROM measurements "
-                "WHERE context = ? AND workload = (SELECT id FROM workloads WHERE text = ?) AND residence = ?"
+                "WHERE context = ? AND workload = (SELECT id FROM workloads WHERE text = ?) AND cache_level = ?"
             )
-            for (workload, residence), rows in found.items():
-                for row in self._connection.execute(query, (number, workload, residence)):
+            for (workload, cache_level), rows in found.items():
+                for row in self._connection.execute(query, (number, workload, cache_level)):
                     rows[row[0]] = Row(*row)
         return found
 
     def hints(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Hint]]:
-        """What is stored for each (workload, residence) in other contexts, by candidate.
+        """What is stored for each (workload, cache level) in other contexts, by candidate.
 
         The nearest few contexts are asked: this machine's earlier builds, then machines that run the same instruction
         set on as many threads; of equals, the latest. The first that has a candidate counts, and of its times that
@@ -300,7 +318,7 @@ class Database:
         query = (
             "SELECT candidate, time_us FROM measurements WHERE context = ? "
             "AND workload = (SELECT id FROM workloads WHERE text = ?) AND time_us IS NOT NULL "
-            "ORDER BY residence != ?"
+            "ORDER BY cache_level != ?"
         )
         with self._errors():
             others = [
@@ -311,19 +329,19 @@ class Database:
             ]
             others = [(number, other) for number, other in others if other != context]
             others.sort(key=lambda entry: (_nearness(context, entry[1]), entry[0]), reverse=True)
-            for workload, residence in keys:
+            for workload, cache_level in keys:
                 hints: dict[str, Hint] = {}
                 for number, other in others[:_ASKED]:
-                    for candidate, us in self._connection.execute(query, (number, workload, residence)):
+                    for candidate, us in self._connection.execute(query, (number, workload, cache_level)):
                         hints.setdefault(candidate, Hint(us, other))
                 if hints:
-                    found[workload, residence] = hints
+                    found[workload, cache_level] = hints
         return found
 
-    def store(self, context: Context, workload: str, residence: str, rows: Sequence[Row]) -> None:
+    def store(self, context: Context, workload: str, cache_level: str, rows: Sequence[Row]) -> None:
         """Keep the times of one workload's candidates, in place of earlier ones."""
         now = time.time()
-        self._put((Record(context, workload, residence, row, now, __version__) for row in rows), "")
+        self._put((Record(context, workload, cache_level, row, now, __version__) for row in rows), "")
 
     def add(self, records: Iterable[Record]) -> int:
         """Keep records of another database or machine, all or none; returns how many were new, or newer than ours."""
@@ -347,7 +365,7 @@ class Database:
                 with _transaction(connection):
                     for r in records:
                         row = r.row
-                        key = (self._context(r.context, make=True), number(r.workload), r.residence)
+                        key = (self._context(r.context, make=True), number(r.workload), r.cache_level)
                         told = (row.candidate, row.routine, row.time_us, row.estimate_us, row.rounds, row.failure)
                         count += connection.execute(
                             _INSERT + where, (*key, *told, r.made, row.spread_us, r.version)
@@ -400,18 +418,18 @@ class Database:
         return [(Context(*row[:4]), row[4], row[5]) for row in self._rows(query)]
 
     def rows(self) -> Iterator[tuple[Context, str, str, Row]]:
-        """Everything measured: context, workload, residence, row."""
+        """Everything measured: context, workload, cache level, row."""
         for record in self.records():
-            yield record.context, record.workload, record.residence, record.row
+            yield record.context, record.workload, record.cache_level, record.row
 
     def records(self) -> Iterator[Record]:
         """Everything measured, with when and by which version."""
         if self._connection is None:
             return
         query = (
-            f"SELECT machine, kernels, target, threads, text, residence, made, version, {_ROW} "
+            f"SELECT machine, kernels, target, threads, text, cache_level, made, version, {_ROW} "
             "FROM measurements JOIN contexts ON contexts.id = context "
-            "JOIN workloads ON workloads.id = workload ORDER BY contexts.id, text, residence, time_us"
+            "JOIN workloads ON workloads.id = workload ORDER BY contexts.id, text, cache_level, time_us"
         )
         with self._errors():
             for row in self._connection.execute(query):
@@ -454,11 +472,11 @@ class Database:
             statements += [(f"DELETE FROM {table} WHERE made < ?", (before,)) for table in ("measurements", "verdicts")]
         if best is not None:
             ranked = (
-                "SELECT context, workload, residence, candidate, row_number() OVER (PARTITION BY context, workload, "
-                "residence ORDER BY time_us IS NULL, time_us, candidate) AS place FROM measurements"
+                "SELECT context, workload, cache_level, candidate, row_number() OVER (PARTITION BY context, workload, "
+                "cache_level ORDER BY time_us IS NULL, time_us, candidate) AS place FROM measurements"
             )
-            keys = "(context, workload, residence, candidate)"
-            behind = f"SELECT context, workload, residence, candidate FROM ({ranked}) WHERE place > ?"
+            keys = "(context, workload, cache_level, candidate)"
+            behind = f"SELECT context, workload, cache_level, candidate FROM ({ranked}) WHERE place > ?"
             statements.append((f"DELETE FROM measurements WHERE {keys} IN ({behind})", (best,)))
         unused = "SELECT context FROM measurements UNION SELECT context FROM verdicts"
         return self._delete([*statements, (f"DELETE FROM contexts WHERE id NOT IN ({unused})", ())])

@@ -124,7 +124,7 @@ class ModulePlans:
 
 
 def plan_key(trials: Iterable[Mapping[str, Any]]) -> str:
-    """Names a problem: the residence under which what its steps take in a plan is kept."""
+    """Names a problem: the cache level under which what its steps take in a plan is kept."""
     text = json.dumps([(t["workload"], t["candidate"], t["weight"]) for t in trials if not t["made"]])
     return f"plan {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

@@ -18,9 +18,9 @@ __all__ = ["FORMATS", "read_records", "write_records"]
 #: Names of the formats, by the suffix of a file.
 FORMATS = {".jsonl": "jsonl", ".csv": "csv"}
 
-_TEXT = ("workload", "residence", "candidate", "routine", "failure", "version", "machine", "kernels", "target")
+_TEXT = ("workload", "cache_level", "candidate", "routine", "failure", "version", "machine", "kernels", "target")
 _NAMES = (
-    *("workload", "residence", "candidate", "routine", "time_us", "spread_us", "estimate_us", "rounds", "failure"),
+    *("workload", "cache_level", "candidate", "routine", "time_us", "spread_us", "estimate_us", "rounds", "failure"),
     *("made", "version", "machine", "kernels", "target", "threads"),
 )
 
@@ -70,7 +70,7 @@ def _entry(record: Record) -> dict[str, Any]:
     row, context = record.row, record.context
     return {
         "workload": record.workload,
-        "residence": record.residence,
+        "cache_level": record.cache_level,
         "candidate": row.candidate,
         "routine": row.routine,
         "time_us": row.time_us,
@@ -125,7 +125,7 @@ def _record(entry: Any, name: str, line: int) -> Record:
     row = Row(*(entry[field] for field in fields))
     context = Context(entry["machine"], entry["kernels"], entry["target"], entry["threads"])
     stamp = (made if made.tzinfo else made.replace(tzinfo=timezone.utc)).timestamp()
-    return Record(context, entry["workload"], entry["residence"], row, stamp, entry["version"])
+    return Record(context, entry["workload"], entry["cache_level"], row, stamp, entry["version"])
 
 
 def _is_int(value: Any) -> bool:

@@ -26,7 +26,7 @@ ROUTINES = (
     "cpu:float32/direct_nchw",
     "cpu:float32/direct_rows",
     "cpu:float32/depthwise_nchwc",
-    "cpu:float32/panel",
+    "cpu:float32/im2col",
     "cpu:float32/winograd",
     "cpu:float32/gemm",
 )
@@ -34,13 +34,13 @@ ROUTINES = (
 # the values of so many parameters.
 _MOST_PARAMETERS = 16
 DEVICE_FEATURES = ("estimate", *(f"parameter {i}" for i in range(_MOST_PARAMETERS)), "routine")
-_RESIDENCES = {"private": 0.0, "shared": 1.0, "memory": 2.0}
+_CACHE_LEVELS = {"private": 0.0, "shared": 1.0, "memory": 2.0}
 
 
 class SpaceBench(Protocol):
     """What features need of ``_native.Bench``."""
 
-    def features(self, space: int, points: Sequence[int], residence: str) -> NDArray[Any]:
+    def features(self, space: int, points: Sequence[int], cache_level: str) -> NDArray[Any]:
         """What the routine says of the points."""
         ...
 
@@ -51,26 +51,26 @@ class SpaceBench(Protocol):
 
 def feature_names() -> list[str]:
     """One name per column."""
-    return [*_native.loop_feature_names(), *(r.rpartition("/")[2] for r in ROUTINES), "residence"]
+    return [*_native.loop_feature_names(), *(r.rpartition("/")[2] for r in ROUTINES), "cache_level"]
 
 
 def point_features(
-    bench: SpaceBench, space: int, routine: str, residence: str, points: Sequence[int]
+    bench: SpaceBench, space: int, routine: str, cache_level: str, points: Sequence[int]
 ) -> NDArray[np.float32]:
     """A row per point of a space."""
-    loops = np.asarray(bench.features(space, list(points), residence), np.float32)
+    loops = np.asarray(bench.features(space, list(points), cache_level), np.float32)
     rest = np.zeros((len(points), len(ROUTINES) + 1), np.float32)
     if routine in ROUTINES:
         rest[:, ROUTINES.index(routine)] = 1
-    rest[:, -1] = _RESIDENCES[residence]
+    rest[:, -1] = _CACHE_LEVELS[cache_level]
     return np.hstack([loops, rest])
 
 
 def device_point_features(
-    bench: SpaceBench, space: int, routine: str, residence: str, points: Sequence[int]
+    bench: SpaceBench, space: int, routine: str, cache_level: str, points: Sequence[int]
 ) -> NDArray[np.float32]:
     """The same of a routine of a device: one number tells its routine from others."""
-    estimates = np.asarray(bench.features(space, list(points), residence), np.float32)
+    estimates = np.asarray(bench.features(space, list(points), cache_level), np.float32)
     values = np.asarray(bench.values(space, list(points)), np.float32)[:, :_MOST_PARAMETERS]
     rows = np.zeros((len(points), len(DEVICE_FEATURES)), np.float32)
     rows[:, 0] = estimates[:, _native.loop_feature_names().index("estimate")]

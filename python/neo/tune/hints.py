@@ -9,7 +9,7 @@ from neo.tune.database import Hint
 
 __all__ = ["Hints", "by_hint", "hinted_trials", "mark_hints"]
 
-#: By (workload, residence) and candidate.
+#: By (workload, cache_level) and candidate.
 Hints = Mapping[tuple[str, str], Mapping[str, Hint]]
 
 # The fastest points of other machines that are measured with the candidates of a workload.

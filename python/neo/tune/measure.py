@@ -23,7 +23,7 @@ from neo.tune.end_to_end import Plans, Settling, end_to_end_times, plan_key
 from neo.tune.hints import Hints, by_hint, hinted_trials
 from neo.tune.machine import Context
 from neo.tune.noise import Noise
-from neo.tune.search import Race, Search, SearchBench
+from neo.tune.search import Benchmark, Search, SearchBench
 from neo.tune.timing import Timing
 
 __all__ = ["Group", "Tuning", "list_groups", "routine_ratios", "tune_problem"]
@@ -31,8 +31,8 @@ __all__ = ["Group", "Tuning", "list_groups", "routine_ratios", "tune_problem"]
 # A candidate that is expected to take so many times the best of its workload, and this much longer, is left alone.
 _HOPELESS = 10.0
 _HOPELESS_US = 5.0
-# Candidates of one workload race together as far as their packed constants fit in this.
-_RACE_BYTES = 512 << 20
+# Candidates of one workload are timed together as far as their packed constants fit in this.
+_BENCHMARK_BYTES = 512 << 20
 # Fetching constants from memory at this rate, in bytes per microsecond, must make this share of a step's time to count.
 _MEMORY_RATE = 2e4
 _COUNTS = 0.03
@@ -46,11 +46,11 @@ class Bench(SearchBench, Protocol):
     @property
     def threads(self) -> int: ...
     @property
-    def residence(self) -> str: ...
+    def cache_level(self) -> str: ...
     @property
     def trials(self) -> Sequence[Mapping[str, Any]]: ...
     def measure(
-        self, indices: Sequence[int], residence: str, seconds: float | None = None
+        self, indices: Sequence[int], cache_level: str, seconds: float | None = None
     ) -> Sequence[tuple[float | None, int, str, float]]: ...
     def chosen(self, choices: Sequence[int]) -> list[int]: ...
     def offer(self, indices: Sequence[int]) -> None: ...
@@ -80,7 +80,7 @@ class Tuning:
         Which selection the module runs; ``same``: they do not differ; ``cpu``, ``device``: everything there, of a
         target with a device; ``unchecked``: that of the stored times, not timed against the default's.
     others_us : mapping of str to float
-        What everything on the CPU and everything on the device took in the same race, where there is a device.
+        What everything on the CPU and everything on the device took in the same benchmark, where there is a device.
     reason : str
         Why they were not timed against each other, where they should have been.
     note : str
@@ -125,7 +125,7 @@ class Group:
     """The trials of one workload, and where their constants lie when a model calls them."""
 
     workload: str
-    residence: str
+    cache_level: str
     indices: tuple[int, ...]
     importance: float
 
@@ -178,8 +178,8 @@ def tune_problem(
         Seconds; a test gives its own.
     """
     trials = list(bench.trials)
-    groups = [g for g in list_groups(trials, bench.residence) if only is None or g.workload in only]
-    residences = {g.workload: g.residence for g in groups}
+    groups = [g for g in list_groups(trials, bench.cache_level) if only is None or g.workload in only]
+    cache_levels = {g.workload: g.cache_level for g in groups}
     declared = len(trials)
     times: list[float | None] = [None] * len(trials)
     rows = _lookup(groups, context, database)
@@ -188,7 +188,7 @@ def tune_problem(
     search = None
     if selected is not None:
         # The same draws each time: what was found does not depend on luck.
-        search = Search(bench, residences, model or CostModel(), np.random.default_rng(0))
+        search = Search(bench, cache_levels, model or CostModel(), np.random.default_rng(0))
         stored += search.take_stored(rows, times)
     run = _Run(bench, context, database, budget, clock)
     missing = [g for g in groups if g.indices] if budget is not None else []
@@ -199,7 +199,7 @@ def tune_problem(
     ) as progress:
         run.candidates(missing, trials, times, progress)
         if search is not None:
-            if made := _made_up_rows(missing, declared, trials, times):
+            if made := _synthetic_rows(missing, declared, trials, times):
                 search.take_stored(made, times)
             if budget is not None and selected is not None and not run.out_of_time:
 
@@ -208,7 +208,7 @@ def tune_problem(
                     _price(bench, times)
                     return selected()
 
-                search.run(chosen, run.race(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
+                search.run(chosen, run.benchmark(progress), run.store, times, go_on=run.go_on, most=run.trials_left)
                 run.notes.append(search.note)
             search.offer(times)
         end_to_end: dict[int, float] = {}
@@ -289,19 +289,19 @@ class _Run:
                     return
                 part = batch[: int(min(left, len(batch)))]
                 self.out_of_time = len(part) < len(batch)
-                found = self.race(progress)(part, group.residence)
+                found = self.benchmark(progress)(part, group.cache_level)
                 for i, timing in zip(part, found, strict=True):
                     times[i] = timing.time_us
-                self.store(group.workload, group.residence, list(_rows(part, found, trials)))
+                self.store(group.workload, group.cache_level, list(_rows(part, found, trials)))
 
-    def race(self, progress: LateProgress) -> Race:
+    def benchmark(self, progress: LateProgress) -> Benchmark:
         """Measures trials of one workload against each other."""
 
-        def measure(indices: Sequence[int], residence: str, known: int = 0) -> list[Timing]:
+        def measure(indices: Sequence[int], cache_level: str, known: int = 0) -> list[Timing]:
             with alone():
                 left = self.seconds_left()
                 limit = None if math.isinf(left) else max(left, 0.0)
-                found = [Timing(*one) for one in self._bench.measure(indices, residence, limit)]
+                found = [Timing(*one) for one in self._bench.measure(indices, cache_level, limit)]
             # What the deadline cut short is good enough for now, not for later.
             self._cut = self.seconds_left() <= 0
             self.out_of_time = self.out_of_time or self._cut
@@ -313,17 +313,17 @@ class _Run:
 
         return measure
 
-    def store(self, workload: str, residence: str, rows: Sequence[Row]) -> None:
+    def store(self, workload: str, cache_level: str, rows: Sequence[Row]) -> None:
         """Keep what was measured last; where that fails, until the end."""
         if self._database is None or self._cut:
             return
         if self._unkept:
-            self._unkept.append((workload, residence, rows))
+            self._unkept.append((workload, cache_level, rows))
             return
         try:
-            self._database.store(self._context, workload, residence, rows)
+            self._database.store(self._context, workload, cache_level, rows)
         except ResourceError:
-            self._unkept.append((workload, residence, rows))
+            self._unkept.append((workload, cache_level, rows))
 
     def finish(self) -> None:
         """Try again to keep what could not be kept, and say so where it still cannot."""
@@ -353,7 +353,7 @@ def _settle(
     """What trials take in the running plan, by trial: stored, or profiled now."""
     trials = bench.trials
     key = plan_key(trials)
-    stored = _lookup([replace(g, residence=key) for g in groups], context, database)
+    stored = _lookup([replace(g, cache_level=key) for g in groups], context, database)
     known = {
         i: row.time_us
         for i, t in enumerate(trials)
@@ -405,7 +405,7 @@ def problem_digest(bench: Bench, choices: Sequence[int], limits: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def list_groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[Group]:
+def list_groups(trials: Sequence[Mapping[str, Any]], cache_level: str) -> list[Group]:
     """By workload, those left out for which a measurement would change nothing."""
     by_workload: dict[str, list[int]] = {}
     for i, t in enumerate(trials):
@@ -424,7 +424,7 @@ def list_groups(trials: Sequence[Mapping[str, Any]], residence: str) -> list[Gro
         packed = max(trials[i]["packed_bytes"] for i in kept)
         # Where fetching constants takes no time, it does not matter from where.
         counts = packed / _MEMORY_RATE > _COUNTS * best
-        where = "shared" if residence == "memory" and not counts else residence
+        where = "shared" if cache_level == "memory" and not counts else cache_level
         groups.append(Group(workload, where, kept, best * max(trials[i]["weight"] for i in kept)))
     return groups
 
@@ -433,12 +433,14 @@ def _lookup(
     groups: Sequence[Group], context: Context, database: Database | None
 ) -> dict[tuple[str, str], dict[str, Row]]:
     """What is stored of the groups' workloads."""
-    return {} if database is None else database.lookup(context, [(g.workload, g.residence) for g in groups])
+    return {} if database is None else database.lookup(context, [(g.workload, g.cache_level) for g in groups])
 
 
 def _hints(groups: Sequence[Group], context: Context, database: Database | None) -> Hints:
     """What other machines and builds stored of the workloads that lack times."""
-    return {} if database is None else database.hints(context, [(g.workload, g.residence) for g in groups if g.indices])
+    return (
+        {} if database is None else database.hints(context, [(g.workload, g.cache_level) for g in groups if g.indices])
+    )
 
 
 def _with_hints(
@@ -458,8 +460,8 @@ def _with_hints(
     for trial in trials:
         by_workload.setdefault(trial["workload"], set()).add(trial["candidate"])
     for group in groups:
-        found = hints.get((group.workload, group.residence), {})
-        known = by_workload[group.workload] | set(rows.get((group.workload, group.residence), ()))
+        found = hints.get((group.workload, group.cache_level), {})
+        known = by_workload[group.workload] | set(rows.get((group.workload, group.cache_level), ()))
         made = hinted_trials(bench, spaces, group.workload, found, known) if spaces else []
         # Points that turned out to stand for other candidates than the hinted ones are trials as well.
         for index in range(len(trials), max(made, default=-1) + 1):
@@ -471,7 +473,7 @@ def _with_hints(
     return hinted
 
 
-def _made_up_rows(
+def _synthetic_rows(
     groups: Sequence[Group],
     declared: int,
     trials: Sequence[Mapping[str, Any]],
@@ -484,7 +486,7 @@ def _made_up_rows(
             if i >= declared and times[i] is not None:
                 t = trials[i]
                 row = Row(t["candidate"], t["routine"], times[i], t["estimate_us"], 0)
-                made.setdefault((group.workload, group.residence), {})[row.candidate] = row
+                made.setdefault((group.workload, group.cache_level), {})[row.candidate] = row
     return made
 
 
@@ -497,7 +499,7 @@ def _take_stored(
     """Fill in stored times, and leave in the groups what has none; how many there were."""
     count = 0
     for k, group in enumerate(groups):
-        rows = found.get((group.workload, group.residence), {})
+        rows = found.get((group.workload, group.cache_level), {})
         for i in group.indices:
             if trials[i]["candidate"] in rows:
                 times[i] = rows[trials[i]["candidate"]].time_us
@@ -532,7 +534,7 @@ def _batches(indices: Sequence[int], trials: Sequence[Mapping[str, Any]]) -> Ite
     batch: list[int] = []
     packed = 0
     for i in indices:
-        if batch and packed + trials[i]["packed_bytes"] > _RACE_BYTES:
+        if batch and packed + trials[i]["packed_bytes"] > _BENCHMARK_BYTES:
             yield batch
             batch, packed = [], 0
         batch.append(i)

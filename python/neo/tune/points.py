@@ -34,18 +34,18 @@ class PointSpaces:
     bench : PointsBench
     routines : mapping of int to str
         By number of the space.
-    residence : str
+    cache_level : str
         Where constants lie.
     on_device : bool
         Whether they are spaces of a device.
     """
 
     def __init__(
-        self, bench: PointsBench, routines: Mapping[int, str], residence: str, *, on_device: bool = False
+        self, bench: PointsBench, routines: Mapping[int, str], cache_level: str, *, on_device: bool = False
     ) -> None:
         self._bench = bench
         self._routines = dict(routines)
-        self._residence = residence
+        self._cache_level = cache_level
         self._features_of = device_point_features if on_device else point_features
 
     def features(self, points: Sequence[Point]) -> NDArray[np.float32]:
@@ -55,7 +55,7 @@ class PointSpaces:
         for space in sorted({s for s, _ in points}):
             at = [k for k, p in enumerate(points) if p[0] == space]
             numbers = [points[k][1] for k in at]
-            parts.append(self._features_of(self._bench, space, self._routines[space], self._residence, numbers))
+            parts.append(self._features_of(self._bench, space, self._routines[space], self._cache_level, numbers))
             places += at
         rows = np.vstack(parts)
         return rows[np.argsort(places)]

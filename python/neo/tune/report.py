@@ -20,10 +20,10 @@ _SMALL_US = 20.0
 def ratio_table(rows: Iterable[tuple[Context, str, str, Row]]) -> str:
     """Per routine and regime: how many times, and the quantiles of measured to estimated."""
     ratios: dict[tuple[str, str], list[float]] = {}
-    for _, workload, residence, row in rows:
+    for _, workload, cache_level, row in rows:
         if row.time_us is None or row.estimate_us <= 0:
             continue
-        ratios.setdefault((row.routine, regime(workload, residence, row)), []).append(row.time_us / row.estimate_us)
+        ratios.setdefault((row.routine, regime(workload, cache_level, row)), []).append(row.time_us / row.estimate_us)
     table = [
         (routine, where, len(values), *(f"{q:.2f}" for q in np.quantile(values, [0.1, 0.5, 0.9])))
         for (routine, where), values in sorted(ratios.items())
@@ -33,11 +33,11 @@ def ratio_table(rows: Iterable[tuple[Context, str, str, Row]]) -> str:
     )
 
 
-def regime(workload: str, residence: str, row: Row) -> str:
+def regime(workload: str, cache_level: str, row: Row) -> str:
     """What kind of work a workload is, as far as estimates tell kinds apart."""
     words = [_conv_kind(workload)] if _CONV.search(workload) else []
     words.append("below 20 us" if row.estimate_us < _SMALL_US else "20 us and more")
-    if residence == "memory":
+    if cache_level == "memory":
         words.append("weights in memory")
     return ", ".join(w for w in words if w)
 

@@ -20,9 +20,9 @@ from neo.tune.timing import Timing
 
 __all__ = ["Search", "SearchBench"]
 
-# Points that race at a time, beside the best so far; and the share of them that is drawn at random.
+# Points that are timed at once, beside the best so far; and the share of them that is drawn at random.
 _BATCH = 8
-# Points that race again where the fastest was found by a single race.
+# Points that are timed again where the fastest was found by a single benchmark.
 _FINALISTS = 3
 # Races after the one that found a point that make it sure.
 _SURE = 2
@@ -76,13 +76,13 @@ class Ranker(Protocol):
     def add(self, group: str, rows: NDArray[np.float32], times_us: NDArray[np.float64]) -> bool: ...
 
 
-class Race(Protocol):
+class Benchmark(Protocol):
     """Measures trials of one workload.
 
     The first `known` have a time already, and are there as a yardstick.
     """
 
-    def __call__(self, indices: Sequence[int], residence: str, known: int = 0) -> Sequence[Timing]: ...
+    def __call__(self, indices: Sequence[int], cache_level: str, known: int = 0) -> Sequence[Timing]: ...
 
 
 Store = Callable[[str, str, Sequence[Row]], None]
@@ -93,11 +93,11 @@ class _Subject:
     """A workload under search, on the CPU or on a device: what is learned of the one says nothing of the other."""
 
     workload: str
-    residence: str
+    cache_level: str
     on_device: bool = False
     known: dict[Point, float | None] = field(default_factory=dict)
     trial: dict[Point, int] = field(default_factory=dict)
-    # Of points: how many races they were in after the one that found them. The least of many times was lucky; the races
+    # Of points: how many benchmarks they were in after the one that found them. The least of many times was lucky; the benchmarks
     # after it tell.
     confirmed: dict[Point, int] = field(default_factory=dict)
     # The problem's own candidates.
@@ -145,7 +145,7 @@ class Search:
     ----------
     bench : SearchBench
         Its spaces are searched.
-    residences : mapping of str to str
+    cache_levels : mapping of str to str
         Of every workload that is measured: where its constants lie.
     model : Ranker
         Predicts and learns for the CPU; the one for a device knows its estimates only.
@@ -154,7 +154,7 @@ class Search:
     """
 
     def __init__(
-        self, bench: SearchBench, residences: Mapping[str, str], model: Ranker, random: np.random.Generator
+        self, bench: SearchBench, cache_levels: Mapping[str, str], model: Ranker, random: np.random.Generator
     ) -> None:
         self._bench = bench
         self._models = {False: model, True: CostModel(names=DEVICE_FEATURES)}
@@ -165,13 +165,13 @@ class Search:
         self._spaces: dict[tuple[str, bool], list[int]] = {}
         for i, space in enumerate(bench.spaces):
             workload = space["workload"]
-            if workload not in residences:
+            if workload not in cache_levels:
                 continue
             key = (workload, space.get("device", "cpu") != "cpu")
             self._routines[i] = space["routine"]
             self._trials[i] = list(space["trials"])
             self._spaces.setdefault(key, []).append(i)
-            self._subjects.setdefault(key, _Subject(workload, residences[workload], key[1]))
+            self._subjects.setdefault(key, _Subject(workload, cache_levels[workload], key[1]))
         self.measured = 0
 
     @property
@@ -184,7 +184,7 @@ class Search:
         count = 0
         for key, subject in self._subjects.items():
             trials = {self._bench.trial(t)["candidate"] for i in self._spaces[key] for t in self._trials[i]}
-            for text, row in rows.get((subject.workload, subject.residence), {}).items():
+            for text, row in rows.get((subject.workload, subject.cache_level), {}).items():
                 if text in trials:
                     continue
                 for space in self._spaces[key]:
@@ -212,7 +212,7 @@ class Search:
     def run(
         self,
         selected: Callable[[], Sequence[int]],
-        race: Race,
+        benchmark: Benchmark,
         store: Store,
         times: list[float | None],
         *,
@@ -225,7 +225,7 @@ class Search:
         ----------
         selected : callable
             The trials that the module would run by the times so far, one per use.
-        race, store : callable
+        benchmark, store : callable
             Measures trials; keeps what they took.
         times : list
             Of every trial, extended by those that are made.
@@ -256,13 +256,13 @@ class Search:
                     break
                 if not go_on() or most() < 1:
                     return False
-                self._batch(subjects[max(left)[1]][0], race, store, times, int(min(_BATCH, most())))
+                self._batch(subjects[max(left)[1]][0], benchmark, store, times, int(min(_BATCH, most())))
                 worked = True
             for subject, _ in subjects:
                 while points := subject.unconfirmed(_FINALISTS):
                     if not go_on():
                         return False
-                    self._race(subject, points, [], race, store, times)
+                    self._benchmark(subject, points, [], benchmark, store, times)
                     worked = True
         return True
 
@@ -293,7 +293,9 @@ class Search:
             subject.spaces = tuple(spaces)
             subject.predicted.clear()
 
-    def _batch(self, subject: _Subject, race: Race, store: Store, times: list[float | None], count: int) -> None:
+    def _batch(
+        self, subject: _Subject, benchmark: Benchmark, store: Store, times: list[float | None], count: int
+    ) -> None:
         """Measure the points that promise most, beside the best so far."""
         best = subject.best(subject.spaces)
         assert best is not None
@@ -318,25 +320,25 @@ class Search:
             subject.is_spent = True
             return
         again = [] if best[0] in subject.declared else [best[0]]
-        self._race(subject, again, picked, race, store, times)
+        self._benchmark(subject, again, picked, benchmark, store, times)
         self.measured += len(picked)
         now = subject.best(subject.spaces)
         assert now is not None
         subject.gain = max(1 - now[1] / best[1], subject.gain * _DECAY)
         self._learn(subject, picked)
 
-    def _race(
+    def _benchmark(
         self,
         subject: _Subject,
         known: Sequence[Point],
         found: Sequence[Point],
-        race: Race,
+        benchmark: Benchmark,
         store: Store,
         times: list[float | None],
     ) -> None:
         """Measure known points again and others for the first time, all in proportion to the anchor.
 
-        It is the same one in every race: were it the best so far, whose time was lucky, each race would begin where the
+        It is the same one in every benchmark: were it the best so far, whose time was lucky, each benchmark would begin where the
         last one's luck ended.
         """
         anchor = subject.anchor()
@@ -344,7 +346,7 @@ class Search:
         known = [p for p in known if p != anchor[0]]
         indices = [self._bench.extend(space, [point])[0] for space, point in found]
         beside = [subject.trial[p] for p in (anchor[0], *known)]
-        results = race([*beside, *indices], subject.residence, len(beside))
+        results = benchmark([*beside, *indices], subject.cache_level, len(beside))
         # What disturbed the machine disturbed the anchor as well.
         scale = anchor[1] / results[0].time_us if results[0].time_us else 1.0
         rows = []
@@ -360,7 +362,7 @@ class Search:
             entry = self._bench.trial(subject.trial[point])
             told = (time_us, entry["estimate_us"], timing.rounds, timing.failure)
             rows.append(Row(entry["candidate"], entry["routine"], *told, timing.spread_us * scale))
-        store(subject.workload, subject.residence, rows)
+        store(subject.workload, subject.cache_level, rows)
 
     def _learn(self, subject: _Subject, points: Sequence[Point]) -> None:
         timed = [p for p in points if subject.known[p] is not None]
@@ -368,7 +370,7 @@ class Search:
             return
         rows = self._points(subject).features(timed)
         changed = self._models[subject.on_device].add(
-            f"{subject.workload} {subject.residence}", rows, np.array([subject.known[p] for p in timed], np.float64)
+            f"{subject.workload} {subject.cache_level}", rows, np.array([subject.known[p] for p in timed], np.float64)
         )
         if changed:
             for other in self._subjects.values():
@@ -377,11 +379,11 @@ class Search:
 
     def _points(self, subject: _Subject) -> PointSpaces:
         routines = {space: self._routines[space] for space in self._spaces[subject.workload, subject.on_device]}
-        return PointSpaces(self._bench, routines, subject.residence, on_device=subject.on_device)
+        return PointSpaces(self._bench, routines, subject.cache_level, on_device=subject.on_device)
 
     def _sample(self, subject: _Subject) -> Point:
         routines = {space: self._routines[space] for space in subject.spaces}
-        return PointSpaces(self._bench, routines, subject.residence).sample(self._random)
+        return PointSpaces(self._bench, routines, subject.cache_level).sample(self._random)
 
     def _starts(self, subject: _Subject) -> list[Point]:
         timed = sorted((us, p) for p, us in subject.known.items() if us is not None and p[0] in subject.spaces)

@@ -37,7 +37,7 @@ _WORTHWHILE = 0.0015
 # Selections change by what the search finds; then what is new in them is searched.
 _PASSES = 3
 _POLL_SECONDS = 0.25
-_RESIDENCES = ("private", "shared", "memory")
+_CACHE_LEVELS = ("private", "shared", "memory")
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class _Sweeping:
     def _task(self, work: _Work, workloads: Sequence[str], context: Context | None) -> Task:
         known: tuple[tuple[Context, Rows], ...] = ()
         if context is not None:
-            keys = [(workload, residence) for workload in workloads for residence in _RESIDENCES]
+            keys = [(workload, cache_level) for workload in workloads for cache_level in _CACHE_LEVELS]
             found = self._database.lookup(context, keys)
             known = tuple((context, (*key, tuple(rows.values()))) for key, rows in found.items() if rows)
             hints = self._database.hints(context, keys)
@@ -313,12 +313,12 @@ class _Sweeping:
             times: dict[str, float] = {}
             points: dict[str, int] = {}
             trials = [work.bench.trial(i) for i in work.bench.chosen(choice)]
-            rows = self._database.lookup(context, [(t["workload"], r) for t in trials for r in _RESIDENCES])
+            rows = self._database.lookup(context, [(t["workload"], r) for t in trials for r in _CACHE_LEVELS])
             for t in trials:
-                known = [rows[t["workload"], r].get(t["candidate"]) for r in _RESIDENCES]
+                known = [rows[t["workload"], r].get(t["candidate"]) for r in _CACHE_LEVELS]
                 us = next((row.time_us for row in known if row and row.time_us), t["estimate_us"])
                 times[t["workload"]] = times.get(t["workload"], 0.0) + us
-                stored = {candidate for r in _RESIDENCES for candidate in rows[t["workload"], r]}
+                stored = {candidate for r in _CACHE_LEVELS for candidate in rows[t["workload"], r]}
                 points[t["workload"]] = len(stored - work.candidates[t["workload"]])
             for workload, us in times.items():
                 if workload in work.importance and us / total > shares.get(workload, (0.0,))[0]:

@@ -1,4 +1,4 @@
-"""What a race tells of a contender."""
+"""What a benchmark tells of a candidate."""
 
 from __future__ import annotations
 

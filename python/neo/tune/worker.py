@@ -30,14 +30,14 @@ __all__ = ["Result", "Task", "close_child", "graph_text", "measure_task", "read_
 
 # Constants up to so many elements travel with a graph: shapes, axes, scales. Larger ones are made up when measured.
 _INLINE = 1024
-# Of a child that says nothing for longer, the race hangs.
+# Of a child that says nothing for longer, the benchmark hangs.
 _SILENT_SECONDS = 120.0
 # One that has not begun yet imports what it needs, and writes down the problem.
 _STARTING_SECONDS = 600.0
-# A child whose connection closed ends by itself in less, unless it is in the middle of a race.
+# A child whose connection closed ends by itself in less, unless it is in the middle of a benchmark.
 _ENDING_SECONDS = 0.5
 
-#: (workload, residence, rows)
+#: (workload, cache_level, rows)
 Rows = tuple[str, str, tuple[Row, ...]]
 
 
@@ -76,7 +76,7 @@ class Task:
     others : frozenset of (str, str)
         Workloads and candidates that another task measures.
     suspects : frozenset of (str, str)
-        Workloads and candidates that race with nobody: the process ended while they were measured.
+        Workloads and candidates that are timed alone: the process ended while they were measured.
     """
 
     graph: bytes
@@ -116,9 +116,9 @@ class _Kept:
 
     def lookup(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Row]]:
         found: dict[tuple[str, str], dict[str, Row]] = {key: {} for key in keys}
-        for where, (workload, residence, rows) in self._task.known:
-            if where == context and (workload, residence) in found:
-                found[workload, residence].update({row.candidate: row for row in rows})
+        for where, (workload, cache_level, rows) in self._task.known:
+            if where == context and (workload, cache_level) in found:
+                found[workload, cache_level].update({row.candidate: row for row in rows})
         for (workload, _), known in found.items():
             for candidate in (c for w, c in self._task.others if w == workload):
                 known.setdefault(candidate, Row(candidate, "", None, 0.0, 0, "another task measures it"))
@@ -126,15 +126,15 @@ class _Kept:
 
     def hints(self, context: Context, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Hint]]:
         found: dict[tuple[str, str], dict[str, Hint]] = {key: {} for key in keys}
-        for where, (workload, residence, rows) in self._task.known:
-            if where != context and (workload, residence) in found:
+        for where, (workload, cache_level, rows) in self._task.known:
+            if where != context and (workload, cache_level) in found:
                 timed = {row.candidate: row.time_us for row in rows if row.time_us is not None}
-                found[workload, residence].update({c: Hint(us, where) for c, us in timed.items()})
+                found[workload, cache_level].update({c: Hint(us, where) for c, us in timed.items()})
         return found
 
-    def store(self, _context: Context, workload: str, residence: str, rows: Sequence[Row]) -> None:
+    def store(self, _context: Context, workload: str, cache_level: str, rows: Sequence[Row]) -> None:
         self.count += len(rows)
-        self._send(("rows", workload, residence, tuple(rows)))
+        self._send(("rows", workload, cache_level, tuple(rows)))
 
 
 class _Watched:
@@ -150,7 +150,7 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bench, name)
 
-    def measure(self, indices: Sequence[int], residence: str, seconds: float | None = None) -> list[Any]:
+    def measure(self, indices: Sequence[int], cache_level: str, seconds: float | None = None) -> list[Any]:
         entries = {i: self._bench.trial(i) for i in indices}
         alone = [i for i in indices if (entries[i]["workload"], entries[i]["candidate"]) in self._suspects]
         end = math.inf if seconds is None else time.monotonic() + seconds
@@ -161,9 +161,9 @@ class _Watched:
             told = [
                 (t["workload"], t["candidate"], t["routine"], t["estimate_us"]) for t in map(entries.get, batch) if t
             ]
-            self._send(("begin", residence, told))
+            self._send(("begin", cache_level, told))
             left = None if math.isinf(end) else max(0.0, end - time.monotonic())
-            found.update(zip(batch, self._bench.measure(batch, residence, left), strict=True))
+            found.update(zip(batch, self._bench.measure(batch, cache_level, left), strict=True))
         return [found[i] for i in indices]
 
     def price(self, times_us: Sequence[float], measured: Sequence[bool]) -> None:
@@ -312,19 +312,19 @@ def _supervise(task: Task) -> Result:
     context: Context | None = None
     while True:
         connection = _child.started()
-        racing: tuple[str, list[tuple[str, str, str, float]]] | None = None
+        running: tuple[str, list[tuple[str, str, str, float]]] | None = None
         try:
             tried = len({(workload, where, row.candidate) for workload, where, found in rows for row in found})
             connection.send(replace(task, seconds=end - time.monotonic(), most=task.most - tried))
             while True:
-                if not connection.poll(_STARTING_SECONDS if racing is None else _SILENT_SECONDS):
+                if not connection.poll(_STARTING_SECONDS if running is None else _SILENT_SECONDS):
                     reason = f"hung for {_SILENT_SECONDS:.0f} s"
                     break
                 kind, *message = connection.recv()
                 if kind == "context":
                     context = message[0]
                 elif kind == "begin":
-                    racing = message[0], message[1]
+                    running = message[0], message[1]
                 elif kind == "rows":
                     rows.append((message[0], message[1], message[2]))
                     timed = [row.candidate for row in message[2] if row.time_us is not None]
@@ -337,13 +337,13 @@ def _supervise(task: Task) -> Result:
             _child.end()
         except (EOFError, ConnectionResetError, BrokenPipeError):
             reason = _child.end()
-        if racing is None or context is None:
+        if running is None or context is None:
             raise RuntimeError(f"the process that measures {reason} before it measured")
-        residence, entries = racing
+        cache_level, entries = running
         if len(entries) == 1:
             workload, candidate, routine, estimate_us = entries[0]
             row = Row(candidate, routine, None, estimate_us, 0, f"the process that measured it {reason}")
-            rows.append((workload, residence, (row,)))
+            rows.append((workload, cache_level, (row,)))
         task = replace(
             task,
             known=(*task.known, *((context, found) for found in rows)),
@@ -352,8 +352,8 @@ def _supervise(task: Task) -> Result:
 
 
 def rows_by_key(rows: Iterable[Rows]) -> Mapping[tuple[str, str], tuple[Row, ...]]:
-    """Rows of all batches, by (workload, residence)."""
+    """Rows of all batches, by (workload, cache_level)."""
     found: dict[tuple[str, str], tuple[Row, ...]] = {}
-    for workload, residence, more in rows:
-        found[workload, residence] = (*found.get((workload, residence), ()), *more)
+    for workload, cache_level, more in rows:
+        found[workload, cache_level] = (*found.get((workload, cache_level), ()), *more)
     return found

@@ -9,7 +9,7 @@ namespace {
 // counts in a temporary, for outputs whose sizes are known.
 class Part final : public Program {
  public:
-  Part(std::unique_ptr<CountingProgram> whole, int inputs, bool counts)
+  Part(std::unique_ptr<DataDependentProgram> whole, int inputs, bool counts)
       : whole_(std::move(whole)), inputs_(static_cast<size_t>(inputs)), counts_(counts) {}
 
   const std::vector<kernel::Kernel>& kernels() const override { return whole_->kernels(); }
@@ -29,12 +29,12 @@ class Part final : public Program {
   }
 
  private:
-  std::unique_ptr<CountingProgram> whole_;
+  std::unique_ptr<DataDependentProgram> whole_;
   size_t inputs_;
   bool counts_;
 };
 
-std::unique_ptr<Program> part_of(const Choice& c, std::unique_ptr<CountingProgram> whole, int inputs) {
+std::unique_ptr<Program> part_of(const Choice& c, std::unique_ptr<DataDependentProgram> whole, int inputs) {
   return std::make_unique<Part>(std::move(whole), inputs, c.number("counts") != 0);
 }
 

@@ -20,8 +20,8 @@ struct ConvOperands {
   int64_t dst_batch = 0, dst_channel = 0;
   float lo = 0.0f, hi = 0.0f;  // -inf and +inf where there is no clamp
   Activation activation;
-  const float* ahead = nullptr;  // ahead_pixels that the caller reads next, fetched meanwhile; or null
-  int64_t ahead_channel = 0, ahead_pixels = 0;
+  const float* prefetched = nullptr;  // prefetched_pixels that the caller reads next, fetched meanwhile; or null
+  int64_t prefetched_channel = 0, prefetched_pixels = 0;
   Span<const float> later;  // constants of a later step, fetched where nothing else is
 };
 

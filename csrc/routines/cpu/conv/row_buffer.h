@@ -60,7 +60,7 @@ int64_t input_rows(const ConvShape& shape, int64_t lines);
 
 // The most of 1 ... `most` that fits, where fewer fit if more do; 1 where none does.
 template <class Fits>
-int64_t most_that_fits(int64_t most, Fits&& fits) {
+int64_t max_that_fits(int64_t most, Fits&& fits) {
   int64_t least = 1;
   while (least < most) {
     const int64_t middle = least + (most - least + 1) / 2;

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "routines/cpu/microkernel/plain_tile.h"
+#include "routines/cpu/microkernel/microkernel_edge.h"
 
 namespace neo {
 namespace {
@@ -66,8 +66,8 @@ void GemmBlock::run_tile(const float* weight, int64_t weight_step, float scale, 
   tile.hi = is_last ? args.hi : kInfinity;
   tile.dst = c;
   tile.dst_row = args.c_row;
-  run_plain_tile((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile, rows.size(),
-                 vectors.size(), columns, is_last ? args.activation : Activation());
+  run_microkernel_edge((by_columns ? kernels.columns : kernels.rows)[vectors.size()][rows.size()], kernels, tile,
+                       rows.size(), vectors.size(), columns, is_last ? args.activation : Activation());
 }
 
 bool GemmBlock::set_source(Tile& tile, float scale, IndexRange rows, IndexRange k) const {

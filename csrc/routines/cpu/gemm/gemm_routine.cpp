@@ -5,7 +5,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -163,7 +163,7 @@ GemmSchedule gemm_schedule(const Schedule& schedule, int64_t lanes, bool packed_
 //   k              summed per pass over C
 //   chunk, panels  rows, and panels of columns, per task
 Space gemm_space(const GemmShape& shape, bool packed_b, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 16;
+  constexpr int64_t kMaxParts = 16;
   const int64_t lanes = kernels.lanes, vectors = ceil_div(shape.n, lanes);
   std::vector<int64_t> columns, rows, k = {0};
   for (int64_t v = 1; v <= std::min<int64_t>(std::max<int64_t>(vectors, 1), kTileVectors); ++v) {
@@ -198,8 +198,8 @@ Space gemm_space(const GemmShape& shape, bool packed_b, const TileKernels& kerne
   return Space({{"columns", columns},
                 {"rows", rows},
                 {"k", k},
-                {"chunk", part_sizes(std::max<int64_t>(shape.m, 1), kMostParts, 0)},
-                {"panels", part_sizes(std::max<int64_t>(vectors, 1), kMostParts, 0)}},
+                {"chunk", part_sizes(std::max<int64_t>(shape.m, 1), kMaxParts, 0)},
+                {"panels", part_sizes(std::max<int64_t>(vectors, 1), kMaxParts, 0)}},
                allows);
 }
 

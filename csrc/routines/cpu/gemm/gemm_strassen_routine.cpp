@@ -4,7 +4,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/gemm_block.h"
 #include "routines/cpu/gemm/strassen_form.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/families.h"
 #include "routines/patterns/gemm_problem.h"
 
@@ -12,7 +12,7 @@ namespace neo {
 namespace {
 
 // Of a step: the weights of a large layer come from memory, and there are many of these in a model.
-constexpr int64_t kMostWeightBytes = 8 << 20;
+constexpr int64_t kMaxWeightBytes = 8 << 20;
 
 BMatrix strassen_b(const GemmProblem& problem) {
   return b_matrix(problem.geometry, MatrixView::dense(problem.b->shape().hint_dims()));
@@ -165,7 +165,7 @@ class StrassenGemmRoutine final : public Routine {
     if (g.alpha != 1.0f || g.beta != 1.0f) return "the product or what is added is scaled";
     const BMatrix b = strassen_b(*problem);
     if (const char* reason = reject_strassen(b.k, b.n, target.lanes(), strassen_kernels_of(target.isa))) return reason;
-    if (7 * b.k * b.n > kMostWeightBytes) return "its weights take too much memory";
+    if (7 * b.k * b.n > kMaxWeightBytes) return "its weights take too much memory";
     return std::nullopt;
   }
 
@@ -176,7 +176,7 @@ class StrassenGemmRoutine final : public Routine {
     for (const Schedule& schedule : StrassenForm::schedules(shape.k, shape.n, target)) {
       const StrassenForm form = StrassenForm::of(shape.k, shape.n, schedule, target);
       // One level of the algorithm holds 7/4 of the weights, two 49/16.
-      if (4 * form.weight_size() > kMostWeightBytes) continue;
+      if (4 * form.weight_size() > kMaxWeightBytes) continue;
       Candidate c;
       c.inputs.resize(workload.inputs.size());
       for (const Value* v : {problem.a, problem.residual}) {

@@ -7,7 +7,7 @@
 
 #include "base/int_math.h"
 #include "routines/cost/step_cost.h"
-#include "routines/cpu/microkernel/fetch_ahead.h"
+#include "routines/cpu/microkernel/prefetch_plan.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 
 namespace neo {
@@ -18,10 +18,10 @@ namespace {
 // private cache, they do for all pixels of a run; but processors with short vectors have small caches, which so many
 // pixels would fill.
 int64_t wanted_run(int64_t ic, int64_t weight_bytes, int64_t levels, bool is_short) {
-  constexpr int64_t kFewest = 12, kSums = 6144, kNear = 512 << 10, kFar = 42, kQuarters = 28;
-  if (is_short) return std::max(kSums / 2 / ic, kFewest / 2);
+  constexpr int64_t kMin = 12, kSums = 6144, kNear = 512 << 10, kFar = 42, kQuarters = 28;
+  if (is_short) return std::max(kSums / 2 / ic, kMin / 2);
   if (weight_bytes > kNear) return kFar;
-  return levels > 1 ? kQuarters : std::max(kSums / ic, kFewest);
+  return levels > 1 ? kQuarters : std::max(kSums / ic, kMin);
 }
 
 // Whether the last cache keeps so many bytes and gives them as fast as short runs use them.
@@ -175,17 +175,17 @@ class RunTiles {
     tile_.hi = args.hi;
   }
 
-  // `next`: the pixels of args.ahead that are fetched meanwhile. Without any the last run fetches what lies behind the
-  // weights: those of the next step.
+  // `next`: the pixels of args.prefetched that are fetched meanwhile. Without any the last run fetches what lies behind
+  // the weights: those of the next step.
   void run(IndexRange next, bool is_last_run) {
     for (int64_t p = 0; p < plan_.panels; ++p) {
       const IndexRange vectors = panel_vectors(plan_, p);
       const bool is_last = p + 1 == plan_.panels;
       const int64_t k = weight_blocks(plan_, tile_.rest_blocks) * plan_.lanes, width = vectors.size() * plan_.lanes;
       const int64_t tiles = tile_count(kernels_, vectors.size(), run_.half);
-      FetchAhead weights;
-      if (!is_last || (is_last_run && !args_.ahead))
-        weights = FetchAhead::over(tile_.weight + k * width, width, k, tiles);
+      PrefetchPlan weights;
+      if (!is_last || (is_last_run && !args_.prefetched))
+        weights = PrefetchPlan::over(tile_.weight + k * width, width, k, tiles);
       for (int64_t i = 0; i < tiles; ++i) {
         const IndexRange part = even_part(run_.half, tiles, i);
         StrassenTile t = tile_;
@@ -196,7 +196,7 @@ class RunTiles {
         } else {
           fetch_pixels(next.begin, even_part(next.size(), tiles, i), t);
         }
-        if (args_.later.size > 0) fetch_later(even_part(args_.later.size, plan_.panels * tiles, p * tiles + i), t);
+        if (args_.later.size > 0) prefetch_later(even_part(args_.later.size, plan_.panels * tiles, p * tiles + i), t);
         kernels_.tile[vectors.size()][part.size()](t);
       }
       tile_.weight += k * width;
@@ -232,32 +232,32 @@ class RunTiles {
     t.own.step = ceil_div(rows.size(), int64_t{kStrassenPlain} * kernels_.steps);
   }
 
-  void fetch_weights(FetchAhead& weights, StrassenTile& t) const {
-    t.ahead = weights.next;
-    t.ahead_step = weights.step;
-    t.ahead_blocks = weight_blocks(plan_, t.rest_blocks);
+  void fetch_weights(PrefetchPlan& weights, StrassenTile& t) const {
+    t.prefetched = weights.next;
+    t.prefetched_step = weights.step;
+    t.prefetched_blocks = weight_blocks(plan_, t.rest_blocks);
     weights.next += weights.tile;
   }
 
   // Beside the first two products and the rest behind them, which have as many blocks as the pixels.
   void fetch_pixels(int64_t first, IndexRange pixels, StrassenTile& t) const {
-    if (!args_.ahead || pixels.size() == 0) return;
-    t.ahead = args_.ahead + (first + pixels.begin) * plan_.lanes;
-    t.ahead_step = pixels.size();
-    t.ahead_block = args_.ahead_channel - pixels.size() * plan_.lanes;
-    t.ahead_blocks = 2 * plan_.blocks + t.rest_blocks;
+    if (!args_.prefetched || pixels.size() == 0) return;
+    t.prefetched = args_.prefetched + (first + pixels.begin) * plan_.lanes;
+    t.prefetched_step = pixels.size();
+    t.prefetched_block = args_.prefetched_channel - pixels.size() * plan_.lanes;
+    t.prefetched_blocks = 2 * plan_.blocks + t.rest_blocks;
   }
 
   // Beside what is left of the blocks, or half of them: then what comes first is fetched beside the other half.
-  void fetch_later(IndexRange floats, StrassenTile& t) const {
+  void prefetch_later(IndexRange floats, StrassenTile& t) const {
     const int64_t blocks = weight_blocks(plan_, t.rest_blocks);
-    if (!t.ahead) t.ahead_blocks = 0;
-    if (2 * t.ahead_blocks > blocks) {
-      t.ahead_step *= 2;
-      t.ahead_blocks = ceil_div(t.ahead_blocks, 2);
+    if (!t.prefetched) t.prefetched_blocks = 0;
+    if (2 * t.prefetched_blocks > blocks) {
+      t.prefetched_step *= 2;
+      t.prefetched_blocks = ceil_div(t.prefetched_blocks, 2);
     }
     t.later = args_.later.data + floats.begin;
-    t.later_step = ceil_div(floats.size(), std::max<int64_t>(1, (blocks - t.ahead_blocks) * plan_.lanes));
+    t.later_step = ceil_div(floats.size(), std::max<int64_t>(1, (blocks - t.prefetched_blocks) * plan_.lanes));
   }
 
   const StrassenPlan& plan_;
@@ -276,7 +276,7 @@ void run_inner(const StrassenPlan& plan, const StrassenKernels& kernels, const C
   for (int64_t i = 0; i < runs; ++i) {
     const StrassenRun run = StrassenRun::of(even_part(pixels, runs, i));
     RunTiles(plan, kernels, with_later(args, runs, i), outer, rest, run, workspace)
-        .run(even_part(args.ahead_pixels, runs, i), i + 1 == runs);
+        .run(even_part(args.prefetched_pixels, runs, i), i + 1 == runs);
   }
 }
 
@@ -357,10 +357,10 @@ void run_outer(const StrassenPlan& plan, const StrassenKernels& kernels, const C
       outer.skipped = step.right ? run.half - run.apart : 0;
     }
     // The pixels of half the channels beside each of two products.
-    if (args.ahead && product < 2) {
-      a.ahead = args.ahead + product * blocks * args.ahead_channel + next.begin * plan.lanes;
-      a.ahead_channel = args.ahead_channel;
-      a.ahead_pixels = next.size();
+    if (args.prefetched && product < 2) {
+      a.prefetched = args.prefetched + product * blocks * args.prefetched_channel + next.begin * plan.lanes;
+      a.prefetched_channel = args.prefetched_channel;
+      a.prefetched_pixels = next.size();
     }
     run_inner(plan, kernels, a, outer, rest, run.half, inner);
   }
@@ -519,7 +519,7 @@ void run_strassen(const StrassenPlan& plan, const StrassenKernels& kernels, cons
 
 void run_strassen_run(const StrassenPlan& plan, const StrassenKernels& kernels, const ConvOperands& args,
                       int64_t pixels, int64_t runs, int64_t i, float* workspace) {
-  const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.ahead_pixels, runs, i);
+  const IndexRange part = strassen_run(plan, pixels, runs, i), next = even_part(args.prefetched_pixels, runs, i);
   if (part.size() == 0) return;
   const ConvOperands a = with_later(args, runs, i);
   if (plan.levels > 1) {
@@ -566,7 +566,7 @@ double strassen_work(const StrassenPlan& plan, double pixels, double part, const
   double work = cycles * pixels / parts * 2 * lanes;
   // What runs of short vectors wait for weights from beyond the private cache, which all of them read.
   const double weight_bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  if (plan.is_short && !is_kept(weight_bytes, target) && !is_near(weight_bytes, target)) {
+  if (plan.is_short && !is_cache_resident(weight_bytes, target) && !is_near(weight_bytes, target)) {
     work += stream_us(weight_bytes * pixels / (2 * half_run)) * target.gflops_per_thread * 1e3;
   }
   return work;

@@ -4,7 +4,7 @@
 
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 
 namespace neo {
 namespace {

@@ -20,7 +20,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kTable = 256;
-constexpr size_t kMostOfChain = 12;
+constexpr size_t kMaxOfChain = 12;
 
 const Node* linear_source(const Value* value) {
   const Node* node = value ? value->producer : nullptr;
@@ -246,7 +246,7 @@ class CodesEltwiseRoutine final : public Routine {
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
     std::vector<const Node*> nodes{&root};
     const Value* value = root.inputs[0];
-    while (nodes.size() < kMostOfChain) {
+    while (nodes.size() < kMaxOfChain) {
       if (const Node* source = linear_source(value)) {
         nodes.push_back(source);
         std::reverse(nodes.begin(), nodes.end());

@@ -1,7 +1,7 @@
 #include "routines/cpu/int8/dot_tile.h"
 
 #include "routines/cpu/int8/dot_store.h"
-#include "routines/cpu/microkernel/tile_sums.h"
+#include "routines/cpu/microkernel/accumulate.h"
 #include "simd/dot.h"
 
 namespace neo::NEO_ISA {

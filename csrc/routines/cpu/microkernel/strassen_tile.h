@@ -56,11 +56,11 @@ struct StrassenTile {
   int64_t rest_stride = 0, rest_blocks = 0;
   const float* weight = nullptr;  // [product, or rest behind the product that ends a quarter][k][vector]
 
-  // What a later tile reads, fetched into the second-level cache beside the first ahead_blocks blocks: see Tile.
-  const float* ahead = nullptr;  // or null
-  int64_t ahead_step = 0;
-  int64_t ahead_block = 0;
-  int64_t ahead_blocks = 0;
+  // What a later tile reads, fetched into the second-level cache beside the first prefetched_blocks blocks: see Tile.
+  const float* prefetched = nullptr;  // or null
+  int64_t prefetched_step = 0;
+  int64_t prefetched_block = 0;
+  int64_t prefetched_blocks = 0;
   // The same beside the other blocks; or null.
   const float* later = nullptr;
   int64_t later_step = 0;

@@ -1,8 +1,8 @@
 #include "routines/cpu/microkernel/strassen_tile.h"
 
-#include "routines/cpu/microkernel/tile_sums.h"
+#include "routines/cpu/microkernel/accumulate.h"
 
-// The tiles that an export compiles: see tile_use.h.
+// The tiles that an export compiles: see used_kernels.h.
 #ifndef NEO_STRASSEN_TILES
 #define NEO_STRASSEN_TILES (~(uint64_t)0)
 #endif
@@ -154,8 +154,10 @@ void run_tile(const StrassenTile& t) {
     for (int v = 0; v < V; ++v) acc[r][v] = zero();
   }
   const float* weight = t.weight;
-  Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
-  int64_t ahead_blocks = t.ahead ? t.ahead_blocks : 0, ahead_block = t.ahead_block * (int64_t)sizeof(float);
+  Prefetcher prefetched = {(const char*)(t.prefetched ? t.prefetched : weight),
+                           t.prefetched_step * (int64_t)sizeof(float)};
+  int64_t prefetched_blocks = t.prefetched ? t.prefetched_blocks : 0,
+          prefetched_block = t.prefetched_block * (int64_t)sizeof(float);
   StrassenSums own = t.own;
   for (int product = 0; product < kStrassenProducts; ++product) {
     asm("" : "+r"(product));
@@ -168,23 +170,23 @@ void run_tile(const StrassenTile& t) {
     for (bool is_rest = false;; is_rest = true) {
       for (int64_t b = 0; b < blocks; ++b) {
         quarter.fetch();
-        if (ahead_blocks-- == 0) {
-          ahead = {(const char*)(t.later ? t.later : weight), t.later_step * (int64_t)sizeof(float)};
-          ahead_block = 0;
+        if (prefetched_blocks-- == 0) {
+          prefetched = {(const char*)(t.later ? t.later : weight), t.later_step * (int64_t)sizeof(float)};
+          prefetched_block = 0;
         }
         const bool makes = sums && sums->blocks > 0;
         if (makes && kSteps > 1) {
           // A loop of its own: those without sums to make are not to pay for it.
           sum_lanes<V, R>(
-              acc, weight, source, kLanes, ahead, [&]() __attribute__((always_inline)) { make_sums(*sums); });
+              acc, weight, source, kLanes, prefetched, [&]() __attribute__((always_inline)) { make_sums(*sums); });
         } else {
           if (makes) make_sums(*sums);
           // Wider tiles are rare, and the library small.
-          sum_lanes<V, R, V == 2 ? dense_step<V, R>() : kTogether>(acc, weight, source, kLanes, ahead);
+          sum_lanes<V, R, V == 2 ? dense_step<V, R>() : kTogether>(acc, weight, source, kLanes, prefetched);
         }
         source += stride;
         weight += kLanes * kRow;
-        ahead.at += ahead_block;
+        prefetched.at += prefetched_block;
       }
       if (is_rest) break;
       if (after.keep >= 0) {
@@ -227,16 +229,16 @@ void copy_pixels(const StrassenPixels& t) {
 // The weights of all seven products do not stay in the first-level cache, and every tile reads them again: where a
 // vector is a line, narrow tiles of many rows do that half as often.
 constexpr int kWanted = kLanes == 16 ? 2 : kPanelVectors;
-constexpr int kFewestVectors = (kWanted + 2) / 2;
-constexpr int kMostVectors = kWanted > kFewestVectors ? kWanted : kFewestVectors + 1;
+constexpr int kMinVectors = (kWanted + 2) / 2;
+constexpr int kMaxVectors = kWanted > kMinVectors ? kWanted : kMinVectors + 1;
 
 template <int V, int R>
 constexpr void fill_row(StrassenKernels& table) {
-  constexpr int kMost = max_tile_rows(V);
-  table.max_rows[V] = kMost;
-  if constexpr (R <= kMost) {
+  constexpr int kMax = max_tile_rows(V);
+  table.max_rows[V] = kMax;
+  if constexpr (R <= kMax) {
     constexpr bool is_kept = ((NEO_STRASSEN_TILES >> (16 * (V - 1) + R)) & 1) != 0;
-    if constexpr (is_kept && (R == 1 || R >= fewest_strassen_rows(kMost))) table.tile[V][R] = run_tile<V, R>;
+    if constexpr (is_kept && (R == 1 || R >= fewest_strassen_rows(kMax))) table.tile[V][R] = run_tile<V, R>;
     fill_row<V, R + 1>(table);
   }
 }
@@ -247,10 +249,10 @@ constexpr StrassenKernels make_table() {
   table.copy = copy_pixels;
   table.panel_vectors = kWanted;
   table.has_few_registers = kVectorRegisters < 32;
-  table.fewest_vectors = kFewestVectors;
-  fill_row<kFewestVectors, 1>(table);
-  fill_row<kMostVectors, 1>(table);
-  static_assert(kMostVectors == kFewestVectors + 1 && kMostVectors <= kTileVectors);
+  table.fewest_vectors = kMinVectors;
+  fill_row<kMinVectors, 1>(table);
+  fill_row<kMaxVectors, 1>(table);
+  static_assert(kMaxVectors == kMinVectors + 1 && kMaxVectors <= kTileVectors);
   return table;
 }
 

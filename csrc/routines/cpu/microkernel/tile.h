@@ -35,7 +35,7 @@ struct Tile {
   const TileTap* taps = nullptr;
   int64_t tap_count = 0;
   // Row form: one block of taps of one k each, whose weights are at weight_offset; rows are evenly spaced, and nothing
-  // is fetched ahead.
+  // is prefetched.
   bool points = false;
   float* scratch = nullptr;  // rows * block_size floats, for taps with row_offset (row form only)
 
@@ -47,11 +47,11 @@ struct Tile {
   // Row form, one tap of rows that are evenly spaced: those behind these, which the next tile reads, are not near yet
   // and are fetched into the first-level cache.
   bool fetches_rows = false;
-  // What a later tile reads, fetched into the second-level cache beside the sums: ahead_step floats per k, and
-  // ahead_block floats are skipped after each block.
-  const float* ahead = nullptr;  // or null
-  int64_t ahead_step = 0;
-  int64_t ahead_block = 0;
+  // What a later tile reads, fetched into the second-level cache beside the sums: prefetched_step floats per k, and
+  // prefetched_block floats are skipped after each block.
+  const float* prefetched = nullptr;  // or null
+  int64_t prefetched_step = 0;
+  int64_t prefetched_block = 0;
 
   const float* bias = nullptr;      // dense vectors, or null
   const float* row_bias = nullptr;  // one per row, or null

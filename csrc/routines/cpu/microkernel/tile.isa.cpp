@@ -1,9 +1,9 @@
 #include "routines/cpu/microkernel/tile.h"
 
-#include "routines/cpu/microkernel/tile_sums.h"
+#include "routines/cpu/microkernel/accumulate.h"
 
-// The register blocks that an export compiles, by form: bit 16 * (vectors - 1) + rows (tile_use.h). The others are put
-// together from those, to the same bits.
+// The register blocks that an export compiles, by form: bit 16 * (vectors - 1) + rows (used_kernels.h). The others are
+// put together from those, to the same bits.
 #ifndef NEO_TILE_ROWS
 #define NEO_TILE_ROWS (~(uint64_t)0)
 #define NEO_TILE_COLUMNS (~(uint64_t)0)
@@ -24,13 +24,13 @@ constexpr bool keeps(bool columns, int vectors, int rows) {
 
 template <int V, int R>
 NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weight_step, const float* src, int64_t step,
-                            int64_t count, Ahead& ahead) {
+                            int64_t count, Prefetcher& prefetched) {
   for (int64_t k = 0; k < count; ++k) {
     step_k<V, R>(
         acc, weight, [&](int r) __attribute__((always_inline))->const float& { return src[r]; });
     weight += weight_step;
     src += step;
-    ahead.fetch(1);
+    prefetched.fetch(1);
   }
 }
 
@@ -38,13 +38,13 @@ NEO_INLINE void sum_columns(F32 (&acc)[R][V], const float* weight, int64_t weigh
 // that miss there hold up the next block. Over parts of the sums, since a processor keeps few misses in flight, and
 // over the last ones, since weights drive from the first-level cache what waits there.
 template <int V, int R>
-struct ResultsAhead {
+struct PrefetchedResults {
   const Tile& t;
   int64_t wait;  // parts before the first that fetches
   int64_t step;  // rows per part
   int64_t row = 0;
 
-  NEO_INLINE ResultsAhead(const Tile& tile, int64_t parts, int64_t last)
+  NEO_INLINE PrefetchedResults(const Tile& tile, int64_t parts, int64_t last)
       : t(tile), wait(parts > last ? parts - last : 0) {
     const int64_t fetching = parts - wait;
     step = fetching >= R || fetching == 0 ? 1 : (R + fetching - 1) / fetching;
@@ -77,7 +77,7 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
   const int64_t step = t.step, jump = kShared * step;
   const float* const src = t.src + (kSplits ? t.first_row * step : 0);
   const float* const weight = t.weight;
-  ResultsAhead<V, R>(t, 0, 0).fetch_all();
+  PrefetchedResults<V, R>(t, 0, 0).fetch_all();
   for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
     const float* base = src + tap->offset;
     step_k<V, R>(
@@ -105,11 +105,11 @@ NEO_INLINE void sum_points(F32 (&acc)[R][V], const Tile& t) {
 constexpr bool kFetchesRows = kLanes >= 8;
 
 // One tap of rows that are evenly spaced, with dense weights: blocks of whole times kTogether k, and of the last one as
-// many as there are. With few registers a loop for each, which has none left to count what is fetched ahead. Else one
+// many as there are. With few registers a loop for each, which has none left to count what is prefetched. Else one
 // loop over all of them: a loop for each took 8 to 20 cycles more a block, it seems for ends that the processor foresaw
 // wrongly.
 template <int V, int R>
-NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
+NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Prefetcher prefetched) {
   constexpr int kStep = dense_step<V, R>(), kLast = (R + 4) * kTogether / kStep;
   constexpr int64_t kMove = kStep * (int64_t)sizeof(float);
   // A single block has no next one.
@@ -131,25 +131,25 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
     return;
   }
   const int64_t last_move = t.block_stride * (int64_t)sizeof(float) - (block - 1) * kMove;
-  const int64_t last_ahead = t.ahead_block * (int64_t)sizeof(float);
+  const int64_t last_prefetched = t.prefetched_block * (int64_t)sizeof(float);
   const int64_t count = (t.blocks - 1) * block + last_block;
-  ResultsAhead<V, R> results(t, count, kLast);
+  PrefetchedResults<V, R> results(t, count, kLast);
   int64_t left = block;
 #pragma GCC unroll 1
   for (int64_t i = count; i > 0; --i) {
     sum_together<V, R, kStep>(acc, weight, rows);
     if (kFetchesRows && t.fetches_rows && left == block) rows.fetch_next();
-    ahead.fetch(kStep);
+    prefetched.fetch(kStep);
     results.fetch();
     const bool is_last = --left == 0;
-    ahead.at += is_last ? last_ahead : 0;
+    prefetched.at += is_last ? last_prefetched : 0;
     rows.move(is_last ? last_move : kMove);
     left = is_last ? block : left;
   }
 #pragma GCC unroll 1
   for (int64_t i = t.last_size % kStep / kTogether; i > 0; --i) {
     sum_together<V, R>(acc, weight, rows);
-    ahead.fetch(kTogether);
+    prefetched.fetch(kTogether);
     rows.move(kTogether * (int64_t)sizeof(float));
   }
 }
@@ -157,11 +157,11 @@ NEO_INLINE void sum_dense_rows(F32 (&acc)[R][V], const Tile& t, Ahead ahead) {
 // The first `blocks`, as wide as a vector, with dense weights. Of a loop of its own: what the other one computes before
 // each block takes a tenth of the time.
 template <int V, int R>
-NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, int64_t blocks, Ahead ahead) {
+NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, int64_t blocks, Prefetcher prefetched) {
   constexpr int64_t kTap = kLanes * V * kLanes;
   const float* weight = t.weight;
   const float* src = t.src;
-  ResultsAhead<V, R> results(t, blocks * t.tap_count, R + 4);
+  PrefetchedResults<V, R> results(t, blocks * t.tap_count, R + 4);
   for (int64_t b = blocks; b > 0; --b) {
     for (const TileTap *tap = t.taps, *end = tap + t.tap_count; tap != end; ++tap) {
       if (blocks * t.tap_count > 1) results.fetch();
@@ -172,11 +172,11 @@ NEO_INLINE void sum_dense(F32 (&acc)[R][V], const Tile& t, int64_t blocks, Ahead
         rows = t.scratch;
         step = kLanes;
       }
-      sum_lanes<V, R>(acc, weight + tap->index * kTap + tap->weight_offset, rows, step, ahead);
+      sum_lanes<V, R>(acc, weight + tap->index * kTap + tap->weight_offset, rows, step, prefetched);
     }
     src += t.block_stride;
     weight += t.weight_taps * kTap;
-    ahead.at += t.ahead_block * (int64_t)sizeof(float);
+    prefetched.at += t.prefetched_block * (int64_t)sizeof(float);
   }
 }
 
@@ -184,7 +184,8 @@ template <int V, int R, bool kColumns>
 NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
   const float* weight = t.weight;
   const float* src = t.src;
-  Ahead ahead = {(const char*)(t.ahead ? t.ahead : weight), t.ahead_step * (int64_t)sizeof(float)};
+  Prefetcher prefetched = {(const char*)(t.prefetched ? t.prefetched : weight),
+                           t.prefetched_step * (int64_t)sizeof(float)};
   // Blocks, and of the next one k, that a loop of dense weights has added.
   int64_t first = 0, done = 0;
   if constexpr (!kColumns) {
@@ -192,23 +193,24 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
     if (t.weight_step == V * kLanes && t.blocks > 0) {
       const bool is_single = t.tap_count == 1 && t.weight_taps == 1 && t.taps->index == 0 && !t.taps->row_offset;
       if (is_single && (t.blocks == 1 || t.block_size % dense_step<V, R>() == 0)) {
-        sum_dense_rows<V, R>(acc, t, ahead);
+        sum_dense_rows<V, R>(acc, t, prefetched);
         first = t.blocks - 1;
         done = t.last_size / kTogether * kTogether;
         if (done == t.last_size) return;
       } else if (t.block_size == kLanes && (is_even || t.blocks > 1)) {
         first = is_even ? t.blocks : t.blocks - 1;
-        sum_dense<V, R>(acc, t, first, ahead);
+        sum_dense<V, R>(acc, t, first, prefetched);
         if (is_even) return;
       }
     }
     src += first * t.block_stride;
     weight += first * t.weight_taps * t.block_size * t.weight_step;
-    ahead.at += first * (t.tap_count * t.block_size * ahead.step + t.ahead_block * (int64_t)sizeof(float));
+    prefetched.at +=
+        first * (t.tap_count * t.block_size * prefetched.step + t.prefetched_block * (int64_t)sizeof(float));
   }
   constexpr int64_t kTail = 64, kLast = R + 4;
   const int64_t parts = t.blocks * t.tap_count;
-  ResultsAhead<V, R> results(t, parts, kLast);
+  PrefetchedResults<V, R> results(t, parts, kLast);
   if (first + done > 0) results.row = R;
   for (int64_t b = first; b < t.blocks; ++b) {
     const int64_t size = b + 1 < t.blocks ? t.block_size : t.last_size;
@@ -217,7 +219,8 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
       const float* w = weight + tap.index * size * t.weight_step + tap.weight_offset;
       if constexpr (kColumns) {
         results.fetch();
-        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size, ahead);
+        sum_columns<V, R>(acc, w, t.weight_step, src + tap.offset + (kSplits ? t.first_row : 0), t.step, size,
+                          prefetched);
       } else {
         const float* rows = src + tap.offset + (kSplits ? t.first_row * t.step : 0);
         int64_t step = t.step;
@@ -234,13 +237,13 @@ NEO_INLINE void sum_blocks(F32 (&acc)[R][V], const Tile& t) {
           const bool is_first = parts == 1 && k == 0 && size > kTail;
           count = is_first ? size - kTail : size - k;
           if (parts == 1 ? !is_first : k == 0) results.fetch();
-          sum_rows<V, R>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, ahead);
+          sum_rows<V, R>(acc, w + k * t.weight_step, t.weight_step, rows + k, step, count, prefetched);
         }
       }
     }
     src += t.block_stride;
     weight += t.weight_taps * size * t.weight_step;
-    ahead.at += t.ahead_block * (int64_t)sizeof(float);
+    prefetched.at += t.prefetched_block * (int64_t)sizeof(float);
   }
 }
 
@@ -294,7 +297,7 @@ void run_tile(const Tile& t) {
   first(t);
   Tile rest = t;
   rest.first_row += rows;
-  rest.ahead = nullptr;
+  rest.prefetched = nullptr;
   if (rest.row_bias) rest.row_bias += rows;
   if (rest.init) rest.init += rows * t.init_row;
   rest.dst += rows * t.dst_row;
@@ -307,7 +310,7 @@ void run_tile(const Tile& t) {
     Tile part = t;
     part.weight += v * kLanes;
     if (part.bias) part.bias += v * kLanes;
-    if (v > 0) part.ahead = nullptr;
+    if (v > 0) part.prefetched = nullptr;
     part.init_vector[0] = t.init_vector[v];
     part.dst_vector[0] = t.dst_vector[v];
     one(part);

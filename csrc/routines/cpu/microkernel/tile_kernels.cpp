@@ -1,4 +1,4 @@
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {

@@ -17,10 +17,10 @@ NEO_DECLARE_TIERS(void pick_channels(const ChannelPick*, int64_t, int64_t, float
 namespace neo {
 namespace {
 
-constexpr int kMostLanes = 16;
-constexpr size_t kMostOperands = 24;
-constexpr int64_t kMostChannels = 1 << 14;
-constexpr int kMostNodes = 32;  // that a group is looked for in
+constexpr int kMaxChannelLanes = 16;
+constexpr size_t kMaxOperands = 24;
+constexpr int64_t kMaxChannels = 1 << 14;
+constexpr int kMaxNodes = 32;  // that a group is looked for in
 
 // A channel of an operand.
 struct Channel {
@@ -81,7 +81,7 @@ class Trace {
       all.push_back(std::move(*only));
     }
     for (const Channels& c : all) {
-      if (c.list.empty() || c.list.size() > kMostChannels) return std::nullopt;
+      if (c.list.empty() || c.list.size() > kMaxChannels) return std::nullopt;
     }
     return all;
   }
@@ -111,14 +111,14 @@ class Trace {
 
   std::optional<Channels> of_value(const Value* value) {
     if (!value) return std::nullopt;
-    if (const Node* node = entered_ < kMostNodes ? enters_(value) : nullptr) {
+    if (const Node* node = entered_ < kMaxNodes ? enters_(value) : nullptr) {
       ++entered_;
       const std::vector<const Node*> before = nodes_;
       if (auto channels = of_node(*node)) return channels;
       nodes_ = before;
     }
     const auto axes = axes_of(value);
-    if (!axes || axes->size() != 1 || axes->front() > kMostChannels || value->is_constant()) return std::nullopt;
+    if (!axes || axes->size() != 1 || axes->front() > kMaxChannels || value->is_constant()) return std::nullopt;
     Channels own{*axes, {}};
     for (int64_t i = 0; i < axes->front(); ++i) own.list.push_back({value, i});
     return own;
@@ -145,7 +145,7 @@ class Trace {
       auto part = of_value(v);
       if (!part || axis < 1 || static_cast<size_t>(axis) > part->axes.size()) return std::nullopt;
       count += part->list.size();
-      if (count > kMostChannels) return std::nullopt;
+      if (count > kMaxChannels) return std::nullopt;
       parts.push_back(std::move(*part));
     }
     const auto at = static_cast<size_t>(axis) - 1;
@@ -236,7 +236,7 @@ struct VectorPick {
   struct Source {
     int argument = 0;
     int64_t block = 0;
-    std::array<int32_t, kMostLanes> lane;
+    std::array<int32_t, kMaxChannelLanes> lane;
   };
   std::vector<Source> sources;
 };
@@ -267,7 +267,7 @@ std::vector<VectorPick> vector_picks(const std::vector<Channels>& outputs, int64
 
 struct ChannelsCall {
   int64_t images = 0, pixels = 0, parts = 0;  // of the pixels of an image
-  int64_t batch[kMostOperands], block[kMostOperands];
+  int64_t batch[kMaxOperands], block[kMaxOperands];
   TaskSplit split;
 };
 
@@ -281,7 +281,7 @@ class ChannelsStep final : public KernelStep {
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    NEO_ASSERT(args.size() <= kMostOperands, "channels move between at most ", kMostOperands, " operands");
+    NEO_ASSERT(args.size() <= kMaxOperands, "channels move between at most ", kMaxOperands, " operands");
     ChannelsCall call;
     for (size_t i = 0; i < args.size(); ++i) {
       const Dims physical = args[i].layout.physical_dims(args[i].dims);
@@ -291,7 +291,7 @@ class ChannelsStep final : public KernelStep {
       call.pixels = std::accumulate(physical.begin() + 2, physical.end() - 1, int64_t{1}, std::multiplies<>());
     }
     // What a core wrote of an image it reads again: the pixels are split as convolutions split them.
-    call.parts = std::clamp<int64_t>(threads_, 1, std::max<int64_t>(1, call.pixels / kFewestPixels));
+    call.parts = std::clamp<int64_t>(threads_, 1, std::max<int64_t>(1, call.pixels / kMinPixels));
     const int64_t vectors = call.images * call.pixels * static_cast<int64_t>(picks_.size());
     call.split.tasks = call.images * call.parts;
     call.split.serial = call.split.tasks <= 1 || 8 * lanes_ * vectors <= kSerialChannelBytes;
@@ -309,7 +309,7 @@ class ChannelsStep final : public KernelStep {
 
   // Bytes that are written and read, of which the calling thread alone is faster.
   static constexpr int64_t kSerialChannelBytes = 65536;
-  static constexpr int64_t kFewestPixels = 16;
+  static constexpr int64_t kMinPixels = 16;
 
  private:
   void run_part(const ChannelsCall& call, std::byte* const* args, int64_t image, IndexRange pixels) const {
@@ -317,7 +317,7 @@ class ChannelsStep final : public KernelStep {
       return reinterpret_cast<float*>(args[operand]) + image * call.batch[operand] + block * call.block[operand] +
              pixels.begin * lanes_;
     };
-    ChannelPick sources[kMostLanes];
+    ChannelPick sources[kMaxChannelLanes];
     for (const VectorPick& pick : picks_) {
       for (size_t i = 0; i < pick.sources.size(); ++i) {
         const VectorPick::Source& s = pick.sources[i];
@@ -359,10 +359,10 @@ class ChannelsRoutine final : public Routine {
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
-    if (target.lanes() > kMostLanes) return "the vectors are too long";
+    if (target.lanes() > kMaxChannelLanes) return "the vectors are too long";
     const auto operands = static_cast<size_t>(std::count_if(workload.inputs.begin(), workload.inputs.end(),
                                                             [](const Value* v) { return !v->is_constant(); }));
-    if (operands + workload.outputs.size() > kMostOperands) return "too many operands";
+    if (operands + workload.outputs.size() > kMaxOperands) return "too many operands";
     if (!read_channels(workload)) return "more than channels move";
     return std::nullopt;
   }

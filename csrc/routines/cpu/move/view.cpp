@@ -124,9 +124,9 @@ bool is_blockable(DType dtype) {
 }
 
 // Concat whose pieces are contiguous in the result: producers write them in place.
-class AssembleRoutine final : public Routine {
+class ConcatInPlaceRoutine final : public Routine {
  public:
-  std::string_view name() const override { return "cpu/assemble"; }
+  std::string_view name() const override { return "cpu/concat_in_place"; }
   std::vector<std::string_view> roots() const override { return {"Concat"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -147,7 +147,7 @@ class AssembleRoutine final : public Routine {
     const Value* output = node.outputs.front();
     const int axis = normalized_axis(node, output->shape().rank());
     Candidate c = Candidate::plain(workload);
-    c.kind = Candidate::Kind::Assemble;
+    c.kind = Candidate::Kind::ConcatInPlace;
     Dim offset = 0;
     bool blocks_fit = axis == 1 && output->shape().rank() >= 3 && is_blockable(output->dtype());
     for (const Value* v : node.inputs) {
@@ -180,6 +180,6 @@ class AssembleRoutine final : public Routine {
 }  // namespace
 
 NEO_DEFINE_ROUTINE(view, ViewRoutine)
-NEO_DEFINE_ROUTINE(assemble, AssembleRoutine)
+NEO_DEFINE_ROUTINE(concat_in_place, ConcatInPlaceRoutine)
 
 }  // namespace neo

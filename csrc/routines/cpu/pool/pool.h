@@ -24,7 +24,7 @@ struct PoolAxis {
 
 struct PoolShape {
   static constexpr int64_t kPlainVector = 16;  // lanes of the widest vector
-  static constexpr int64_t kMostTogether = 8;
+  static constexpr int64_t kMaxTogether = 8;
 
   PoolAxis axis[3];  // depth, height, width
   int64_t images = 1;
@@ -50,7 +50,7 @@ struct PoolShape {
   NEO_INLINE int64_t plain_together() const {
     constexpr int64_t kElements = 4096;
     const int64_t fit = kElements / plain_row();
-    return fit < 1 ? 1 : fit < kMostTogether ? fit : kMostTogether;
+    return fit < 1 ? 1 : fit < kMaxTogether ? fit : kMaxTogether;
   }
   int64_t plain_workspace() const { return plain_together() * plain_row() + 2 * plain_outputs(); }
 };

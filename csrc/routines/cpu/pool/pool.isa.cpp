@@ -365,7 +365,7 @@ struct PlainRows {
                        ((t.z * s.axis[0].stride - s.axis[0].pad) + depth.begin * s.axis[0].dilation) * s.axis[0].src;
     float* dst = args.dst + t.image * s.dst_image + t.plane * s.dst_plane + t.z * s.axis[0].dst + t.y * height.dst;
     const int64_t most = s.plain_together(), pad = s.axis[2].pad;
-    float counted[PoolShape::kMostTogether];
+    float counted[PoolShape::kMaxTogether];
     for (int64_t done = 0; done < count; done += most) {
       const int64_t together = smaller(most, count - done);
       for (int64_t i = 0; i < together; ++i) {

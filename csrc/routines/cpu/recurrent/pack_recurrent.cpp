@@ -31,7 +31,7 @@ Tensor pack_strassen_cells(const RecurrentForm& form, const Value& r, const Stra
 PackedCells pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes, int64_t first, int64_t count,
                        const RecurrentPacking& packing, const StrassenPlan& plan, PackedStore& store) {
   if (plan.levels > 0) return {{}, pack_strassen_cells(form, r, plan, packing.groups, first, count, store)};
-  const CompressedKernels* compressed = packing.compressed;
+  const ExponentPackedKernels* exponent_packed = packing.exponent_packed;
   const int64_t hidden = form.hidden, blocks = ceil_div(hidden, lanes);
   // Rows [row, row + rows) of one direction's block.
   const auto copy_rows = [&](int64_t panel, int64_t row, int64_t rows, float* to) {
@@ -50,10 +50,10 @@ PackedCells pack_cells(const RecurrentForm& form, const Value& r, int64_t lanes,
     }
   };
   PackedCells cells;
-  if (compressed) {
-    cells.compressed = compressed_cells(form, count, lanes);
-    cells.values = store.floats(cells.compressed.size(), {&r}, [&](float* to) {
-      pack_compressed(cells.compressed, *compressed, r.constant->as<float>(), copy_rows, to);
+  if (exponent_packed) {
+    cells.exponent_packed = exponent_packed_cells(form, count, lanes);
+    cells.values = store.floats(cells.exponent_packed.size(), {&r}, [&](float* to) {
+      pack_exponent_packed(cells.exponent_packed, *exponent_packed, r.constant->as<float>(), copy_rows, to);
     });
   } else {
     const int64_t panel = hidden * count * lanes;
@@ -90,8 +90,8 @@ GemmPlan projection_plan(const RecurrentForm& form, int64_t rows, int64_t panel_
   return plan_gemm(shape, {vectors, tiles.max_rows[vectors], true}, tiles);
 }
 
-CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes) {
-  CompressedShape shape;
+ExponentPackedShape exponent_packed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes) {
+  ExponentPackedShape shape;
   shape.rows = form.hidden;
   shape.panels = form.directions * ceil_div(form.hidden, lanes);
   shape.vectors = gates;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "routines/cpu/gemm/compressed_matrix.h"
+#include "routines/cpu/gemm/exponent_packed_matrix.h"
 #include "routines/cpu/gemm/gemm.h"
 #include "routines/cpu/gemm/strassen.h"
 #include "routines/cpu/recurrent/recurrent.h"
@@ -13,14 +13,14 @@ namespace neo {
 // Gates of R: [direction][block][hidden][gates][lanes], plain or compressed: then a block is a panel. Or for Strassen's
 // algorithm: [direction][group of blocks][packed weights].
 struct PackedCells {
-  CompressedShape compressed;  // no panels where they are not
+  ExponentPackedShape exponent_packed;  // no panels where they are not
   Tensor values;
 };
 
 // How the weights are packed.
 struct RecurrentPacking {
-  int64_t panel_vectors = 0;                      // of W, see projection_plan()
-  const CompressedKernels* compressed = nullptr;  // those of R; null: it is not
+  int64_t panel_vectors = 0;                               // of W, see projection_plan()
+  const ExponentPackedKernels* exponent_packed = nullptr;  // those of R; null: it is not
   // For Strassen's algorithm, where there is a plan: W of all directions, and of each of R's groups of blocks the gates
   // of PackedRecurrent.
   StrassenPlan projection, recurrent, candidate;
@@ -40,7 +40,7 @@ struct PackedRecurrent {
 };
 
 // How `gates` of the gates of R are held where they are compressed.
-CompressedShape compressed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes);
+ExponentPackedShape exponent_packed_cells(const RecurrentForm& form, int64_t gates, int64_t lanes);
 
 PackedRecurrent pack_recurrent(const Node& node, const RecurrentForm& form, const RecurrentPacking& packing,
                                const TileKernels& tiles, const PackKernels& pack, PackedStore& store);

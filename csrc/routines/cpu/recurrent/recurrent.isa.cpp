@@ -1,6 +1,6 @@
 #include "routines/cpu/recurrent/recurrent.h"
 
-#include "routines/cpu/microkernel/tile_sums.h"
+#include "routines/cpu/microkernel/accumulate.h"
 #include "simd/math.h"
 #include "simd/vec.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "routines/cpu/gemm/compressed_matrix.h"
+#include "routines/cpu/gemm/exponent_packed_matrix.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kOperationsPerTask = 50000;  // of one step, where a team shares every step
 constexpr int64_t kLeastRows = 6;
-constexpr int64_t kMostRowTasks = 16;
+constexpr int64_t kMaxRowTasks = 16;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
   return {tile_kernels_of(target.isa),
           strassen_kernels_of(target.isa),
           NEO_PICK_TIER(target.isa, pack_kernels)(),
-          NEO_PICK_TIER(target.isa, compressed_kernels)(),
+          NEO_PICK_TIER(target.isa, exponent_packed_kernels)(),
           NEO_PICK_TIER(target.isa, recurrent_cells),
           NEO_PICK_TIER(target.isa, recurrent_start),
           NEO_PICK_TIER(target.isa, recurrent_finish),
@@ -30,13 +30,13 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
           NEO_PICK_TIER(target.isa, recurrent_pack_input),
           NEO_PICK_TIER(target.isa, recurrent_input),
           NEO_PICK_TIER(target.isa, recurrent_cells_beside),
-          compressed_ahead(target, false)};
+          exponent_packed_prefetch(target, false)};
 }
 
 CellSplit split_cells(const RecurrentForm& form, int64_t steps, int64_t batch, int64_t blocks) {
   CellSplit split;
   const int64_t per_step = 2 * form.directions * batch * form.gates * form.hidden * form.hidden;
-  const int64_t rows = ceil_div(ceil_div(batch, kMostRowTasks), kLeastRows) * kLeastRows;
+  const int64_t rows = ceil_div(ceil_div(batch, kMaxRowTasks), kLeastRows) * kLeastRows;
   const int64_t row_chunks = batch == 0 ? 0 : ceil_div(batch, std::max<int64_t>(1, rows));
   const int64_t step_tasks = std::min(form.directions * blocks, per_step / kOperationsPerTask);
   split.by_step = step_tasks > form.directions * row_chunks;
@@ -64,7 +64,7 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method,
 
 bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
                  int64_t batch) {
-  return method.way != RecurrentWay::Compressed && method.input_levels == 0 && method.levels == 0 &&
+  return method.way != RecurrentWay::ExponentPacked && method.input_levels == 0 && method.levels == 0 &&
          batch >= kLeastRows && kernels.takes_input(form.kind) &&
          gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
@@ -89,7 +89,7 @@ bool takes_groups(const RecurrentForm& form, int64_t groups, int64_t levels, con
 
 bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
   if (method.way == RecurrentWay::InputBeside) return method.input_levels == 0 && method.levels == 0;
-  if (method.way == RecurrentWay::Compressed && method.levels > 0) return false;
+  if (method.way == RecurrentWay::ExponentPacked && method.levels > 0) return false;
   const Dim &steps = steps_of(form), &batch = batch_of(form);
   if (method.levels > 0 && (!batch.is_constant() || batch.value() == 1)) return false;
   if (method.input_levels > 0 && !(steps.is_constant() && batch.is_constant())) return false;
@@ -103,7 +103,7 @@ RecurrentPacking packing_of(const RecurrentForm& form, const RecurrentMethod& me
                             int threads) {
   RecurrentPacking packing;
   packing.panel_vectors = input_panel_vectors(form, method, kernels);
-  if (method.way == RecurrentWay::Compressed) packing.compressed = &kernels.compressed;
+  if (method.way == RecurrentWay::ExponentPacked) packing.exponent_packed = &kernels.exponent_packed;
   packing.projection = strassen_plan(kernels, form.input, gates_width(form, kernels.tiles.lanes), method.input_levels);
   if (method.levels == 0) return packing;
   packing.groups = std::max<int64_t>(1, ceil_div(threads, form.directions));

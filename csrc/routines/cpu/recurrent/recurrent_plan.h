@@ -3,8 +3,8 @@
 #include "base/int_math.h"
 #include "ops/op.h"
 #include "routines/cost/target.h"
-#include "routines/cpu/microkernel/compressed.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/exponent_packed.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/recurrent/pack_recurrent.h"
 #include "routines/cpu/tier.h"
 
@@ -27,9 +27,9 @@ constexpr int64_t kLastCacheBytes = 24 << 20;
 
 // How a layer's two products are done.
 enum class RecurrentWay : uint8_t {
-  InputFirst,   // the input's of all steps as one matrix product, then step after step the one with R
-  InputBeside,  // a batch of one: the input's of some steps beside the one with R of the steps before
-  Compressed,   // as InputFirst, R held in 28 bits per weight (compressed.h)
+  InputFirst,      // the input's of all steps as one matrix product, then step after step the one with R
+  InputBeside,     // a batch of one: the input's of some steps beside the one with R of the steps before
+  ExponentPacked,  // as InputFirst, R held in 28 bits per weight (exponent_packed.h)
 };
 
 struct RecurrentMethod {
@@ -43,7 +43,7 @@ struct RecurrentKernels {
   const TileKernels& tiles;
   const StrassenKernels& strassen;
   const PackKernels& pack;
-  const CompressedKernels& compressed;
+  const ExponentPackedKernels& exponent_packed;
   decltype(&scalar::recurrent_cells) cells;
   decltype(&scalar::recurrent_start) start;
   decltype(&scalar::recurrent_finish) finish;
@@ -55,7 +55,7 @@ struct RecurrentKernels {
   decltype(&scalar::recurrent_pack_input) pack_input;
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
-  int64_t ahead;  // CompressedShape::ahead of R
+  int64_t prefetched;  // ExponentPackedShape::prefetched of R
 
   static RecurrentKernels of(const Target& target);
 };

@@ -11,7 +11,7 @@
 namespace neo {
 namespace {
 
-constexpr int64_t kFewestCompressed = 1 << 18;
+constexpr int64_t kMinCompressed = 1 << 18;
 // Weights of both products, per thread or in all, up to which those of the input are read again for every few steps.
 constexpr int64_t kBytesBeside = 16 << 20;
 // Of the time of a far byte, in one stream.
@@ -35,7 +35,7 @@ double strassen_us(const StrassenPlan& plan, double rows, const Target& target) 
   const auto parts = static_cast<double>(plan.parts());
   const double computed = std::ceil(rows / parts) * parts;
   const double bytes = 4 * static_cast<double>(strassen_weight_size(plan));
-  const double far = is_kept(2 * bytes, target) ? 0 : kStream * far_byte_us(target) * bytes;
+  const double far = is_cache_resident(2 * bytes, target) ? 0 : kStream * far_byte_us(target) * bytes;
   return far + std::max(strassen_work(plan, computed, computed, target) / (target.gflops_per_thread * 1e3),
                         bytes / (target.l2_gbps * 1e3));
 }
@@ -59,11 +59,11 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
   const double peak = target.gflops_per_thread * 1e3;
   const double count = static_cast<double>(steps), rows = static_cast<double>(batch);
   const InputTiles tiles = input_tiles(form, method, kernels, steps, batch);
-  const bool is_compressed = method.way == RecurrentWay::Compressed;
+  const bool is_exponent_packed = method.way == RecurrentWay::ExponentPacked;
   const RecurrentPacking packing = packing_of(form, method, kernels, target.threads);
 
   const double input_bytes = static_cast<double>(width * form.input * 4);
-  double bytes = static_cast<double>(width * form.hidden * 4) * (is_compressed ? 0.875 : 1);
+  double bytes = static_cast<double>(width * form.hidden * 4) * (is_exponent_packed ? 0.875 : 1);
   if (tiles.small > 0) bytes += input_bytes / tiles.large;
   // Threads that have directions of their own do all steps of one before the next.
   const bool alone = batch == 1 && target.threads <= form.directions;
@@ -76,8 +76,9 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
   const double reads_us = static_cast<double>(ceil_div(batch, kRowsTogether)) * pass_us;
   const double efficiency = batch > 3 ? 0.95 : 0.8;
   const auto vectors = static_cast<double>(width * form.hidden / target.lanes());
-  const double sums_us = is_compressed ? cycles_us(compressed_cycles(target) * vectors * rows, target) / speedup
-                                       : cycles_us(vectors * rows, target) / (efficiency * speedup);
+  const double sums_us = is_exponent_packed
+                             ? cycles_us(exponent_packed_cycles(target) * vectors * rows, target) / speedup
+                             : cycles_us(vectors * rows, target) / (efficiency * speedup);
   double step_us = std::max(reads_us, sums_us);
   if (packing.recurrent.levels > 0) {
     const double group_us = strassen_us(packing.recurrent, rows, target) +
@@ -103,7 +104,7 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
     input_us = strassen_us(packing.projection, count * rows / parts, target);
     // Members write rows of gates that others read, and read blocks that others wrote.
     const double moved = count * rows * static_cast<double>(width * 4);
-    if (target.threads > 1 && !is_kept(moved / target.threads, target))
+    if (target.threads > 1 && !is_cache_resident(moved / target.threads, target))
       input_us += 2 * far_byte_us(target) * moved / target.threads;
   } else if (takes_input(form, method, kernels, batch)) {
     input_us = input_flops / (peak * efficiency * speedup);
@@ -130,9 +131,9 @@ Candidate candidate_of(const Workload& workload, const RecurrentMethod& method, 
   const RecurrentPacking packing = packing_of(form, method, kernels, target.threads);
   const int64_t groups = form.directions * packing.groups;
   const int64_t recurrent =
-      method.way == RecurrentWay::Compressed ? compressed_cells(form, form.gates, target.lanes()).size()
-      : method.levels == 0                   ? width * form.hidden
-                                             : groups * (strassen_weight_size(packing.recurrent) +
+      method.way == RecurrentWay::ExponentPacked ? exponent_packed_cells(form, form.gates, target.lanes()).size()
+      : method.levels == 0                       ? width * form.hidden
+                                                 : groups * (strassen_weight_size(packing.recurrent) +
                                        (packing.candidate.levels > 0 ? strassen_weight_size(packing.candidate) : 0));
   const int64_t projection = method.input_levels > 0 ? strassen_weight_size(packing.projection) : width * form.input;
   c.cost.packed_bytes = (2 * width + projection + recurrent) * 4;
@@ -223,10 +224,11 @@ class RecurrentRoutine final : public Routine {
   }
 };
 
-// The same for a batch of one whose weights R leave the private caches: they are held in 28 bits (see compressed.h).
-class CompressedRecurrentRoutine final : public Routine {
+// The same for a batch of one whose weights R leave the private caches: they are held in 28 bits (see
+// exponent_packed.h).
+class ExponentPackedRecurrentRoutine final : public Routine {
  public:
-  std::string_view name() const override { return "cpu:float32/recurrent_compressed"; }
+  std::string_view name() const override { return "cpu:float32/recurrent_exponent_packed"; }
   std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target& target) const override {
@@ -234,27 +236,27 @@ class CompressedRecurrentRoutine final : public Routine {
     const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
     if (!form) return why;
     if (!batch_of(*form).is(1)) return "more than one row";
-    const CompressedShape shape = compressed_cells(*form, form->gates, target.lanes());
-    if (shape.weights < kFewestCompressed) return "few weights, which the caches hold";
-    const char* reason =
-        reject_compressed(shape, RecurrentKernels::of(target).compressed, *workload.root().input(2)->constant);
+    const ExponentPackedShape shape = exponent_packed_cells(*form, form->gates, target.lanes());
+    if (shape.weights < kMinCompressed) return "few weights, which the caches hold";
+    const char* reason = reject_exponent_packed(shape, RecurrentKernels::of(target).exponent_packed,
+                                                *workload.root().input(2)->constant);
     return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    return with_levels(workload, RecurrentWay::Compressed, target);
+    return with_levels(workload, RecurrentWay::ExponentPacked, target);
   }
 
   Space space(const Workload& workload, const Target& target) const override {
     const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
     return Space({{"input_levels", {0, 1, 2}}}, [&](std::span<const int64_t> v) {
-      return takes_strassen(form, {RecurrentWay::Compressed, v[0]}, RecurrentKernels::of(target));
+      return takes_strassen(form, {RecurrentWay::ExponentPacked, v[0]}, RecurrentKernels::of(target));
     });
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
-    return candidate_of(workload, method_of(schedule, RecurrentWay::Compressed), target);
+    return candidate_of(workload, method_of(schedule, RecurrentWay::ExponentPacked), target);
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -264,13 +266,13 @@ class CompressedRecurrentRoutine final : public Routine {
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
-    return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::Compressed), target, packed);
+    return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::ExponentPacked), target, packed);
   }
 };
 
 }  // namespace
 
 NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
-NEO_DEFINE_ROUTINE(recurrent_compressed, CompressedRecurrentRoutine)
+NEO_DEFINE_ROUTINE(recurrent_exponent_packed, ExponentPackedRecurrentRoutine)
 
 }  // namespace neo

@@ -58,7 +58,7 @@ class RecurrentStep final : public KernelStep {
         threads_(threads),
         packing_(packing_of(form, method, kernels, threads)),
         packed_(pack_recurrent(candidate.workload->root(), form, packing_, kernels.tiles, kernels.pack, packed)) {
-    packed_.recurrent.compressed.ahead = packed_.candidate.compressed.ahead = kernels.ahead;
+    packed_.recurrent.exponent_packed.prefetched = packed_.candidate.exponent_packed.prefetched = kernels.prefetched;
     x_ = argument_of(candidate, form.x);
     initial_h_ = argument_of(candidate, form.initial_h);
     initial_c_ = argument_of(candidate, form.initial_c);
@@ -326,11 +326,11 @@ class RecurrentStep final : public KernelStep {
 
   void run_cells(const CellArgs& cells, int64_t direction, int64_t row_begin, int64_t row_end, int64_t block_begin,
                  int64_t block_end) const {
-    if (method_.way != RecurrentWay::Compressed)
+    if (method_.way != RecurrentWay::ExponentPacked)
       return kernels_.cells(cells, row_begin, row_end, block_begin, block_end);
     const PackedCells& weights = cells.kind == CellKind::GruCandidate ? packed_.candidate : packed_.recurrent;
-    const int64_t width = weights.compressed.width(), order = cells.backwards ? -1 : 1;
-    alignas(64) float sums[kCellBlocksTogether * kMostCompressedWidth];
+    const int64_t width = weights.exponent_packed.width(), order = cells.backwards ? -1 : 1;
+    alignas(64) float sums[kCellBlocksTogether * kMaxExponentPackedWidth];
     for (int64_t row = row_begin; row < row_end; ++row) {
       int64_t block = cells.backwards ? block_end - 1 : block_begin;
       for (int64_t left = block_end - block_begin; left > 0; left -= kCellBlocksTogether) {
@@ -338,9 +338,9 @@ class RecurrentStep final : public KernelStep {
         for (int64_t i = 0; i < count; ++i) {
           const int64_t own = block + i * order;
           kernels_.start(cells, row, own, left - i > 1 ? own + order : own, sums + i * width);
-          multiply_compressed(weights.compressed, kernels_.compressed, weights.values.as<float>(),
-                              direction * packed_.blocks + own, cells.h_in + row * cells.state_row, 1,
-                              sums + i * width);
+          multiply_exponent_packed(weights.exponent_packed, kernels_.exponent_packed, weights.values.as<float>(),
+                                   direction * packed_.blocks + own, cells.h_in + row * cells.state_row, 1,
+                                   sums + i * width);
         }
         kernels_.finish(cells, row, block, order, count, sums);
         block += count * order;

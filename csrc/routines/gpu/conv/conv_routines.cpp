@@ -18,12 +18,12 @@ constexpr int64_t kVector = 4;  // channels that divide those of NHWC
 
 // Floats of a tensor at the largest sizes that it may have, its channels filled up to whole blocks.
 int64_t most_floats(const Shape& shape, int block) {
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMax = int64_t{1} << 40;
   int64_t count = 1;
   for (int axis = 0; axis < shape.rank(); ++axis) {
-    const int64_t most = std::min(shape[axis].range().hi, kMost),
+    const int64_t most = std::min(shape[axis].range().hi, kMax),
                   size = axis == 1 ? ceil_div(most, int64_t{block}) * block : most;
-    if (size > kMost / std::max<int64_t>(count, 1)) return kMost;
+    if (size > kMax / std::max<int64_t>(count, 1)) return kMax;
     count *= size;
   }
   return count;

@@ -66,17 +66,17 @@ class DepthwiseKernel {
   Expr opaque(const char* name, const Expr& value, int64_t most = 1 << 26) { return b_.let(name, value & (most - 1)); }
 
   void declare() {
-    constexpr int64_t kMost = 1 << 24;
+    constexpr int64_t kMax = 1 << 24;
     images_ = b_.size("images", 1, 1 << 20);
     blocks_ = b_.size("blocks", 1, 1 << 16);
-    in_h_ = b_.size("in_h", 1, kMost);
-    in_w_ = b_.size("in_w", 1, kMost);
-    out_h_ = b_.size("out_h", 1, kMost);
-    out_w_ = b_.size("out_w", 1, kMost);
+    in_h_ = b_.size("in_h", 1, kMax);
+    in_w_ = b_.size("in_w", 1, kMax);
+    out_h_ = b_.size("out_h", 1, kMax);
+    out_w_ = b_.size("out_w", 1, kMax);
     const Expr pad_h = b_.size("pad_h", -(1 << 16), 1 << 16), pad_w = b_.size("pad_w", -(1 << 16), 1 << 16);
     // As many as cover the widest output.
-    const Expr columns = b_.size("groups_x", 1, kMost / (s_.threads_column * s_.columns) + 1);
-    const Expr rows = b_.size("groups_y", 1, kMost / (s_.threads_row * s_.rows) + 1);
+    const Expr columns = b_.size("groups_x", 1, kMax / (s_.threads_column * s_.columns) + 1);
+    const Expr rows = b_.size("groups_y", 1, kMax / (s_.threads_row * s_.rows) + 1);
     if (c_.last) {
       in_pixels_ = b_.size("in_pixels", 1, kMaxBatchPixels);
       out_pixels_ = b_.size("out_pixels", 1, kMaxBatchPixels);

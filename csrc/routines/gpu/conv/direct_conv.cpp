@@ -61,7 +61,7 @@ const char* reject_direct(const DirectConv& conv) {
 }
 
 const char* reject_direct_schedule(const DirectConv& conv, const DirectConvSchedule& s) {
-  constexpr int kMostProducts = 1536;  // written out
+  constexpr int kMaxProducts = 1536;  // written out
   const ConvGeometry& g = conv.geometry;
   const auto kernel_w = static_cast<int>(g.kernel[2]), kernel_h = static_cast<int>(g.kernel[1]);
   if (conv.in_block % s.inner != 0 || s.inner % s.load != 0) return "a part does not divide the input's block";
@@ -69,7 +69,7 @@ const char* reject_direct_schedule(const DirectConv& conv, const DirectConvSched
   if (s.unroll == 2 && kernel_h == 1) return "there is one row of taps";
   if (s.unroll == 1 && kernel_w == 1) return "there is one tap in a row";
   const int taps = (s.unroll >= 1 ? kernel_w : 1) * (s.unroll == 2 ? kernel_h : 1);
-  if (s.rows * s.columns * s.vectors * s.inner * taps > kMostProducts) return "too much is written out";
+  if (s.rows * s.columns * s.vectors * s.inner * taps > kMaxProducts) return "too much is written out";
   if (s.rows * s.columns * s.vectors * s.lanes > 1024) return "too many registers";
   if (s.threads_column * s.threads_row * s.threads_channel > 1024) return "too many threads";
   if (conv.flat && (s.rows > 1 || s.threads_row > 1)) return "there is one row";

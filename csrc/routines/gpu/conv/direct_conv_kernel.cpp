@@ -44,11 +44,11 @@ class DirectKernel : WindowKernel {
 
  private:
   void declare() {
-    constexpr int64_t kMost = 1 << 24;
+    constexpr int64_t kMax = 1 << 24;
     declare_sizes();
     // As many as cover the widest output.
-    const Expr columns = b_.size("groups_x", 1, kMost / (s_.threads_column * s_.columns) + 1);
-    const Expr rows = b_.size("groups_y", 1, kMost / (s_.threads_row * s_.rows) + 1);
+    const Expr columns = b_.size("groups_x", 1, kMax / (s_.threads_column * s_.columns) + 1);
+    const Expr rows = b_.size("groups_y", 1, kMax / (s_.threads_row * s_.rows) + 1);
     const Expr panels = b_.size("groups_z", 1, 1 << 16);
     declare_memory(groups_ * panels_ * blocks_ * (kernel_h_ * kernel_w_ * c_.in_block * panel_ / s_.weight_floats()),
                    s_.input_is_image(), s_.weight_is_image());

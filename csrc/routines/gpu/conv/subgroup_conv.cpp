@@ -71,7 +71,7 @@ const char* reject_subgroup(const DirectConv& conv) {
 }
 
 const char* reject_subgroup_schedule(const DirectConv& conv, const SubgroupConvSchedule& s) {
-  constexpr int kMostProducts = 1536;  // written out
+  constexpr int kMaxProducts = 1536;  // written out
   const ConvGeometry& g = conv.geometry;
   const auto kernel_w = static_cast<int>(g.kernel[2]);
   const int pixels = s.rows * s.columns;
@@ -81,7 +81,7 @@ const char* reject_subgroup_schedule(const DirectConv& conv, const SubgroupConvS
   if (s.reuse == 1 && (s.unroll == 0 || kernel_w == 1)) return "nothing is used again";
   if (s.unroll == 1 && kernel_w == 1) return "there is one tap in a row";
   const int products = pixels * s.vectors * (g.is_depthwise() ? 1 : conv.in_block) * (s.unroll == 1 ? kernel_w : 1);
-  if (products > kMostProducts || s.rows * read_columns(conv, s) > 256) return "too much is written out";
+  if (products > kMaxProducts || s.rows * read_columns(conv, s) > 256) return "too much is written out";
   if (pixels * s.vectors > 128) return "too many registers";
   if (conv.flat && s.rows > 1) return "there is one row";
   return nullptr;

@@ -44,10 +44,10 @@ class SubgroupKernel : WindowKernel {
 
  private:
   void declare() {
-    constexpr int64_t kMost = 1 << 24;
+    constexpr int64_t kMax = 1 << 24;
     declare_sizes();
-    const Expr columns = b_.size("groups_x", 1, kMost / s_.columns + 1);
-    const Expr rows = b_.size("groups_y", 1, kMost / s_.rows + 1);
+    const Expr columns = b_.size("groups_x", 1, kMax / s_.columns + 1);
+    const Expr rows = b_.size("groups_y", 1, kMax / s_.rows + 1);
     const int taps = kernel_h_ * kernel_w_;
     declare_memory(is_depthwise_ ? panels_ * (taps * size_) : groups_ * panels_ * blocks_ * (taps * size_ * panel_));
     const Groups at = declare_groups(s_.order, columns, rows, panels_);

@@ -14,7 +14,7 @@ using kernel::Expr;
 using kernel::kFloat;
 using kernel::kInt;
 
-constexpr int64_t kMaxTiledElements = kernel::kMostBufferElements;
+constexpr int64_t kMaxTiledElements = kernel::kMaxBufferElements;
 constexpr const char* kAxisNames[] = {"d", "h", "w"};
 
 // Stride and dilation of the three axes.
@@ -263,7 +263,7 @@ TiledConvProgram::TiledConvProgram(TiledConv conv, const TiledConvSchedule& sche
 
 Launches TiledConvProgram::launches(std::span<const Dims> shapes) const {
   const ConvGeometry& g = conv_.geometry;
-  const PanelConvShape s =
+  const Im2colConvShape s =
       g.panel_shape(shapes[static_cast<size_t>(conv_.places.x)], shapes[static_cast<size_t>(conv_.places.y)]);
   Launches out;
   const int64_t plane = s.out[0] * s.out[1] * s.out[2], ic = s.ic / s.groups, oc = s.oc / s.groups;

@@ -39,15 +39,15 @@ WindowKernel::WindowKernel(const DirectConv& conv, std::string name, int rows, i
 }
 
 void WindowKernel::declare_sizes() {
-  constexpr int64_t kMost = 1 << 24;
+  constexpr int64_t kMax = 1 << 24;
   images_ = b_.size("images", 1, 1 << 20);  // batch x groups
   groups_ = b_.size("groups", 1, 1 << 16);
   blocks_ = b_.size("in_blocks", 1, 1 << 16);
   channels_ = b_.size("out_blocks", 1, 1 << 16);
-  in_h_ = b_.size("in_h", 1, kMost);
-  in_w_ = b_.size("in_w", 1, kMost);
-  out_h_ = b_.size("out_h", 1, kMost);
-  out_w_ = b_.size("out_w", 1, kMost);
+  in_h_ = b_.size("in_h", 1, kMax);
+  in_w_ = b_.size("in_w", 1, kMax);
+  out_h_ = b_.size("out_h", 1, kMax);
+  out_w_ = b_.size("out_w", 1, kMax);
   pad_h_ = b_.size("pad_h", -(1 << 16), 1 << 16);
   pad_w_ = b_.size("pad_w", -(1 << 16), 1 << 16);
   panels_ = b_.size("panels", 1, 1 << 16);

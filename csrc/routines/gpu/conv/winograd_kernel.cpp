@@ -13,7 +13,7 @@ using kernel::Array;
 using kernel::Builder;
 using kernel::Expr;
 
-constexpr int64_t kMost = 1 << 24;
+constexpr int64_t kMax = 1 << 24;
 
 // One tile of one block of channels, and the first channel of the vector in it.
 struct TilePlace {
@@ -47,7 +47,7 @@ class WinogradKernel {
   kernel::Kernel input() {
     images_ = b_.size("images", 1, 1 << 20);
     declare_tiles();
-    groups_ = b_.size("groups", 1, kMost / s_.threads);
+    groups_ = b_.size("groups", 1, kMax / s_.threads);
     declare_input();
     const Expr elements = blocks_ * images_ * tiles_h_ * tiles_w_ * (points_ * c_.block);
     const Array x = b_.input("x", DType::Float32, input_elements()), v = b_.output("v", DType::Float32, elements);
@@ -61,7 +61,7 @@ class WinogradKernel {
   kernel::Kernel output() {
     images_ = b_.size("images", 1, 1 << 20);
     declare_tiles();
-    groups_ = b_.size("groups", 1, kMost / s_.threads);
+    groups_ = b_.size("groups", 1, kMax / s_.threads);
     declare_output();
     const Expr elements = out_blocks_ * images_ * tiles_h_ * tiles_w_ * (points_ * c_.block);
     const Array m = b_.input("m", DType::Float32, elements), y = b_.output("y", DType::Float32, output_elements());
@@ -78,7 +78,7 @@ class WinogradKernel {
     declare_tiles();
     declare_input();
     declare_output();
-    plane_ = b_.size("plane", 1, kMost);  // tiles of an image
+    plane_ = b_.size("plane", 1, kMax);  // tiles of an image
     const Expr all_tiles = b_.size("tiles", 1, 1 << 26), turns = b_.size("turns", 1, (1 << 26) / tiles);
     const Expr workers = b_.size("workers", 1, kWinogradMostWorkers), parts = b_.size("parts", 1, 1 << 10);
     panels_ = b_.size("panels", 1, 1 << 16);
@@ -131,22 +131,22 @@ class WinogradKernel {
 
  private:
   void declare_tiles() {
-    tiles_h_ = b_.size("tiles_h", 1, kMost);
-    tiles_w_ = b_.size("tiles_w", 1, kMost);
+    tiles_h_ = b_.size("tiles_h", 1, kMax);
+    tiles_w_ = b_.size("tiles_w", 1, kMax);
   }
 
   void declare_input() {
     blocks_ = b_.size("in_blocks", 1, 1 << 16);
-    in_h_ = b_.size("in_h", 1, kMost);
-    in_w_ = b_.size("in_w", 1, kMost);
+    in_h_ = b_.size("in_h", 1, kMax);
+    in_w_ = b_.size("in_w", 1, kMax);
     pad_h_ = b_.size("pad_h", -(1 << 16), 1 << 16);
     pad_w_ = b_.size("pad_w", -(1 << 16), 1 << 16);
   }
 
   void declare_output() {
     out_blocks_ = b_.size("out_blocks", 1, 1 << 16);
-    out_h_ = b_.size("out_h", 1, kMost);
-    out_w_ = b_.size("out_w", 1, kMost);
+    out_h_ = b_.size("out_h", 1, kMax);
+    out_w_ = b_.size("out_w", 1, kMax);
   }
 
   Expr input_elements() const { return images_ * blocks_ * in_h_ * in_w_ * c_.block; }

@@ -77,7 +77,7 @@ class EltwiseWriter {
     const size_t axes = m_.axes.size();
     const Expr items =
         b_.size("items", 1, kMaxElements / s_.lanes);  // without rows: vectors of the output; else vectors of a row
-    const Expr rows = s_.rows && axes > 1 ? b_.size("rows", 1, kMostRows) : Expr(1);
+    const Expr rows = s_.rows && axes > 1 ? b_.size("rows", 1, kMaxRows) : Expr(1);
     std::vector<Expr> sizes;
     for (size_t i = 0; i < axes; ++i) {
       const bool blocks = static_cast<int>(i) == m_.block_axis;
@@ -281,7 +281,7 @@ EltwiseSchedule default_schedule(const EltwiseProblem& problem, const Dims& dims
     return s;
   }
   // A row's last vectors go one by one: only rows of several vectors gain.
-  if (sizes.size() == 1 || (is_constant && outer <= kMostRows && inner >= 2 * lanes)) {
+  if (sizes.size() == 1 || (is_constant && outer <= kMaxRows && inner >= 2 * lanes)) {
     s.rows = true;
     s.lanes = static_cast<int>(std::min<int64_t>(lanes, std::max<int64_t>(1, inner / 2)));
     while ((s.lanes & (s.lanes - 1)) != 0) s.lanes &= s.lanes - 1;

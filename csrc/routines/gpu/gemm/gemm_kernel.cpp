@@ -11,7 +11,7 @@ using kernel::Expr;
 using kernel::kFloat;
 using kernel::kInt;
 
-constexpr int64_t kMaxGemmElements = kernel::kMostBufferElements;
+constexpr int64_t kMaxGemmElements = kernel::kMaxBufferElements;
 
 std::string kernel_name(const GemmForm& f, const GemmSchedule& s) {
   return str("gemm_", f.result.tag(), f.geometry.transpose_a ? "_at" : "_an", "_l", s.lanes, "v", s.vectors, "r",

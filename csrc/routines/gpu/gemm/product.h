@@ -41,8 +41,8 @@ class ProductKernel {
 
   // Of elements, or of parts of so many.
   kernel::Expr count(const char* name, int64_t part = 1) { return b_.size(name, 1, ceil_div(1 << 24, part)); }
-  kernel::Expr stride(const std::string& name) { return b_.size(name, 0, kernel::kMostBufferElements); }
-  kernel::Expr elements(const char* name) { return b_.size(name, 1, kernel::kMostBufferElements); }
+  kernel::Expr stride(const std::string& name) { return b_.size(name, 0, kernel::kMaxBufferElements); }
+  kernel::Expr elements(const char* name) { return b_.size(name, 1, kernel::kMaxBufferElements); }
   bool dense_a() const { return !f_.geometry.transpose_a; }
   // A number of at most 26 bits, of which nothing else is known.
   kernel::Expr opaque(const char* name, const kernel::Expr& value) { return b_.let(name, value & ((1 << 26) - 1)); }

@@ -11,7 +11,7 @@
 // What the kernels over many axes share.
 namespace neo::gpu {
 
-inline constexpr int64_t kMostRows = 65535;  // groups along any axis but the first, on every device
+inline constexpr int64_t kMaxRows = 65535;  // groups along any axis but the first, on every device
 
 // The coordinates of a linear index, outermost first. All but the first are proven to be below their sizes.
 std::vector<kernel::Expr> split_index(kernel::Builder& builder, const kernel::Expr& index,

@@ -169,7 +169,7 @@ kernel::Kernel fill_kernel(DType item, const CopySchedule& schedule, int64_t val
   return b.finish();
 }
 
-// The parts with at most kMostAxes axes: the outermost ones are counted here.
+// The parts with at most kMaxAxes axes: the outermost ones are counted here.
 constexpr int kMaxCopyAxes = 6;
 void split_axes(const CopyPart& part, std::vector<CopyPart>& out) {
   if (part.axes <= kMaxCopyAxes) return out.push_back(part);

@@ -11,7 +11,7 @@ namespace neo::gpu {
 namespace {
 
 constexpr std::string_view kSame[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
-constexpr size_t kMostParts = 256;  // launches of one Pad
+constexpr size_t kMaxParts = 256;  // launches of one Pad
 
 bool is_same(const Node& node) {
   return std::find(std::begin(kSame), std::end(kSame), node.op) != std::end(kSame);
@@ -128,7 +128,7 @@ CopyWork plan_pad(const PadAmounts& padding, const std::array<std::byte, 16>& el
     runs.push_back(runs_of(padded_positions(padding.mode, in[i], out[i], padding.begin[i])));
     parts *= runs.back().size();
   }
-  NEO_CHECK(parts <= kMostParts, Unsupported, "Pad", "a device pads in at most ", kMostParts, " copies. Got ", parts);
+  NEO_CHECK(parts <= kMaxParts, Unsupported, "Pad", "a device pads in at most ", kMaxParts, " copies. Got ", parts);
   if (parts == 0) return work;
   std::vector<size_t> choice(in.size(), 0);
   for (bool more = true; more;) {

@@ -21,7 +21,7 @@ struct PoolForm {
   int lanes = 1;      // along the last axis of the output, or of a block
 };
 
-constexpr int64_t kMostTaps = 32;  // that are written out
+constexpr int64_t kMaxTaps = 32;  // that are written out
 
 class PoolWriter {
  public:
@@ -136,7 +136,7 @@ class PoolWriter {
         at.pop_back();
       };
       const int64_t k = f_.window.kernel[a];
-      if (taps <= kMostTaps) {
+      if (taps <= kMaxTaps) {
         b_.unroll("t", static_cast<int>(k), tap);
       } else {
         b_.loop("t", 0, k, tap);

@@ -13,7 +13,7 @@ using kernel::real;
 
 namespace {
 
-constexpr int64_t kMostAlong = int64_t{1} << 28;
+constexpr int64_t kMaxAlong = int64_t{1} << 28;
 
 Expr in_lanes(const Expr& x, int lanes) {
   return lanes == 1 || x->type.lanes == lanes ? x : kernel::broadcast(x, lanes);
@@ -137,12 +137,12 @@ RowKernel::RowKernel(const std::string& name, const RowForm& form, const RowSche
     : b_(name), form_(form), s_(schedule) {
   NEO_ASSERT(form.is_last || schedule.together == 1, "Got ", schedule.together);
   outer = b_.size("outer", 1, kMaxElements);
-  along = b_.size("along", 0, kMostAlong);
+  along = b_.size("along", 0, kMaxAlong);
   inner = 1;
   if (!form.is_last) {
     items_ = b_.size("items", 1, kMaxElements);
-    inner = b_.size("inner", 1, kMostAlong);
-    chunks_ = b_.size("chunks", 1, kMostAlong / schedule.lanes);  // of a row of columns
+    inner = b_.size("inner", 1, kMaxAlong);
+    chunks_ = b_.size("chunks", 1, kMaxAlong / schedule.lanes);  // of a row of columns
   }
   x_ = b_.input("x", form.dtype, form.is_last ? outer * along : outer * along * inner);
 }

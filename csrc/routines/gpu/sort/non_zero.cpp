@@ -47,7 +47,7 @@ Kernel count_none() {
   return b.finish();
 }
 
-class NonZero final : public CountingProgram {
+class NonZero final : public DataDependentProgram {
  public:
   NonZero(DType dtype, int rank) : rank_(rank) {
     kernels_.push_back(count_blocks(dtype));
@@ -125,7 +125,7 @@ class NonZero final : public CountingProgram {
   std::vector<Kernel> kernels_;
 };
 
-class Compress final : public CountingProgram {
+class Compress final : public DataDependentProgram {
  public:
   Compress(DType dtype, int axis) : dtype_(dtype), axis_(axis) {
     kernels_.push_back(count_blocks(DType::UInt8));
@@ -207,11 +207,11 @@ class Compress final : public CountingProgram {
 
 }  // namespace
 
-std::unique_ptr<CountingProgram> make_non_zero(DType dtype, int rank) {
+std::unique_ptr<DataDependentProgram> make_non_zero(DType dtype, int rank) {
   return std::make_unique<NonZero>(dtype, rank);
 }
 
-std::unique_ptr<CountingProgram> make_compress(DType dtype, int axis) {
+std::unique_ptr<DataDependentProgram> make_compress(DType dtype, int axis) {
   return std::make_unique<Compress>(dtype, axis);
 }
 

@@ -33,9 +33,9 @@ struct CumSumChoice {
 std::unique_ptr<Program> make_cum_sum(const CumSumChoice& choice);
 
 // NonZero of ONNX. Operands x, y (int64).
-std::unique_ptr<CountingProgram> make_non_zero(DType dtype, int rank);
+std::unique_ptr<DataDependentProgram> make_non_zero(DType dtype, int rank);
 
 // Compress of ONNX. Operands x, condition (of one axis, bool), y. Axis -1: x is taken flat.
-std::unique_ptr<CountingProgram> make_compress(DType dtype, int axis);
+std::unique_ptr<DataDependentProgram> make_compress(DType dtype, int axis);
 
 }  // namespace neo::gpu

@@ -26,7 +26,7 @@ struct Figures {
 
 std::vector<Candidate> counting(const Workload& workload, const Target& target, const OpRegistry& ops, Figures f) {
   Candidate c = plain_candidate(workload, target);
-  c.kind = Candidate::Kind::Counted;
+  c.kind = Candidate::Kind::DataDependent;
   c.cost.time_us = device_us(workload.work(ops), target, f.efficiency, f.launches);
   return {std::move(c)};
 }

@@ -78,7 +78,7 @@ Kernel rows_kernel() {
   return b.finish();
 }
 
-class NonMaxSuppression final : public CountingProgram {
+class NonMaxSuppression final : public DataDependentProgram {
  public:
   NonMaxSuppression(const NonMaxSuppressionChoice& choice, const NmsSchedule& schedule)
       : choice_(choice),
@@ -150,8 +150,8 @@ class NonMaxSuppression final : public CountingProgram {
 
 }  // namespace
 
-std::unique_ptr<CountingProgram> make_non_max_suppression(const NonMaxSuppressionChoice& choice,
-                                                          const NmsSchedule& schedule) {
+std::unique_ptr<DataDependentProgram> make_non_max_suppression(const NonMaxSuppressionChoice& choice,
+                                                               const NmsSchedule& schedule) {
   return std::make_unique<NonMaxSuppression>(choice, schedule);
 }
 

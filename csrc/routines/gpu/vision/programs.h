@@ -25,8 +25,8 @@ struct NonMaxSuppressionChoice {
   float score_threshold = -std::numeric_limits<float>::infinity();
   bool centered = false;
 };
-std::unique_ptr<CountingProgram> make_non_max_suppression(const NonMaxSuppressionChoice& choice,
-                                                          const NmsSchedule& schedule = {});
+std::unique_ptr<DataDependentProgram> make_non_max_suppression(const NonMaxSuppressionChoice& choice,
+                                                               const NmsSchedule& schedule = {});
 
 // RoiAlign of ONNX on float32. Operands x [n, c, h, w], regions [r, 4], images [r] (int64), y. A region of an image
 // that is not there gives zeros. `sampling` 0: as many samples as the CPU takes, told from exact sizes of the regions.

@@ -54,7 +54,7 @@ class NonMaxSuppressionRoutine final : public ProgramRoutine {
                                     const OpRegistry& ops) const override {
     const Node& node = workload.root();
     Candidate c = plain_candidate(workload, target);
-    c.kind = Candidate::Kind::Counted;
+    c.kind = Candidate::Kind::DataDependent;
     for (size_t i = 0; i < workload.inputs.size(); ++i) {
       const Value* v = workload.inputs[i];
       if (v != node.inputs[0] && v != node.inputs[1]) c.inputs[i] = std::nullopt;
@@ -145,7 +145,7 @@ class MultiboxPriorRoutine final : public ProgramRoutine {
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     if (auto reason = rejects_all_but_float32(workload)) return reason;
     const Node& node = workload.root();
-    if (node.floats_attr("sizes").size() + node.floats_attr("ratios").size() > kMostShapes) {
+    if (node.floats_attr("sizes").size() + node.floats_attr("ratios").size() > kMaxShapes) {
       return "a place has too many boxes";
     }
     return std::nullopt;
@@ -172,7 +172,7 @@ class MultiboxPriorRoutine final : public ProgramRoutine {
   }
 
  private:
-  static constexpr size_t kMostShapes = 32;  // each is two arguments of the kernel
+  static constexpr size_t kMaxShapes = 32;  // each is two arguments of the kernel
 };
 
 class MultiboxDetectionRoutine final : public ProgramRoutine {

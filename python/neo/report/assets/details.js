@@ -14,7 +14,7 @@ const details = (() => {
     step: "a step that any number of threads share",
     host: "a step on one thread that may allocate",
     view: "no step: its outputs are parts of its input's memory, or its inputs of its output's",
-    assemble: "its inputs are written straight into their places",
+    "concat in place": "its inputs are written straight into their places",
     conversion: "a conversion between the layouts that two routines want",
     control: "control flow: its bodies are blocks of the plan",
     input: "an input of the model",

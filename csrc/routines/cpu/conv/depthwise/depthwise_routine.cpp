@@ -70,9 +70,9 @@ class DepthwiseRoutine final : public ConvRoutine {
 
   // lines: output rows per task.
   Space space(const Workload& workload, const Target& target) const override {
-    constexpr int64_t kMostParts = 32;
+    constexpr int64_t kMaxParts = 32;
     const DepthwisePlan chosen = plan_of(*read_conv(workload, nullptr), {}, target);
-    return Space({{"lines", part_sizes(std::max<int64_t>(1, chosen.shape.oh), kMostParts, chosen.rows)}});
+    return Space({{"lines", part_sizes(std::max<int64_t>(1, chosen.shape.oh), kMaxParts, chosen.rows)}});
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {

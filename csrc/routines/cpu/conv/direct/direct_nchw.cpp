@@ -10,11 +10,11 @@ namespace {
 
 constexpr int64_t kInputRowsGoal = 32768;  // floats; stays in the second-level cache
 
-IndexRange panel_vectors(const FirstLayerPlan& plan, int64_t panel) {
+IndexRange panel_vectors(const DirectNchwPlan& plan, int64_t panel) {
   return even_part(plan.vectors, plan.panels, panel);
 }
 
-void set_sides(FirstLayerPlan& plan) {
+void set_sides(DirectNchwPlan& plan) {
   const ConvShape& s = plan.shape;
   const int64_t last = s.iw - 1 + s.pad_left - (s.kw - 1) * s.dilation_w;  // where a window inside may begin
   const int64_t begin = std::min(ceil_div(s.pad_left, s.stride_w), s.ow);
@@ -30,7 +30,7 @@ void set_sides(FirstLayerPlan& plan) {
 }
 
 // The input rows of a task into its buffer, as far as register blocks that read padding need them.
-void fill_sides(const FirstLayerPlan& plan, const RowKernels& kernels, const float* plane, int64_t line, int64_t lines,
+void fill_sides(const DirectNchwPlan& plan, const RowKernels& kernels, const float* plane, int64_t line, int64_t lines,
                 float* dst) {
   const ConvShape& s = plan.shape;
   const auto fill = [&](int64_t begin, int64_t end) {
@@ -45,16 +45,16 @@ void fill_sides(const FirstLayerPlan& plan, const RowKernels& kernels, const flo
 
 }  // namespace
 
-const char* reject_first_layer(const ConvShape& s, const FirstLayerSchedule& schedule, int64_t lanes) {
+const char* reject_direct_nchw(const ConvShape& s, const DirectNchwSchedule& schedule, int64_t lanes) {
   if (s.groups != 1) return "more than one group";
   if (schedule.oc_bn % lanes != 0) return "the output block must be a multiple of the vector width";
   if (schedule.oc_vectors < 1 || schedule.oc_vectors > kTileVectors) return "oc_vectors must be 1 ... 4";
-  if (s.ic * s.taps() > kFirstLayerProducts) return "more than 512 products per output";
+  if (s.ic * s.taps() > kStemProducts) return "more than 512 products per output";
   return nullptr;
 }
 
-FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& schedule, const TileKernels& kernels) {
-  FirstLayerPlan plan;
+DirectNchwPlan plan_direct_nchw(const ConvShape& s, const DirectNchwSchedule& schedule, const TileKernels& kernels) {
+  DirectNchwPlan plan;
   plan.shape = s;
   plan.schedule = schedule;
   plan.lanes = kernels.lanes;
@@ -67,7 +67,7 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   const int64_t row_size = s.ic * RowBuffer::of(plan.padded, 1, plan.padded.ow).row;
   const int64_t wanted = ceil_div(worthwhile_tasks(s.flops()), std::max<int64_t>(1, s.n));
   plan.rows = std::max<int64_t>(1, schedule.lines > 0 ? std::min(schedule.lines, s.oh) : ceil_div(s.oh, wanted));
-  plan.rows = most_that_fits(plan.rows, [&](int64_t rows) { return input_rows(s, rows) * row_size <= kInputRowsGoal; });
+  plan.rows = max_that_fits(plan.rows, [&](int64_t rows) { return input_rows(s, rows) * row_size <= kInputRowsGoal; });
   plan.chunks = ceil_div(s.oh, plan.rows);
   plan.buffer = RowBuffer::of(plan.padded, plan.rows, plan.padded.ow);
   plan.workspace_size = plan.buffer.rows * row_size;
@@ -75,11 +75,11 @@ FirstLayerPlan plan_first_layer(const ConvShape& s, const FirstLayerSchedule& sc
   return plan;
 }
 
-int64_t first_layer_weight_size(const FirstLayerPlan& plan) {
+int64_t direct_nchw_weight_size(const DirectNchwPlan& plan) {
   return plan.vectors * plan.lanes * plan.shape.ic * plan.shape.taps();
 }
 
-void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, float* packed) {
+void pack_direct_nchw_weight(const DirectNchwPlan& plan, const float* weight, float* packed) {
   const int64_t products = plan.shape.ic * plan.shape.taps();
   for (int64_t p = 0; p < plan.panels; ++p) {
     const IndexRange vectors = panel_vectors(plan, p);
@@ -91,7 +91,7 @@ void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, fl
   }
 }
 
-void FirstLayerLines::read(const float* src, IndexRange lines) {
+void DirectNchwLines::read(const float* src, IndexRange lines) {
   const ConvShape& s = plan_.shape;
   src_ = src;
   fetched_line_ = -1;
@@ -103,7 +103,7 @@ void FirstLayerLines::read(const float* src, IndexRange lines) {
   }
 }
 
-void FirstLayerLines::set_taps(int64_t top, int64_t weight_step) {
+void DirectNchwLines::set_taps(int64_t top, int64_t weight_step) {
   const ConvShape& s = plan_.shape;
   const auto row_at = [&](int64_t at) { return std::clamp<int64_t>(ceil_div(at, s.dilation_h), 0, s.kh); };
   const IndexRange rows = {top < 0 ? row_at(-top) : 0, top < s.ih ? row_at(s.ih - top) : 0};
@@ -125,7 +125,7 @@ void FirstLayerLines::set_taps(int64_t top, int64_t weight_step) {
   }
 }
 
-void FirstLayerLines::fetch(int64_t top, IndexRange columns) const {
+void DirectNchwLines::fetch(int64_t top, IndexRange columns) const {
   constexpr int64_t kLine = 16;
   const ConvShape& s = plan_.shape;
   const int64_t first = top + (s.kh - 1) * s.dilation_h + 1;
@@ -139,10 +139,10 @@ void FirstLayerLines::fetch(int64_t top, IndexRange columns) const {
   }
 }
 
-void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
+void run_direct_nchw(const DirectNchwPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace) {
   const ConvShape& s = plan.shape;
-  FirstLayerLines lines(plan, row_kernels, args.src_channel, workspace);
+  DirectNchwLines lines(plan, row_kernels, args.src_channel, workspace);
   for (int64_t task = task_begin; task < task_end; ++task) {
     const int64_t image = task / plan.chunks, first = task % plan.chunks * plan.rows;
     const IndexRange part = {first, std::min(first + plan.rows, s.oh)};

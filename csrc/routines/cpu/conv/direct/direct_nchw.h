@@ -13,21 +13,21 @@
 
 namespace neo {
 
-constexpr int64_t kFirstLayerChannels = 16;   // most input channels that the routines take
-constexpr int64_t kFirstLayerProducts = 512;  // most ic * kh * kw
+constexpr int64_t kStemChannels = 16;   // most input channels that the routines take
+constexpr int64_t kStemProducts = 512;  // most ic * kh * kw
 // Share of what register blocks reach that is left behind the short sums.
-constexpr double kFirstLayerEfficiency = 0.9;
+constexpr double kStemEfficiency = 0.9;
 
-struct FirstLayerSchedule {
+struct DirectNchwSchedule {
   int64_t oc_bn = 16;
   int64_t reg_n = 0;       // pixels per register block; 0: as many as the registers hold
   int64_t oc_vectors = 4;  // vectors of output channels per register block
   int64_t lines = 0;       // output rows per task; 0: chosen by the shape
 };
 
-struct FirstLayerPlan {
+struct DirectNchwPlan {
   ConvShape shape;
-  FirstLayerSchedule schedule;
+  DirectNchwSchedule schedule;
   int64_t lanes = 0;
   int64_t vectors = 0;  // of output channels, padding lanes included
   int64_t panels = 0;
@@ -43,18 +43,18 @@ struct FirstLayerPlan {
   int64_t tasks = 0;
 };
 
-const char* reject_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, int64_t lanes);
-FirstLayerPlan plan_first_layer(const ConvShape& shape, const FirstLayerSchedule& schedule, const TileKernels& kernels);
+const char* reject_direct_nchw(const ConvShape& shape, const DirectNchwSchedule& schedule, int64_t lanes);
+DirectNchwPlan plan_direct_nchw(const ConvShape& shape, const DirectNchwSchedule& schedule, const TileKernels& kernels);
 
 // [panel][ic][tap][oc of the panel]; `weight` is OIHW.
-int64_t first_layer_weight_size(const FirstLayerPlan& plan);
-void pack_first_layer_weight(const FirstLayerPlan& plan, const float* weight, float* packed);
+int64_t direct_nchw_weight_size(const DirectNchwPlan& plan);
+void pack_direct_nchw_weight(const DirectNchwPlan& plan, const float* weight, float* packed);
 
 // The register blocks of some output lines: where they find their input.
-class FirstLayerLines {
+class DirectNchwLines {
  public:
   // `channel`: from channel to channel of the image; `workspace`: plan.workspace_size floats.
-  FirstLayerLines(const FirstLayerPlan& plan, const RowKernels& kernels, int64_t channel, float* workspace)
+  DirectNchwLines(const DirectNchwPlan& plan, const RowKernels& kernels, int64_t channel, float* workspace)
       : plan_(plan), kernels_(kernels), channel_(channel), workspace_(workspace) {}
 
   // Goes to these output lines, at most plan.rows, of the image at `src`.
@@ -91,7 +91,7 @@ class FirstLayerLines {
   // Fetches what the next line's window, below that which begins at `top`, reads more for these columns.
   void fetch(int64_t top, IndexRange columns) const;
 
-  const FirstLayerPlan& plan_;
+  const DirectNchwPlan& plan_;
   const RowKernels& kernels_;
   int64_t channel_;
   float* workspace_;
@@ -99,10 +99,10 @@ class FirstLayerLines {
   int64_t first_line_ = 0, top_ = 0, fetched_line_ = -1;
   IndexRange rows_ = {-1, -1};  // of the window, that count
   int64_t weight_step_ = 0, tap_count_ = 0;
-  TileTap padded_[kFirstLayerProducts], inside_[kFirstLayerProducts];
+  TileTap padded_[kStemProducts], inside_[kStemProducts];
 };
 
-void run_first_layer(const FirstLayerPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
+void run_direct_nchw(const DirectNchwPlan& plan, const TileKernels& kernels, const RowKernels& row_kernels,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end, float* workspace);
 
 }  // namespace neo

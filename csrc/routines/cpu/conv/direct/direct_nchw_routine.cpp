@@ -3,15 +3,15 @@
 #include "routines/cpu/conv/direct/direct_nchw.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 #include "routines/space.h"
 
 namespace neo {
 namespace {
 
-FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes) {
-  FirstLayerSchedule s;
+DirectNchwSchedule direct_nchw_schedule(const Schedule& schedule, int64_t lanes) {
+  DirectNchwSchedule s;
   s.oc_bn = lanes;
   s.oc_vectors = schedule.at("oc_bn") / lanes;
   s.reg_n = schedule.at("reg_n");
@@ -22,14 +22,14 @@ FirstLayerSchedule first_layer_schedule(const Schedule& schedule, int64_t lanes)
 // The schedules:
 //   oc_bn, reg_n  output channels and pixels per register block
 //   lines         output rows per task, as far as their inputs stay in the second-level cache
-Space first_layer_space(const ConvShape& shape, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 48;
+Space direct_nchw_space(const ConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMaxParts = 48;
   const int64_t lanes = kernels.lanes, vectors = ceil_div(shape.oc, lanes);
   std::vector<int64_t> widths, rows;
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, kTileVectors); ++v) widths.push_back(v * lanes);
   for (int64_t r = kTileRows; r >= 1; --r) rows.push_back(r);
   const auto plan = [&](std::span<const int64_t> v, int64_t lines) {
-    return plan_first_layer(shape, {lanes, v[1], v[0] / lanes, lines}, kernels);
+    return plan_direct_nchw(shape, {lanes, v[1], v[0] / lanes, lines}, kernels);
   };
   const auto allows = [&](std::span<const int64_t> v) {
     const int64_t most = kernels.max_rows[v[0] / lanes];
@@ -40,15 +40,15 @@ Space first_layer_space(const ConvShape& shape, const TileKernels& kernels) {
     return v[2] == 0 || (plan(v, v[2]).rows == v[2] && plan(v, 0).rows != v[2]);
   };
   return Space(
-      {{"oc_bn", widths}, {"reg_n", rows}, {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)}},
+      {{"oc_bn", widths}, {"reg_n", rows}, {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMaxParts, 0)}},
       allows);
 }
 
-LoopNest first_layer_loops(const ConvProblem& problem, const FirstLayerPlan& plan) {
+LoopNest direct_nchw_loops(const ConvProblem& problem, const DirectNchwPlan& plan) {
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const ConvShape& s = plan.shape;
   LoopNest l;
-  l.weights = l.task_weights = real(first_layer_weight_size(plan)) * 4;
+  l.weights = l.task_weights = real(direct_nchw_weight_size(plan)) * 4;
   l.flops = l.weights / 2 * real(s.n * s.oh * s.ow);
   l.rows = real(s.ow) / real(ceil_div(s.ow, plan.schedule.reg_n));
   l.full_rows = real(plan.schedule.reg_n);
@@ -69,15 +69,15 @@ LoopNest first_layer_loops(const ConvProblem& problem, const FirstLayerPlan& pla
   return l;
 }
 
-struct FirstLayerCall {
-  FirstLayerPlan plan;
+struct DirectNchwCall {
+  DirectNchwPlan plan;
   ConvOperands args;
   TaskSplit split;
 };
 
-class FirstLayerStep final : public KernelStep {
+class DirectNchwStep final : public KernelStep {
  public:
-  FirstLayerStep(const ConvProblem& problem, const ConvArguments& arguments, const FirstLayerSchedule& schedule,
+  DirectNchwStep(const ConvProblem& problem, const ConvArguments& arguments, const DirectNchwSchedule& schedule,
                  const TileKernels& kernels, const RowKernels& row_kernels, PackedStore& packed)
       : geometry_(problem.geometry),
         arguments_(arguments),
@@ -85,9 +85,9 @@ class FirstLayerStep final : public KernelStep {
         kernels_(kernels),
         row_kernels_(row_kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
-    const FirstLayerPlan plan = plan_first_layer(geometry_.shape(ones, ones), schedule_, kernels_);
-    weight_ = packed.floats(first_layer_weight_size(plan), {problem.weight}, [&](float* to) {
-      pack_first_layer_weight(plan, problem.weight->constant->as<float>(), to);
+    const DirectNchwPlan plan = plan_direct_nchw(geometry_.shape(ones, ones), schedule_, kernels_);
+    weight_ = packed.floats(direct_nchw_weight_size(plan), {problem.weight}, [&](float* to) {
+      pack_direct_nchw_weight(plan, problem.weight->constant->as<float>(), to);
     });
     bias_ = padded_channels(problem.bias, kernels_.lanes, packed);
   }
@@ -95,8 +95,8 @@ class FirstLayerStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
-    FirstLayerCall call;
-    call.plan = plan_first_layer(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
+    DirectNchwCall call;
+    call.plan = plan_direct_nchw(geometry_.shape(x.dims, y.dims), schedule_, kernels_);
     call.split = TaskSplit::of(call.plan.tasks, call.plan.shape.flops(), call.plan.workspace_size * 4);
     call.args = arguments_.bind(args);
     call.args.weight = weight_.as<float>();
@@ -105,24 +105,24 @@ class FirstLayerStep final : public KernelStep {
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
-    const auto& call = *reinterpret_cast<const FirstLayerCall*>(prepared);
+    const auto& call = *reinterpret_cast<const DirectNchwCall*>(prepared);
     const ConvOperands a = arguments_.at(call.args, args);
     run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_first_layer(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
+      run_direct_nchw(call.plan, kernels_, row_kernels_, a, begin, end, workspace);
     });
   }
 
  private:
   ConvGeometry geometry_;
   ConvArguments arguments_;
-  FirstLayerSchedule schedule_;
+  DirectNchwSchedule schedule_;
   const TileKernels& kernels_;
   const RowKernels& row_kernels_;
   Tensor weight_, bias_;
 };
 
 // NCHW to NCHW[x]c: the first layer of a network.
-class FirstLayerRoutine final : public ConvRoutine {
+class DirectNchwRoutine final : public ConvRoutine {
  public:
   std::string_view name() const override { return "cpu:float32/direct_nchw"; }
 
@@ -132,7 +132,7 @@ class FirstLayerRoutine final : public ConvRoutine {
     for (int64_t oc_vectors : {4, 3, 2, 1}) {
       const Schedule schedule = {{"oc_bn", oc_vectors * target.lanes()},
                                  {"reg_n", tile_kernels_of(target.isa).max_rows[oc_vectors]}};
-      const FirstLayerPlan plan = plan_of(problem, schedule, target);
+      const DirectNchwPlan plan = plan_of(problem, schedule, target);
       if (oc_vectors > plan.vectors) continue;
       Candidate c = candidate_of(workload, problem, plan, schedule, target);
       if (!best || c.cost.time_us < best->cost.time_us) best = std::move(c);
@@ -142,7 +142,7 @@ class FirstLayerRoutine final : public ConvRoutine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    return first_layer_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
+    return direct_nchw_space(problem.geometry.shape(problem.x_hint(), problem.y_hint()), tile_kernels_of(target.isa));
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -153,7 +153,7 @@ class FirstLayerRoutine final : public ConvRoutine {
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    return first_layer_loops(problem, plan_of(problem, candidate.schedule, target));
+    return direct_nchw_loops(problem, plan_of(problem, candidate.schedule, target));
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -164,8 +164,8 @@ class FirstLayerRoutine final : public ConvRoutine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
-    const FirstLayerSchedule schedule = first_layer_schedule(candidate.schedule, target.lanes());
-    return std::make_unique<FirstLayerStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
+    const DirectNchwSchedule schedule = direct_nchw_schedule(candidate.schedule, target.lanes());
+    return std::make_unique<DirectNchwStep>(problem, ConvArguments::of(candidate, problem, target), schedule,
                                             tile_kernels_of(target.isa), NEO_PICK_TIER(target.isa, row_kernels)(),
                                             packed);
   }
@@ -174,26 +174,26 @@ class FirstLayerRoutine final : public ConvRoutine {
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target& target) const override {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (const char* why = reject_run_time_weights(problem)) return why;
-    if (problem.geometry.ic > kFirstLayerChannels) return "more than 16 input channels";
+    if (problem.geometry.ic > kStemChannels) return "more than 16 input channels";
     if (problem.epilogue.residual == problem.x) return "the input is the residual too";
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const ConvShape shape = problem.geometry.shape(ones, ones);
-    FirstLayerSchedule schedule;
+    DirectNchwSchedule schedule;
     schedule.oc_bn = target.lanes();
-    if (const char* why = reject_first_layer(shape, schedule, target.lanes())) return why;
+    if (const char* why = reject_direct_nchw(shape, schedule, target.lanes())) return why;
     return std::nullopt;
   }
 
  private:
-  static FirstLayerPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
-    return plan_first_layer(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
-                            first_layer_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
+  static DirectNchwPlan plan_of(const ConvProblem& problem, const Schedule& schedule, const Target& target) {
+    return plan_direct_nchw(problem.geometry.shape(problem.x_hint(), problem.y_hint()),
+                            direct_nchw_schedule(schedule, target.lanes()), tile_kernels_of(target.isa));
   }
 
-  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const FirstLayerPlan& plan,
+  static Candidate candidate_of(const Workload& workload, const ConvProblem& problem, const DirectNchwPlan& plan,
                                 const Schedule& schedule, const Target& target) {
     const ConvShape& shape = plan.shape;
-    const int64_t weights = first_layer_weight_size(plan);
+    const int64_t weights = direct_nchw_weight_size(plan);
     const double vectors = static_cast<double>(plan.vectors) / static_cast<double>(plan.panels);
     const double rows = static_cast<double>(shape.ow) / static_cast<double>(ceil_div(shape.ow, plan.schedule.reg_n));
     const double panel_bytes = static_cast<double>(weights) / static_cast<double>(plan.panels) * 4;
@@ -201,7 +201,7 @@ class FirstLayerRoutine final : public ConvRoutine {
     const TaskSplit split = TaskSplit::of(plan.tasks, shape.flops(), plan.workspace_size * 4);
     Candidate c = conv_candidate(workload, problem, 1, target.lanes());
     c.schedule = schedule;
-    c.cost.time_us = tasks_us(flops, kFirstLayerEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
+    c.cost.time_us = tasks_us(flops, kStemEfficiency * tile_efficiency(rows, vectors, panel_bytes, target),
                               split.serial ? 1 : split.tasks, problem.traffic_bytes(1, target.lanes()), target,
                               static_cast<double>(weights) * 4) +
                      activation_us(problem.epilogue, *problem.y, target);
@@ -213,6 +213,6 @@ class FirstLayerRoutine final : public ConvRoutine {
 
 }  // namespace
 
-NEO_DEFINE_ROUTINE(direct_nchw, FirstLayerRoutine)
+NEO_DEFINE_ROUTINE(direct_nchw, DirectNchwRoutine)
 
 }  // namespace neo

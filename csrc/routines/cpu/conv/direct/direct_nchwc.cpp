@@ -5,7 +5,7 @@
 
 #include "base/int_math.h"
 #include "routines/cpu/conv/output_panel.h"
-#include "routines/cpu/microkernel/fetch_ahead.h"
+#include "routines/cpu/microkernel/prefetch_plan.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -78,23 +78,23 @@ struct TileTaps {
 };
 
 // Of the weights of the next pass or panel, which lie behind those of this one, while its tiles run.
-FetchAhead weights_ahead(const DirectPlan& plan, const Tile& tile, int64_t tiles, int64_t chunk) {
-  if (tiles == 0 || plan.schedule.ahead == 1) return {};
+PrefetchPlan weight_prefetch(const DirectPlan& plan, const Tile& tile, int64_t tiles, int64_t chunk) {
+  if (tiles == 0 || plan.schedule.prefetched == 1) return {};
   const int64_t k = ((tile.blocks - 1) * tile.block_size + tile.last_size) * plan.shape.taps();
   const float* next = tile.weight + k * tile.weight_step;
-  if (!plan.is_heavy) return FetchAhead::over(next, tile.weight_step, k, tiles);
-  FetchAhead ahead = FetchAhead::over(next, tile.weight_step, k, tiles * plan.chunks);
-  ahead.next += chunk * tiles * ahead.tile;
-  return ahead;
+  if (!plan.is_heavy) return PrefetchPlan::over(next, tile.weight_step, k, tiles);
+  PrefetchPlan prefetched = PrefetchPlan::over(next, tile.weight_step, k, tiles * plan.chunks);
+  prefetched.next += chunk * tiles * prefetched.tile;
+  return prefetched;
 }
 
 // While a panel works on tile i of some, its share of that tile's part of what is read next is fetched.
 void fetch_input(const DirectPlan& plan, const ConvOperands& args, int64_t tiles, int64_t i, int64_t panel, Tile& t) {
-  const IndexRange pixels = even_part(args.ahead_pixels, tiles, i);
+  const IndexRange pixels = even_part(args.prefetched_pixels, tiles, i);
   const int64_t floats = ceil_div(pixels.size() * plan.lanes, plan.panels);
-  t.ahead_step = ceil_div(floats, plan.lanes);
-  t.ahead_block = args.ahead_channel - t.ahead_step * plan.lanes;
-  t.ahead = args.ahead + pixels.begin * plan.lanes + panel * floats;
+  t.prefetched_step = ceil_div(floats, plan.lanes);
+  t.prefetched_block = args.prefetched_channel - t.prefetched_step * plan.lanes;
+  t.prefetched = args.prefetched + pixels.begin * plan.lanes + panel * floats;
 }
 
 // The part of a tile that depends only on image, group, panel and pass.
@@ -286,10 +286,10 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
       tile.taps = taps.taps;
       tile.scratch = scratch;
       const int64_t most = tile_rows(plan, kernels, vectors.size());
-      FetchAhead ahead;
+      PrefetchPlan prefetched;
       if (p + 1 < plan.panels || pass + 1 < plan.passes) {
         const int64_t tiles = plan.flat ? ceil_div(plan.chunk, most) : lines_inside * ceil_div(s.ow, most);
-        ahead = weights_ahead(plan, tile, tiles, chunk);
+        prefetched = weight_prefetch(plan, tile, tiles, chunk);
       }
       const int64_t first_line = lines_outside ? part / (plan.passes * panel_count) : 0;
       for (int64_t line = first_line; line < first_line + lines_inside; ++line) {
@@ -303,10 +303,10 @@ void run_direct(const DirectPlan& plan, const TileKernels& kernels, const ConvOp
           tile.tap_count = taps.count;
           // Panels after the first find them near.
           tile.fetches_rows = taps.count == 1 && p == first_panel;
-          if (args.ahead) {
+          if (args.prefetched) {
             if (plan.passes == 1) fetch_input(plan, args, tiles, i, p, tile);
           } else {
-            ahead.give(tile);
+            prefetched.give(tile);
           }
           run_output_tile(kernels.rows[vectors.size()][part_of_line.size()], kernels, tile, panel,
                           first + part_of_line.begin, part_of_line.size());

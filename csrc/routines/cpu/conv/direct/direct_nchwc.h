@@ -19,12 +19,12 @@ struct DirectSchedule {
   int64_t reg_n = 0;       // pixels per register block; 0: as many as the registers hold
   int64_t oc_vectors = 4;  // vectors of output channels per register block, 1 ... 4
   // 0: chosen by the shape.
-  int64_t chunk = 0;   // output rows per task, or register blocks where tiles run over the end of a row
-  int64_t panels = 0;  // of output channels per task
-  int64_t line = 0;    // 1: tiles end with their output row; 2: they run over it
-  int64_t ic = 0;      // input channels per pass over a task's outputs, a multiple of ic_bn; 0: all
-  int64_t order = 0;   // 1: the panels of a task are inside its rows, which must end tiles; else around them
-  int64_t ahead = 0;   // 1: the weights of the next panel or pass are not fetched ahead
+  int64_t chunk = 0;       // output rows per task, or register blocks where tiles run over the end of a row
+  int64_t panels = 0;      // of output channels per task
+  int64_t line = 0;        // 1: tiles end with their output row; 2: they run over it
+  int64_t ic = 0;          // input channels per pass over a task's outputs, a multiple of ic_bn; 0: all
+  int64_t order = 0;       // 1: the panels of a task are inside its rows, which must end tiles; else around them
+  int64_t prefetched = 0;  // 1: the weights of the next panel or pass are not prefetched
 };
 
 // What the shape and the schedule decide. Plain bytes, made by plan_direct.

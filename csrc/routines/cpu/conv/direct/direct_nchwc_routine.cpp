@@ -9,7 +9,7 @@
 #include "routines/cpu/conv/kept_weights.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 
 namespace neo {

@@ -9,14 +9,14 @@ namespace neo {
 namespace {
 
 // Whether there is a panel or a pass behind another, whose weights are fetched beside it.
-bool fetches_ahead(const DirectPlan& plan) {
-  return plan.schedule.ahead == 0 && plan.panels * plan.passes > 1;
+bool prefetches(const DirectPlan& plan) {
+  return plan.schedule.prefetched == 0 && plan.panels * plan.passes > 1;
 }
 
 // What of a plan the loops depend on: schedules that agree in it are one.
 auto identity(const DirectPlan& plan) {
   const bool reorders = plan.schedule.order == 1 && plan.panel_chunk > 1 && !plan.flat && plan.chunk > 1;
-  return std::tuple(plan.flat, plan.chunk, plan.panel_chunk, plan.pass, fetches_ahead(plan), reorders);
+  return std::tuple(plan.flat, plan.chunk, plan.panel_chunk, plan.pass, prefetches(plan), reorders);
 }
 
 // Whether every parameter that is set changes something.
@@ -25,8 +25,9 @@ bool is_own(const ConvShape& shape, const DirectSchedule& s, const TileKernels& 
   const int64_t chunk = whole.flat && s.reg_n > 0 ? whole.chunk / s.reg_n : whole.chunk;
   if ((s.chunk > 0 && chunk != s.chunk) || (s.panels > 0 && whole.panel_chunk != s.panels)) return false;
   const auto plan = identity(whole);
-  for (int64_t DirectSchedule::*parameter : {&DirectSchedule::chunk, &DirectSchedule::panels, &DirectSchedule::line,
-                                             &DirectSchedule::ic, &DirectSchedule::order, &DirectSchedule::ahead}) {
+  for (int64_t DirectSchedule::*parameter :
+       {&DirectSchedule::chunk, &DirectSchedule::panels, &DirectSchedule::line, &DirectSchedule::ic,
+        &DirectSchedule::order, &DirectSchedule::prefetched}) {
     if (s.*parameter == 0) continue;
     DirectSchedule without = s;
     without.*parameter = 0;
@@ -59,19 +60,19 @@ DirectSchedule direct_schedule(const Schedule& schedule, int64_t lanes) {
   s.panels = value_of(schedule, "panels");
   s.ic = value_of(schedule, "ic");
   s.order = value_of(schedule, "order");
-  s.ahead = value_of(schedule, "ahead");
+  s.prefetched = value_of(schedule, "prefetch");
   return s;
 }
 
 Space direct_space(const ConvShape& shape, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 16;
+  constexpr int64_t kMaxParts = 16;
   const int64_t lanes = kernels.lanes;
   DirectSchedule widest;
   widest.ic_bn = widest.oc_bn = lanes;
   widest.oc_vectors = 1;
   const int64_t vectors = plan_direct(shape, widest, kernels).group_vectors;
   const int64_t pixels = shape.oh * shape.ow;
-  std::vector<int64_t> widths, chunks = part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0);
+  std::vector<int64_t> widths, chunks = part_sizes(std::max<int64_t>(1, shape.oh), kMaxParts, 0);
   for (int64_t v = 1; v <= std::min<int64_t>(vectors, kTileVectors); ++v) widths.push_back(v * lanes);
   std::vector<int64_t> passes = {0};
   for (int64_t channels = lanes; channels < shape.group_ic(); channels *= 2) passes.push_back(channels);
@@ -84,7 +85,7 @@ Space direct_space(const ConvShape& shape, const TileKernels& kernels) {
     s.panels = v[5];
     s.ic = v[6];
     s.order = v[7];
-    s.ahead = v[8];
+    s.prefetched = v[8];
     return s;
   };
   const auto allows = [&](std::span<const int64_t> v) {
@@ -106,7 +107,7 @@ Space direct_space(const ConvShape& shape, const TileKernels& kernels) {
                 {"panels", part_sizes(vectors, 8, 0)},
                 {"ic", passes},
                 {"order", {0, 1}},
-                {"ahead", {0, 1}}},
+                {"prefetch", {0, 1}}},
                allows);
 }
 
@@ -140,7 +141,7 @@ LoopNest direct_loops(const ConvProblem& problem, const DirectPlan& plan, const 
   l.weight_reads = l.task_weights * l.tasks * (plan.schedule.order == 1 ? real(plan.chunk) : 1);
   l.sweep_bytes = plan.schedule.order == 1 ? l.task_weights + l.pixel_bytes : l.block_bytes + l.pixel_bytes;
   l.order = real(plan.schedule.order) + (plan.flat ? 2 : 0);
-  l.ahead = fetches_ahead(plan) ? 1 : 0;
+  l.prefetched = prefetches(plan) ? 1 : 0;
   return l;
 }
 

@@ -14,7 +14,7 @@ namespace neo {
 //   chunk, panels  output rows (or register blocks, where they run over rows) and panels of output channels per task
 //   ic             input channels per pass over a task's outputs
 //   order          1: panels inside the rows of a task
-//   ahead          1: the next panel's weights are not fetched ahead
+//   ahead          1: the next panel's weights are not prefetched
 Space direct_space(const ConvShape& shape, const TileKernels& kernels);
 DirectSchedule direct_schedule(const Schedule& schedule, int64_t lanes);
 LoopNest direct_loops(const ConvProblem& problem, const DirectPlan& plan, const TileKernels& kernels);

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/int_math.h"
-#include "routines/cpu/microkernel/plain_tile.h"
+#include "routines/cpu/microkernel/microkernel_edge.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -74,7 +74,7 @@ DirectRowsPlan plan_direct_rows(const ConvShape& s, const DirectRowsSchedule& sc
   const int64_t fitting = s.oh < wanted ? ceil_div(wanted, std::max<int64_t>(1, s.oh)) : 1;
   const int64_t parts = schedule.parts > 0 ? schedule.parts : fitting;
   plan.columns = parts == 1 ? s.ow : round_up(ceil_div(s.ow, parts), schedule.parts > 0 ? panel : 2 * panel);
-  plan.lines = most_that_fits(plan.lines, [&](int64_t lines) { return workspace_of(lines) <= kLinesGoal; });
+  plan.lines = max_that_fits(plan.lines, [&](int64_t lines) { return workspace_of(lines) <= kLinesGoal; });
   while (plan.columns > panel && workspace() > kLinesGoal) plan.columns = round_up(plan.columns / 2, panel);
   plan.workspace_size = workspace();
   plan.inner_step = plan.along_row ? phase_period(s) * s.dilation_w / s.stride_w : plan.buffer.rows * plan.buffer.row;
@@ -158,8 +158,8 @@ void run_direct_rows(const DirectRowsPlan& plan, const TileKernels& kernels, con
           if (args.residual) {
             tile.init = args.residual + image * args.residual_batch + oc * args.residual_channel + pixel + at;
           }
-          run_plain_tile(kernels.columns[part.size()][rows], kernels, tile, rows, part.size(),
-                         std::min(part.size() * plan.lanes, columns - at), args.activation);
+          run_microkernel_edge(kernels.columns[part.size()][rows], kernels, tile, rows, part.size(),
+                               std::min(part.size() * plan.lanes, columns - at), args.activation);
         }
       }
     }

@@ -6,7 +6,7 @@
 #include "routines/cpu/conv/direct/direct_rows.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 #include "routines/space.h"
 
@@ -53,7 +53,7 @@ DirectRowsSchedule rows_schedule(const Schedule& schedule, int64_t lanes) {
 //   lines         output rows per task
 //   parts         that an output row is cut into
 Space rows_space(const ConvShape& shape, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 24;
+  constexpr int64_t kMaxParts = 24;
   const int64_t lanes = kernels.lanes;
   std::vector<int64_t> pixels, rows = {0};
   for (int64_t v = kTileVectors; v >= 1; --v) pixels.push_back(v * lanes);
@@ -79,7 +79,7 @@ Space rows_space(const ConvShape& shape, const TileKernels& kernels) {
   };
   return Space({{"pixels", pixels},
                 {"rows", rows},
-                {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMostParts, 0)},
+                {"lines", part_sizes(std::max<int64_t>(1, shape.oh), kMaxParts, 0)},
                 {"parts", {0, 1, 2, 3, 4}}},
                allows);
 }

@@ -3,7 +3,7 @@
 #include "routines/cpu/conv/conv_routine.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/strassen_form.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/patterns/compile_program.h"
 #include "routines/space.h"
 
@@ -55,8 +55,8 @@ class StrassenStep final : public KernelStep {
     return Prepared::of(call, call.split.scratch_bytes());
   }
 
-  bool fetches_later() const override { return true; }
-  void fetch_later(std::byte* prepared, std::span<const float> constants) const override {
+  bool prefetches_later() const override { return true; }
+  void prefetch_later(std::byte* prepared, std::span<const float> constants) const override {
     reinterpret_cast<StrassenCall*>(prepared)->args.later = {constants.data(), std::ssize(constants)};
   }
 

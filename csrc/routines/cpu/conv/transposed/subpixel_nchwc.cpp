@@ -5,7 +5,7 @@
 
 #include "base/int_math.h"
 #include "routines/cpu/conv/output_panel.h"
-#include "routines/cpu/microkernel/fetch_ahead.h"
+#include "routines/cpu/microkernel/prefetch_plan.h"
 #include "routines/cpu/tasks.h"
 #include "routines/patterns/transposed_taps.h"
 
@@ -26,7 +26,7 @@ int64_t panel_width(const SubpixelPlan& plan, int64_t panel) {
 }
 
 // Most taps that reach one output, along an axis.
-int64_t most_taps(const PanelConvShape& s, int axis) {
+int64_t most_taps(const Im2colConvShape& s, int axis) {
   return ResidueTaps::of(s, axis, 0).count;
 }
 
@@ -44,7 +44,7 @@ struct SubpixelTaps {
   int32_t offsets[kMaxResidueTaps][kTileRows];
   int64_t count = 0;
 
-  void build(const PanelConvShape& s, int64_t lanes, const Residue& r, int64_t depth, int64_t line, int64_t first,
+  void build(const Im2colConvShape& s, int64_t lanes, const Residue& r, int64_t depth, int64_t line, int64_t first,
              int64_t rows) {
     count = 0;
     for (int64_t d = 0; d < r.depth.taps.count; ++d) {
@@ -127,13 +127,13 @@ class SubpixelTask {
 
   // What is read next lies behind the weights of this residue and pass.
   void fetch_weights(const Residue& r, int64_t pass) {
-    ahead_ = {};
+    prefetch_ = {};
     const Tile t = make_tile(r, 0, pass);
     const int64_t k = ((t.blocks - 1) * t.block_size + t.last_size) * t.weight_taps;
     const float* next = t.weight + k * t.weight_step;
     if (t.blocks == 0 || k == 0 || next >= args_.weight + subpixel_weight_size(plan_)) return;
     const int64_t tiles = bands_.size() * ceil_div(r.width.count, tile_rows());
-    ahead_ = FetchAhead::over(next, t.weight_step, k, tiles);
+    prefetch_ = PrefetchPlan::over(next, t.weight_step, k, tiles);
   }
 
   int64_t tile_rows() const {
@@ -197,7 +197,7 @@ class SubpixelTask {
       taps_.build(s_, lanes, r, at_depth, line, part.begin, part.size());
       tile.tap_count = taps_.count;
       tile.fetches_rows = taps_.count == 1;
-      ahead_.give(tile);
+      prefetch_.give(tile);
       run_output_tile(kernels_.rows[vectors_.size()][part.size()], kernels_, tile, panel, part.begin, part.size());
     }
     if (is_last && ends) activate_output(whole, 0, s_.out[2]);
@@ -206,11 +206,11 @@ class SubpixelTask {
   const SubpixelPlan& plan_;
   const TileKernels& kernels_;
   const ConvOperands& args_;
-  const PanelConvShape& s_;
+  const Im2colConvShape& s_;
   int64_t columns_ = 0;  // residues along a row
   int64_t group_ = 0;
   IndexRange bands_ = {}, vectors_ = {};
-  FetchAhead ahead_;
+  PrefetchPlan prefetch_;
   Residue residues_[kMaxRowStride];
   SubpixelTaps taps_;
   alignas(64) float scratch_[kTileRows * kWidestBlock];
@@ -218,7 +218,7 @@ class SubpixelTask {
 
 }  // namespace
 
-const char* reject_subpixel(const PanelConvShape& s, int64_t lanes) {
+const char* reject_subpixel(const Im2colConvShape& s, int64_t lanes) {
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
   if (output_step(s, 2) > kMaxRowStride) return "a stride of more than 64 pixels";
   if (most_taps(s, 0) * most_taps(s, 1) * most_taps(s, 2) > kMaxResidueTaps) {
@@ -234,13 +234,13 @@ const char* reject_subpixel(const PanelConvShape& s, int64_t lanes) {
   return nullptr;
 }
 
-int64_t subpixel_work(const PanelConvShape& s) {
+int64_t subpixel_work(const Im2colConvShape& s) {
   constexpr int64_t kPerWeight = 56;  // from memory
   const int64_t weights = s.oc * s.group_ic();
   return std::max(2 * s.n * weights * output_products(s), kPerWeight * weights * s.taps());
 }
 
-SubpixelPlan plan_subpixel(const PanelConvShape& s, const SubpixelSchedule& schedule, const TileKernels& kernels) {
+SubpixelPlan plan_subpixel(const Im2colConvShape& s, const SubpixelSchedule& schedule, const TileKernels& kernels) {
   SubpixelPlan plan;
   plan.shape = s;
   plan.schedule = schedule;
@@ -277,7 +277,7 @@ int64_t subpixel_weight_size(const SubpixelPlan& plan) {
 }
 
 void pack_subpixel_weight(const SubpixelPlan& plan, const float* weight, float* packed) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc(), block = std::min(plan.lanes, group_ic);
   const auto pack_tap = [&](int64_t g, int64_t ic, int64_t tap, IndexRange columns) {
     for (int64_t oc = columns.begin; oc < columns.end; ++oc) {

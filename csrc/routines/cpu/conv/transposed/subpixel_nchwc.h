@@ -24,7 +24,7 @@ struct SubpixelSchedule {
 
 // A band is the output rows of one position of the strides: as many as the stride has, in each axis but the last.
 struct SubpixelPlan {
-  PanelConvShape shape;
+  Im2colConvShape shape;
   SubpixelSchedule schedule;
   int64_t lanes = 0;
   int64_t group_vectors = 0;      // vectors of output channels of one group, padding lanes included
@@ -44,11 +44,11 @@ struct SubpixelPlan {
 };
 
 // Null where the routine takes the problem; else why not.
-const char* reject_subpixel(const PanelConvShape& shape, int64_t lanes);
-SubpixelPlan plan_subpixel(const PanelConvShape& shape, const SubpixelSchedule& schedule, const TileKernels& kernels);
+const char* reject_subpixel(const Im2colConvShape& shape, int64_t lanes);
+SubpixelPlan plan_subpixel(const Im2colConvShape& shape, const SubpixelSchedule& schedule, const TileKernels& kernels);
 
 // Operations that take as long as the convolution, at least as long as its weights take to arrive.
-int64_t subpixel_work(const PanelConvShape& shape);
+int64_t subpixel_work(const Im2colConvShape& shape);
 
 // Packed weights: [group][panel][residue][block of ic][tap][ic][oc of the panel], which does not depend on the padding;
 // only output channels are padded. `weight` is I O/g K..., of

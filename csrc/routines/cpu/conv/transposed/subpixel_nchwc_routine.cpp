@@ -8,7 +8,7 @@
 #include "routines/cpu/conv/transposed/subpixel_nchwc.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 #include "routines/patterns/transposed_taps.h"
 #include "routines/space.h"
@@ -26,7 +26,7 @@ TaskSplit split_of(const SubpixelPlan& plan) {
 }
 
 // Taps that reach an output, on average.
-double output_taps(const PanelConvShape& s) {
+double output_taps(const Im2colConvShape& s) {
   return static_cast<double>(output_products(s)) / std::max(1.0, static_cast<double>(s.out_size()));
 }
 
@@ -37,7 +37,7 @@ struct SubpixelTiles {
   double reduction = 0;  // products of an output per pass
 
   static SubpixelTiles of(const SubpixelPlan& plan, const TileKernels& kernels) {
-    const PanelConvShape& s = plan.shape;
+    const Im2colConvShape& s = plan.shape;
     const int64_t most = kernels.max_rows[ceil_div(plan.group_vectors, std::max<int64_t>(1, plan.panels))];
     const int64_t reg_n = plan.schedule.reg_n > 0 ? std::min(plan.schedule.reg_n, most) : most;
     const int64_t line = std::max<int64_t>(1, ceil_div(s.out[2], output_step(s, 2)));
@@ -50,7 +50,7 @@ struct SubpixelTiles {
   }
 };
 
-KeptWeights kept_weights(const PanelConvShape& s, int64_t columns) {
+KeptWeights kept_weights(const Im2colConvShape& s, int64_t columns) {
   const auto taps = static_cast<int64_t>(output_taps(s) + 0.99);
   return {s.group_ic(), columns * taps * 4, 4 * s.group_ic() * s.in_size()};
 }
@@ -61,8 +61,8 @@ KeptWeights kept_weights(const PanelConvShape& s, int64_t columns) {
 //   bands   of output rows per task
 //   panels  of output channels per task
 //   ic      input channels per pass over a task's outputs
-Space subpixel_space(const PanelConvShape& shape, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 16;
+Space subpixel_space(const Im2colConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMaxParts = 16;
   const int64_t lanes = kernels.lanes;
   const SubpixelPlan narrow = plan_subpixel(shape, {.oc_vectors = 1}, kernels);
   std::vector<int64_t> widths, rows, passes = {0};
@@ -97,7 +97,7 @@ Space subpixel_space(const PanelConvShape& shape, const TileKernels& kernels) {
   };
   return Space({{"oc_bn", widths},
                 {"reg_n", rows},
-                {"bands", part_sizes(std::max<int64_t>(1, narrow.bands()), kMostParts, 0)},
+                {"bands", part_sizes(std::max<int64_t>(1, narrow.bands()), kMaxParts, 0)},
                 {"panels", part_sizes(std::max<int64_t>(1, narrow.group_vectors), 8, 0)},
                 {"ic", passes}},
                allows);
@@ -105,7 +105,7 @@ Space subpixel_space(const PanelConvShape& shape, const TileKernels& kernels) {
 
 LoopNest subpixel_loops(const ConvProblem& problem, const SubpixelPlan& plan, const TileKernels& kernels) {
   const auto real = [](int64_t value) { return static_cast<double>(value); };
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const SubpixelTiles tiles = SubpixelTiles::of(plan, kernels);
   const double width = tiles.vectors * real(plan.lanes), bands = std::max(1.0, real(plan.bands()));
   LoopNest l;
@@ -130,7 +130,7 @@ LoopNest subpixel_loops(const ConvProblem& problem, const SubpixelPlan& plan, co
   l.weight_reads = l.task_weights * l.tasks * (plan.finishes_lines ? real(plan.band_chunk) : 1);
   l.sweep_bytes = l.block_bytes + l.pixel_bytes;
   l.order = plan.finishes_lines ? 1 : 0;
-  l.ahead = plan.finishes_lines ? 0 : 1;
+  l.prefetched = plan.finishes_lines ? 0 : 1;
   return l;
 }
 
@@ -138,7 +138,7 @@ double estimate_us(const ConvProblem& problem, const SubpixelPlan& plan, const T
                    const Target& target) {
   // In cycles of one vector FMA: what a register block costs beside its sums.
   constexpr double kTile = 30, kGathers = 0.96;
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const SubpixelTiles tiles = SubpixelTiles::of(plan, kernels);
   const double panel_bytes = tiles.reduction * tiles.vectors * static_cast<double>(plan.lanes) * 4;
   const int64_t block = std::min(plan.lanes, s.group_ic());
@@ -183,7 +183,7 @@ class SubpixelStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(arguments_.x)];
     const Arg& y = args[static_cast<size_t>(arguments_.y)];
-    const PanelConvShape shape = geometry_.panel_shape(x.dims, y.dims);
+    const Im2colConvShape shape = geometry_.panel_shape(x.dims, y.dims);
     const char* why = reject_subpixel(shape, kernels_.lanes);
     NEO_CHECK(!why, Unsupported, "Conv", "sizes must be in the range of cpu:float32/subpixel_nchwc. Got ",
               to_string(x.dims), ": ", why);
@@ -217,7 +217,7 @@ class SubpixelRoutine final : public ConvRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const PanelConvShape shape = shape_of(problem);
+    const Im2colConvShape shape = shape_of(problem);
     const TileKernels& kernels = tile_kernels_of(target.isa);
     const int64_t lanes = target.lanes();
     std::vector<Candidate> all;
@@ -277,7 +277,7 @@ class SubpixelRoutine final : public ConvRoutine {
   }
 
  private:
-  static PanelConvShape shape_of(const ConvProblem& problem) {
+  static Im2colConvShape shape_of(const ConvProblem& problem) {
     return problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
   }
 

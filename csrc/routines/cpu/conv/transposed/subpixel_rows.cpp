@@ -17,7 +17,7 @@ constexpr int64_t kInputGoal = 65536;  // floats; stays in the second-level cach
 struct Reach {
   int64_t first = 0, last = 0;
 
-  static Reach of(const PanelConvShape& s, int axis) {
+  static Reach of(const Im2colConvShape& s, int axis) {
     Reach reach = {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
     for (int64_t p = 0; p < phase_count(s, axis); ++p) {
       const OutputPhase phase = OutputPhase::of(s, axis, p);
@@ -35,7 +35,7 @@ int64_t floor_div(int64_t a, int64_t b) {
 
 // Positions along a row.
 int64_t row_positions(const SubpixelRowsPlan& plan) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   if (plan.schedule.joined == 0) return ceil_div(s.out[2], s.stride[2]);
   return s.out[2] == 0 ? 0 : floor_div(s.out[2] - 1 + s.pad[2], s.stride[2]) - plan.first + 1;
 }
@@ -203,7 +203,7 @@ class SubpixelRowsTask {
   const TileKernels& kernels_;
   const RowKernels& row_kernels_;
   const ConvOperands& args_;
-  const PanelConvShape& s_;
+  const Im2colConvShape& s_;
   float* workspace_;
   int64_t residues_;  // along a row
   int64_t image_ = 0, group_ = 0;
@@ -215,7 +215,7 @@ class SubpixelRowsTask {
 
 }  // namespace
 
-const char* reject_subpixel_rows(const PanelConvShape& s) {
+const char* reject_subpixel_rows(const Im2colConvShape& s) {
   if (s.stride[2] > kMaxRowStride) return "a stride of more than 64 pixels";
   if (ResidueTaps::of(s, 1, 0).count * ResidueTaps::of(s, 2, 0).count > kMaxTaps) {
     return "more than 256 taps reach an output";
@@ -223,7 +223,7 @@ const char* reject_subpixel_rows(const PanelConvShape& s) {
   return nullptr;
 }
 
-SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsSchedule& schedule,
+SubpixelRowsPlan plan_subpixel_rows(const Im2colConvShape& s, const SubpixelRowsSchedule& schedule,
                                     const TileKernels& kernels) {
   SubpixelRowsPlan plan;
   plan.shape = s;
@@ -257,7 +257,7 @@ SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsS
     const int64_t parts = ceil_div(wanted, std::max<int64_t>(1, lines));
     plan.columns = std::min(positions, round_up(ceil_div(positions, parts), 2 * panel));
   }
-  plan.bands = most_that_fits(plan.bands, [&](int64_t bands) { return input_of(bands, plan.columns) <= kInputGoal; });
+  plan.bands = max_that_fits(plan.bands, [&](int64_t bands) { return input_of(bands, plan.columns) <= kInputGoal; });
   while (plan.columns > panel && input_of(plan.bands, plan.columns) > kInputGoal) {
     plan.columns = round_up(plan.columns / 2, panel);
   }
@@ -272,7 +272,7 @@ SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& s, const SubpixelRowsS
   return plan;
 }
 
-const char* reject_joined_rows(const PanelConvShape& s, int64_t vectors, const TileKernels& kernels) {
+const char* reject_joined_rows(const Im2colConvShape& s, int64_t vectors, const TileKernels& kernels) {
   if (s.stride[2] == 1) return "a stride of one along a row";
   if (s.dilation[2] != 1) return "a dilation along a row";
   if (s.stride[2] > kernels.max_rows[vectors]) return "more residues along a row than rows in a register block";
@@ -280,13 +280,13 @@ const char* reject_joined_rows(const PanelConvShape& s, int64_t vectors, const T
 }
 
 int64_t subpixel_rows_weight_size(const SubpixelRowsPlan& plan) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const int64_t filters = s.oc * s.group_ic();
   return plan.schedule.joined != 0 ? filters * s.kernel[1] * s.stride[2] * plan.row_taps : filters * s.taps();
 }
 
 void pack_subpixel_rows_weight(const SubpixelRowsPlan& plan, const float* weight, float* packed) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
   const auto pack_joined = [&](int64_t g, IndexRange channels, int64_t h, int64_t j) {
     for (int64_t ic = g * group_ic; ic < (g + 1) * group_ic; ++ic) {

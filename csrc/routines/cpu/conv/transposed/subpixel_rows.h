@@ -26,7 +26,7 @@ struct SubpixelRowsSchedule {
 
 // A band is as many output rows as the stride has; a position along a row as many pixels.
 struct SubpixelRowsPlan {
-  PanelConvShape shape;
+  Im2colConvShape shape;
   SubpixelRowsSchedule schedule;
   int64_t lanes = 0;
   int64_t channel_tiles = 0;       // register blocks per group
@@ -45,12 +45,12 @@ struct SubpixelRowsPlan {
   int64_t channel() const { return (bands + extra_rows) * row; }
 };
 
-const char* reject_subpixel_rows(const PanelConvShape& shape);
-SubpixelRowsPlan plan_subpixel_rows(const PanelConvShape& shape, const SubpixelRowsSchedule& schedule,
+const char* reject_subpixel_rows(const Im2colConvShape& shape);
+SubpixelRowsPlan plan_subpixel_rows(const Im2colConvShape& shape, const SubpixelRowsSchedule& schedule,
                                     const TileKernels& kernels);
 
 // Why the residues of a row cannot be joined; null where they can.
-const char* reject_joined_rows(const PanelConvShape& shape, int64_t vectors, const TileKernels& kernels);
+const char* reject_joined_rows(const Im2colConvShape& shape, int64_t vectors, const TileKernels& kernels);
 
 // [group][channel tile][residue][tap][ic][oc of the tile], or joined, the residues of the height alone and then
 // [tap][ic][residue of the width][oc of the tile]. `weight` is I O/g K....

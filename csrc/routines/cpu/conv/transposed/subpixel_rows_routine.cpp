@@ -6,7 +6,7 @@
 #include "routines/cpu/conv/transposed/subpixel_rows.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 #include "routines/patterns/transposed_taps.h"
 #include "routines/space.h"
@@ -15,7 +15,7 @@ namespace neo {
 namespace {
 
 int64_t flops_of(const SubpixelRowsPlan& plan) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   return 2 * s.n * s.oc * s.group_ic() * output_products(s);
 }
 
@@ -31,7 +31,7 @@ SubpixelRowsSchedule subpixel_rows_schedule(const Schedule& schedule, int64_t la
 double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, const Target& target) {
   // In cycles of one vector FMA; the last one of a vector that is copied.
   constexpr double kUnalignedLoad = 1.9, kBroadcast = 0.5, kTap = 3, kTile = 40, kStore = 2, kCopy = 4;
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const auto real = [](int64_t value) { return static_cast<double>(value); };
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   const double panels = std::ceil(vectors / real(plan.schedule.vectors)), width = vectors / panels;
@@ -57,8 +57,8 @@ double estimate_us(const ConvProblem& problem, const SubpixelRowsPlan& plan, con
 //   pixels, rows  pixels and output channels per register block
 //   bands         of output rows per task
 //   joined        1: a register block has all residues of its channels along a row
-Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernels) {
-  constexpr int64_t kMostParts = 24;
+Space subpixel_rows_space(const Im2colConvShape& shape, const TileKernels& kernels) {
+  constexpr int64_t kMaxParts = 24;
   const int64_t lanes = kernels.lanes, channels = shape.group_oc();
   std::vector<int64_t> pixels, rows = {0};
   for (int64_t v = kTileVectors; v >= 1; --v) pixels.push_back(v * lanes);
@@ -80,13 +80,13 @@ Space subpixel_rows_space(const PanelConvShape& shape, const TileKernels& kernel
     return (s.rows == 0 || s.rows == ceil_div(channels, plan.channel_tiles)) && (s.bands == 0 || s.bands == plan.bands);
   };
   const int64_t lines = std::max<int64_t>(1, ceil_div(shape.out[1], shape.stride[1]));
-  return Space({{"pixels", pixels}, {"rows", rows}, {"bands", part_sizes(lines, kMostParts, 0)}, {"joined", {0, 1}}},
+  return Space({{"pixels", pixels}, {"rows", rows}, {"bands", part_sizes(lines, kMaxParts, 0)}, {"joined", {0, 1}}},
                allows);
 }
 
 LoopNest subpixel_rows_loops(const ConvProblem& problem, const SubpixelRowsPlan& plan, const TileKernels& kernels) {
   const auto real = [](int64_t value) { return static_cast<double>(value); };
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const double vectors = real(ceil_div(std::max<int64_t>(1, plan.columns), plan.lanes));
   LoopNest l;
   l.flops = real(flops_of(plan));
@@ -172,7 +172,7 @@ class SubpixelRowsRoutine final : public ConvRoutine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const ConvProblem problem = *read_conv(workload, nullptr);
-    const PanelConvShape shape = problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
+    const Im2colConvShape shape = problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
     std::optional<Candidate> best;
     const auto offer = [&](const Schedule& schedule) {
       Candidate c = candidate_of(workload, problem, schedule, target);

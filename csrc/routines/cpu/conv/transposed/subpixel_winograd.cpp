@@ -14,13 +14,13 @@ constexpr int64_t kWidest = 16;  // lanes
 
 }  // namespace
 
-const char* reject_subpixel_winograd(const PanelConvShape& s, int64_t lanes) {
+const char* reject_subpixel_winograd(const Im2colConvShape& s, int64_t lanes) {
   if (s.groups != 1) return "more than one group";
   if (s.dilation[1] != 1 || s.dilation[2] != 1) return "a dilation";
   return reject_winograd(subpixel_conv(s, lanes));
 }
 
-ConvShape subpixel_conv(const PanelConvShape& s, int64_t lanes) {
+ConvShape subpixel_conv(const Im2colConvShape& s, int64_t lanes) {
   ConvShape c;
   c.n = s.n;
   c.ic = s.ic;
@@ -36,7 +36,7 @@ ConvShape subpixel_conv(const PanelConvShape& s, int64_t lanes) {
   return c;
 }
 
-SubpixelWinogradPlan plan_subpixel_winograd(const PanelConvShape& s, const WinogradSchedule& schedule, int64_t lanes) {
+SubpixelWinogradPlan plan_subpixel_winograd(const Im2colConvShape& s, const WinogradSchedule& schedule, int64_t lanes) {
   constexpr int64_t kTaskFloats = 32768, kMaxTasks = 48;
   SubpixelWinogradPlan plan;
   plan.shape = s;
@@ -56,7 +56,7 @@ SubpixelWinogradPlan plan_subpixel_winograd(const PanelConvShape& s, const Winog
 
 void pack_subpixel_winograd_weight(const SubpixelWinogradPlan& plan, const WinogradKernels& kernels,
                                    const float* weight, float* packed) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const ConvShape c = subpixel_conv(s, plan.lanes);
   const int64_t padded = plan.vectors * plan.lanes;
   std::vector<float> turned(static_cast<size_t>(c.oc * c.ic * c.taps()));
@@ -78,7 +78,7 @@ void pack_subpixel_winograd_weight(const SubpixelWinogradPlan& plan, const Winog
 
 void spread_residues(const SubpixelWinogradPlan& plan, const TransposedDepthwiseKernels& kernels, const float* sums,
                      const ConvOperands& args, int64_t task_begin, int64_t task_end) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const ConvShape& c = plan.winograd.source;
   const int64_t lanes = plan.lanes, columns = phase_count(s, 2);
   OutputPhase widths[kMaxRowStride];

@@ -14,7 +14,7 @@
 namespace neo {
 
 struct SubpixelWinogradPlan {
-  PanelConvShape shape;
+  Im2colConvShape shape;
   WinogradPlan winograd;  // of subpixel_conv()
   int64_t lanes = 0;
   int64_t vectors = 0;     // of output channels of a residue
@@ -25,10 +25,10 @@ struct SubpixelWinogradPlan {
 };
 
 // Null where the routine takes the problem; else why not.
-const char* reject_subpixel_winograd(const PanelConvShape& shape, int64_t lanes);
+const char* reject_subpixel_winograd(const Im2colConvShape& shape, int64_t lanes);
 // The convolution of all residues: result u of residue c is output u * stride + c - pad.
-ConvShape subpixel_conv(const PanelConvShape& shape, int64_t lanes);
-SubpixelWinogradPlan plan_subpixel_winograd(const PanelConvShape& shape, const WinogradSchedule& schedule,
+ConvShape subpixel_conv(const Im2colConvShape& shape, int64_t lanes);
+SubpixelWinogradPlan plan_subpixel_winograd(const Im2colConvShape& shape, const WinogradSchedule& schedule,
                                             int64_t lanes);
 
 // As winograd.h packs the weights of subpixel_conv(); `weight` is I O K....

@@ -19,7 +19,7 @@ int64_t sums_bytes(const SubpixelWinogradPlan& plan) {
 
 // What the convolution reads and writes; the memory that it writes is fetched first.
 double conv_bytes(const SubpixelWinogradPlan& plan) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   return 4 * static_cast<double>(s.n * round_up(s.ic, plan.lanes) * s.in_size() + 2 * plan.sums_size);
 }
 
@@ -30,7 +30,7 @@ TaskSplit spread_split(const SubpixelWinogradPlan& plan) {
 
 double estimate_us(const SubpixelWinogradPlan& plan, const WinogradTiles& kernels, const Target& target) {
   constexpr double kStoreCycles = 5;  // of a vector of results, in cycles of one vector FMA
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const double stored = static_cast<double>(s.n * plan.vectors * s.out_size());
   const double bytes = 4 * static_cast<double>(plan.sums_size) + 8 * stored * static_cast<double>(plan.lanes);
   const auto caches = static_cast<double>(target.threads * private_caches(target).l2_bytes);
@@ -175,7 +175,7 @@ class SubpixelWinogradRoutine final : public ConvRoutine {
   }
 
  private:
-  static PanelConvShape shape_of(const ConvProblem& problem) {
+  static Im2colConvShape shape_of(const ConvProblem& problem) {
     return problem.geometry.panel_shape(problem.x_hint(), problem.y_hint());
   }
 

@@ -12,7 +12,7 @@ constexpr int64_t kMaxRows = 64;  // of taps that reach an output
 
 }  // namespace
 
-const char* reject_transposed_depthwise(const PanelConvShape& s) {
+const char* reject_transposed_depthwise(const Im2colConvShape& s) {
   if (s.ic != s.groups || s.oc != s.groups || s.groups == 1) return "not one input and one output channel per group";
   if (s.stride[2] > kMaxRowStride) return "a stride of more than 64 pixels";
   if (ResidueTaps::of(s, 0, 0).count * ResidueTaps::of(s, 1, 0).count > kMaxRows) {
@@ -21,7 +21,7 @@ const char* reject_transposed_depthwise(const PanelConvShape& s) {
   return nullptr;
 }
 
-TransposedDepthwisePlan plan_transposed_depthwise(const PanelConvShape& s, int64_t lanes, int64_t bands) {
+TransposedDepthwisePlan plan_transposed_depthwise(const Im2colConvShape& s, int64_t lanes, int64_t bands) {
   constexpr int64_t kTaskFlops = 250000, kMaxTasks = 48;
   TransposedDepthwisePlan plan;
   plan.shape = s;
@@ -47,7 +47,7 @@ int64_t transposed_depthwise_weight_size(const TransposedDepthwisePlan& plan) {
 }
 
 void pack_transposed_depthwise_weight(const TransposedDepthwisePlan& plan, const float* weight, float* packed) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   for (int64_t first = 0; first < s.ic; first += plan.lanes) {
     for (int64_t tap = 0; tap < s.taps(); ++tap) {
       for (int64_t c = first; c < first + plan.lanes; ++c) *packed++ = c < s.ic ? weight[c * s.taps() + tap] : 0.0f;
@@ -57,7 +57,7 @@ void pack_transposed_depthwise_weight(const TransposedDepthwisePlan& plan, const
 
 void run_transposed_depthwise(const TransposedDepthwisePlan& plan, const TransposedDepthwiseKernels& kernels,
                               const ConvOperands& args, int64_t task_begin, int64_t task_end) {
-  const PanelConvShape& s = plan.shape;
+  const Im2colConvShape& s = plan.shape;
   const int64_t lanes = plan.lanes, columns = phase_count(s, 2);
   OutputPhase widths[kMaxRowStride];
   for (int64_t w = 0; w < columns; ++w) widths[w] = OutputPhase::of(s, 2, w);

@@ -48,7 +48,7 @@ const TransposedDepthwiseKernels& transposed_depthwise_kernels();
 
 // A band is the output rows of one position of the strides: as many as the stride has, in each axis but the last.
 struct TransposedDepthwisePlan {
-  PanelConvShape shape;
+  Im2colConvShape shape;
   int64_t lanes = 0;
   int64_t vectors = 0;            // of channels
   int64_t depths = 0, lines = 0;  // bands along the two axes, of one image
@@ -58,9 +58,9 @@ struct TransposedDepthwisePlan {
 };
 
 // Null where the routine takes the problem; else why not.
-const char* reject_transposed_depthwise(const PanelConvShape& shape);
+const char* reject_transposed_depthwise(const Im2colConvShape& shape);
 // `bands`: per task; 0: chosen by the shape.
-TransposedDepthwisePlan plan_transposed_depthwise(const PanelConvShape& shape, int64_t lanes, int64_t bands);
+TransposedDepthwisePlan plan_transposed_depthwise(const Im2colConvShape& shape, int64_t lanes, int64_t bands);
 int64_t transposed_depthwise_flops(const TransposedDepthwisePlan& plan);
 
 // Packed weights: [vector][tap][lane], padding lanes zero; `weight` is C1K....

@@ -76,16 +76,16 @@ class TransposedDepthwiseRoutine final : public ConvRoutine {
 
   // bands: of output rows per task.
   Space space(const Workload& workload, const Target& target) const override {
-    constexpr int64_t kMostParts = 32;
+    constexpr int64_t kMaxParts = 32;
     const TransposedDepthwisePlan chosen = plan_of(*read_conv(workload, nullptr), {}, target);
     const int64_t bands = std::max<int64_t>(1, chosen.depths * chosen.lines);
-    return Space({{"bands", part_sizes(bands, kMostParts, chosen.band_chunk)}});
+    return Space({{"bands", part_sizes(bands, kMaxParts, chosen.band_chunk)}});
   }
 
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     const TransposedDepthwisePlan plan = plan_of(problem, candidate.schedule, target);
-    const PanelConvShape& s = plan.shape;
+    const Im2colConvShape& s = plan.shape;
     const auto real = [](int64_t value) { return static_cast<double>(value); };
     const double bands = std::max(1.0, real(plan.depths * plan.lines)), part = real(plan.band_chunk) / bands;
     LoopNest l;

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/int_math.h"
 #include "routines/cpu/conv/winograd/winograd_fold.h"
-#include "routines/cpu/microkernel/fetch_ahead.h"
+#include "routines/cpu/microkernel/prefetch_plan.h"
 #include "routines/patterns/winograd_form.h"
 
 namespace neo {
@@ -240,7 +240,7 @@ struct RunWindow {
 };
 
 // Lines of a tile from the one that is transformed to the one whose place is fetched.
-constexpr int64_t kLinesAhead = 2;
+constexpr int64_t kPrefetchLines = 2;
 
 // Both axes: along h the columns of all tiles of the run, into `half`, then along w tile by tile.
 void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernels, const TileRun& run,
@@ -259,7 +259,7 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   t.lines = right - left;
   t.begin = window.rows.begin;
   t.end = window.rows.end;
-  if (plan.fold == 1) t.ahead = 2 * plan.w.step() * lanes;
+  if (plan.fold == 1) t.prefetched = 2 * plan.w.step() * lanes;
   WinogradPass second;
   second.src = half;
   second.src_step = lanes;
@@ -269,7 +269,7 @@ void transform_plane_run(const WinogradPlan& plan, const WinogradKernels& kernel
   second.dst_line = plan.w.points() * plan.input_point;
   second.dst_block = lanes;
   second.end = points_of(plan.w, run.last_w);
-  second.dst_ahead = kLinesAhead * second.dst_line;
+  second.dst_prefetch = kPrefetchLines * second.dst_line;
   const auto along_h = plan.is_raw() ? kernels.raw_input : input_transform(kernels, plan.h, run.last_h);
   const auto along_w = plan.is_raw() ? kernels.raw_input : input_transform(kernels, plan.w, run.last_w);
   const std::array<IndexRange, 2> places = places_of(plan.h, run.last_h);
@@ -335,7 +335,7 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
     const IndexRange along_w = points_with(plan.w, weight % plan.w.weights());
     const int64_t parts = ceil_div(block.at_point(along_h.begin, along_w.begin).size(), most);
     // Of the next ones, behind its own.
-    auto ahead = FetchAhead::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
+    auto prefetched = PrefetchPlan::over(tile.weight + ic * width, width, ic, along_h.size() * along_w.size() * parts);
     for (int64_t i = along_h.begin; i < along_h.end; ++i) {
       for (int64_t j = along_w.begin; j < along_w.end; ++j) {
         const int64_t point = i * plan.w.points() + j;
@@ -345,7 +345,7 @@ void multiply_panel(const WinogradPlan& plan, const TileKernels& kernels, const 
           const IndexRange rows = even_part(count, blocks, b);
           tile.src = transformed + point * plan.input_point + (here.begin + rows.begin) * plan.tile_stride;
           tile.dst = products + point * plan.product_point + (here.begin + rows.begin) * plan.product_row;
-          ahead.give(tile);
+          prefetched.give(tile);
           kernels.rows[vectors.size()][rows.size()](tile);
         }
       }
@@ -372,7 +372,7 @@ void multiply_raw_panel(const WinogradPlan& plan, const WinogradKernels& kernels
       for (int64_t i = 0; i < count; i += kWinogradRawTiles) {
         t.src = transformed + i * plan.tile_stride + c;
         t.dst = products + i * plan.product_row + (v - vectors.begin) * plan.lanes;
-        t.ahead = t.weight + (i == 0 ? t.channels * tap_floats : 0);
+        t.prefetched = t.weight + (i == 0 ? t.channels * tap_floats : 0);
         kernels.multiply_raw(t);
       }
     }

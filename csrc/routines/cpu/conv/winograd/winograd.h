@@ -45,7 +45,7 @@ struct WinogradPass {
   // Of the input: elements outside are zero and not read; of the output: the rest is dropped.
   int64_t begin = 0, end = 0;
   // Of the input: floats from what is read, and from the line that is written, to what is fetched; 0: nothing is.
-  int64_t ahead = 0, dst_ahead = 0;
+  int64_t prefetched = 0, dst_prefetch = 0;
   // Of the output, beside its first axis: what the last one writes and adds.
   const WinogradResults* results = nullptr;
   const WinogradEpilogue* epilogue = nullptr;  // of the output, after its last axis
@@ -60,8 +60,8 @@ struct WinogradRaw {
   int64_t src_point = 0, src_tile = 0;
   const float* weight = nullptr;  // [channel][tap][lane]
   int64_t channels = 0;
-  const float* ahead = nullptr;  // what is fetched meanwhile, not more than a sixth beyond as many weights
-  float* dst = nullptr;          // sums, added to
+  const float* prefetched = nullptr;  // what is fetched meanwhile, not more than a sixth beyond as many weights
+  float* dst = nullptr;               // sums, added to
   int64_t dst_point = 0, dst_tile = 0;
 };
 

@@ -90,13 +90,13 @@ void run_input(const WinogradPass& t) {
       const float* src = t.src + (t.first + b * t.src_block + l * t.src_line);
       float* dst = t.dst + b * t.dst_block + l * t.dst_line;
       F32 d[kSize], v[kSize];
-      if (t.ahead) {
+      if (t.prefetched) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kSize; ++i) prefetch(src + i * t.src_step + t.ahead);
+        for (int i = 0; i < kSize; ++i) prefetch(src + i * t.src_step + t.prefetched);
       }
-      if (t.dst_ahead) {
+      if (t.dst_prefetch) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kSize; ++i) prefetch_write(dst + place<N, K>(i) * t.dst_step + t.dst_ahead);
+        for (int i = 0; i < kSize; ++i) prefetch_write(dst + place<N, K>(i) * t.dst_step + t.dst_prefetch);
       }
       if (whole) {
 #pragma GCC unroll 16
@@ -201,7 +201,7 @@ NEO_INLINE F32 combine_column(const float* w, F32 four) {
 // The points of row I along h. The sums of a row stay in registers; of the taps that it combines the first-level cache
 // holds all channels for the next row.
 template <int I>
-NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& ahead) {
+NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& prefetched) {
   constexpr int kPoints = kWinogradRawPoints, kTiles = kWinogradRawTiles;
   float* dst = t.dst + I * kPoints * t.dst_point;
   F32 sums[kPoints][kTiles];
@@ -233,9 +233,9 @@ NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& ahead) {
     multiply(5, u2);
     w += kWinogradRawTaps * kLanes;
     if constexpr (I < kPoints - 1) {
-      prefetch(ahead);
-      prefetch(ahead + kLanes);
-      ahead += 2 * kLanes;
+      prefetch(prefetched);
+      prefetch(prefetched + kLanes);
+      prefetched += 2 * kLanes;
     }
 #pragma GCC unroll 6
     for (int j = 0; j < kPoints; ++j) ++src[j];
@@ -248,13 +248,13 @@ NEO_INLINE void multiply_raw_row(const WinogradRaw& t, const float*& ahead) {
 }
 
 void multiply_raw(const WinogradRaw& t) {
-  const float* ahead = t.ahead;
-  multiply_raw_row<0>(t, ahead);
-  multiply_raw_row<1>(t, ahead);
-  multiply_raw_row<2>(t, ahead);
-  multiply_raw_row<3>(t, ahead);
-  multiply_raw_row<4>(t, ahead);
-  multiply_raw_row<5>(t, ahead);
+  const float* prefetched = t.prefetched;
+  multiply_raw_row<0>(t, prefetched);
+  multiply_raw_row<1>(t, prefetched);
+  multiply_raw_row<2>(t, prefetched);
+  multiply_raw_row<3>(t, prefetched);
+  multiply_raw_row<4>(t, prefetched);
+  multiply_raw_row<5>(t, prefetched);
 }
 
 template <int kTaps, class T>

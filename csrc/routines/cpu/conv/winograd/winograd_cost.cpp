@@ -6,7 +6,7 @@
 
 #include "routines/cpu/conv/winograd/winograd_fold.h"
 #include "routines/cpu/microkernel/tile_cost.h"
-#include "routines/cpu/microkernel/tile_use.h"
+#include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
 #include "routines/patterns/winograd_form.h"
 
@@ -233,7 +233,7 @@ WinogradSchedule winograd_schedule(const Schedule& schedule) {
 }
 
 Space winograd_space(const ConvShape& shape, const WinogradTiles& kernels, const Target& target) {
-  constexpr int64_t kFewest = 4, kMost = 112;
+  constexpr int64_t kMin = 4, kMax = 112;
   const int64_t lanes = target.lanes(), oc_vectors = ceil_div(shape.oc, lanes);
   const std::vector<int64_t> tiles = offered_winograd_tiles(fold_shape(shape), WinogradLast::Smaller);
   std::vector<int64_t> panels, blocks, shares = {0, 1, 2, 4};
@@ -248,7 +248,7 @@ Space winograd_space(const ConvShape& shape, const WinogradTiles& kernels, const
     for (const WinogradPlan& plan : plans) add(sizes, plan.schedule.block);
     for (int64_t parts = 1; parts <= chosen.tiles; parts += std::max<int64_t>(1, parts / 3)) {
       const int64_t size = ceil_div(chosen.tiles, parts);
-      if (size > kMost || (size < kFewest && parts > 1)) continue;
+      if (size > kMax || (size < kMin && parts > 1)) continue;
       const auto makes_as_many = [&](const WinogradPlan& plan) { return ceil_div(plan.tiles, size) == plan.blocks; };
       if (std::none_of(plans.begin(), plans.end(), makes_as_many)) add(sizes, size);
     }

@@ -27,9 +27,9 @@ void fold_line(const float* row, int64_t x, int64_t width, int64_t columns, int6
 }  // namespace
 
 int64_t winograd_fold(const ConvShape& s) {
-  constexpr int64_t kMostChannels = 4;
+  constexpr int64_t kMaxChannels = 4;
   const int64_t stride = s.stride_h;
-  if (s.groups != 1 || s.dilation_h != 1 || s.dilation_w != 1 || s.ic > kMostChannels) return 1;
+  if (s.groups != 1 || s.dilation_h != 1 || s.dilation_w != 1 || s.ic > kMaxChannels) return 1;
   if ((stride != 2 && stride != 4) || s.stride_w != stride) return 1;
   // With fewer taps, the transforms cost what they save.
   return std::min(s.kh, s.kw) > 2 * stride ? stride : 1;

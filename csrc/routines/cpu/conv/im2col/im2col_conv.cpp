@@ -1,0 +1,280 @@
+#include "routines/cpu/conv/im2col/im2col_conv.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/int_math.h"
+#include "routines/cpu/gemm/gemm_block.h"
+#include "routines/cpu/tasks.h"
+#include "routines/patterns/transposed_taps.h"
+
+namespace neo {
+namespace {
+
+constexpr int64_t kPanelChunk = 256;
+constexpr int64_t kMaxWidth = 64;          // columns of a panel
+constexpr int64_t kMaxFinished = 1 << 16;  // floats of a panel's sums, which the private cache should keep
+constexpr int64_t kSetsStride = 1024;      // rows that many floats apart share the same few sets of the first cache
+constexpr float kUnbounded = std::numeric_limits<float>::infinity();
+
+// One axis of one phase. All phases have as many positions as the first, the most; those beyond the output are computed
+// for nothing.
+OutputPhase find_axis_phase(const Im2colConvShape& s, int axis, int64_t begin) {
+  OutputPhase phase = OutputPhase::of(s, axis, begin);
+  phase.count = ceil_div(s.out[axis], output_step(s, axis));
+  return phase;
+}
+
+struct Phase {
+  OutputPhase axis[3];
+  int64_t weights = 0;  // floats of a group's packed weights before this phase's
+  int64_t taps() const { return axis[0].taps.count * axis[1].taps.count * axis[2].taps.count; }
+  int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
+};
+
+Phase find_phase(const Im2colConvPlan& plan, int64_t index) {
+  const Im2colConvShape& s = plan.shape;
+  Phase phase;
+  for (int i = 2; i >= 0; --i) {
+    phase.axis[i] = find_axis_phase(s, i, index % plan.axis_phases[i]);
+    index /= plan.axis_phases[i];
+  }
+  const int64_t before = taps_before(s, {phase.axis[0].residue, phase.axis[1].residue, phase.axis[2].residue});
+  phase.weights = before * s.group_ic() * s.group_oc();
+  return phase;
+}
+
+// Consecutive pixels of one output row within a panel.
+struct Run {
+  int64_t lane, length, d, h, w;
+};
+
+struct PanelGather {
+  Run runs[kMaxWidth];
+  int64_t count = 0;
+
+  PanelGather(const Phase& phase, int64_t first, int64_t columns) {
+    const int64_t width = phase.axis[2].count, height = phase.axis[1].count;
+    for (int64_t lane = 0; lane < columns;) {
+      const int64_t w = (first + lane) % width, line = (first + lane) / width;
+      const int64_t length = std::min(width - w, columns - lane);
+      runs[count++] = {lane, length, line / height, line % height, w};
+      lane += length;
+    }
+  }
+
+  // One row of the packed matrix: channel plane `src`, tap (td, th, tw).
+  void gather(const Im2colConvShape& s, const Phase& phase, const RowKernels& kernels, const float* src, int64_t td,
+              int64_t th, int64_t tw, float* dst) const {
+    const OutputPhase& aw = phase.axis[2];
+    for (int64_t i = 0; i < count; ++i) {
+      const Run& run = runs[i];
+      const int64_t id = run.d * phase.axis[0].in_step + phase.axis[0].offset(td);
+      const int64_t ih = run.h * phase.axis[1].in_step + phase.axis[1].offset(th);
+      const int64_t iw = run.w * aw.in_step + aw.offset(tw);
+      float* out = dst + run.lane;
+      if (id < 0 || id >= s.in[0] || ih < 0 || ih >= s.in[1]) {
+        std::fill_n(out, run.length, 0.0f);
+        continue;
+      }
+      const int64_t begin = std::clamp<int64_t>(iw >= 0 ? 0 : ceil_div(-iw, aw.in_step), 0, run.length);
+      const int64_t end = iw >= s.in[2] ? begin : std::clamp((s.in[2] - 1 - iw) / aw.in_step + 1, begin, run.length);
+      std::fill(out, out + begin, 0.0f);
+      if (begin < end) {
+        kernels.take_every(src + (id * s.in[1] + ih) * s.in[2] + iw + begin * aw.in_step, aw.in_step, end - begin,
+                           out + begin);
+      }
+      std::fill(out + end, out + run.length, 0.0f);
+    }
+  }
+};
+
+// What one phase of one image and group is to GEMM.
+GemmPlan make_gemm(const Im2colConvPlan& plan, const Phase& phase) {
+  GemmPlan gemm;
+  gemm.shape.m = plan.shape.group_oc();
+  gemm.shape.n = phase.pixels();
+  gemm.shape.k = plan.shape.group_ic() * phase.taps();
+  gemm.lanes = plan.lanes;
+  gemm.vectors = ceil_div(gemm.shape.n, plan.lanes);
+  gemm.panels = ceil_div(gemm.vectors, plan.vectors);
+  gemm.k_chunk = plan.k_chunk;
+  gemm.schedule.rows = plan.rows;
+  return gemm;
+}
+
+// A panel of finished sums of one phase of rows, all its phases of columns one after the other, to where these have
+// their pixels.
+void scatter(const Im2colConvPlan& plan, const Phase& phase, const RowKernels& kernels, const ConvOperands& args,
+             const PanelGather& gather, const float* panel, int64_t width, float* dst, const float* residual) {
+  const Im2colConvShape& s = plan.shape;
+  const int64_t columns = plan.axis_phases[2];
+  for (int64_t i = 0; i < gather.count; ++i) {
+    const Run& run = gather.runs[i];
+    const int64_t d = phase.axis[0].begin + run.d * output_step(s, 0);
+    const int64_t h = phase.axis[1].begin + run.h * output_step(s, 1);
+    const int64_t w = run.w * output_step(s, 2);
+    if (d >= s.out[0] || h >= s.out[1]) continue;
+    const int64_t at = (d * s.out[1] + h) * s.out[2] + w, count = std::min(s.out[2] - w, run.length * columns);
+    for (int64_t oc = 0; oc < s.group_oc(); ++oc) {
+      const float* added = residual ? residual + oc * args.residual_channel + at : nullptr;
+      float* out = dst + oc * args.dst_channel + at;
+      kernels.interleave(panel + oc * width + run.lane, s.group_oc() * width, columns, count, added, args.lo, args.hi,
+                         out);
+      if (args.activation) args.activation(out, count);
+    }
+  }
+}
+
+}  // namespace
+
+Im2colConvPlan plan_im2col_conv(const Im2colConvShape& s, const Im2colConvSchedule& schedule,
+                                const TileKernels& kernels) {
+  Im2colConvPlan plan;
+  plan.shape = s;
+  plan.lanes = kernels.lanes;
+  if (schedule.columns > 0) plan.vectors = schedule.columns;
+  plan.rows = schedule.rows;
+  plan.is_pointwise = true;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int64_t stride = s.stride[axis], kernel = s.kernel[axis];
+    const bool one_tap = kernel == 1 || (s.transposed && s.dilation[axis] == 1);
+    const int64_t of_pixel = s.transposed ? stride : 1;
+    plan.is_pointwise &= one_tap && kernel == of_pixel && (s.transposed || stride == 1) && s.pad[axis] == 0 &&
+                         s.out[axis] == s.in[axis] * of_pixel;
+    // A stride beyond the output leaves phases that no pixel has.
+    plan.axis_phases[axis] = s.transposed ? std::clamp<int64_t>(s.out[axis], 1, stride) : 1;
+  }
+  const int64_t finished = s.transposed ? s.group_oc() * plan.axis_phases[2] : 0;  // floats per pixel
+  while (schedule.columns == 0 && plan.vectors > 1 && finished * plan.vectors * plan.lanes > kMaxFinished)
+    --plan.vectors;
+  const int64_t width = plan.vectors * plan.lanes;
+  plan.k_chunk = std::clamp<int64_t>(s.group_ic() * s.taps(), 1, schedule.k > 0 ? schedule.k : kPanelChunk);
+  plan.workspace_size = (plan.k_chunk + finished) * width;
+  const int64_t panels = ceil_div(ceil_div(find_phase(plan, 0).pixels(), plan.lanes), plan.vectors);
+  const int64_t parts = s.n * s.groups;
+  if (panels == 0 || parts == 0) return plan;
+  const int64_t products = s.transposed ? s.in_size() : s.out_size();
+  const int64_t flops = 2 * s.n * s.oc * s.group_ic() * s.taps() * products;
+  plan.panel_chunk = schedule.panels > 0 ? std::min(schedule.panels, panels)
+                                         : ceil_div(panels, ceil_div(worthwhile_tasks(flops), parts));
+  plan.chunks = ceil_div(panels, plan.panel_chunk);
+  plan.tasks = parts * plan.chunks;
+  return plan;
+}
+
+int64_t im2col_conv_weight_size(const Im2colConvPlan& plan) {
+  return plan.shape.oc * plan.shape.group_ic() * plan.shape.taps();
+}
+
+void pack_im2col_conv_weight(const Im2colConvPlan& plan, const float* weight, float* packed, IndexRange channels) {
+  const Im2colConvShape& s = plan.shape;
+  const int64_t group_ic = s.group_ic(), group_oc = s.group_oc();
+  for (int64_t g = channels.begin / group_oc; g * group_oc < channels.end; ++g) {
+    const IndexRange part = {std::max<int64_t>(channels.begin - g * group_oc, 0),
+                             std::min(channels.end - g * group_oc, group_oc)};
+    float* residue = packed + g * group_oc * group_ic * s.taps();
+    for_each_residue(s, [&](const ResidueTaps& depth, const ResidueTaps& height, const ResidueTaps& width) {
+      const int64_t taps = depth.count * height.count * width.count;
+      for (int64_t ic = 0; ic < group_ic; ++ic) {
+        for (int64_t oc = part.begin; oc < part.end; ++oc) {
+          const float* filter = weight + ((g * group_ic + ic) * group_oc + oc) * s.taps();
+          float* to = residue + (oc * group_ic + ic) * taps;
+          for (int64_t d = 0; d < depth.count; ++d) {
+            for (int64_t h = 0; h < height.count; ++h) {
+              const int64_t row = (depth.first + d * depth.step) * s.kernel[1] + height.first + h * height.step;
+              for (int64_t w = 0; w < width.count; ++w) {
+                *to++ = filter[row * s.kernel[2] + width.first + w * width.step];
+              }
+            }
+          }
+        }
+      }
+      residue += group_oc * group_ic * taps;
+    });
+  }
+}
+
+void run_im2col_conv(const Im2colConvPlan& plan, const TileKernels& kernels, const PackKernels& pack_kernels,
+                     const RowKernels& row_kernels, const ConvOperands& args, int64_t task_begin, int64_t task_end,
+                     float* workspace) {
+  const Im2colConvShape& s = plan.shape;
+  float* finished = workspace + plan.k_chunk * plan.vectors * plan.lanes;
+  // To find one takes longer than many a panel of it.
+  constexpr int64_t kKept = 32;
+  Phase kept[kKept];
+  for (int64_t i = 0; i < std::min(kKept, plan.phases()); ++i) kept[i] = find_phase(plan, i);
+  const GemmPlan pixels = make_gemm(plan, kept[0]);
+  for (int64_t task = task_begin; task < task_end; ++task) {
+    const int64_t chunk = task % plan.chunks;
+    const int64_t group = task / plan.chunks % s.groups;
+    const int64_t image = task / (plan.chunks * s.groups);
+    const int64_t first_oc = group * s.group_oc();
+    const float* src = args.src + image * args.src_batch + group * s.group_ic() * args.src_channel;
+    float* dst = args.dst + image * args.dst_batch + first_oc * args.dst_channel;
+    const float* residual = args.residual;
+    if (residual) residual += image * args.residual_batch + first_oc * args.residual_channel;
+
+    GemmArgs gemm_args;
+    if (args.bias) gemm_args.row_bias = args.bias + first_oc;
+    if (!s.transposed) {
+      gemm_args.residual = residual;
+      gemm_args.residual_row = args.residual_channel;
+    }
+    gemm_args.lo = s.transposed ? -kUnbounded : args.lo;
+    gemm_args.hi = s.transposed ? kUnbounded : args.hi;
+    if (!s.transposed) gemm_args.activation = args.activation;
+
+    const int64_t last = std::min((chunk + 1) * plan.panel_chunk, pixels.panels);
+    for (int64_t p = chunk * plan.panel_chunk; p < last; ++p) {
+      const IndexRange vectors = gemm_panel(pixels, p);
+      const int64_t first = vectors.begin * plan.lanes, width = vectors.size() * plan.lanes;
+      const int64_t columns = std::min(width, pixels.shape.n - first);
+      const PanelGather gather(kept[0], first, columns);
+      const bool in_place = columns == width && args.src_channel % kSetsStride != 0;
+      for (int64_t i = 0; i < plan.phases(); ++i) {
+        const int64_t column_phase = i % plan.axis_phases[2];
+        const Phase phase = i < kKept ? kept[i] : find_phase(plan, i);
+        const GemmPlan gemm = make_gemm(plan, phase);
+        gemm_args.a = args.weight + group * s.group_oc() * s.group_ic() * s.taps() + phase.weights;
+        gemm_args.a_row = gemm.shape.k;
+        gemm_args.c = s.transposed ? finished + column_phase * s.group_oc() * width : dst;
+        gemm_args.c_row = s.transposed ? width : args.dst_channel;
+        BatchOffsets at;
+        if (s.transposed) at.c = -first;
+        const GemmBlock block = {gemm, kernels, gemm_args, at, nullptr};
+        int64_t k = 0, tap[3] = {0, 0, 0}, channel = 0;
+        do {
+          const IndexRange part = {k, std::min(k + plan.k_chunk, gemm.shape.k)};
+          if (plan.is_pointwise) {
+            const float* rows = src + k * args.src_channel + first;
+            // Phases read the same pixels.
+            const bool is_packed = i > 0 && part.size() == gemm.shape.k;
+            if (!in_place && !is_packed) {
+              pack_kernels.panel(rows, args.src_channel, 1, part.size(), columns, vectors.size(), 1.0f, workspace);
+            }
+            block.run_rows(in_place ? rows : workspace, in_place ? args.src_channel : width, 1.0f, {0, gemm.shape.m},
+                           vectors, part);
+            k = part.end;
+            continue;
+          }
+          for (float* row = workspace; k < part.end; ++k, row += width) {
+            gather.gather(s, phase, row_kernels, src + channel * args.src_channel, tap[0], tap[1], tap[2], row);
+            std::fill(row + columns, row + width, 0.0f);
+            for (int axis = 2; axis >= 0; --axis) {
+              if (++tap[axis] < phase.axis[axis].taps.count) break;
+              tap[axis] = 0;
+              if (axis == 0) ++channel;
+            }
+          }
+          block.run_rows(workspace, width, 1.0f, {0, gemm.shape.m}, vectors, part);
+          k = part.end;
+        } while (k < gemm.shape.k);
+        if (s.transposed && column_phase + 1 == plan.axis_phases[2])
+          scatter(plan, phase, row_kernels, args, gather, finished, width, dst, residual);
+      }
+    }
+  }
+}
+
+}  // namespace neo
