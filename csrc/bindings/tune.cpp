@@ -356,6 +356,15 @@ class Bench {
   std::optional<Measurer> measurer_;
 };
 
+// Calls a module and returns the nanoseconds that it took.
+int64_t call_time_ns(Module& module, const std::vector<HostValue>& values, const std::function<void()>& poll) {
+  Module::CallOptions call;
+  call.poll = &poll;
+  const int64_t start = steady_now_ns();
+  module.call(values, call);
+  return steady_now_ns() - start;
+}
+
 // Calls modules in turn on the same inputs; microseconds and rounds of each.
 py::list benchmark_modules(const std::vector<std::shared_ptr<Module>>& modules, const py::list& inputs, int rounds,
                            double seconds) {
@@ -367,19 +376,33 @@ py::list benchmark_modules(const std::vector<std::shared_ptr<Module>>& modules, 
     options.rounds = rounds;
     options.enough_ns = static_cast<int64_t>(seconds * 1e9);
     const std::function<void()> poll = raise_pending_signals;
-    const auto time_ns = [&](size_t i) {
-      Module::CallOptions call;
-      call.poll = &poll;
-      const int64_t start = steady_now_ns();
-      modules[i]->call(values, call);
-      return steady_now_ns() - start;
-    };
+    const auto time_ns = [&](size_t i) { return call_time_ns(*modules[i], values, poll); };
     times = benchmark(modules.size(), time_ns, steady_now_ns, options);
     values.clear();
   }
   py::list out;
   for (const BenchmarkTime& t : times) out.append(py::make_tuple(t.time_us, t.rounds));
   return out;
+}
+
+// Calls two modules alternately on the same inputs, which of them first changes from pair to pair; for each pair of
+// calls the second module's time over the first one's. After nine pairs and `seconds` no more are begun.
+std::vector<double> paired_ratios(Module& first, Module& second, const py::list& inputs, int pairs, double seconds) {
+  constexpr int kFewPairs = 9;
+  std::vector<HostValue> values = to_hosts(inputs, first.plan());
+  std::vector<double> ratios;
+  const py::gil_scoped_release release;
+  const std::function<void()> poll = raise_pending_signals;
+  const int64_t start = steady_now_ns();
+  for (int i = 0; i < pairs; ++i) {
+    if (i >= kFewPairs && static_cast<double>(steady_now_ns() - start) > seconds * 1e9) break;
+    const bool swapped = i % 2 != 0;
+    const auto earlier = static_cast<double>(call_time_ns(swapped ? second : first, values, poll));
+    const auto later = static_cast<double>(call_time_ns(swapped ? first : second, values, poll));
+    ratios.push_back(swapped ? earlier / later : later / earlier);
+  }
+  values.clear();
+  return ratios;
 }
 
 }  // namespace
@@ -430,6 +453,8 @@ void bind_tune(py::module_& m) {
   });
   m.def("benchmark_modules", &benchmark_modules, py::arg("modules"), py::arg("inputs"), py::arg("rounds"),
         py::arg("seconds"));
+  m.def("paired_ratios", &paired_ratios, py::arg("first"), py::arg("second"), py::arg("inputs"), py::arg("pairs"),
+        py::arg("seconds"), "times of the second module over the first one's, for pairs of calls");
   m.def("machine", [] {
     const Topology& host = host_topology();
     py::dict entry;

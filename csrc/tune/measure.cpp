@@ -319,7 +319,8 @@ class TimedCandidate {
   void add_input(const Value& value, const Schema& schema) {
     Tensor& tensor = stage_.inputs[{&value, schema.to_string()}];
     if (!tensor.defined()) {
-      tensor = value.constant ? *value.constant : synthetic(value.type);
+      // A sweep's workers get constants without their contents.
+      tensor = value.constant && !value.constant->is_absent() ? *value.constant : synthetic(value.type);
       NEO_CHECK(tensor.size() > 0, Unsupported, "tune", "an operand must have elements. Got none");
       const Schema plain = plain_schema(value.type);
       if (schema != plain) tensor = adapt_constant(tensor, plain, schema);

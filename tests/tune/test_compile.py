@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import neo
 import numpy as np
 import pytest
-from neo import demo
+from neo import _native, demo
 from neo.tune import Database, Verdict
+from neo.tune.compare import compare_modules, is_below_one, synthetic_inputs, synthetic_inputs
 
 choose = importlib.import_module("neo.tune.choose")
 end_to_end = importlib.import_module("neo.tune.end_to_end")
@@ -101,6 +102,45 @@ def test_the_faster_of_default_and_tuned_is_returned_then_and_later(model, skewe
     assert len(seen) == 1
     assert routines(again) == routines(module)
     assert again.tuning.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("ratios", "is_sure"),
+    [
+        ([0.9] * 9, True),
+        ([0.9] * 7 + [1.1] * 2, False),
+        ([1.0] * 41, False),
+        ([0.99] * 28 + [1.01] * 13, True),
+        ([], False),
+    ],
+)
+def test_a_median_is_below_one_where_chance_would_not_have_it_so(ratios, is_sure):
+    assert is_below_one(ratios) == is_sure
+
+
+def test_a_tuned_module_that_is_not_surely_faster_counts_as_equal(model, monkeypatch):
+    module = neo.compile(model, threads=1)
+    inputs = module.inputs
+    for times, ratios, expected in [
+        ([10.0, 9.8, 12.0], [0.99, 1.01] * 20, Verdict(10.0, 10.0, (12.0,))),
+        ([10.0, 9.8, 12.0], [0.98] * 40, Verdict(10.0, 9.8, (12.0,))),
+        ([10.0, 9.8, 9.7], [0.99, 1.01] * 20, Verdict(10.0, 10.0, (10.0,))),
+        ([10.0, 5.0, 12.0], None, Verdict(10.0, 5.0, (12.0,))),
+        ([10.0, 11.0, 12.0], None, Verdict(10.0, 11.0, (12.0,))),
+    ]:
+        monkeypatch.setattr(_native, "benchmark_modules", lambda *_, times=times: [(us, 9) for us in times])
+        monkeypatch.setattr(_native, "paired_ratios", lambda *_, ratios=ratios: ratios)
+        native = module._native
+        assert compare_modules(native, native, inputs, native) == expected
+
+
+def test_pairs_of_calls_give_ratios(model):
+    module = neo.compile(model, threads=1)
+    native, inputs = module._native, synthetic_inputs(module.inputs)
+    ratios = _native.paired_ratios(native, native, inputs, 12, 60.0)
+    assert len(ratios) == 12
+    assert all(ratio > 0 for ratio in ratios)
+    assert len(_native.paired_ratios(native, native, inputs, 1000, 0.0)) == 9
 
 
 def test_what_takes_less_than_its_steps_is_profiled_again(model, path, monkeypatch):

@@ -150,6 +150,21 @@ def test_a_task_that_fails_is_told_and_the_others_are_done(models, path):
     assert done.measured > 0
 
 
+def test_workers_measure_routines_that_read_weights_as_they_are():
+    task, _ = task_of(killed.model(3))
+    rows = [row for _, _, found in measure_task(sent(task)).rows for row in found]
+    assert [row.failure for row in rows if row.failure] == []
+    assert any(row.routine == "cpu:float32/im2col" for row in rows)
+
+
+def test_a_sweep_says_which_routines_failed_and_why():
+    failures = {("cpu:float32/gemm", "ended by signal 11"): 2, ("cpu:float32/im2col", "hung for 60 s"): 1}
+    told = str(sweep.Sweep(1, 4, 20, 0, 3, (), 1.0, False, False, failures=failures))
+    assert "3 failed" in told
+    assert "failed: cpu:float32/gemm, 2 times: ended by signal 11" in told
+    assert "failed: cpu:float32/im2col, 1 times: hung for 60 s" in told
+
+
 CRASHING = """
 import os, signal, sys
 sys.path[:] = {path!r}

@@ -163,7 +163,8 @@ def choose(
         keep(found, list(others))
         verdict = found
     times = dict(zip(others, verdict.others_us, strict=True))
-    every = {"tuned": verdict.tuned_us, "default": verdict.default_us, **times}
+    # The default one wins where another one is not surely faster (compare_modules).
+    every = {"default": verdict.default_us, "tuned": verdict.tuned_us, **times}
     best = min(every, key=lambda name: every[name])
     choice = {"tuned": tuned, "default": untuned, **others}[best]
     native = modules[best] if modules else lowered(choice)

@@ -55,6 +55,8 @@ class Sweep:
         Times that were in the database.
     failed : int
         Candidates that could not be measured: they are kept with the reason.
+    failures : mapping of (str, str) to int
+        How many candidates of which routine failed for which reason.
     lost : tuple of str
         Why tasks have no result: a worker that died, mostly. What they would have measured is missing.
     seconds : float
@@ -77,6 +79,7 @@ class Sweep:
     is_cancelled: bool
     contexts: Mapping[Context, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         text = f"{self.models} models, {self.workloads} distinct workloads: {self.measured} times measured in "
@@ -84,6 +87,7 @@ class Sweep:
         text += f", {self.failed} failed" if self.failed else ""
         text += " (the budget was spent)" if self.out_of_time else " (cancelled)" if self.is_cancelled else ""
         lines = [text, *(f"  {count} on {context}" for context, count in self.contexts.items())]
+        lines += [f"  failed: {routine}, {count} times: {why}" for (routine, why), count in self.failures.items()]
         lines += [f"  lost: {reason}, {count} tasks" for reason, count in Counter(self.lost).items()]
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
@@ -203,7 +207,8 @@ class _Sweeping:
         self._database = database
         self._cancel = cancel
         self._start = time.monotonic()
-        self._measured = self._stored = self._failed = 0
+        self._measured = self._stored = 0
+        self._failures: Counter[tuple[str, str]] = Counter()
         self._lost: list[str] = []
         self._notes: list[str] = []
         self._out_of_time = False
@@ -228,13 +233,14 @@ class _Sweeping:
             len(distinct),
             self._measured,
             self._stored,
-            self._failed,
+            self._failures.total(),
             tuple(self._lost),
             time.monotonic() - self._start,
             self._out_of_time,
             self._is_cancelled(),
             dict(self._contexts),
             tuple(self._notes),
+            dict(self._failures),
         )
 
     def close(self) -> None:
@@ -249,7 +255,7 @@ class _Sweeping:
 
     def _goes_on(self) -> bool:
         self._out_of_time = self._out_of_time or self._seconds_left() <= 0
-        tried = self._measured + self._failed
+        tried = self._measured + self._failures.total()
         self._out_of_time = self._out_of_time or tried >= self._budget.trials
         return not self._out_of_time and not self._is_cancelled()
 
@@ -358,7 +364,7 @@ class _Sweeping:
         """Share the trials that are left among tasks, the first ones first."""
         if math.isinf(self._budget.trials):
             return list(tasks)
-        left = self._budget.trials - self._measured - self._failed
+        left = self._budget.trials - self._measured - self._failures.total()
         allotted = []
         for task in tasks:
             most = min(task.most, left)
@@ -416,7 +422,8 @@ class _Sweeping:
         if result.measured:
             self._contexts[result.context] += result.measured
         for rows in result.rows:
-            self._failed += sum(row.time_us is None for row in rows[2])
+            failed = (row for row in rows[2] if row.time_us is None)
+            self._failures.update((row.routine, row.failure.partition("\n")[0]) for row in failed)
             self._keep(result.context, rows)
 
     def _keep(self, context: Context, rows: Rows) -> None:
