@@ -71,6 +71,7 @@ bool swap_pool_and_pointwise(Graph& graph, const PassContext& context);
 bool recognize_activations(Graph& graph, const PassContext& context);
 bool recognize_normalizations(Graph& graph, const PassContext& context);
 bool recognize_pools(Graph& graph, const PassContext& context);
+bool require_exact_sums(Graph& graph, const PassContext& context);
 bool widen_halves(Graph& graph, const PassContext& context);
 
 // For passes that work on one graph: applies `run` to the graph and to every body inside it.

@@ -43,6 +43,7 @@ std::span<const Pass> standard_pipeline() {
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},
       {"multiply_single_pixels", multiply_single_pixels},
+      {"require_exact_sums", require_exact_sums},
   };
   return passes;
 }
