@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from neo import _native, demo
 from neo.tune import Database, Verdict
-from neo.tune.compare import compare_modules, is_below_one, synthetic_inputs, synthetic_inputs
+from neo.tune.compare import compare_modules, is_below_one, synthetic_inputs
 
 choose = importlib.import_module("neo.tune.choose")
 end_to_end = importlib.import_module("neo.tune.end_to_end")
