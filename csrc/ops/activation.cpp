@@ -232,6 +232,7 @@ double sigmoid(double x) {
 
 NamedActivation::NamedActivation(const Node& node, std::string_view name, const std::vector<double>& params) {
   const Named& named = get_named(node, name);
+  name_ = named.name;
   function_ = named.function;
   a_ = params.empty() ? named.first_default : params[0];
   b_ = params.size() < 2 ? named.second_default : params[1];

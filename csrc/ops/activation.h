@@ -19,10 +19,15 @@ class NamedActivation {
   // An Unsupported error that names the node when the name is not known.
   NamedActivation(const Node& node, std::string_view name, const std::vector<double>& params);
   double operator()(double x) const { return function_(x, a_, b_); }
+  // As ONNX spells it, and the parameters, defaults filled in.
+  std::string_view name() const { return name_; }
+  double a() const { return a_; }
+  double b() const { return b_; }
   // How many parameters a function of this name takes.
   static int parameter_count(const Node& node, std::string_view name);
 
  private:
+  std::string_view name_;
   double (*function_)(double, double, double);
   double a_;
   double b_;

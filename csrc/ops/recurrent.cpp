@@ -50,6 +50,19 @@ GateProducts dense_products(const ReferenceContext& ctx, const RecurrentSizes& s
           }};
 }
 
+// The lengths of the sequences of a batch.
+std::vector<int64_t> read_lengths(const ReferenceContext& ctx, int input, int64_t steps, int64_t batch) {
+  std::vector<int64_t> lengths = ctx.ints(input);
+  ctx.check(static_cast<int64_t>(lengths.size()) == batch,
+            str("sequence_lens must have one length per element of the batch. Got ", lengths.size(), ", expected ",
+                batch));
+  for (const int64_t length : lengths) {
+    ctx.check(length >= 0 && length <= steps,
+              str("a sequence must not be longer than X. Got ", length, ", expected 0 to ", steps));
+  }
+  return lengths;
+}
+
 // RNN
 
 void infer_rnn(InferContext& ctx) {
@@ -80,6 +93,26 @@ void reference_rnn(ReferenceContext& ctx) {
   }
   store_recurrent_output(ctx, 0, sizes.y_dims(), y);
   store_recurrent_output(ctx, 1, sizes.state_dims(), final_h);
+}
+
+// neo.SequenceLengths: the int32 lengths of sequences in X, which may be no longer than that. Attribute: layout.
+
+void infer_sequence_lengths(InferContext& ctx) {
+  check_dtype(ctx, 0, DTypeClass::Integer);
+  ctx.check_rank(0, 1);
+  ctx.check_rank(1, 3);
+  const Dim batch = ctx.ranked(1) ? ctx.shape(1)[is_batch_first(ctx.node()) ? 0 : 1] : ctx.fresh("batch");
+  if (ctx.ranked(0)) {
+    ctx.require_equal(ctx.shape(0)[0], batch, "sequence_lens must have one length per element of the batch");
+  }
+  ctx.set_output(0, DType::Int32, Shape({batch}));
+}
+
+void reference_sequence_lengths(ReferenceContext& ctx) {
+  const Dims& x = ctx.input(1).dims();
+  const bool batch_first = is_batch_first(ctx.node());
+  const auto lengths = read_lengths(ctx, 0, x[batch_first ? 1 : 0], x[batch_first ? 0 : 1]);
+  store_ints(ctx.output(0, DType::Int32, {static_cast<int64_t>(lengths.size())}), lengths);
 }
 
 // GRU; gates z, r, h
@@ -213,16 +246,7 @@ RecurrentSizes recurrent_sizes(const ReferenceContext& ctx, int64_t hidden) {
   sizes.input = x[2];
   sizes.hidden = hidden;
   sizes.lengths.assign(static_cast<size_t>(sizes.batch), sizes.steps);
-  if (ctx.has_input(4)) {
-    sizes.lengths = ctx.ints(4);
-    ctx.check(static_cast<int64_t>(sizes.lengths.size()) == sizes.batch,
-              str("sequence_lens must have one length per element of the batch. Got ", sizes.lengths.size(),
-                  ", expected ", sizes.batch));
-    for (const int64_t length : sizes.lengths) {
-      ctx.check(length >= 0 && length <= sizes.steps,
-                str("a sequence must not be longer than X. Got ", length, ", expected 0 to ", sizes.steps));
-    }
-  }
+  if (ctx.has_input(4)) sizes.lengths = read_lengths(ctx, 4, sizes.steps, sizes.batch);
   return sizes;
 }
 
@@ -351,6 +375,11 @@ void add_recurrent_ops(OpRegistry& ops) {
            .infer = infer_gru,
            .reference = reference_gru,
            .work = recurrent_work});
+  ops.add({.name = "neo.SequenceLengths",
+           .min_inputs = 2,
+           .max_inputs = 2,
+           .infer = infer_sequence_lengths,
+           .reference = reference_sequence_lengths});
 }
 
 }  // namespace neo

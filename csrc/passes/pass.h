@@ -62,6 +62,7 @@ bool fold_clamps(Graph& graph, const PassContext& context);
 bool fold_pads(Graph& graph, const PassContext& context);
 bool eliminate_transposes(Graph& graph, const PassContext& context);
 bool eliminate_reshapes(Graph& graph, const PassContext& context);
+bool check_sequence_lengths(Graph& graph, const PassContext& context);
 bool accumulate_concats(Graph& graph, const PassContext& context);
 bool interleave_concats(Graph& graph, const PassContext& context);
 bool normalize_quantization(Graph& graph, const PassContext& context);

@@ -26,6 +26,7 @@ std::span<const Pass> standard_pipeline() {
       {"binarize_sum", binarize_sum},
       {"expand_einsum", expand_einsum},
       {"expand_attention", expand_attention},
+      {"check_sequence_lengths", check_sequence_lengths},
       {"normalize_quantization", normalize_quantization},
       {"recognize_activations", recognize_activations},
       {"recognize_normalizations", recognize_normalizations},

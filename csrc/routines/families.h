@@ -121,6 +121,7 @@
   X(resize_nchw)               \
   X(grid_sample)               \
   X(recurrent_exponent_packed) \
+  X(recurrent_codes)           \
   X(recurrent)                 \
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \

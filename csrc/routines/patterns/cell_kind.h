@@ -14,4 +14,28 @@ enum class CellKind : uint8_t {
   RnnRelu,
 };
 
+// ONNX's activation functions of recurrent layers, with their parameters a and b.
+enum class CellFunction : uint8_t {
+  Affine,  // also the identity
+  Clip,
+  Elu,
+  HardSigmoid,
+  LeakyRelu,
+  Relu,
+  ScaledTanh,
+  Sigmoid,
+  Softplus,
+  Softsign,
+  Tanh,
+  ThresholdedRelu,
+};
+
+// What one direction does other than the plain cell of its kind.
+struct CellRules {
+  CellFunction functions[3] = {};  // f, g, h
+  float a[3] = {}, b[3] = {};      // their parameters
+  float clip = 0;                  // bound of the functions' arguments; infinity: none
+  bool coupled = false;            // Lstm: the forget gate is 1 - the input gate
+};
+
 }  // namespace neo

@@ -30,6 +30,7 @@ __all__ = ["Written", "optimize"]
 _LEFT_OUT = frozenset(
     {
         "widen_halves",
+        "check_sequence_lengths",
         "fold_clamps",
         "split_reductions",
         "binarize_sum",

@@ -93,6 +93,16 @@ struct Sigmoids {
   }
 };
 
+NEO_INLINE void store_y(const CellArgs& args, int64_t row, int64_t block, F32 h) {
+  if (!args.y) return;
+  const int64_t left = args.hidden - block * kLanes;
+  float* y = args.y + (args.y_rows ? args.y_rows[row] : row * args.y_row) + block * kLanes;
+  if (left >= kLanes)
+    store(y, h);
+  else
+    store_n(y, h, left);
+}
+
 // The gates of one row and block: `sum` holds their arguments.
 template <CellKind kind>
 NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* gates_x, int64_t row, int64_t block) {
@@ -122,13 +132,135 @@ NEO_INLINE void finish_cell(const CellArgs& args, const F32* sum, const float* g
     h = max(sum[0], zero());
   }
   store(args.h_out + at, h);
-  if (args.y) {
-    const int64_t left = args.hidden - block * kLanes;
-    float* y = args.y + row * args.y_row + block * kLanes;
-    if (left >= kLanes)
-      store(y, h);
-    else
-      store_n(y, h, left);
+  store_y(args, row, block, h);
+}
+
+// Cells that are finished together: of one row the i-th is the block `block_step` further, of one block the row
+// `row_step` further. Their gates' arguments lie one cell after another.
+struct CellRun {
+  int64_t row, row_step, block, block_step;
+  int64_t count;  // at most kCellBlocksTogether
+  const float* sums;
+};
+
+template <class F>
+NEO_INLINE void map_values(float* values, int64_t count, F&& f) {
+  for (int64_t i = 0; i < count; ++i) store(values + i * kLanes, f(load(values + i * kLanes)));
+}
+
+// A function of `count` vectors, after the bound of its arguments.
+__attribute__((noinline)) void apply_function(const CellRules& rules, int which, float* values, int64_t count) {
+  const F32 a = broadcast(rules.a[which]), b = broadcast(rules.b[which]), one = broadcast(1.0f);
+  if (rules.clip < __builtin_inff()) {
+    const F32 bound = broadcast(rules.clip);
+    map_values(values, count, [&](F32 x) NEO_LAMBDA { return min(bound, max(neg(bound), x)); });
+  }
+  switch (rules.functions[which]) {
+    case CellFunction::Affine:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return fma(a, x, b); });
+    case CellFunction::Clip:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return min(b, max(a, x)); });
+    case CellFunction::Elu:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return select(lt(x, zero()), a * expm1(x), x); });
+    case CellFunction::HardSigmoid:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return min(one, max(zero(), fma(a, x, b))); });
+    case CellFunction::LeakyRelu:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return select(lt(x, zero()), a * x, x); });
+    case CellFunction::Relu:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return max(zero(), x); });
+    case CellFunction::ScaledTanh:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return a * tanh_gate(b * x); });
+    case CellFunction::Sigmoid:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return quotient(one, sigmoid_divisor(x)); });
+    case CellFunction::Softplus:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return softplus(x); });
+    case CellFunction::Softsign:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return quotient(x, one + abs(x)); });
+    case CellFunction::Tanh:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return tanh_gate(x); });
+    case CellFunction::ThresholdedRelu:
+      return map_values(values, count, [&](F32 x) NEO_LAMBDA { return select(lt(x, a), zero(), x); });
+  }
+}
+
+// finish_cell() of several cells by args.rules.
+template <CellKind kind>
+__attribute__((noinline)) void finish_by_rules(const CellArgs& args, const CellRun& run) {
+  constexpr int gates = gates_of(kind);
+  constexpr int64_t most = kCellBlocksTogether;
+  const CellRules& rules = *args.rules;
+  const int64_t count = run.count;
+  float first[2 * most * kLanes], second[2 * most * kLanes];
+  const auto each = [&](auto f) NEO_LAMBDA {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = run.row + i * run.row_step, block = run.block + i * run.block_step;
+      f(i * kLanes, row, block, row * args.state_row + block * args.state_block, run.sums + i * gates * kLanes);
+    }
+  };
+  const auto gates_of_x = [&](int64_t row, int64_t block)
+                              NEO_LAMBDA { return args.gates_x + row * args.gates_x_row + block * args.gates_x_block; };
+  const auto put = [&](int64_t row, int64_t block, int64_t at, F32 h) NEO_LAMBDA {
+    store(args.h_out + at, h);
+    store_y(args, row, block, h);
+  };
+  if constexpr (kind == CellKind::Lstm) {
+    const auto peek = [&](const float* sum, int64_t block, int64_t at, int gate) NEO_LAMBDA {
+      const F32 x = load(sum + gate * kLanes);
+      return args.peepholes ? fma(load(args.peepholes + (block * 3 + gate) * kLanes), load(args.cell + at), x) : x;
+    };
+    float* const forget = first + count * kLanes;
+    each([&](int64_t i, int64_t, int64_t block, int64_t at, const float* sum) NEO_LAMBDA {
+      store(first + i, peek(sum, block, at, 0));
+      if (!rules.coupled) store(forget + i, peek(sum, block, at, 2));
+      store(second + i, load(sum + 3 * kLanes));
+    });
+    apply_function(rules, 0, first, rules.coupled ? count : 2 * count);
+    apply_function(rules, 1, second, count);
+    float* const output = second + count * kLanes;
+    each([&](int64_t i, int64_t, int64_t block, int64_t at, const float* sum) NEO_LAMBDA {
+      const F32 input = load(first + i), kept = rules.coupled ? broadcast(1.0f) - input : load(forget + i);
+      const F32 c = fma(input, load(second + i), kept * load(args.cell + at));
+      store(args.cell + at, c);
+      store(second + i, c);
+      store(output + i, peek(sum, block, at, 1));
+    });
+    apply_function(rules, 0, output, count);
+    apply_function(rules, 2, second, count);
+    each([&](int64_t i, int64_t row, int64_t block, int64_t at, const float*)
+             NEO_LAMBDA { put(row, block, at, load(output + i) * load(second + i)); });
+  } else if constexpr (kind == CellKind::GruGates) {
+    each([&](int64_t i, int64_t, int64_t, int64_t, const float* sum) NEO_LAMBDA {
+      store(first + i, load(sum));
+      store(first + count * kLanes + i, load(sum + kLanes));
+    });
+    apply_function(rules, 0, first, 2 * count);
+    each([&](int64_t i, int64_t, int64_t, int64_t at, const float*) NEO_LAMBDA {
+      store(args.cell + at, load(first + i));
+      store(args.h_out + at, load(first + count * kLanes + i) * load(args.h_in + at));
+    });
+  } else if constexpr (kind == CellKind::GruLinear) {
+    each([&](int64_t i, int64_t, int64_t, int64_t, const float* sum) NEO_LAMBDA {
+      store(first + i, load(sum));
+      store(first + count * kLanes + i, load(sum + kLanes));
+    });
+    apply_function(rules, 0, first, 2 * count);
+    each([&](int64_t i, int64_t row, int64_t block, int64_t, const float* sum) NEO_LAMBDA {
+      const F32 of_x = load(gates_of_x(row, block) + 2 * args.gates_x_gate);
+      store(second + i, fma(load(first + count * kLanes + i), load(sum + 2 * kLanes), of_x));
+    });
+    apply_function(rules, 1, second, count);
+    each([&](int64_t i, int64_t row, int64_t block, int64_t at, const float*) NEO_LAMBDA {
+      const F32 candidate = load(second + i);
+      put(row, block, at, fma(load(first + i), load(args.h_in + at) - candidate, candidate));
+    });
+  } else {
+    each([&](int64_t i, int64_t, int64_t, int64_t, const float* sum) NEO_LAMBDA { store(first + i, load(sum)); });
+    apply_function(rules, kind == CellKind::GruCandidate ? 1 : 0, first, count);
+    each([&](int64_t i, int64_t row, int64_t block, int64_t at, const float*) NEO_LAMBDA {
+      const F32 f = load(first + i);
+      put(row, block, at,
+          kind == CellKind::GruCandidate ? fma(load(args.cell + at), load(args.h_last + at) - f, f) : f);
+    });
   }
 }
 
@@ -240,6 +372,7 @@ template <CellKind kind>
 __attribute__((noinline)) void finish_blocks(const CellArgs& args, int64_t row, int64_t block, int64_t step,
                                              int64_t count, const float* sums) {
   constexpr int gates = gates_of(kind);
+  if (args.rules) return finish_by_rules<kind>(args, {row, 0, block, step, count, sums});
   for (int64_t i = 0; i < count; ++i, block += step, sums += gates * kLanes) {
     F32 sum[gates];
     for (int g = 0; g < gates; ++g) sum[g] = load(sums + g * kLanes);
@@ -255,12 +388,20 @@ void finish_products(const CellArgs& args, int64_t rows, int64_t block_begin, in
   constexpr int gates = gates_of(kind);
   for (int64_t block = block_begin; block < block_end; ++block, products += gates * gate) {
     const float* gates_x = args.gates_x + block * args.gates_x_block;
+    float sums[kCellBlocksTogether * gates * kLanes];
     for (int64_t row = 0; row < rows; ++row, gates_x += args.gates_x_row) {
       F32 sum[gates];
       for (int g = 0; g < gates; ++g) {
         sum[g] = start_of<kind>(args, gates_x, g, block) + load(products + g * gate + row * kLanes);
       }
-      finish_cell<kind>(args, sum, gates_x, row, block);
+      if (!args.rules) {
+        finish_cell<kind>(args, sum, gates_x, row, block);
+        continue;
+      }
+      const int64_t at = row % kCellBlocksTogether;
+      for (int g = 0; g < gates; ++g) store(sums + (at * gates + g) * kLanes, sum[g]);
+      if (at + 1 == kCellBlocksTogether || row + 1 == rows)
+        finish_by_rules<kind>(args, {row - at, 1, block, 0, at + 1, sums});
     }
   }
 }
@@ -297,6 +438,10 @@ void cells(const CellArgs& args, int64_t row_begin, int64_t row_end, int64_t blo
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t begin = row_begin + rows * group / groups, end = row_begin + rows * (group + 1) / groups;
       sum_up_to<kind, most>(end - begin, args, begin, block, sums);
+      if (args.rules) {
+        finish_by_rules<kind>(args, {begin, 1, block, 0, end - begin, sums});
+        continue;
+      }
       const float* gates_x = args.gates_x + begin * args.gates_x_row + block * args.gates_x_block;
       for (int64_t r = 0; r < end - begin; ++r) {
         F32 sum[gates];
@@ -472,7 +617,8 @@ bool recurrent_takes_input(CellKind kind) {
   return takes_input(kind);
 }
 
-void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to) {
+void recurrent_pack(const float* x, int64_t x_row, int64_t rows, int64_t input, int64_t tile, float* to,
+                    int64_t to_row) {
   for (int64_t first = 0; first < tile; first += kLanes) {
     const int64_t lanes = tile - first < kLanes ? tile - first : kLanes;
     for (int64_t k = 0; k < input; k += kLanes) {
@@ -482,7 +628,7 @@ void recurrent_pack_input(const float* x, int64_t x_row, int64_t rows, int64_t i
         block[r] = first + r < rows ? load_n(x + (first + r) * x_row + k, count) : zero();
       }
       transpose(block);
-      for (int64_t i = 0; i < count; ++i) store_n(to + (k + i) * tile + first, block[i], lanes);
+      for (int64_t i = 0; i < count; ++i) store_n(to + (k + i) * to_row + first, block[i], lanes);
     }
   }
 }

@@ -27,7 +27,7 @@ RecurrentKernels RecurrentKernels::of(const Target& target) {
           NEO_PICK_TIER(target.isa, recurrent_tile_groups),
           NEO_PICK_TIER(target.isa, recurrent_panel_vectors),
           NEO_PICK_TIER(target.isa, recurrent_takes_input),
-          NEO_PICK_TIER(target.isa, recurrent_pack_input),
+          NEO_PICK_TIER(target.isa, recurrent_pack),
           NEO_PICK_TIER(target.isa, recurrent_input),
           NEO_PICK_TIER(target.isa, recurrent_cells_beside),
           exponent_packed_prefetch(target, false)};
@@ -64,8 +64,9 @@ InputTiles input_tiles(const RecurrentForm& form, const RecurrentMethod& method,
 
 bool takes_input(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels,
                  int64_t batch) {
-  return method.way != RecurrentWay::ExponentPacked && method.input_levels == 0 && method.levels == 0 &&
-         batch >= kLeastRows && kernels.takes_input(form.kind) &&
+  const bool is_plain = method.way == RecurrentWay::InputFirst || method.way == RecurrentWay::InputBeside;
+  return is_plain && method.input_levels == 0 && method.levels == 0 && batch >= kLeastRows &&
+         kernels.takes_input(form.kind) &&
          gates_width(form, kernels.tiles.lanes) * (form.input + form.hidden) * 4 <= kLastCacheBytes;
 }
 
@@ -88,6 +89,8 @@ bool takes_groups(const RecurrentForm& form, int64_t groups, int64_t levels, con
 }  // namespace
 
 bool takes_strassen(const RecurrentForm& form, const RecurrentMethod& method, const RecurrentKernels& kernels) {
+  const bool is_wanted = method.input_levels > 0 || method.levels > 0;
+  if (is_wanted && (form.lengths || !form.has_constant_weights)) return false;
   if (method.way == RecurrentWay::InputBeside) return method.input_levels == 0 && method.levels == 0;
   if (method.way == RecurrentWay::ExponentPacked && method.levels > 0) return false;
   const Dim &steps = steps_of(form), &batch = batch_of(form);
@@ -103,6 +106,7 @@ RecurrentPacking packing_of(const RecurrentForm& form, const RecurrentMethod& me
                             int threads) {
   RecurrentPacking packing;
   packing.panel_vectors = input_panel_vectors(form, method, kernels);
+  if (form.lengths) packing.parts = form.directions;  // each of which has rows of its own
   if (method.way == RecurrentWay::ExponentPacked) packing.exponent_packed = &kernels.exponent_packed;
   packing.projection = strassen_plan(kernels, form.input, gates_width(form, kernels.tiles.lanes), method.input_levels);
   if (method.levels == 0) return packing;

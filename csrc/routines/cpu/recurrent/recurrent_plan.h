@@ -16,7 +16,7 @@ NEO_DECLARE_TIERS(InputTiles recurrent_tiles(CellKind))
 NEO_DECLARE_TIERS(int recurrent_tile_groups(CellKind, int64_t))
 NEO_DECLARE_TIERS(int recurrent_panel_vectors(CellKind))
 NEO_DECLARE_TIERS(bool recurrent_takes_input(CellKind))
-NEO_DECLARE_TIERS(void recurrent_pack_input(const float*, int64_t, int64_t, int64_t, int64_t, float*))
+NEO_DECLARE_TIERS(void recurrent_pack(const float*, int64_t, int64_t, int64_t, int64_t, float*, int64_t))
 NEO_DECLARE_TIERS(void recurrent_input(CellKind, const InputArgs&, int64_t))
 NEO_DECLARE_TIERS(void recurrent_cells_beside(const CellArgs&, const InputArgs&, int64_t, int64_t))
 
@@ -30,6 +30,7 @@ enum class RecurrentWay : uint8_t {
   InputFirst,      // the input's of all steps as one matrix product, then step after step the one with R
   InputBeside,     // a batch of one: the input's of some steps beside the one with R of the steps before
   ExponentPacked,  // as InputFirst, R held in 28 bits per weight (exponent_packed.h)
+  Codes,           // as InputFirst, of 8-bit codes (codes_product.h)
 };
 
 struct RecurrentMethod {
@@ -52,7 +53,7 @@ struct RecurrentKernels {
   decltype(&scalar::recurrent_tile_groups) tile_groups;
   decltype(&scalar::recurrent_panel_vectors) panel_vectors;
   decltype(&scalar::recurrent_takes_input) takes_input;
-  decltype(&scalar::recurrent_pack_input) pack_input;
+  decltype(&scalar::recurrent_pack) pack_rows;  // x, x_row, rows, input, tile, to, to_row: [input][tile], transposed
   decltype(&scalar::recurrent_input) input;
   decltype(&scalar::recurrent_cells_beside) cells_beside;
   int64_t prefetched;  // ExponentPackedShape::prefetched of R

@@ -3,6 +3,7 @@
 
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/microkernel/tile_cost.h"
+#include "routines/cpu/recurrent/codes_product.h"
 #include "routines/cpu/recurrent/recurrent_step.h"
 #include "routines/cpu/tasks.h"
 #include "routines/families.h"
@@ -120,7 +121,9 @@ Candidate candidate_of(const Workload& workload, const RecurrentMethod& method, 
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   Candidate c;
   c.inputs.resize(workload.inputs.size());
-  for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
+  std::vector<const Value*> read = {form.x, form.lengths, form.initial_h, form.initial_c};
+  if (!form.has_constant_weights) read.insert(read.end(), {form.w, form.r, form.b, form.peepholes});
+  for (const Value* v : read) {
     if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
   }
   for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
@@ -235,11 +238,12 @@ class ExponentPackedRecurrentRoutine final : public Routine {
     std::string why;
     const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
     if (!form) return why;
+    if (!form->has_constant_weights) return "the weights are not constants";
     if (!batch_of(*form).is(1)) return "more than one row";
     const ExponentPackedShape shape = exponent_packed_cells(*form, form->gates, target.lanes());
     if (shape.weights < kMinCompressed) return "few weights, which the caches hold";
-    const char* reason = reject_exponent_packed(shape, RecurrentKernels::of(target).exponent_packed,
-                                                *workload.root().input(2)->constant);
+    const char* reason =
+        reject_exponent_packed(shape, RecurrentKernels::of(target).exponent_packed, *form->r->constant);
     return reason ? std::optional<std::string>(reason) : std::nullopt;
   }
 
@@ -270,9 +274,42 @@ class ExponentPackedRecurrentRoutine final : public Routine {
   }
 };
 
+// com.microsoft.DynamicQuantizeLSTM: both products of 8-bit codes, summed exactly.
+class CodesRecurrentRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/recurrent"; }
+  std::vector<std::string_view> roots() const override { return {"com.microsoft.DynamicQuantizeLSTM"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    if (!read_recurrent(workload.root(), &why)) return why;
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    Candidate c = candidate_of(workload, {RecurrentWay::Codes}, target);
+    const CodesKernels kernels = CodesKernels::of(target);
+    c.cost.packed_bytes = 4 * (CodesMatrix::floats(form, form.input, kernels) +
+                               CodesMatrix::floats(form, form.hidden, kernels) + gates_width(form, target.lanes()));
+    return {c};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return make_recurrent_step(candidate, {RecurrentWay::Codes}, target, packed);
+  }
+};
+
 }  // namespace
 
 NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
+NEO_DEFINE_ROUTINE(recurrent_codes, CodesRecurrentRoutine)
 NEO_DEFINE_ROUTINE(recurrent_exponent_packed, ExponentPackedRecurrentRoutine)
 
 }  // namespace neo

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "routines/cpu/recurrent/ragged_rows.h"
 #include "routines/cpu/tasks.h"
 #include "routines/patterns/epilogue.h"
 
@@ -12,33 +13,6 @@ namespace {
 
 // After so many steps members that are slower may get fewer blocks.
 constexpr int64_t kStepsOfOneShare = 4;
-
-struct RecurrentCall {
-  int64_t steps = 0;
-  int64_t batch = 0;
-  // Batch of one: the inputs of some steps are multiplied beside the recurrent products of the steps before. Where the
-  // tiles are 0, `projection` multiplies those of all steps first.
-  InputTiles tiles;
-  GemmPlan projection;
-  TaskSplit projection_split;
-  CellSplit cells;
-  // By Strassen's algorithm; no levels where it is not.
-  StrassenPlan recurrent, candidate;
-  int64_t strassen_rows = 0;    // floats from a block of x to the next, where a task copies its rows
-  int64_t products = 0;         // floats of a group's products of h, beside which lies the workspace
-  int64_t group_workspace = 0;  // floats of both
-  // Strides of gates and states, floats.
-  int64_t gates_row = 0, gates_block = 0, gates_gate = 0;
-  int64_t state_row = 0, state_block = 0;
-  int64_t state = 0;  // floats of one state of one direction
-  // Offsets in scratch, floats.
-  int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0, groups = 0;
-  int64_t x_size = 0;        // floats of one direction, where it is packed
-  bool takes_input = false;  // every step multiplies its inputs itself
-  bool two_h = true;         // h of the step before and of this one are held apart
-
-  bool is_beside() const { return tiles.small > 0; }
-};
 
 ConvOperands unclamped() {
   ConvOperands a;
@@ -49,19 +23,26 @@ ConvOperands unclamped() {
 
 class RecurrentStep final : public KernelStep {
  public:
-  RecurrentStep(const Candidate& candidate, const RecurrentForm& form, const RecurrentMethod& method,
-                const RecurrentKernels& kernels, int threads, PackedStore& packed)
+  RecurrentStep(const Candidate& candidate, const RecurrentMethod& method, const Target& target, PackedStore& packed)
       : op_(candidate.workload->root().op),
-        form_(form),
-        method_(method),
-        kernels_(kernels),
-        threads_(threads),
-        packing_(packing_of(form, method, kernels, threads)),
-        packed_(pack_recurrent(candidate.workload->root(), form, packing_, kernels.tiles, kernels.pack, packed)) {
-    packed_.recurrent.exponent_packed.prefetched = packed_.candidate.exponent_packed.prefetched = kernels.prefetched;
-    x_ = argument_of(candidate, form.x);
-    initial_h_ = argument_of(candidate, form.initial_h);
-    initial_c_ = argument_of(candidate, form.initial_c);
+        design_(RecurrentDesign::of(*read_recurrent(candidate.workload->root(), nullptr), method, target)),
+        packed_(pack_recurrent(form_, design_.packing, kernels_.tiles, kernels_.pack_rows, packed)),
+        constants_(packed_.weights()) {
+    packed_.recurrent.exponent_packed.prefetched = packed_.candidate.exponent_packed.prefetched = kernels_.prefetched;
+    if (design_.has_codes()) {
+      w_codes_ = CodesMatrix(form_, *form_.w, *form_.w_scale, form_.w_zero, form_.input, design_.codes, packed);
+      r_codes_ = CodesMatrix(form_, *form_.r, *form_.r_scale, form_.r_zero, form_.hidden, design_.codes, packed);
+    }
+    x_ = argument_of(candidate, form_.x);
+    lengths_ = argument_of(candidate, form_.lengths);
+    initial_h_ = argument_of(candidate, form_.initial_h);
+    initial_c_ = argument_of(candidate, form_.initial_c);
+    if (!form_.has_constant_weights) {
+      w_ = argument_of(candidate, form_.w);
+      r_ = argument_of(candidate, form_.r);
+      b_ = argument_of(candidate, form_.b);
+      peepholes_ = argument_of(candidate, form_.peepholes);
+    }
     int next = static_cast<int>(
         std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
     const Node& node = candidate.workload->root();
@@ -71,116 +52,102 @@ class RecurrentStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& x = args[static_cast<size_t>(x_)];
     for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "a recurrent layer takes dense tensors");
-    RecurrentCall call;
-    call.steps = x.dims[form_.batch_first ? 1 : 0];
-    call.batch = x.dims[form_.batch_first ? 0 : 1];
-    const Dims state = form_.batch_first ? Dims{call.batch, form_.directions, form_.hidden}
-                                         : Dims{form_.directions, call.batch, form_.hidden};
+    const int64_t steps = x.dims[form_.batch_first ? 1 : 0], batch = x.dims[form_.batch_first ? 0 : 1];
+    const Dims state =
+        form_.batch_first ? Dims{batch, form_.directions, form_.hidden} : Dims{form_.directions, batch, form_.hidden};
     for (int i : {initial_h_, initial_c_}) {
       if (i < 0) continue;
       const Dims& given = args[static_cast<size_t>(i)].dims;
       NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
                 to_string(given));
     }
-    // Without steps the last state is the first one, and nothing is multiplied.
-    const bool has_steps = call.steps > 0;
-    if (has_steps) {
-      call.cells = split_cells(form_, call.steps, call.batch, packed_.blocks);
-      call.tiles = input_tiles(form_, method_, kernels_, call.steps, call.batch);
-      call.takes_input = takes_input(form_, method_, kernels_, call.batch);
-      plan_projection(call);
-    }
-    plan_cells(call);
-    call.two_h = form_.kind != CellKind::GruGates;
-    int64_t size = 0;
-    const auto take = [&](int64_t floats) {
-      const int64_t at = size;
-      size += ceil_div(floats, 16) * 16;
-      return at;
-    };
-    const int64_t rows = call.takes_input || !has_steps ? 0
-                         : call.is_beside()             ? 2 * call.tiles.large
-                                                        : rows_stride(call);
-    call.gates = take(rows * form_.directions * packed_.width);
-    call.h = take(form_.directions * call.state * (call.two_h ? 2 : 1));
-    call.cell = take(form_.directions * call.state);
-    if (form_.kind == CellKind::GruGates) call.reset = take(form_.directions * call.state);
-    call.workspace = take(call.projection_split.scratch_bytes() / 4);
-    if (by_strassen()) call.groups = take(form_.directions * packing_.groups * call.group_workspace);
-    if (call.is_beside()) {
-      call.x_size = (call.steps + call.tiles.large) * form_.input;
-      call.x = take(form_.directions * call.x_size);
-    }
-    return Prepared::of(call, size * 4);
+    const RecurrentCall call = plan_call(design_, {steps, steps, batch, steps * batch, false});
+    return Prepared::of(call, scratch_floats(design_, steps, batch) * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
-    const auto& call = *reinterpret_cast<const RecurrentCall*>(prepared);
-    auto* memory = reinterpret_cast<float*>(scratch);
-    const bool has_steps = call.steps > 0;
-    if (call.is_beside())
-      pack_input(call, reinterpret_cast<const float*>(args[x_]), memory);
-    else if (has_steps && !call.takes_input)
-      project(call, reinterpret_cast<const float*>(args[x_]), memory, team);
-    load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1);
-    if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1);
-    if (has_steps) by_strassen() ? run_products(call, args, memory, team) : run_steps(call, args, memory, team);
-    const int64_t last = call.two_h ? call.steps % 2 * call.state : 0;
-    store_state(call, args, outputs_[1], memory + call.h + last, call.two_h ? 2 : 1);
-    store_state(call, args, outputs_[2], memory + call.cell, 1);
+    const auto& whole = *reinterpret_cast<const RecurrentCall*>(prepared);
+    if (lengths_ < 0) return run_call(whole, args, scratch, team);
+    const auto* lengths = reinterpret_cast<const int32_t*>(args[lengths_]);
+    const RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
+    if (outputs_[0] >= 0) clear_ends(form_, sizes, lengths, reinterpret_cast<float*>(args[outputs_[0]]));
+    const bool is_whole = sizes.rows == whole.rows;
+    run_call(is_whole ? whole : plan_call(design_, sizes), args, scratch, team);
   }
 
  private:
   int phases() const { return form_.kind == CellKind::GruGates ? 2 : 1; }
-  bool by_strassen() const { return packing_.recurrent.levels > 0; }
+  bool by_strassen() const { return design_.packing.recurrent.levels > 0; }
 
-  // Of the gates that come from Strassen's algorithm: an odd number of vectors.
-  int64_t rows_stride(const RecurrentCall& call) const {
-    const int64_t rows = call.steps * call.batch;
-    return packing_.projection.levels > 0 ? rows | 1 : rows;
-  }
-
-  void plan_projection(RecurrentCall& call) const {
-    const int64_t rows = call.steps * call.batch, lanes = packed_.lanes;
-    const int64_t operations = 2 * rows * form_.directions * packed_.width * form_.input;
-    if (packing_.projection.levels > 0) {
-      const StrassenPlan& plan = packing_.projection;
-      call.strassen_rows = (std::min(strassen_run_pixels(plan), rows) | 1) * lanes;
-      const int64_t workspace = plan.workspace_size + plan.input_blocks() * call.strassen_rows;
-      call.projection_split = TaskSplit::of(strassen_tasks(plan, rows, threads_), operations, workspace * 4, threads_);
-      call.gates_row = lanes;
-      call.gates_gate = rows_stride(call) * lanes;
-      call.gates_block = form_.gates * call.gates_gate;
-      return;
+  void run_call(const RecurrentCall& call, std::byte* const* args, std::byte* scratch, Team& team) const {
+    auto* memory = reinterpret_cast<float*>(scratch);
+    const bool has_steps = call.steps > 0;
+    if (has_steps) {
+      if (!form_.has_constant_weights) pack_weights(call, args, memory, team);
+      const auto* x = reinterpret_cast<const float*>(args[x_]);
+      if (call.is_ragged) gather_rows(call, reinterpret_cast<const int32_t*>(args[lengths_]), x, memory, team);
+      if (design_.has_codes())
+        project_codes(call, x, memory, team);
+      else if (call.is_beside())
+        pack_input(call, x, memory);
+      else if (!call.takes_input)
+        project(call, x, memory, team);
     }
-    call.projection = projection_plan(form_, rows, packing_.panel_vectors, kernels_.tiles);
-    call.projection_split = TaskSplit::of(call.projection.tasks, operations, call.projection.workspace_size * 4);
-    if (call.is_beside() || call.takes_input) call.projection_split.workspaces = 0;
-    call.gates_row = form_.directions * packed_.width;
-    call.gates_gate = lanes;
-    call.gates_block = form_.gates * lanes;
+    load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1, memory);
+    if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1, memory);
+    if (has_steps) {
+      design_.has_codes() ? run_codes(call, args, memory, team)
+      : by_strassen()     ? run_products(call, args, memory, team)
+                          : run_steps(call, args, memory, team);
+    }
+    store_state(call, args, outputs_[1], memory + call.h, call.two_h ? 2 : 1, memory);
+    store_state(call, args, outputs_[2], memory + call.cell, 1, memory);
   }
 
-  void plan_cells(RecurrentCall& call) const {
-    const int64_t lanes = packed_.lanes;
-    call.state = call.batch * packed_.blocks * lanes;
-    call.state_row = packed_.blocks * lanes;
-    call.state_block = lanes;
-    if (!by_strassen()) return;
-    call.state_row = lanes;
-    call.state_block = call.batch * lanes;
-    const auto plan_of = [&](const StrassenPlan& packed, int64_t gates) {
-      const int64_t units = form_.hidden / packing_.groups;
-      return packed.levels == 0
-                 ? StrassenPlan()
-                 : plan_strassen(form_.hidden, gates * units, lanes, kernels_.strassen, packed.levels, call.batch);
+  // Weights that are not constants.
+  RecurrentWeights weights_of(const RecurrentCall& call, float* memory) const {
+    if (form_.has_constant_weights) return constants_;
+    return {memory + call.projection_weights, memory + call.bias,
+            memory + call.recurrent_weights,  memory + call.candidate_weights,
+            memory + call.candidate_bias,     form_.peepholes ? memory + call.peepholes : nullptr};
+  }
+
+  void pack_weights(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
+    constexpr int64_t kSerialFloats = 1 << 15;
+    const auto at = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<const float*>(args[i]); };
+    const RecurrentWeights to = weights_of(call, memory);
+    const RecurrentPacker packer = design_.packer();
+    const GemmPlan plan = projection_plan(form_, 1, design_.packing, kernels_.tiles);
+    const int64_t panels = design_.packing.parts * plan.panels, blocks = form_.directions * packer.blocks();
+    const auto pack = [&](int64_t begin, int64_t end, int) {
+      packer.pack_projection(plan, design_.packing.parts, at(w_), std::min(begin, panels), std::min(end, panels),
+                             to.projection);
+      const int64_t first = std::max<int64_t>(begin - panels, 0), last = std::max<int64_t>(end - panels, 0);
+      packer.pack_gates(at(r_), 0, packer.recurrent_gates(), first, last, to.recurrent);
+      if (packer.has_candidate()) packer.pack_gates(at(r_), 2, 1, first, last, to.candidate);
     };
-    const bool has_candidate = form_.kind == CellKind::GruGates;
-    call.recurrent = plan_of(packing_.recurrent, has_candidate ? 2 : form_.gates);
-    call.candidate = plan_of(packing_.candidate, 1);
-    call.products = form_.gates * packed_.blocks / packing_.groups * call.state_block;
-    call.group_workspace =
-        ceil_div(call.products + std::max(call.recurrent.workspace_size, call.candidate.workspace_size), 16) * 16;
+    if (packer.gates_size(form_.gates) + packer.bias_size() * form_.input < kSerialFloats)
+      pack(0, panels + blocks, 0);
+    else
+      team.parallel_for(panels + blocks, pack);
+    packer.pack_bias(at(b_), to.bias);
+    packer.pack_candidate_bias(at(b_), to.candidate_bias);
+    if (to.peepholes) packer.pack_peepholes(at(peepholes_), to.peepholes);
+  }
+
+  // Orders the rows of sequences of lengths of their own, and copies them.
+  void gather_rows(const RecurrentCall& call, const int32_t* lengths, const float* x, float* memory, Team& team) const {
+    constexpr int64_t kSerialFloats = 1 << 15;
+    const RaggedRows rows = RaggedRows::at(memory + call.ragged, call);
+    rows.order_by_length(form_, call, lengths);
+    const auto gather = [&](int64_t begin, int64_t end, int) {
+      for (int64_t d = 0; d < form_.directions; ++d)
+        rows.gather(form_, call, d, begin, end, x, memory + call.x + d * call.x_size);
+    };
+    if (call.x_size < kSerialFloats)
+      gather(0, call.rows, 0);
+    else
+      team.parallel_for(call.rows, gather);
   }
 
   void run_steps(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
@@ -204,10 +171,13 @@ class RecurrentStep final : public KernelStep {
         const int64_t first = task % split.chunks * split.chunk, rows = std::min(first + split.chunk, call.batch);
         const int64_t direction = task / split.chunks;
         for (int64_t phase = 0; phase < call.steps * phases(); ++phase) {
+          const int64_t active = rows_of(call, memory, phase);
+          if (active <= first) break;
           if (call.is_beside())
             run_blocks(call, args, memory, direction, phase, 0, packed_.blocks);
           else
-            run_cells(cell_args(call, args, memory, direction, phase), direction, first, rows, 0, packed_.blocks);
+            run_cells(cell_args(call, args, memory, direction, phase), direction, first, std::min(rows, active), 0,
+                      packed_.blocks);
         }
       }
     };
@@ -229,14 +199,14 @@ class RecurrentStep final : public KernelStep {
 
   // Every step's product of all rows by Strassen's algorithm. A task is a group of blocks.
   void run_products(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
-    const int64_t tasks = form_.directions * packing_.groups, units = packed_.blocks / packing_.groups;
+    const int64_t tasks = form_.directions * design_.packing.groups, units = packed_.blocks / design_.packing.groups;
     const auto run_phase = [&](int64_t phase, int64_t begin, int64_t end, int) {
       const bool is_candidate = phase % phases() == 1;
       const StrassenPlan& plan = is_candidate ? call.candidate : call.recurrent;
       const Tensor& weights = (is_candidate ? packed_.candidate : packed_.recurrent).values;
       for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % packing_.groups * units;
-        const CellArgs cells = cell_args(call, args, memory, task / packing_.groups, phase);
+        const int64_t first = task % design_.packing.groups * units;
+        const CellArgs cells = cell_args(call, args, memory, task / design_.packing.groups, phase);
         float* const products = memory + call.groups + task * call.group_workspace;
         ConvOperands a = unclamped();
         a.src = cells.h_in;
@@ -254,33 +224,108 @@ class RecurrentStep final : public KernelStep {
       team.parallel_phases(call.steps * phases(), tasks, run_phase);
   }
 
+  // The inputs' products of 8-bit codes, over the range of all of X.
+  void project_codes(const RecurrentCall& call, const float* x, float* memory, Team& team) const {
+    float range[2] = {};
+    design_.codes.range(x, form_.input, call.x_steps * call.batch, form_.input, range);
+    const int64_t orders = call.is_ragged ? form_.directions : 1;
+    RowCodes codes[2];
+    for (int64_t i = 0; i < orders; ++i) {
+      codes[i].set_range(range);
+      codes[i].place(design_.codes, call.rows, form_.input,
+                     memory + call.x_codes + i * RowCodes::floats(design_.codes, call.rows, form_.input));
+      const float* from = call.is_ragged ? memory + call.x + i * call.x_size : x;
+      const auto fill = [&](int64_t begin, int64_t end, int) {
+        codes[i].fill(design_.codes, from, form_.input, begin, end, form_.input);
+      };
+      call.projection_split.serial ? fill(0, call.rows, 0) : team.parallel_for(call.rows, fill);
+    }
+    run_tasks(team, call.projection_split, [&](int64_t begin, int64_t end, int) {
+      for (int64_t part = begin; part < end; ++part) {
+        w_codes_.multiply(design_.codes, codes[call.is_ragged ? part / packed_.blocks : 0], part, 0, call.rows,
+                          constants_.bias + part * form_.gates * packed_.lanes,
+                          memory + call.gates + part * call.gates_block, call.gates_gate);
+      }
+    });
+  }
+
+  // Every step's product of all rows as codes over their range. A task makes the codes that it needs by itself.
+  void run_codes(const RecurrentCall& call, std::byte* const* args, float* memory, Team& team) const {
+    const int64_t tasks = form_.directions * call.cells.chunks;
+    const auto run_task = [&](int64_t step, int64_t task) {
+      const int64_t direction = task / call.cells.chunks, rows = rows_of(call, memory, step);
+      const CellArgs cells = cell_args(call, args, memory, direction, step);
+      float range[2] = {};
+      design_.codes.range(cells.h_in, cells.state_row, call.batch, form_.hidden, range);
+      RowCodes codes;
+      codes.set_range(range);
+      codes.place(design_.codes, call.batch, form_.hidden, memory + call.h_codes + task * call.h_codes_size);
+      codes.fill(design_.codes, cells.h_in, cells.state_row, 0, rows, form_.hidden);
+      float* const products = memory + call.products + task * call.group_workspace;
+      const int64_t first = task % call.cells.chunks * call.cells.chunk;
+      const int64_t last = std::min(first + call.cells.chunk, packed_.blocks), gate = rows * packed_.lanes;
+      for (int64_t block = first; block < last; ++block) {
+        r_codes_.multiply(design_.codes, codes, direction * packed_.blocks + block, 0, rows, nullptr,
+                          products + (block - first) * form_.gates * gate, gate);
+      }
+      kernels_.finish_products(cells, rows, first, last, products, gate);
+      // States that are final count in the ranges to come.
+      for (int64_t row = rows; row < call.batch; ++row) {
+        const int64_t at = row * call.state_row + first * packed_.lanes;
+        std::copy_n(cells.h_in + at, (last - first) * packed_.lanes, cells.h_out + at);
+      }
+    };
+    const auto run_phase = [&](int64_t step, int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) run_task(step, task);
+    };
+    const auto run_all = [&](int64_t begin, int64_t end, int) {
+      for (int64_t task = begin; task < end; ++task) {
+        for (int64_t step = 0; step < call.steps; ++step) run_task(step, task);
+      }
+    };
+    if (call.cells.chunks == 1)
+      call.cells.serial ? run_all(0, tasks, 0) : team.parallel_for(tasks, run_all);
+    else if (call.cells.serial)
+      SerialTeam().parallel_phases(call.steps, tasks, run_phase);
+    else
+      team.parallel_phases(call.steps, tasks, run_phase);
+  }
+
+  // Sequences of which a step has rows.
+  int64_t rows_of(const RecurrentCall& call, float* memory, int64_t phase) const {
+    return call.is_ragged ? RaggedRows::at(memory + call.ragged, call).active(phase / phases()) : call.batch;
+  }
+
   void project(const RecurrentCall& call, const float* x, float* memory, Team& team) const {
-    GemmArgs g;
-    g.a = x;
-    g.a_row = form_.input;
-    g.b = packed_.projection.as<float>();
-    g.column_bias = packed_.bias.as<float>();
-    g.c = memory + call.gates;
-    g.c_row = form_.directions * packed_.width;
-    g.lo = -std::numeric_limits<float>::infinity();
-    g.hi = std::numeric_limits<float>::infinity();
+    const RecurrentWeights weights = weights_of(call, memory);
     auto* scratch = reinterpret_cast<std::byte*>(memory + call.workspace);
-    if (packing_.projection.levels > 0) {
+    if (design_.packing.projection.levels > 0) {
       run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-        const int64_t rows = call.steps * call.batch;
         for (int64_t i = begin; i < end; ++i)
-          project_rows(call, x, even_part(rows, call.projection_split.tasks, i), memory, workspace);
+          project_rows(call, x, even_part(call.rows, call.projection_split.tasks, i), memory, workspace);
       });
       return;
     }
-    run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
-      run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
-    });
+    const int64_t parts = design_.packing.parts, columns = form_.directions / parts * packed_.width;
+    for (int64_t part = 0; part < parts; ++part) {
+      GemmArgs g;
+      g.a = call.is_ragged ? memory + call.x + part * call.x_size : x;
+      g.a_row = form_.input;
+      g.b = weights.projection + part * columns * form_.input;
+      g.column_bias = weights.bias + part * columns;
+      g.c = memory + call.gates + part * call.gates_direction;
+      g.c_row = call.gates_row;
+      g.lo = -std::numeric_limits<float>::infinity();
+      g.hi = std::numeric_limits<float>::infinity();
+      run_tasks_with<float>(team, call.projection_split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+        run_gemm(call.projection, kernels_.tiles, kernels_.pack, g, begin, end, workspace);
+      });
+    }
   }
 
   // By Strassen's algorithm; rows are copied into blocks, as many as a run has.
   void project_rows(const RecurrentCall& call, const float* x, IndexRange rows, float* memory, float* workspace) const {
-    const StrassenPlan& plan = packing_.projection;
+    const StrassenPlan& plan = design_.packing.projection;
     StrassenPixels line;
     line.src_block = packed_.lanes;
     line.step = form_.input;
@@ -309,7 +354,7 @@ class RecurrentStep final : public KernelStep {
                   int64_t begin, int64_t end) const {
     const CellArgs cells = cell_args(call, args, memory, direction, phase);
     if (!call.is_beside()) {
-      run_cells(cells, direction, 0, call.batch, begin, end);
+      run_cells(cells, direction, 0, rows_of(call, memory, phase), begin, end);
       return;
     }
     const int64_t step = phase;
@@ -353,9 +398,9 @@ class RecurrentStep final : public KernelStep {
       const bool reverse = form_.reverse || direction == 1;
       for (int64_t first = 0; first < call.steps;) {
         const InputChunk chunk = InputChunk::of_step(first, call.tiles, call.steps);
-        kernels_.pack_input(x + (reverse ? call.steps - 1 - first : first) * form_.input,
-                            reverse ? -form_.input : form_.input, chunk.steps, form_.input, chunk.tile,
-                            memory + call.x + direction * call.x_size + first * form_.input);
+        kernels_.pack_rows(x + (reverse ? call.steps - 1 - first : first) * form_.input,
+                           reverse ? -form_.input : form_.input, chunk.steps, form_.input, chunk.tile,
+                           memory + call.x + direction * call.x_size + first * form_.input, chunk.tile);
         first += chunk.steps;
       }
     }
@@ -371,8 +416,9 @@ class RecurrentStep final : public KernelStep {
     a.input = form_.input;
     a.begin = count * part / parts;
     a.end = count * (part + 1) / parts;
-    a.weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
-    a.bias = packed_.bias.as<float>() + direction * packed_.width;
+    const RecurrentWeights weights = weights_of(call, memory);
+    a.weights = weights.projection + direction * packed_.width * form_.input;
+    a.bias = weights.bias + direction * packed_.width;
     a.out = memory + gates_of_chunk(call, direction, chunk);
     return a;
   }
@@ -382,19 +428,31 @@ class RecurrentStep final : public KernelStep {
     return call.gates + (chunk.index % 2 * form_.directions + direction) * call.tiles.large * packed_.width;
   }
 
+  // Of the directions' blocks, each of so many floats; null where there are none.
+  const float* of_direction(const float* all, int64_t direction, int64_t block) const {
+    return all ? all + direction * packed_.blocks * block : nullptr;
+  }
+
   CellArgs cell_args(const RecurrentCall& call, std::byte* const* args, float* memory, int64_t direction,
                      int64_t phase) const {
     const int64_t step = phase / phases();
     const bool is_candidate = phase % phases() == 1;
     const bool reverse = form_.reverse || direction == 1;
     const int64_t at = reverse ? call.steps - 1 - step : step;
-    const int64_t row_step = form_.batch_first ? call.steps : 1;
+    const bool is_packed = call.is_ragged;
+    const RaggedRows rows = is_packed ? RaggedRows::at(memory + call.ragged, call) : RaggedRows();
+    const int64_t first_row = is_packed ? rows.starts[step] : form_.batch_first ? at : at * call.batch;
+    const int64_t row_step = form_.batch_first && !is_packed ? call.x_steps : 1;
+    const RecurrentWeights weights = weights_of(call, memory);
     CellArgs c;
     c.kind = is_candidate ? CellKind::GruCandidate : form_.kind;
     c.backwards = step % 2 != 0;
     c.hidden = form_.hidden;
-    const Tensor& weights = (is_candidate ? packed_.candidate : packed_.recurrent).values;
-    c.weights = weights.as<float>() + direction * (weights.size() / form_.directions);
+    const int64_t gates = is_candidate ? 1 : phases() == 2 ? 2 : form_.gates;
+    const int64_t block_gates = form_.hidden * gates * packed_.lanes;
+    c.weights = of_direction(is_candidate ? weights.candidate : weights.recurrent, direction, block_gates);
+    if (form_.has_rules) c.rules = &form_.rules[direction];
+    c.peepholes = of_direction(weights.peepholes, direction, 3 * packed_.lanes);
     c.gates_x_gate = call.gates_gate;
     c.gates_x_block = call.gates_block;
     if (call.is_beside()) {
@@ -402,17 +460,17 @@ class RecurrentStep final : public KernelStep {
       c.gates_x_block = chunk.tile * form_.gates * packed_.lanes;
       c.gates_x = memory + gates_of_chunk(call, direction, chunk) + (step - chunk.first) * form_.gates * packed_.lanes;
     } else if (call.takes_input) {
-      c.x = reinterpret_cast<const float*>(args[x_]) + (form_.batch_first ? at : at * call.batch) * form_.input;
+      c.x = is_packed ? memory + call.x + direction * call.x_size + first_row * form_.input
+                      : reinterpret_cast<const float*>(args[x_]) + first_row * form_.input;
       c.x_row = row_step * form_.input;
       c.input = form_.input;
-      c.input_weights = packed_.projection.as<float>() + direction * packed_.width * form_.input;
-      c.bias = packed_.bias.as<float>() + direction * packed_.width;
+      c.input_weights = weights.projection + direction * packed_.width * form_.input;
+      c.bias = weights.bias + direction * packed_.width;
     } else {
-      c.gates_x = memory + call.gates + (form_.batch_first ? at : at * call.batch) * call.gates_row +
-                  direction * packed_.blocks * call.gates_block;
+      c.gates_x = memory + call.gates + first_row * call.gates_row + direction * call.gates_direction;
       c.gates_x_row = row_step * call.gates_row;
     }
-    c.candidate_bias = packed_.candidate_bias.as<float>() + direction * packed_.blocks * packed_.lanes;
+    c.candidate_bias = of_direction(weights.candidate_bias, direction, packed_.lanes);
     c.state_row = call.state_row;
     c.state_block = call.state_block;
     c.cell = memory + call.cell + direction * call.state;
@@ -428,11 +486,15 @@ class RecurrentStep final : public KernelStep {
         c.h_out = reset;
       }
     }
-    if (outputs_[0] >= 0) {
+    if (outputs_[0] < 0) return c;
+    c.y = reinterpret_cast<float*>(args[outputs_[0]]);
+    if (is_packed) {
+      c.y_rows = rows.y_rows + direction * call.rows + first_row;
+    } else {
       const int64_t vectors =
           form_.batch_first ? at * form_.directions + direction : (at * form_.directions + direction) * call.batch;
-      c.y = reinterpret_cast<float*>(args[outputs_[0]]) + vectors * form_.hidden;
-      c.y_row = (form_.batch_first ? call.steps * form_.directions : 1) * form_.hidden;
+      c.y += vectors * form_.hidden;
+      c.y_row = (form_.batch_first ? call.x_steps * form_.directions : 1) * form_.hidden;
     }
     return c;
   }
@@ -441,44 +503,52 @@ class RecurrentStep final : public KernelStep {
     return (form_.batch_first ? b * form_.directions + direction : direction * call.batch + b) * form_.hidden;
   }
 
-  // f(vector of the states' argument, its place, floats that exist)
+  // f(place in the states' argument, place in `state` less the copies, sequence's steps, floats that exist) for every
+  // vector.
   template <class F>
-  void for_each_vector(const RecurrentCall& call, float* state, int64_t copies, F f) const {
+  void for_each_vector(const RecurrentCall& call, float* state, int64_t copies, float* memory, F f) const {
+    const RaggedRows rows = call.is_ragged ? RaggedRows::at(memory + call.ragged, call) : RaggedRows();
     for (int64_t d = 0; d < form_.directions; ++d) {
-      for (int64_t b = 0; b < call.batch; ++b) {
+      for (int64_t place = 0; place < call.batch; ++place) {
+        const int64_t at = state_row_of(call, d, rows.order ? rows.order[place] : place);
+        const int64_t steps = rows.length ? rows.length[place] : call.steps;
         for (int64_t unit = 0, block = 0; unit < form_.hidden; unit += packed_.lanes, ++block) {
-          f(state_row_of(call, d, b) + unit,
-            state + d * copies * call.state + b * call.state_row + block * call.state_block,
+          f(at + unit, state + d * copies * call.state + place * call.state_row + block * call.state_block, steps,
             std::min(packed_.lanes, form_.hidden - unit));
         }
       }
     }
   }
 
-  void load_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies) const {
+  void load_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies,
+                  float* memory) const {
     for (int64_t d = 0; d < form_.directions; ++d) std::fill_n(state + d * copies * call.state, call.state, 0.0f);
     if (argument < 0) return;
     const auto* from = reinterpret_cast<const float*>(args[argument]);
-    for_each_vector(call, state, copies,
-                    [&](int64_t at, float* to, int64_t count) { std::copy_n(from + at, count, to); });
+    for_each_vector(call, state, copies, memory,
+                    [&](int64_t at, float* to, int64_t, int64_t count) { std::copy_n(from + at, count, to); });
   }
 
-  void store_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state,
-                   int64_t copies) const {
+  void store_state(const RecurrentCall& call, std::byte* const* args, int argument, float* state, int64_t copies,
+                   float* memory) const {
     if (argument < 0) return;
     auto* to = reinterpret_cast<float*>(args[argument]);
-    for_each_vector(call, state, copies,
-                    [&](int64_t at, const float* from, int64_t count) { std::copy_n(from, count, to + at); });
+    for_each_vector(call, state, copies, memory, [&](int64_t at, const float* from, int64_t steps, int64_t count) {
+      const int64_t last = design_.has_codes() ? call.steps : steps;
+      std::copy_n(from + (copies == 2 ? last % 2 * call.state : 0), count, to + at);
+    });
   }
 
   std::string op_;
-  RecurrentForm form_;
-  RecurrentMethod method_;
-  RecurrentKernels kernels_;
-  int threads_;
-  RecurrentPacking packing_;
+  RecurrentDesign design_;
+  const RecurrentForm& form_ = design_.form;
+  const RecurrentMethod& method_ = design_.method;
+  const RecurrentKernels& kernels_ = design_.kernels;
   PackedRecurrent packed_;
-  int x_ = 0, initial_h_ = -1, initial_c_ = -1;
+  RecurrentWeights constants_;
+  CodesMatrix w_codes_, r_codes_;  // of 8-bit codes
+  int x_ = 0, lengths_ = -1, initial_h_ = -1, initial_c_ = -1;
+  int w_ = -1, r_ = -1, b_ = -1, peepholes_ = -1;  // where they are not constants
   int outputs_[3] = {-1, -1, -1};
 };
 
@@ -486,8 +556,7 @@ class RecurrentStep final : public KernelStep {
 
 std::unique_ptr<Step> make_recurrent_step(const Candidate& candidate, const RecurrentMethod& method,
                                           const Target& target, PackedStore& packed) {
-  return std::make_unique<RecurrentStep>(candidate, *read_recurrent(candidate.workload->root(), nullptr), method,
-                                         RecurrentKernels::of(target), target.threads, packed);
+  return std::make_unique<RecurrentStep>(candidate, method, target, packed);
 }
 
 }  // namespace neo

@@ -41,6 +41,7 @@ class RecurrentRoutine final : public ProgramRoutine {
     std::string why;
     const auto form = read_recurrent(workload.root(), &why);
     if (!form) return why;
+    if (auto reason = why_not_plain(*form)) return reason;
     if (form->input == 0) return "the input is empty";
     return std::nullopt;
   }

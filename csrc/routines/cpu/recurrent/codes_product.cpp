@@ -1,0 +1,176 @@
+#include "routines/cpu/recurrent/codes_product.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/int_math.h"
+#include "ops/op.h"
+#include "routines/cpu/int8/int8_problem.h"
+
+namespace neo {
+namespace {
+
+constexpr int kGates = 4;
+static_assert(kGates == kDotVectors);
+
+// What a tile is told of its columns: sums begin at 0, and all of them are kept.
+constexpr int kMaxColumns = kGates * 16;
+constexpr std::array<int32_t, kMaxColumns> kNone = {};
+constexpr auto kAll = [] {
+  std::array<int32_t, kMaxColumns> all = {};
+  all.fill(-1);
+  return all;
+}();
+constexpr int64_t kFirstTap = 0;
+
+// A matrix of codes as it is given.
+class GivenCodes {
+ public:
+  GivenCodes(const RecurrentForm& form, const Value& weight, const Value& scale, const Value* zero, int64_t depth)
+      : codes_(load_ints(*weight.constant)),
+        scales_(load_doubles(*scale.constant)),
+        zeros_(zero ? load_ints(*zero->constant) : std::vector<int64_t>(static_cast<size_t>(form.directions))),
+        directions_(form.directions),
+        depth_(depth),
+        width_(kGates * form.hidden) {}
+
+  int64_t code(int64_t d, int64_t k, int64_t column) const {
+    return codes_[static_cast<size_t>((d * depth_ + k) * width_ + column)];
+  }
+  int64_t zero(int64_t d, int64_t column) const { return of(zeros_, d, column); }
+  double scale(int64_t d, int64_t column) const { return of(scales_, d, column); }
+
+ private:
+  template <class T>
+  T of(const std::vector<T>& all, int64_t d, int64_t column) const {
+    const auto each = static_cast<int64_t>(all.size()) / directions_;
+    return all[static_cast<size_t>(d * each + column % each)];
+  }
+
+  std::vector<int64_t> codes_;
+  std::vector<double> scales_;
+  std::vector<int64_t> zeros_;
+  int64_t directions_, depth_, width_;
+};
+
+}  // namespace
+
+CodesKernels CodesKernels::of(const Target& target) {
+  return {NEO_PICK_TIER(target.isa, dot_kernels)(has_dot_bytes(target)),
+          NEO_PICK_TIER(target.isa, recurrent_code_range), NEO_PICK_TIER(target.isa, recurrent_codes_of_rows),
+          NEO_PICK_TIER(target.isa, recurrent_sums_of_codes)};
+}
+
+void RowCodes::set_range(const float* range) {
+  scale = range[0] == range[1] ? 1.0f : (range[1] - range[0]) / 255.0f;
+  const float steps = std::nearbyint(0.0f - range[0] / scale);
+  zero = std::isnan(steps) ? 0 : static_cast<int32_t>(std::clamp(steps, 0.0f, 255.0f));
+}
+
+void RowCodes::place(const CodesKernels& kernels, int64_t rows, int64_t depth, float* memory) {
+  codes = reinterpret_cast<uint8_t*>(memory);
+  sums = reinterpret_cast<int32_t*>(memory + rows * kernels.words(depth));
+}
+
+void RowCodes::fill(const CodesKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
+                    int64_t depth) const {
+  CodesOfRows a;
+  a.x = x + begin * x_row;
+  a.x_row = x_row;
+  a.rows = end - begin;
+  a.depth = depth;
+  a.scale = scale;
+  a.zero = zero;
+  a.bytes = kernels.bytes();
+  a.codes_row = kernels.words(depth) * 4;
+  a.codes = codes + begin * a.codes_row;
+  a.sums = sums + begin;
+  kernels.codes_of_rows(a);
+}
+
+int64_t CodesMatrix::floats(const RecurrentForm& form, int64_t depth, const CodesKernels& kernels) {
+  const int64_t lanes = kernels.dot.lanes;
+  return form.directions * ceil_div(form.hidden, lanes) * kGates * lanes * (kernels.words(depth) + 3);
+}
+
+CodesMatrix::CodesMatrix(const RecurrentForm& form, const Value& weight, const Value& scale, const Value* zero,
+                         int64_t depth, const CodesKernels& kernels, PackedStore& store)
+    : depth_(depth), words_(kernels.words(depth)) {
+  const int64_t lanes = kernels.dot.lanes, blocks = ceil_div(form.hidden, lanes), parts = form.directions * blocks;
+  columns_ = parts * kGates * lanes;
+  const bool bytes = kernels.bytes();
+  values_ = store.floats(floats(form, depth, kernels), {&weight, &scale, zero}, [&](float* to) {
+    const GivenCodes given(form, weight, scale, zero, depth);
+    std::fill_n(to, columns_ * (words_ + 3), 0.0f);
+    auto* sums = reinterpret_cast<int32_t*>(to + columns_ * words_);
+    int32_t* zeros = sums + columns_;
+    float* scales = to + columns_ * (words_ + 2);
+    // Bytes are signed, and keep their zero points; int16 hold differences.
+    const int64_t less = bytes && weight.dtype() == DType::UInt8 ? 128 : 0;
+    for (int64_t at = 0; at < columns_; ++at) {
+      const int64_t part = at / (kGates * lanes), gate = at / lanes % kGates, lane = at % lanes;
+      const int64_t d = part / blocks, unit = part % blocks * lanes + lane, column = gate * form.hidden + unit;
+      if (unit >= form.hidden) continue;
+      const int64_t zero_point = given.zero(d, column) - less;
+      auto* words = reinterpret_cast<std::byte*>(to + (part * words_ * kGates + gate) * lanes + lane);
+      int64_t sum = 0;
+      for (int64_t k = 0; k < depth; ++k) {
+        const int64_t code = given.code(d, k, column) - less;
+        std::byte* word = words + k / kernels.dot.codes * kGates * lanes * 4;
+        if (bytes) {
+          word[k % 4] = static_cast<std::byte>(static_cast<int8_t>(code));
+        } else {
+          reinterpret_cast<int16_t*>(word)[k % 2] = static_cast<int16_t>(code - zero_point);
+        }
+        sum += code - zero_point;
+      }
+      sums[at] = static_cast<int32_t>(sum);
+      zeros[at] = bytes ? static_cast<int32_t>(zero_point) : 0;
+      scales[at] = static_cast<float>(given.scale(d, column));
+    }
+  });
+}
+
+void CodesMatrix::multiply(const CodesKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin, int64_t end,
+                           const float* bias, float* to, int64_t gate) const {
+  const int64_t lanes = kernels.dot.lanes, column = part * kGates * lanes;
+  DotResult result;
+  result.init = kNone.data();
+  result.scale = result.add = reinterpret_cast<const float*>(kNone.data());
+  result.mask = kAll.data();
+  result.is_whole = true;
+  DotTile tile;
+  tile.step = words_ * 4;
+  tile.taps = &kFirstTap;
+  tile.tap_count = 1;
+  tile.block_words = tile.last_words = words_;
+  tile.weight = values_.as<int32_t>() + column * words_;
+  tile.result = &result;
+  tile.columns = kGates * lanes;
+  tile.dst_row = lanes;
+  tile.dst_vector = gate;
+  const int64_t most = kernels.dot.max_rows[kGates];
+  for (int64_t row = begin; row < end;) {
+    const int64_t count = std::min(most, end - row);
+    tile.src = codes.codes + row * tile.step;
+    tile.dst = to + (row - begin) * lanes;
+    kernels.dot.tiles[kGates][count](tile);
+    row += count;
+  }
+  SumsOfCodes a;
+  a.sums = reinterpret_cast<int32_t*>(to);
+  a.gate = gate;
+  a.gates = kGates;
+  a.rows = end - begin;
+  a.scale = codes.scale;
+  a.zero = kernels.bytes() ? codes.zero : 0;
+  a.row_sums = codes.sums + begin;
+  a.column_sums = values_.as<int32_t>() + columns_ * words_ + column;
+  a.weight_zeros = a.column_sums + columns_;
+  a.weight_scales = values_.as<float>() + columns_ * (words_ + 2) + column;
+  a.bias = bias;
+  kernels.sums_of_codes(a);
+}
+
+}  // namespace neo
