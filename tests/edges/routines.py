@@ -146,6 +146,29 @@ def _recurrent(op: str, gates: int, outputs: int = 2, directions: int = 1, **att
     return build
 
 
+def _ragged(op: str, **attrs: Any) -> Callable[[Net], Any]:
+    """Lengths, weights that are inputs, and functions of their own."""
+
+    def build(net: Net) -> Any:
+        hidden = net.sizes["H"]
+        net.fixed.update("IH")
+        w, r = net.input("1GI"), net.input("1GH")
+        lengths = net.input("B", "int32", min(net.sizes["T"], 3) + 1)
+        return net.node(op, [net.input("TBI"), w, r, None, lengths], 2, hidden_size=hidden, checked_lengths=1, **attrs)
+
+    return build
+
+
+def _coded_lstm(net: Net) -> Any:
+    hidden, depths = net.sizes["H"], [net.sizes[a] for a in "IH"]
+    net.fixed.update("IH")
+    random = np.random.default_rng(3)
+    codes = [net.array(random.integers(-128, 128, (1, depth, 4 * hidden)).astype(np.int8)) for depth in depths]
+    grid = [net.array(np.array([0.004], np.float32)), net.array(np.array([3], np.int8))]
+    operands = [net.input("TBI"), *codes, None, None, None, None, None, *grid, *grid]
+    return net.node("com.microsoft.DynamicQuantizeLSTM", operands, 3, hidden_size=hidden)
+
+
 def _uniform(dims: tuple[int, ...], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, dims).astype(np.float32)
 
@@ -444,7 +467,13 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
         Spec({"T": 3, "B": 1, "I": 8, "H": 300}, _recurrent("GRU", 3, linear_before_reset=1), fixed="B"),
     ],
+    "cpu:int8/recurrent": [
+        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _coded_lstm),
+        Spec({"T": 2, "B": 1, "I": 16, "H": 64}, _coded_lstm),
+    ],
     "cpu:float32/recurrent": [
+        Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 28}, _ragged("LSTM", clip=0.5, input_forget=1), fixed="G"),
+        Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 21}, _ragged("GRU", activations=["Softsign", "Relu"]), fixed="G"),
         Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("GRU", 3)),
         Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("GRU", 3, linear_before_reset=1, directions=2)),
         Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _recurrent("LSTM", 4, 3)),

@@ -85,13 +85,13 @@ def test_every_form(op, tier):
 def test_each_function(op, function, tier):
     """Alone, with the defaults of its parameters and with others, near zero and far from it."""
     for count in range(ACTIVATIONS[function] + 1):
-        attrs = {"activations": [function] * FUNCTIONS[op], "clip": 40.0}
+        given = {"activations": [function] * FUNCTIONS[op]}
         for key in ("activation_alpha", "activation_beta")[:count]:
-            attrs[key] = [0.3] * FUNCTIONS[op]
-        layer = Layer(np.random.default_rng(3), op, 3, 2, 4, 17, attrs=attrs)
-        layer.check(tier)
-        layer.inputs[0] = layer.inputs[0] * np.float32(30)
-        layer.check(tier)
+            given[key] = [0.3] * FUNCTIONS[op]
+        Layer(np.random.default_rng(3), op, 3, 2, 4, 17, attrs={"clip": 1.5, **given}).check(tier)
+        far = Layer(np.random.default_rng(3), op, 1, 2, 4, 17, attrs={"clip": 40.0, **given})
+        far.inputs[0] = far.inputs[0] * np.float32(30)
+        far.check(tier)
 
 
 @by_tier

@@ -68,6 +68,13 @@ _NETWORKS = {
         "lh, gh",
         {"w": (1, 1040, 8), "r": (1, 1040, 260), "v": (1, 12, 260), "q": (1, 12, 4)},
     ),
+    "recurrent_codes": _Network(
+        "float[T, 2, 8] x, int32[2] lengths",
+        "w8 = QuantizeLinear (w, step, zero) r8 = QuantizeLinear (r, step, zero) y, h, c = com.microsoft.DynamicQuantizeLSTM "
+        "<hidden_size = 4> (x, w8, r8, , lengths, , , , ones, zeros, ones, zeros)",
+        "y, h",
+        {"w": (1, 8, 16), "r": (1, 4, 16)},
+    ),
     "images": _Network(
         "float[1, 16, 9, 9] x, float[1, 4, 5, 2] at",
         'l = LRN <size = 3> (x) r = Resize <mode = "linear"> (l, , twice) g = GridSample (r, at) '
@@ -124,7 +131,8 @@ _NETWORKS = {
 }
 _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
-    "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}"
+    "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}, "
+    "float[1] ones = {0.01}, int8[1] zeros = {0}"
 )
 
 
@@ -138,9 +146,7 @@ def routine_models() -> dict[str, onnx.ModelProto]:
         made = " ".join(
             f"{w} = ConstantOfShape <value: tensor = float[1] {{0.01}}> ({w}_dims)" for w in network.weights
         )
-        text = (
-            f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> {name} ({network.inputs}) => ({network.outputs})'
-        )
+        text = f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3, "com.microsoft": 1]> {name} ({network.inputs}) => ({network.outputs})'
         model = parser.parse_model(f"{text} <{_CONSTANTS}{sizes}> {{ {made} {network.nodes} }}")
         read = {n for node in model.graph.node for n in node.input}
         kept = [t for t in model.graph.initializer if t.name in read]

@@ -59,7 +59,7 @@ class GivenCodes {
 CodesKernels CodesKernels::of(const Target& target) {
   return {NEO_PICK_TIER(target.isa, dot_kernels)(has_dot_bytes(target)),
           NEO_PICK_TIER(target.isa, recurrent_code_range), NEO_PICK_TIER(target.isa, recurrent_codes_of_rows),
-          NEO_PICK_TIER(target.isa, recurrent_sums_of_codes)};
+          NEO_PICK_TIER(target.isa, recurrent_sums_of_codes), NEO_PICK_TIER(target.isa, recurrent_product_of_row)};
 }
 
 void RowCodes::set_range(const float* range) {
@@ -68,9 +68,9 @@ void RowCodes::set_range(const float* range) {
   zero = std::isnan(steps) ? 0 : static_cast<int32_t>(std::clamp(steps, 0.0f, 255.0f));
 }
 
-void RowCodes::place(const CodesKernels& kernels, int64_t rows, int64_t depth, float* memory) {
+void RowCodes::place(const CodesKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory) {
   codes = reinterpret_cast<uint8_t*>(memory);
-  sums = reinterpret_cast<int32_t*>(memory + rows * kernels.words(depth));
+  sums = has_sums ? reinterpret_cast<int32_t*>(memory + rows * kernels.words(depth)) : nullptr;
 }
 
 void RowCodes::fill(const CodesKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
@@ -85,7 +85,7 @@ void RowCodes::fill(const CodesKernels& kernels, const float* x, int64_t x_row, 
   a.bytes = kernels.bytes();
   a.codes_row = kernels.words(depth) * 4;
   a.codes = codes + begin * a.codes_row;
-  a.sums = sums + begin;
+  a.sums = sums ? sums + begin : nullptr;
   kernels.codes_of_rows(a);
 }
 
@@ -130,11 +130,30 @@ CodesMatrix::CodesMatrix(const RecurrentForm& form, const Value& weight, const V
       scales[at] = static_cast<float>(given.scale(d, column));
     }
   });
+  const auto* zeros = values_.as<int32_t>() + columns_ * (words_ + 1);
+  has_zeros_ = std::any_of(zeros, zeros + columns_, [](int32_t z) { return z != 0; });
 }
 
 void CodesMatrix::multiply(const CodesKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin, int64_t end,
                            const float* bias, float* to, int64_t gate) const {
   const int64_t lanes = kernels.dot.lanes, column = part * kGates * lanes;
+  SumsOfCodes a;
+  a.sums = reinterpret_cast<int32_t*>(to);
+  a.gate = gate;
+  a.gates = kGates;
+  a.rows = end - begin;
+  a.scale = codes.scale;
+  a.zero = kernels.bytes() ? codes.zero : 0;
+  a.row_sums = codes.sums ? codes.sums + begin : nullptr;
+  a.column_sums = values_.as<int32_t>() + columns_ * words_ + column;
+  a.weight_zeros = a.column_sums + columns_;
+  a.weight_scales = values_.as<float>() + columns_ * (words_ + 2) + column;
+  a.bias = bias;
+  const auto* weights = values_.as<int32_t>() + column * words_;
+  if (end - begin == 1) {
+    kernels.product_of_row(a, weights, codes.codes + begin * words_ * 4, words_, kernels.bytes());
+    return;
+  }
   DotResult result;
   result.init = kNone.data();
   result.scale = result.add = reinterpret_cast<const float*>(kNone.data());
@@ -145,7 +164,7 @@ void CodesMatrix::multiply(const CodesKernels& kernels, const RowCodes& codes, i
   tile.taps = &kFirstTap;
   tile.tap_count = 1;
   tile.block_words = tile.last_words = words_;
-  tile.weight = values_.as<int32_t>() + column * words_;
+  tile.weight = weights;
   tile.result = &result;
   tile.columns = kGates * lanes;
   tile.dst_row = lanes;
@@ -158,18 +177,6 @@ void CodesMatrix::multiply(const CodesKernels& kernels, const RowCodes& codes, i
     kernels.dot.tiles[kGates][count](tile);
     row += count;
   }
-  SumsOfCodes a;
-  a.sums = reinterpret_cast<int32_t*>(to);
-  a.gate = gate;
-  a.gates = kGates;
-  a.rows = end - begin;
-  a.scale = codes.scale;
-  a.zero = kernels.bytes() ? codes.zero : 0;
-  a.row_sums = codes.sums + begin;
-  a.column_sums = values_.as<int32_t>() + columns_ * words_ + column;
-  a.weight_zeros = a.column_sums + columns_;
-  a.weight_scales = values_.as<float>() + columns_ * (words_ + 2) + column;
-  a.bias = bias;
   kernels.sums_of_codes(a);
 }
 

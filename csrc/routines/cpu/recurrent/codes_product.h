@@ -10,6 +10,7 @@
 NEO_DECLARE_TIERS(void recurrent_code_range(const float*, int64_t, int64_t, int64_t, float*))
 NEO_DECLARE_TIERS(void recurrent_codes_of_rows(const CodesOfRows&))
 NEO_DECLARE_TIERS(void recurrent_sums_of_codes(const SumsOfCodes&))
+NEO_DECLARE_TIERS(void recurrent_product_of_row(const SumsOfCodes&, const int32_t*, const uint8_t*, int64_t, bool))
 
 namespace neo {
 
@@ -18,6 +19,7 @@ struct CodesKernels {
   decltype(&scalar::recurrent_code_range) range;
   decltype(&scalar::recurrent_codes_of_rows) codes_of_rows;
   decltype(&scalar::recurrent_sums_of_codes) sums_of_codes;
+  decltype(&scalar::recurrent_product_of_row) product_of_row;
 
   static CodesKernels of(const Target& target);
   bool bytes() const { return dot.codes == 4; }
@@ -29,7 +31,7 @@ struct RowCodes {
   float scale = 1;
   int32_t zero = 0;
   uint8_t* codes = nullptr;
-  int32_t* sums = nullptr;
+  int32_t* sums = nullptr;  // null where the weights have no zero points
 
   // Words of all rows and their sums, in floats.
   static int64_t floats(const CodesKernels& kernels, int64_t rows, int64_t depth) {
@@ -37,7 +39,7 @@ struct RowCodes {
   }
   // The scale and zero point of DynamicQuantizeLinear over a range that holds 0.
   void set_range(const float* range);
-  void place(const CodesKernels& kernels, int64_t rows, int64_t depth, float* memory);
+  void place(const CodesKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory);
   void fill(const CodesKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
             int64_t depth) const;
 };
@@ -51,6 +53,7 @@ class CodesMatrix {
               const CodesKernels& kernels, PackedStore& store);
 
   static int64_t floats(const RecurrentForm& form, int64_t depth, const CodesKernels& kernels);
+  bool has_zeros() const { return has_zeros_; }
 
   // The numbers of all gates of a block, part = direction * blocks + block, for the rows [begin, end) of codes:
   // [gate][row][lanes], `gate` floats from one gate to the next; with the bias [gate][lanes] where there is one.
@@ -59,6 +62,7 @@ class CodesMatrix {
 
  private:
   int64_t depth_ = 0, words_ = 0, columns_ = 0;  // columns: of all blocks, padding included
+  bool has_zeros_ = false;                       // in its words
   Tensor values_;                                // words, then by column: sums, zero points, scales
 };
 

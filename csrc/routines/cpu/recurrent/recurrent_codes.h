@@ -18,7 +18,7 @@ struct CodesOfRows {
   bool bytes = false;
   uint8_t* codes = nullptr;  // a row's are whole words; the rest of the last one is written too
   int64_t codes_row = 0;     // bytes
-  int32_t* sums = nullptr;   // of each row's codes
+  int32_t* sums = nullptr;   // of each row's codes, or null
 };
 
 // Sums of the gates of a block, which become numbers in place.
@@ -29,7 +29,7 @@ struct SumsOfCodes {
   int64_t rows = 0;
   float scale = 1;                         // of the rows' codes
   int32_t zero = 0;                        // theirs, where the words hold it
-  const int32_t* row_sums = nullptr;       // of the rows' codes
+  const int32_t* row_sums = nullptr;       // of the rows' codes, or null: the weights' zero points are 0
   const int32_t* column_sums = nullptr;    // [gate][lanes]: of the weights, less their zero points
   const int32_t* weight_zeros = nullptr;   // [gate][lanes]: where the words hold them
   const float* weight_scales = nullptr;    // [gate][lanes]

@@ -232,7 +232,7 @@ class RecurrentStep final : public KernelStep {
     RowCodes codes[2];
     for (int64_t i = 0; i < orders; ++i) {
       codes[i].set_range(range);
-      codes[i].place(design_.codes, call.rows, form_.input,
+      codes[i].place(design_.codes, call.rows, form_.input, w_codes_.has_zeros(),
                      memory + call.x_codes + i * RowCodes::floats(design_.codes, call.rows, form_.input));
       const float* from = call.is_ragged ? memory + call.x + i * call.x_size : x;
       const auto fill = [&](int64_t begin, int64_t end, int) {
@@ -259,12 +259,14 @@ class RecurrentStep final : public KernelStep {
       design_.codes.range(cells.h_in, cells.state_row, call.batch, form_.hidden, range);
       RowCodes codes;
       codes.set_range(range);
-      codes.place(design_.codes, call.batch, form_.hidden, memory + call.h_codes + task * call.h_codes_size);
+      codes.place(design_.codes, call.batch, form_.hidden, r_codes_.has_zeros(),
+                  memory + call.h_codes + task * call.h_codes_size);
       codes.fill(design_.codes, cells.h_in, cells.state_row, 0, rows, form_.hidden);
       float* const products = memory + call.products + task * call.group_workspace;
       const int64_t first = task % call.cells.chunks * call.cells.chunk;
       const int64_t last = std::min(first + call.cells.chunk, packed_.blocks), gate = rows * packed_.lanes;
-      for (int64_t block = first; block < last; ++block) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t block = cells.backwards ? first + last - 1 - i : i;
         r_codes_.multiply(design_.codes, codes, direction * packed_.blocks + block, 0, rows, nullptr,
                           products + (block - first) * form_.gates * gate, gate);
       }
