@@ -91,7 +91,7 @@ Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
   return fresh;
 }
 
-std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
+void Frame::take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer) {
   NEO_ASSERT(arguments.size() == block_.arguments.size());
   symbols_ = outer;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -103,6 +103,10 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
     check_dims(block_.slots[slot], arguments[i].tensor.dims());
     data_[slot] = static_cast<std::byte*>(arguments[i].tensor.data());
   }
+}
+
+std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const SymbolValues& outer) {
+  take_arguments(arguments, outer);
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
     const Region& region = block_.regions[r];

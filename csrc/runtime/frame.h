@@ -36,6 +36,9 @@ class Frame {
   int64_t arena_bytes() const;
 
  private:
+  friend class SteadyLoop;
+
+  void take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer);
   void enter_region(size_t index);
   void execute(const Item& item, size_t index);
   void observe(const Item& item) const;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "ir/strings.h"
 #include "runtime/frame.h"
+#include "runtime/steady_loop.h"
 
 namespace neo {
 namespace {
@@ -78,8 +79,16 @@ class Collector {
     elements_.push_back(std::move(element));
   }
 
+  // Of the only element so far, what it becomes a part of.
+  SteadyLoop::Collected begin() const {
+    const Tensor& first = elements_.front();
+    return {first, checked_axis(axis_.axis, first.rank() + 1), axis_.reverse, {}};
+  }
+  void finish(Tensor whole) { whole_ = std::move(whole); }
+
   // All elements along a new axis. With no element there is only the declared type to go by.
   Tensor stack(const Type& declared) const {
+    if (whole_.defined()) return whole_;
     const auto count = static_cast<int64_t>(elements_.size());
     if (count == 0) {
       NEO_CHECK(declared.is_tensor() && declared.dtype != DType::Undefined, Type, "Loop",
@@ -116,6 +125,7 @@ class Collector {
  private:
   LoopItem::Axis axis_;
   std::vector<Tensor> elements_;
+  Tensor whole_;  // where the loop was a steady one
 };
 
 bool as_bool(const HostValue& value) {
@@ -175,21 +185,41 @@ void Frame::run_loop(const LoopItem& item) {
   };
   const int outer_iteration = run_.iteration;
   std::vector<HostValue> arguments;
-  for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
-    run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
-    run_.budget->checkpoint();  // a body may have no item
+  const auto make_arguments = [&](int64_t i) {
     arguments.clear();
     if (!is_scan) {
       arguments.emplace_back(scalar_for(body_argument(0), DType::Int64, i));
       arguments.emplace_back(scalar_for(body_argument(1), DType::Bool, go));
     }
-    for (HostValue& v : carried) arguments.push_back(std::move(v));
+    for (const HostValue& v : carried) arguments.push_back(v);
     for (size_t s = 0; s < scanned.size(); ++s) {
       const LoopItem::Axis& axis = item.scanned_axes[s];
       const int at = checked_axis(axis.axis, scanned[s].tensor.rank());
       arguments.emplace_back(slice(scanned[s].tensor, at, axis.reverse ? trips - 1 - i : i));
     }
     for (const HostValue& v : captured) arguments.push_back(v);
+  };
+  // What the iterations after the first do where they are all alike.
+  const auto run_steadily = [&] {
+    SteadyLoop::State state{is_scan, ends, go, trips, 1, {}, carried, {}, {}};
+    for (size_t s = 0; s < scanned.size(); ++s) {
+      const LoopItem::Axis& axis = item.scanned_axes[s];
+      state.scanned.push_back({scanned[s].tensor, checked_axis(axis.axis, scanned[s].tensor.rank()), axis.reverse});
+    }
+    for (const Collector& c : collected) state.collected.push_back(c.begin());
+    make_arguments(1);
+    state.arguments = arguments;
+    if (!SteadyLoop(body).run(state, symbols_)) return false;
+    carried = std::move(state.carried);
+    for (size_t c = 0; c < collected.size(); ++c) collected[c].finish(std::move(state.collected[c].whole));
+    return true;
+  };
+  for (int64_t i = 0; (go || !ends) && i < trips; ++i) {
+    if (i == 1 && run_steadily()) break;
+    run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
+    run_.budget->checkpoint();  // a body may have no item
+    make_arguments(i);
+    for (HostValue& v : carried) v = {};
     std::vector<HostValue> results = body.call(arguments, symbols_);
     size_t r = 0;
     if (!is_scan) go = as_bool(results[r++]);

@@ -3,6 +3,7 @@
 import neo
 import numpy as np
 import pytest
+
 from benchmarks.models.recurrent import FORMS, random_layer
 
 onnxruntime = pytest.importorskip("onnxruntime")

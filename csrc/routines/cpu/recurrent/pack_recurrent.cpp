@@ -199,12 +199,20 @@ PackedRecurrent pack_recurrent(const RecurrentForm& form, const RecurrentPacking
   if (!form.has_constant_weights) return packed;
 
   const auto floats_of = [](const Value* v) { return v ? v->constant->as<float>() : nullptr; };
-  packed.bias = store.floats(packer.bias_size(), {form.b}, [&](float* to) { packer.pack_bias(floats_of(form.b), to); });
-  if (form.peepholes) {
+  const auto pack_bias = [&] {
+    packed.bias =
+        store.floats(packer.bias_size(), {form.b}, [&](float* to) { packer.pack_bias(floats_of(form.b), to); });
+  };
+  const auto pack_peepholes = [&] {
+    if (!form.peepholes) return;
     packed.peepholes = store.floats(packer.peepholes_size(), {form.peepholes},
                                     [&](float* to) { packer.pack_peepholes(floats_of(form.peepholes), to); });
+  };
+  if (form.is_quantized) {
+    pack_bias();
+    pack_peepholes();
+    return packed;
   }
-  if (form.is_quantized) return packed;
   const bool by_strassen = packing.projection.levels > 0;
   const GemmPlan plan = projection_plan(form, 1, packing, tiles);
   const int64_t size = by_strassen ? strassen_weight_size(packing.projection) : packing.parts * gemm_packed_size(plan);
@@ -214,10 +222,12 @@ PackedRecurrent pack_recurrent(const RecurrentForm& form, const RecurrentPacking
     else
       packer.pack_projection(plan, packing.parts, floats_of(form.w), 0, packing.parts * plan.panels, to);
   });
+  pack_bias();
   packed.candidate_bias = store.floats(packer.candidate_bias_size(), {form.b},
                                        [&](float* to) { packer.pack_candidate_bias(floats_of(form.b), to); });
   packed.recurrent = pack_cells(packer, *form.r, 0, packer.recurrent_gates(), packing, packing.recurrent, store);
   if (packer.has_candidate()) packed.candidate = pack_cells(packer, *form.r, 2, 1, packing, packing.candidate, store);
+  pack_peepholes();
   return packed;
 }
 

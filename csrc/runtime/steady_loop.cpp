@@ -1,0 +1,195 @@
+#include "runtime/steady_loop.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace neo {
+namespace {
+
+// Kernels write whole cache lines where they can.
+constexpr int64_t kLine = 64;
+// Of what is collected: longer loops take memory as they go, for they may be cancelled long before their end.
+constexpr int64_t kMaxCollected = int64_t{1} << 30;
+
+bool is_copy(const Item& item) {
+  return item.op == "Identity";
+}
+
+}  // namespace
+
+SteadyLoop::Part SteadyLoop::Part::of(const Tensor& tensor, int axis, bool reverse) {
+  Part part;
+  part.base = static_cast<std::byte*>(tensor.data());
+  part.reverse = reverse;
+  part.bytes = item_bytes(tensor.dtype());
+  const Dims& dims = tensor.dims();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (static_cast<int>(i) < axis) part.outer *= dims[i];
+    if (static_cast<int>(i) > axis) part.bytes *= dims[i];
+  }
+  part.step = part.bytes * dims[static_cast<size_t>(axis)];
+  return part;
+}
+
+std::byte* SteadyLoop::Part::gather(int64_t i, int64_t trips) {
+  if (outer == 1) return at(i, trips);
+  auto* to = static_cast<std::byte*>(copy.data());
+  for (int64_t o = 0; o < outer; ++o) std::memcpy(to + o * bytes, at(i, trips) + o * step, static_cast<size_t>(bytes));
+  return to;
+}
+
+void SteadyLoop::Part::scatter(int64_t i, int64_t trips, const std::byte* from) const {
+  if (outer == 1 && from == at(i, trips)) return;
+  for (int64_t o = 0; o < outer && bytes > 0; ++o)
+    std::memcpy(at(i, trips) + o * step, from + o * bytes, static_cast<size_t>(bytes));
+}
+
+bool SteadyLoop::are_steps_alike() const {
+  if (body_.run_.trace || body_.run_.observer || body_.device_ || body_.block_.regions.size() != 1) return false;
+  const auto& items = body_.block_.regions.front().items;
+  return std::all_of(items.begin(), items.end(), [](const Item& item) {
+    const auto* call = std::get_if<StepItem>(&item.what);
+    return std::holds_alternative<DimsItem>(item.what) ||
+           (call && (is_copy(item) || call->step->kind() == Step::Kind::Kernel));
+  });
+}
+
+std::optional<Dims> SteadyLoop::dims_of(int slot) const {
+  const auto i = static_cast<size_t>(slot);
+  const Slot& s = body_.block_.slots[i];
+  if (!s.type.is_tensor() || s.type.dtype == DType::String || s.device != DeviceKind::Cpu) return std::nullopt;
+  if (s.storage == Slot::Storage::Constant) return s.constant.dims();
+  if (s.storage == Slot::Storage::Argument) return body_.host_[i].tensor.dims();
+  if (s.storage == Slot::Storage::Dynamic || !body_.binding_->sized[i]) return std::nullopt;
+  return body_.binding_->dims[i];
+}
+
+bool SteadyLoop::fits(const State& state) const {
+  const Block& block = body_.block_;
+  const Binding& binding = *body_.binding_;
+  if (!binding.late_bytes.empty()) return false;
+  for (const Item& item : block.regions.front().items) {
+    const auto* call = std::get_if<StepItem>(&item.what);
+    if (!call || !is_copy(item)) continue;
+    const auto from = dims_of(call->inputs.front()), to = dims_of(call->outputs.front());
+    if (!from || !to || *from != *to) return false;
+  }
+  const size_t first = state.is_scan ? 0 : 1;  // the condition
+  for (size_t r = 0; r < block.results.size(); ++r) {
+    const auto dims = dims_of(block.results[r]);
+    if (!dims) return false;
+    if (r < first) {
+      if (element_count(*dims) != 1) return false;
+    } else if (r - first < state.carried.size()) {
+      const Tensor& before = state.carried[r - first].tensor;
+      if (!before.defined() || before.dims() != *dims) return false;
+    } else {
+      const Tensor& element = state.collected[r - first - state.carried.size()].first;
+      if (element.dims() != *dims || state.trips > kMaxCollected / std::max<int64_t>(element.bytes(), 1)) return false;
+    }
+  }
+  return true;
+}
+
+void SteadyLoop::allocate(State& state) {
+  for (auto& buffers : carried_) {
+    buffers.clear();
+    for (const HostValue& v : state.carried) buffers.emplace_back(v.tensor.dtype(), v.tensor.dims());
+  }
+  for (const Scanned& s : state.scanned) {
+    scanned_.push_back(Part::of(s.tensor, s.axis, s.reverse));
+    Dims dims = s.tensor.dims();
+    dims.erase(dims.begin() + s.axis);
+    if (scanned_.back().outer != 1) scanned_.back().copy = Tensor(s.tensor.dtype(), dims);
+  }
+  for (Collected& c : state.collected) {
+    Dims dims = c.first.dims();
+    dims.insert(dims.begin() + c.axis, state.trips);
+    c.whole = Tensor(c.first.dtype(), dims);
+    collected_.push_back(Part::of(c.whole, c.axis, c.reverse));
+    collected_.back().scatter(0, state.trips, static_cast<const std::byte*>(c.first.data()));
+  }
+}
+
+void SteadyLoop::run_items() {
+  const auto& items = body_.block_.regions.front().items;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Item& item = items[i];
+    if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
+      body_.run_dims(*dims);
+      continue;
+    }
+    const auto& call = std::get<StepItem>(item.what);
+    if (call.step->kind() == Step::Kind::Kernel) {
+      body_.run_step(call, i);
+      continue;
+    }
+    const int to = call.outputs.front();
+    const int64_t count =
+        element_count(*dims_of(to)) * item_bytes(body_.block_.slots[static_cast<size_t>(to)].type.dtype);
+    if (count > 0) std::memcpy(body_.address_of(to), body_.address_of(call.inputs.front()), static_cast<size_t>(count));
+  }
+}
+
+bool SteadyLoop::run(State& state, const SymbolValues& outer) {
+  const bool is_bounded = state.trips < std::numeric_limits<int64_t>::max();
+  if (!are_steps_alike() || (!state.collected.empty() && (state.ends || !is_bounded))) return false;
+  body_.take_arguments(state.arguments, outer);
+  body_.enter_region(0);
+  const auto leave = [&] {
+    for (HostValue& v : body_.host_) v = {};
+  };
+  if (!fits(state)) {
+    leave();
+    return false;
+  }
+  allocate(state);
+  const Block& block = body_.block_;
+  const size_t first = state.is_scan ? 0 : 2, results = state.is_scan ? 0 : 1, carried = state.carried.size();
+  const auto argument = [&](size_t i) -> std::byte*& { return body_.data_[static_cast<size_t>(block.arguments[i])]; };
+  const auto is_result = [&](int slot) {
+    return block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::Result;
+  };
+  for (; state.done < state.trips && (state.go || !state.ends); ++state.done) {
+    const int64_t i = state.done;
+    auto& fresh = carried_[i % 2];
+    body_.run_.iteration = static_cast<int>(std::min<int64_t>(i, std::numeric_limits<int>::max()));
+    body_.run_.budget->checkpoint();
+    if (!state.is_scan) {
+      store_int64(DType::Int64, argument(0), i);
+      store_int64(DType::Bool, argument(1), state.go);
+    }
+    for (size_t c = 0; c < carried && i > 1; ++c)
+      argument(first + c) = static_cast<std::byte*>(carried_[(i - 1) % 2][c].data());
+    for (size_t s = 0; s < scanned_.size(); ++s) argument(first + carried + s) = scanned_[s].gather(i, state.trips);
+    // Collected values lie where they belong at once, unless they are carried too.
+    for (size_t c = 0; c < collected_.size(); ++c) {
+      const int slot = block.results[results + carried + c];
+      if (is_result(slot) && collected_[c].outer == 1 && collected_[c].bytes % kLine == 0)
+        body_.data_[static_cast<size_t>(slot)] = collected_[c].at(i, state.trips);
+    }
+    for (size_t c = 0; c < carried; ++c) {
+      const int slot = block.results[results + c];
+      if (is_result(slot)) body_.data_[static_cast<size_t>(slot)] = static_cast<std::byte*>(fresh[c].data());
+    }
+    run_items();
+    for (size_t c = 0; c < carried; ++c) {
+      const std::byte* from = body_.address_of(block.results[results + c]);
+      if (from != fresh[c].data() && fresh[c].bytes() > 0)
+        std::memcpy(fresh[c].data(), from, static_cast<size_t>(fresh[c].bytes()));
+    }
+    for (size_t c = 0; c < collected_.size(); ++c)
+      collected_[c].scatter(i, state.trips, body_.address_of(block.results[results + carried + c]));
+    if (!state.is_scan) state.go = load_int64(DType::Bool, body_.address_of(block.results[0])) != 0;
+  }
+  if (state.done > 1) {
+    for (size_t c = 0; c < carried; ++c) state.carried[c] = carried_[(state.done - 1) % 2][c];
+  }
+  leave();
+  return true;
+}
+
+}  // namespace neo

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/frame.h"
+
+namespace neo {
+
+// The iterations of a loop after the first, where they are all alike: every size stays, and the body is one region of
+// kernel steps. An iteration moves pointers, allocates nothing and copies no carried value.
+class SteadyLoop {
+ public:
+  // What one output is collected into over the iterations: its axis is the `axis`-th of the whole.
+  struct Collected {
+    Tensor first;   // the element of the first iteration
+    int axis = 0;
+    bool reverse = false;
+    Tensor whole;  // set by run()
+  };
+  struct Scanned {
+    Tensor tensor;
+    int axis = 0;
+    bool reverse = false;
+  };
+  struct State {
+    bool is_scan = false;
+    bool ends = false;    // a false condition ends the loop
+    bool go = true;       // the condition of the last iteration
+    int64_t trips = 0;    // at most, the first included; known where anything is collected
+    int64_t done = 1;     // iterations
+    std::vector<HostValue> arguments;  // of the second iteration, as the body takes them
+    std::vector<HostValue> carried;
+    std::vector<Scanned> scanned;
+    std::vector<Collected> collected;
+  };
+
+  explicit SteadyLoop(Frame& body) : body_(body) {}
+
+  // Runs what is left of a loop whose first iteration has been run. False: nothing was done, for this body or these
+  // values are no such case.
+  bool run(State& state, const SymbolValues& outer);
+
+ private:
+  struct Part {  // of a tensor along an axis: `outer` pieces of `bytes`, `step` bytes apart
+    std::byte* base = nullptr;
+    int64_t outer = 1, bytes = 0, step = 0;
+    bool reverse = false;
+    Tensor copy;  // a slice of several pieces
+
+    static Part of(const Tensor& tensor, int axis, bool reverse);
+    std::byte* at(int64_t i, int64_t trips) const { return base + (reverse ? trips - 1 - i : i) * bytes; }
+    std::byte* gather(int64_t i, int64_t trips);
+    void scatter(int64_t i, int64_t trips, const std::byte* from) const;
+  };
+
+  bool are_steps_alike() const;
+  std::optional<Dims> dims_of(int slot) const;
+  bool fits(const State& state) const;
+  void allocate(State& state);
+  void run_items();
+
+  Frame& body_;
+  std::vector<Part> scanned_, collected_;
+  std::vector<Tensor> carried_[2];  // of even and odd iterations
+};
+
+}  // namespace neo

@@ -1,0 +1,135 @@
+"""Loops whose iterations are all alike, and those that only begin so, beside the reference."""
+
+from __future__ import annotations
+
+import neo
+import numpy as np
+import onnx
+import pytest
+from neo.frontend.onnx import import_model
+from onnx import TensorProto, helper, parser
+
+WIDTHS = [1, 7, 16]
+
+
+def scan(nodes: str, width: int, steps: int, scanned: int = 1, **attrs: object) -> onnx.ModelProto:
+    """A Scan of two carried and some scanned values; the body gives a2, b2 and what it collects, y."""
+    shapes = f"float[{width}] a, float[{width}] b, " + ", ".join(f"float[{width}] x{i}" for i in range(scanned))
+    body = parser.parse_graph(
+        f"body ({shapes}) => (float[{width}] a2, float[{width}] b2, float[{width}] y) {{ {nodes} }}"
+    )
+    xs = [f"xs{i}" for i in range(scanned)]
+    node = helper.make_node("Scan", ["a0", "b0", *xs], ["a", "b", "ys"], body=body, num_scan_inputs=scanned, **attrs)
+    axes = attrs.get("scan_input_axes", [0] * scanned)
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [width]) for n in ("a0", "b0")]
+    for x, axis in zip(xs, axes, strict=True):
+        inputs.append(
+            helper.make_tensor_value_info(x, TensorProto.FLOAT, [steps, width] if axis == 0 else [width, steps])
+        )
+    outputs = [onnx.ValueInfoProto(name=n) for n in ("a", "b", "ys")]
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def check(model: onnx.ModelProto, *, calls: int = 2) -> None:
+    """Several calls of one module against the reference, with one thread and with two."""
+    reference = import_model(model)
+    for threads in (1, 2):
+        module = neo.compile(model, threads=threads)
+        for call in range(calls):
+            random = np.random.default_rng(call)
+            feeds = [
+                random.uniform(-1, 1, [d.dim_value for d in v.type.tensor_type.shape.dim]).astype(np.float32)
+                if v.type.tensor_type.elem_type == TensorProto.FLOAT
+                else np.int64(random.integers(0, 9))
+                for v in model.graph.input
+            ]
+            found = module.run({v.name: f for v, f in zip(model.graph.input, feeds, strict=True)})
+            for left, right in zip(found.values(), reference.evaluate(feeds), strict=True):
+                assert left.shape == right.shape
+                np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 20])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a2 = Mul(a, x0) b2 = Tanh(b) y = Add(a2, b2)",
+        "a2 = Identity(b) b2 = Identity(a) y = Mul(a, x0)",  # crossed
+        "t = Tanh(b) a2 = Identity(t) b2 = Identity(t) y = Identity(t)",  # one value in three places
+        "a2 = Identity(x0) b2 = Identity(a) y = Identity(b)",  # handed through
+        "c = Constant<value_floats=[0.5]>() a2 = Add(a, c) b2 = Sub(b, a2) y = Identity(x0)",
+    ],
+)
+def test_carried_and_collected(nodes: str, width: int, steps: int) -> None:
+    check(scan(nodes, width, steps))
+
+
+@pytest.mark.parametrize("directions", [[0, 1], [1, 0], [1, 1]])
+@pytest.mark.parametrize("axes", [[0, 1], [1, 0], [1, -1]])
+@pytest.mark.parametrize("out", [(0, 0), (1, 0), (-1, 1), (0, 1)])
+def test_axes_and_directions(axes: list[int], directions: list[int], out: tuple[int, int]) -> None:
+    for width in WIDTHS:
+        check(
+            scan(
+                "a2 = Add(a, x0) b2 = Mul(b, x1) y = Sub(a2, b2)",
+                width,
+                5,
+                2,
+                scan_input_axes=axes,
+                scan_input_directions=directions,
+                scan_output_axes=[out[0]],
+                scan_output_directions=[out[1]],
+            ),
+            calls=1,
+        )
+
+
+@pytest.mark.parametrize("nodes", ["more = Concat<axis=0>(v, v1)", "more = Slice(v, one, far)"])
+def test_values_that_grow_or_shrink(nodes: str) -> None:
+    """The second iteration's sizes are others than the first's."""
+    body = parser.parse_graph(
+        f"""body (int64 i, bool go, float[n] v) => (bool stop, float[m] more, float s) {{
+          one = Constant<value_ints=[1]>() far = Constant<value_ints=[99]>() first = Constant<value_ints=[0]>()
+          v1 = Constant<value_floats=[1.5]>() {nodes} stop = Identity(go) s = ReduceSum<keepdims=0>(v) }}"""
+    )
+    node = helper.make_node("Loop", ["M", "", "v0"], ["v", "sums"], body=body)
+    inputs = [helper.make_tensor_value_info("M", TensorProto.INT64, [])]
+    inputs.append(helper.make_tensor_value_info("v0", TensorProto.FLOAT, [6]))
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in ("v", "sums")])
+    check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), calls=6)
+
+
+def test_a_condition_ends_it() -> None:
+    body = parser.parse_graph(
+        """body (int64 i, bool go, float[16] v) => (bool less, float[16] more) {
+          more = Add(v, v) sum = ReduceSum<keepdims=0>(more) limit = Constant<value_float=100.0>() less = Less(sum, limit) }"""
+    )
+    node = helper.make_node("Loop", ["", "go", "v0"], ["v"], body=body)
+    go = helper.make_tensor_value_info("go", TensorProto.BOOL, [])
+    v0 = helper.make_tensor_value_info("v0", TensorProto.FLOAT, [16])
+    graph = helper.make_graph([node], "g", [go, v0], [onnx.ValueInfoProto(name="v")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    module = neo.compile(model)
+    for first in (0.01, 1.0, 5.0, 50.0):
+        expected = np.full(16, first, np.float32)
+        while True:
+            expected = expected + expected
+            if expected.sum() >= 100:
+                break
+        np.testing.assert_array_equal(
+            module.run({"go": np.bool_(True), "v0": np.full(16, first, np.float32)})["v"], expected
+        )
+
+
+def test_the_iteration_counts() -> None:
+    body = parser.parse_graph(
+        """body (int64 i, bool go, float[3] v) => (bool stop, float[3] more, int64 at) {
+          f = Cast<to=1>(i) more = Add(v, f) stop = Identity(go) at = Identity(i) }"""
+    )
+    node = helper.make_node("Loop", ["M", "", "v0"], ["v", "at"], body=body)
+    inputs = [helper.make_tensor_value_info("M", TensorProto.INT64, [])]
+    inputs.append(helper.make_tensor_value_info("v0", TensorProto.FLOAT, [3]))
+    graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=n) for n in ("v", "at")])
+    check(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), calls=6)
