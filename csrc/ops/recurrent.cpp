@@ -54,13 +54,12 @@ GateProducts dense_products(const ReferenceContext& ctx, const RecurrentSizes& s
 std::vector<int64_t> read_lengths(const ReferenceContext& ctx, int input, int64_t steps, int64_t batch) {
   std::vector<int64_t> lengths = ctx.ints(input);
   if (static_cast<int64_t>(lengths.size()) != batch) {
-    ctx.fail(ErrorKind::Shape, str("sequence_lens must have one length per element of the batch. Got ",
-                                   lengths.size(), ", expected ", batch));
+    ctx.fail(ErrorKind::Shape, str("sequence_lens must have one length per element of the batch. Got ", lengths.size(),
+                                   ", expected ", batch));
   }
   for (const int64_t length : lengths) {
     if (length >= 0 && length <= steps) continue;
-    ctx.fail(ErrorKind::Shape,
-             str("a sequence must not be longer than X. Got ", length, ", expected 0 to ", steps));
+    ctx.fail(ErrorKind::Shape, str("a sequence must not be longer than X. Got ", length, ", expected 0 to ", steps));
   }
   return lengths;
 }

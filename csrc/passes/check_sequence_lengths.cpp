@@ -48,8 +48,8 @@ bool check_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// The lengths of a recurrent layer's sequences are looked at by a node of its own, which may fail; the layer's attribute
-// `checked_lengths` says that it need not. As long as X are sequences that have no lengths.
+// The lengths of a recurrent layer's sequences are looked at by a node of its own, which may fail; the layer's
+// attribute `checked_lengths` says that it need not. As long as X are sequences that have no lengths.
 bool check_sequence_lengths(Graph& graph, const PassContext& context) {
   return for_each_body(graph, [&](Graph& g) { return check_in_body(g, context); });
 }

@@ -122,6 +122,7 @@
   X(grid_sample)               \
   X(recurrent_exponent_packed) \
   X(recurrent_codes)           \
+  X(recurrent64)               \
   X(recurrent)                 \
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \

@@ -13,7 +13,7 @@ class SteadyLoop {
  public:
   // What one output is collected into over the iterations: its axis is the `axis`-th of the whole.
   struct Collected {
-    Tensor first;   // the element of the first iteration
+    Tensor first;  // the element of the first iteration
     int axis = 0;
     bool reverse = false;
     Tensor whole;  // set by run()
@@ -25,10 +25,10 @@ class SteadyLoop {
   };
   struct State {
     bool is_scan = false;
-    bool ends = false;    // a false condition ends the loop
-    bool go = true;       // the condition of the last iteration
-    int64_t trips = 0;    // at most, the first included; known where anything is collected
-    int64_t done = 1;     // iterations
+    bool ends = false;                 // a false condition ends the loop
+    bool go = true;                    // the condition of the last iteration
+    int64_t trips = 0;                 // at most, the first included; known where anything is collected
+    int64_t done = 1;                  // iterations
     std::vector<HostValue> arguments;  // of the second iteration, as the body takes them
     std::vector<HostValue> carried;
     std::vector<Scanned> scanned;

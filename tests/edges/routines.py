@@ -146,15 +146,16 @@ def _recurrent(op: str, gates: int, outputs: int = 2, directions: int = 1, **att
     return build
 
 
-def _ragged(op: str, **attrs: Any) -> Callable[[Net], Any]:
+def _ragged(op: str, dtype: str = "float32", **attrs: Any) -> Callable[[Net], Any]:
     """Lengths, weights that are inputs, and functions of their own."""
 
     def build(net: Net) -> Any:
         hidden = net.sizes["H"]
         net.fixed.update("IH")
-        w, r = net.input("1GI"), net.input("1GH")
+        w, r = net.input("1GI", dtype), net.input("1GH", dtype)
         lengths = net.input("B", "int32", min(net.sizes["T"], 3) + 1)
-        return net.node(op, [net.input("TBI"), w, r, None, lengths], 2, hidden_size=hidden, checked_lengths=1, **attrs)
+        operands = [net.input("TBI", dtype), w, r, None, lengths]
+        return net.node(op, operands, 2, hidden_size=hidden, checked_lengths=1, **attrs)
 
     return build
 
@@ -466,6 +467,10 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float32/recurrent_exponent_packed": [
         Spec({"T": 3, "B": 1, "I": 8, "H": 260}, _recurrent("LSTM", 4, 3), fixed="B"),
         Spec({"T": 3, "B": 1, "I": 8, "H": 300}, _recurrent("GRU", 3, linear_before_reset=1), fixed="B"),
+    ],
+    "cpu:float64/recurrent": [
+        Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 28}, _ragged("LSTM", "float64", clip=0.5), fixed="G"),
+        Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 21}, _ragged("GRU", "float64"), fixed="G"),
     ],
     "cpu:int8/recurrent": [
         Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _coded_lstm),

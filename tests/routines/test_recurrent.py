@@ -39,7 +39,11 @@ class Layer:
         lengths=None,
         peepholes=False,
         variable=False,
+        dtype="float32",
     ):
+        def values(dims):
+            return floats(random, dims).astype(dtype)
+
         self.graph = _native.Graph()
         directions = 2 if direction == "bidirectional" else 1
         attrs = {"hidden_size": hidden, "direction": direction, **(attrs or {})}
@@ -49,33 +53,33 @@ class Layer:
         x_dims = [batch, steps, inputs] if batch_first else [steps, batch, inputs]
         state_dims = [batch, directions, hidden] if batch_first else [directions, batch, hidden]
         rows = GATES[op] * hidden
-        scale = np.float32(1 / np.sqrt(hidden))
+        scale = np.dtype(dtype).type(1 / np.sqrt(hidden))
         names = ["t", "b"] if not batch_first else ["b", "t"]
-        operands = [self.graph.add_input("x", "float32", [*names, inputs] if symbols else x_dims)]
-        self.inputs = [floats(random, x_dims)]
+        operands = [self.graph.add_input("x", dtype, [*names, inputs] if symbols else x_dims)]
+        self.inputs = [values(x_dims)]
 
-        def weight(name, values):
+        def weight(name, array):
             if not variable:
-                return self.graph.add_constant(name, values)
-            self.inputs.append(values)
-            return self.graph.add_input(name, "float32", list(values.shape))
+                return self.graph.add_constant(name, array)
+            self.inputs.append(array)
+            return self.graph.add_input(name, dtype, list(array.shape))
 
-        operands.append(weight("w", floats(random, [directions, rows, inputs]) * scale))
-        recurrent = floats(random, [directions, rows, hidden]) * scale
+        operands.append(weight("w", values([directions, rows, inputs]) * scale))
+        recurrent = values([directions, rows, hidden]) * scale
         if change:
             change(recurrent)
         operands.append(weight("r", recurrent))
-        operands.append(weight("b", floats(random, [directions, 2 * rows])) if bias else None)
+        operands.append(weight("b", values([directions, 2 * rows])) if bias else None)
         operands.append(None)
         if lengths is not None:
             operands[-1] = self.graph.add_input("lengths", "int32", [names[1 - batch_first] if symbols else batch])
             self.inputs.append(np.asarray(lengths, np.int32))
         for name in ["h", "c"][: 2 if op == "LSTM" else 1] if states else []:
-            operands.append(self.graph.add_input(name, "float32", state_dims))
-            self.inputs.append(floats(random, state_dims))
+            operands.append(self.graph.add_input(name, dtype, state_dims))
+            self.inputs.append(values(state_dims))
         if peepholes:
             operands += [None] * (7 - len(operands))
-            operands.append(weight("p", floats(random, [directions, 3 * hidden])))
+            operands.append(weight("p", values([directions, 3 * hidden])))
         if outputs is None:
             outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
         node = self.graph.add_node(op, operands, outputs, attrs, "layer")

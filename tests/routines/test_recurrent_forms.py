@@ -30,9 +30,9 @@ DIRECTIONS = ["forward", "reverse", "bidirectional"]
 def functions_of(random, op, direction):
     """Random functions of each direction, bounded where they would make states grow."""
     chosen = [pick(random, list(ACTIVATIONS)) for _ in range(FUNCTIONS[op] * (1 + (direction == "bidirectional")))]
-    alpha = [float(random.uniform(0.1, 0.4)) for name in chosen if ACTIVATIONS[name] > 0]
-    beta = [float(random.uniform(0.1, 0.4)) for name in chosen if ACTIVATIONS[name] > 1]
-    found = {"activations": chosen, "clip": float(random.uniform(0.3, 1.5))}
+    alpha = [float(np.float32(random.uniform(0.1, 0.4))) for name in chosen if ACTIVATIONS[name] > 0]
+    beta = [float(np.float32(random.uniform(0.1, 0.4))) for name in chosen if ACTIVATIONS[name] > 1]
+    found = {"activations": chosen, "clip": float(np.float32(random.uniform(0.3, 1.5)))}
     return found | {key: values for key, values in (("activation_alpha", alpha), ("activation_beta", beta)) if values}
 
 
@@ -139,6 +139,46 @@ def test_rules_beside_strassens_algorithm(tier):
         }
         ways = Layer(random, op, 3, 23, 64, 128, attrs=attrs, peepholes=op == "LSTM").check(tier)
         assert any("levels" in way for way in ways)
+
+
+@by_tier
+@by_op
+def test_float64(op, tier):
+    """Every form, to the last digits of its numbers."""
+    for seed in range(24):
+        random = np.random.default_rng(seed)
+        steps, batch = int(random.integers(0, 9)), pick(random, [0, 1, 1, 2, 5, 9, 70])
+        direction = pick(random, DIRECTIONS)
+        attrs = attrs_of(random, op)
+        if seed % 2:
+            attrs |= functions_of(random, op, direction)
+        if op == "LSTM" and seed % 4 == 1:
+            attrs["input_forget"] = 1
+        outputs = ["y", "y_h", "y_c"][: 3 if op == "LSTM" else 2]
+        wanted = int(random.integers(1, 2 ** len(outputs)))
+        layer = Layer(
+            random,
+            op,
+            steps,
+            batch,
+            pick(random, [1, 3, 16, 33]),
+            pick(random, [1, 5, 16, 19, 48]),
+            direction=direction,
+            attrs=attrs,
+            outputs=[o if wanted >> i & 1 else "" for i, o in enumerate(outputs)],
+            states=bool(random.integers(2)),
+            bias=bool(random.integers(2)),
+            symbols=bool(random.integers(2)),
+            lengths=lengths_of(random, steps, batch) if random.integers(2) else None,
+            peepholes=op == "LSTM" and bool(random.integers(2)),
+            variable=bool(random.integers(2)),
+            dtype="float64",
+        )
+        for actual, expected in zip(
+            layer.run(tier, "cpu:float64/recurrent"), layer.graph.evaluate(layer.inputs), strict=True
+        ):
+            assert actual.dtype == np.float64
+            np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_what_other_routines_leave():

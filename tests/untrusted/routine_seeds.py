@@ -68,6 +68,12 @@ _NETWORKS = {
         "lh, gh",
         {"w": (1, 1040, 8), "r": (1, 1040, 260), "v": (1, 12, 260), "q": (1, 12, 4)},
     ),
+    "recurrent64": _Network(
+        "double[T, 2, 8] x, int32[2] lengths",
+        "u = Cast <to = 11> (w) v = Cast <to = 11> (r) y, h = GRU <hidden_size = 4> (x, u, v, , lengths)",
+        "y, h",
+        {"w": (1, 12, 8), "r": (1, 12, 4)},
+    ),
     "recurrent_codes": _Network(
         "float[T, 2, 8] x, int32[2] lengths",
         "w8 = QuantizeLinear (w, step, zero) r8 = QuantizeLinear (r, step, zero) y, h, c = com.microsoft.DynamicQuantizeLSTM "

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "ops/recurrent.h"
-#include "routines/patterns/float_tensor.h"
 
 namespace neo {
 namespace {
@@ -96,6 +95,10 @@ std::optional<std::string> read_lengths(const Node& node, RecurrentForm& form) {
   return std::nullopt;
 }
 
+bool is_tensor_of(const Value* v, DType dtype) {
+  return v && v->type.is_tensor() && v->dtype() == dtype && v->shape().has_rank();
+}
+
 bool has_dims(const Value* v, const Dims& dims) {
   for (size_t i = 0; v && i < dims.size(); ++i) {
     if (!v->shape()[static_cast<int>(i)].is(dims[i])) return false;
@@ -108,7 +111,8 @@ std::optional<std::string> read_weights(RecurrentForm& form) {
   for (const Value* v : {form.w, form.r, form.b, form.peepholes}) {
     if (!v) continue;
     const bool is_matrix = v == form.w || v == form.r;
-    if (!is_float_tensor(v) || v->shape().rank() != (is_matrix ? 3 : 2)) return "the weights are not float32";
+    if (!is_tensor_of(v, form.dtype) || v->shape().rank() != (is_matrix ? 3 : 2))
+      return "the weights have another dtype than X, or another rank";
     form.has_constant_weights = form.has_constant_weights && v->constant;
   }
   const Dim hidden = form.r->shape()[2], input = form.w->shape()[2];
@@ -116,8 +120,8 @@ std::optional<std::string> read_weights(RecurrentForm& form) {
   form.hidden = hidden.value();
   form.input = input.value();
   const int64_t rows = form.gates * form.hidden;
-  const bool fits = has_dims(form.w, {form.directions, rows, form.input}) &&
-                    has_dims(form.r, {form.directions, rows, form.hidden});
+  const bool fits =
+      has_dims(form.w, {form.directions, rows, form.input}) && has_dims(form.r, {form.directions, rows, form.hidden});
   return fits ? std::nullopt : std::optional<std::string>("the weights do not fit the hidden size");
 }
 
@@ -160,8 +164,11 @@ std::optional<std::string> read(const Node& node, RecurrentForm& form) {
   form.initial_h = node.input(5);
   form.initial_c = is_lstm(node) ? node.input(6) : nullptr;
   form.peepholes = is_lstm(node) ? node.input(7) : nullptr;
+  const bool is_double = form.x->type.is_tensor() && form.x->dtype() == DType::Float64;
+  if (is_double && node.op != "com.microsoft.DynamicQuantizeLSTM") form.dtype = DType::Float64;
   for (const Value* v : {form.x, form.initial_h, form.initial_c}) {
-    if (v && (!is_float_tensor(v) || v->shape().rank() != 3)) return "an input is not a float32 tensor of rank 3";
+    if (v && (!is_tensor_of(v, form.dtype) || v->shape().rank() != 3))
+      return "an input is not a tensor of float32 or float64 and of rank 3";
   }
   const std::string direction = node.string_attr("direction", "forward");
   form.directions = direction == "bidirectional" ? 2 : 1;
@@ -191,6 +198,7 @@ std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why) 
 }
 
 std::optional<std::string> why_not_plain(const RecurrentForm& form) {
+  if (form.dtype != DType::Float32) return "the numbers are float64";
   if (!form.has_constant_weights) return "the weights are not constants";
   if (form.lengths) return "the sequences have lengths of their own";
   if (form.peepholes) return "there are peepholes";

@@ -11,6 +11,7 @@ namespace neo {
 // What a recurrent node computes, as its attributes and constants say.
 struct RecurrentForm {
   CellKind kind = CellKind::Lstm;  // GruGates stands for both halves of that form
+  DType dtype = DType::Float32;    // or Float64: of X, the states and weights that are no codes
   int64_t input = 0;
   int64_t hidden = 0;
   int64_t gates = 4;
@@ -39,7 +40,7 @@ struct RecurrentForm {
 // The form of a node, or why there is none.
 std::optional<RecurrentForm> read_recurrent(const Node& node, std::string* why);
 
-// Why a form is more than the plain cell of constant weights over whole sequences; none where it is that.
+// Why a form is more than the plain cell of constant float32 weights over whole sequences; none where it is that.
 std::optional<std::string> why_not_plain(const RecurrentForm& form);
 
 }  // namespace neo

@@ -58,15 +58,16 @@ void RaggedRows::order_by_length(const RecurrentForm& form, const RecurrentSizes
 }
 
 void RaggedRows::gather(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, int64_t direction, int64_t begin,
-                        int64_t end, const float* x, float* to) const {
+                        int64_t end, int64_t item, const void* x, void* to) const {
+  const int64_t bytes = form.input * item;
+  const auto* from = static_cast<const std::byte*>(x);
   int64_t step = std::upper_bound(starts, starts + sizes.steps + 1, begin) - starts - 1;
   for (int64_t row = begin; row < end; ++row) {
     while (row >= starts[step + 1]) ++step;
     const int64_t place = row - starts[step];
     const int64_t at = runs_backwards(form, direction) ? length[place] - 1 - step : step;
-    const int64_t vector =
-        form.batch_first ? order[place] * sizes.x_steps + at : at * sizes.batch + order[place];
-    std::copy_n(x + vector * form.input, form.input, to + row * form.input);
+    const int64_t vector = form.batch_first ? order[place] * sizes.x_steps + at : at * sizes.batch + order[place];
+    std::copy_n(from + vector * bytes, bytes, static_cast<std::byte*>(to) + row * bytes);
   }
 }
 
@@ -82,11 +83,13 @@ RecurrentSizesOfRun sizes_of_lengths(const int32_t* lengths, int64_t steps, int6
   return sizes;
 }
 
-void clear_ends(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, const int32_t* lengths, float* y) {
+void clear_ends(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, const int32_t* lengths, int64_t item,
+                void* y) {
+  const int64_t bytes = form.hidden * item;
   for (int64_t b = 0; b < sizes.batch; ++b) {
     for (int64_t step = lengths[b]; step < sizes.x_steps; ++step) {
       for (int64_t d = 0; d < form.directions; ++d) {
-        std::fill_n(y + y_vector(form, sizes, d, step, b) * form.hidden, form.hidden, 0.0f);
+        std::fill_n(static_cast<std::byte*>(y) + y_vector(form, sizes, d, step, b) * bytes, bytes, std::byte{0});
       }
     }
   }

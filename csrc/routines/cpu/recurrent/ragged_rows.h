@@ -20,15 +20,16 @@ struct RaggedRows {
 
   // Fills the tables.
   void order_by_length(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, const int32_t* lengths) const;
-  // Copies the rows [begin, end) of X of one direction.
+  // Copies the rows [begin, end) of X of one direction, elements of `item` bytes.
   void gather(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, int64_t direction, int64_t begin,
-              int64_t end, const float* x, float* to) const;
+              int64_t end, int64_t item, const void* x, void* to) const;
 };
 
 // The sizes of a run whose sequences have these lengths.
 RecurrentSizesOfRun sizes_of_lengths(const int32_t* lengths, int64_t steps, int64_t batch);
 
-// Zeros behind the ends of sequences.
-void clear_ends(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, const int32_t* lengths, float* y);
+// Zeros behind the ends of sequences, elements of `item` bytes.
+void clear_ends(const RecurrentForm& form, const RecurrentSizesOfRun& sizes, const int32_t* lengths, int64_t item,
+                void* y);
 
 }  // namespace neo

@@ -36,10 +36,10 @@ struct CellArgs {
   int64_t state_block = 0;  // one vector, but where the recurrent product is made elsewhere
   float* y = nullptr;       // or null
   int64_t y_row = 0;
-  const int64_t* y_rows = nullptr;    // floats from y to the place of each row, or null: y_row apart
-  const CellRules* rules = nullptr;   // null: the plain cell of its kind
-  const float* peepholes = nullptr;   // Lstm with rules: [block][i, o, f][lanes], or null
-  bool backwards = false;  // the last block first: what the step before read last is still in the cache
+  const int64_t* y_rows = nullptr;   // floats from y to the place of each row, or null: y_row apart
+  const CellRules* rules = nullptr;  // null: the plain cell of its kind
+  const float* peepholes = nullptr;  // Lstm with rules: [block][i, o, f][lanes], or null
+  bool backwards = false;            // the last block first: what the step before read last is still in the cache
 };
 
 // A part of the product of some steps' inputs with W, for a batch of one. The kernels take blocks one after another, of

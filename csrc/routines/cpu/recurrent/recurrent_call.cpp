@@ -90,7 +90,9 @@ void plan_cells(const RecurrentDesign& design, int64_t blocks, RecurrentCall& ca
 
 RecurrentDesign RecurrentDesign::of(const RecurrentForm& form, const RecurrentMethod& method, const Target& target) {
   const RecurrentKernels kernels = RecurrentKernels::of(target);
-  return {form, method, kernels, CodesKernels::of(target), target.threads, packing_of(form, method, kernels, target.threads)};
+  return {form,           method,
+          kernels,        CodesKernels::of(target),
+          target.threads, packing_of(form, method, kernels, target.threads)};
 }
 
 RecurrentCall plan_call(const RecurrentDesign& design, const RecurrentSizesOfRun& sizes) {
@@ -165,11 +167,11 @@ int64_t scratch_floats(const RecurrentDesign& design, int64_t steps, int64_t bat
   int64_t most = floats_of(steps, false);
   if (!design.form.lengths) return most;
   // A task's workspace is in no proportion to the rows.
-  const int64_t workspaces = TaskSplit{.workspaces = std::clamp(design.threads, 4, TaskSplit::kMaxWorkspaces),
-                                       .workspace_bytes = 4 * plan_call(design, {steps, 1, batch, batch, false})
-                                                                  .projection.workspace_size}
-                                 .scratch_bytes() /
-                             4;
+  const int64_t workspaces =
+      TaskSplit{.workspaces = std::clamp(design.threads, 4, TaskSplit::kMaxWorkspaces),
+                .workspace_bytes = 4 * plan_call(design, {steps, 1, batch, batch, false}).projection.workspace_size}
+          .scratch_bytes() /
+      4;
   if (batch > 1) return std::max(most, floats_of(steps, true)) + workspaces;
   for (int64_t short_steps = std::min(steps, design.kernels.tiles_of(design.form.kind).small + int64_t{1});
        short_steps > 0; --short_steps) {

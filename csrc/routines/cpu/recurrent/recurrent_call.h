@@ -36,7 +36,7 @@ struct RecurrentCall : RecurrentSizesOfRun {
   // Offsets in scratch, floats.
   int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0, groups = 0, ragged = 0;
   int64_t projection_weights = 0, bias = 0, recurrent_weights = 0, candidate_weights = 0, candidate_bias = 0,
-          peepholes = 0;       // of weights that are not constants
+          peepholes = 0;  // of weights that are not constants
   // Of 8-bit codes: those of X, by direction where rows are ragged, and of each task those of h.
   int64_t x_codes = 0, h_codes = 0, h_codes_size = 0;
   int64_t x_size = 0;          // floats of one direction, where X is packed

@@ -27,13 +27,13 @@ struct SumsOfCodes {
   int64_t gate = 0;         // elements from one gate to the next
   int64_t gates = 0;
   int64_t rows = 0;
-  float scale = 1;                         // of the rows' codes
-  int32_t zero = 0;                        // theirs, where the words hold it
-  const int32_t* row_sums = nullptr;       // of the rows' codes, or null: the weights' zero points are 0
-  const int32_t* column_sums = nullptr;    // [gate][lanes]: of the weights, less their zero points
-  const int32_t* weight_zeros = nullptr;   // [gate][lanes]: where the words hold them
-  const float* weight_scales = nullptr;    // [gate][lanes]
-  const float* bias = nullptr;             // [gate][lanes], or null
+  float scale = 1;                        // of the rows' codes
+  int32_t zero = 0;                       // theirs, where the words hold it
+  const int32_t* row_sums = nullptr;      // of the rows' codes, or null: the weights' zero points are 0
+  const int32_t* column_sums = nullptr;   // [gate][lanes]: of the weights, less their zero points
+  const int32_t* weight_zeros = nullptr;  // [gate][lanes]: where the words hold them
+  const float* weight_scales = nullptr;   // [gate][lanes]
+  const float* bias = nullptr;            // [gate][lanes], or null
 };
 
 }  // namespace neo

@@ -116,16 +116,22 @@ double estimate_us(const RecurrentForm& form, const RecurrentMethod& method, con
   return 1.0 + input_us + count * step_us;
 }
 
+// What a step reads when it runs.
+std::vector<std::optional<Schema>> inputs_of(const Workload& workload, const RecurrentForm& form) {
+  std::vector<std::optional<Schema>> inputs(workload.inputs.size());
+  std::vector<const Value*> read = {form.x, form.lengths, form.initial_h, form.initial_c};
+  if (!form.has_constant_weights) read.insert(read.end(), {form.w, form.r, form.b, form.peepholes});
+  for (const Value* v : read) {
+    if (v) inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+  }
+  return inputs;
+}
+
 Candidate candidate_of(const Workload& workload, const RecurrentMethod& method, const Target& target) {
   const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   Candidate c;
-  c.inputs.resize(workload.inputs.size());
-  std::vector<const Value*> read = {form.x, form.lengths, form.initial_h, form.initial_c};
-  if (!form.has_constant_weights) read.insert(read.end(), {form.w, form.r, form.b, form.peepholes});
-  for (const Value* v : read) {
-    if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
-  }
+  c.inputs = inputs_of(workload, form);
   for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
   const int64_t steps = steps_of(form).hint(), batch = batch_of(form).hint(), width = gates_width(form, target.lanes());
   c.cost.time_us = estimate_us(form, method, target);
@@ -180,8 +186,9 @@ class RecurrentRoutine final : public Routine {
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     std::string why;
-    if (!read_recurrent(workload.root(), &why)) return why;
-    return std::nullopt;
+    const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
+    if (!form) return why;
+    return form->dtype == DType::Float32 ? std::nullopt : std::optional<std::string>("the numbers are float64");
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
@@ -238,6 +245,7 @@ class ExponentPackedRecurrentRoutine final : public Routine {
     std::string why;
     const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
     if (!form) return why;
+    if (form->dtype != DType::Float32) return "the numbers are float64";
     if (!form->has_constant_weights) return "the weights are not constants";
     if (!batch_of(*form).is(1)) return "more than one row";
     const ExponentPackedShape shape = exponent_packed_cells(*form, form->gates, target.lanes());
@@ -306,8 +314,43 @@ class CodesRecurrentRoutine final : public Routine {
   }
 };
 
+// The same of float64, whatever the form.
+class Recurrent64Routine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:float64/recurrent"; }
+  std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    const std::optional<RecurrentForm> form = read_recurrent(workload.root(), &why);
+    if (!form) return why;
+    return form->dtype == DType::Float64 ? std::nullopt : std::optional<std::string>("the numbers are not float64");
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
+                                    const OpRegistry& ops) const override {
+    const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
+    Candidate c;
+    c.inputs = inputs_of(workload, form);
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    c.cost.time_us = 2 * roofline_us(workload.work(ops), target, 0.5);
+    return {c};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return make_recurrent64_step(candidate, target, packed);
+  }
+};
+
 }  // namespace
 
+NEO_DEFINE_ROUTINE(recurrent64, Recurrent64Routine)
 NEO_DEFINE_ROUTINE(recurrent, RecurrentRoutine)
 NEO_DEFINE_ROUTINE(recurrent_codes, CodesRecurrentRoutine)
 NEO_DEFINE_ROUTINE(recurrent_exponent_packed, ExponentPackedRecurrentRoutine)

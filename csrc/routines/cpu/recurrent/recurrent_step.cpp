@@ -70,7 +70,7 @@ class RecurrentStep final : public KernelStep {
     if (lengths_ < 0) return run_call(whole, args, scratch, team);
     const auto* lengths = reinterpret_cast<const int32_t*>(args[lengths_]);
     const RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
-    if (outputs_[0] >= 0) clear_ends(form_, sizes, lengths, reinterpret_cast<float*>(args[outputs_[0]]));
+    if (outputs_[0] >= 0) clear_ends(form_, sizes, lengths, sizeof(float), args[outputs_[0]]);
     const bool is_whole = sizes.rows == whole.rows;
     run_call(is_whole ? whole : plan_call(design_, sizes), args, scratch, team);
   }
@@ -142,7 +142,7 @@ class RecurrentStep final : public KernelStep {
     rows.order_by_length(form_, call, lengths);
     const auto gather = [&](int64_t begin, int64_t end, int) {
       for (int64_t d = 0; d < form_.directions; ++d)
-        rows.gather(form_, call, d, begin, end, x, memory + call.x + d * call.x_size);
+        rows.gather(form_, call, d, begin, end, sizeof(float), x, memory + call.x + d * call.x_size);
     };
     if (call.x_size < kSerialFloats)
       gather(0, call.rows, 0);
