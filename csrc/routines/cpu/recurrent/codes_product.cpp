@@ -56,7 +56,7 @@ class GivenCodes {
 
 }  // namespace
 
-CodesKernels CodesKernels::of(const Target& target) {
+CodedRowsKernels CodedRowsKernels::of(const Target& target) {
   return {NEO_PICK_TIER(target.isa, dot_kernels)(has_dot_bytes(target)),
           NEO_PICK_TIER(target.isa, recurrent_code_range), NEO_PICK_TIER(target.isa, recurrent_codes_of_rows),
           NEO_PICK_TIER(target.isa, recurrent_sums_of_codes), NEO_PICK_TIER(target.isa, recurrent_product_of_row)};
@@ -68,12 +68,12 @@ void RowCodes::set_range(const float* range) {
   zero = std::isnan(steps) ? 0 : static_cast<int32_t>(std::clamp(steps, 0.0f, 255.0f));
 }
 
-void RowCodes::place(const CodesKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory) {
+void RowCodes::place(const CodedRowsKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory) {
   codes = reinterpret_cast<uint8_t*>(memory);
   sums = has_sums ? reinterpret_cast<int32_t*>(memory + rows * kernels.words(depth)) : nullptr;
 }
 
-void RowCodes::fill(const CodesKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
+void RowCodes::fill(const CodedRowsKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
                     int64_t depth) const {
   CodesOfRows a;
   a.x = x + begin * x_row;
@@ -89,13 +89,13 @@ void RowCodes::fill(const CodesKernels& kernels, const float* x, int64_t x_row, 
   kernels.codes_of_rows(a);
 }
 
-int64_t CodesMatrix::floats(const RecurrentForm& form, int64_t depth, const CodesKernels& kernels) {
+int64_t CodesMatrix::floats(const RecurrentForm& form, int64_t depth, const CodedRowsKernels& kernels) {
   const int64_t lanes = kernels.dot.lanes;
   return form.directions * ceil_div(form.hidden, lanes) * kGates * lanes * (kernels.words(depth) + 3);
 }
 
 CodesMatrix::CodesMatrix(const RecurrentForm& form, const Value& weight, const Value& scale, const Value* zero,
-                         int64_t depth, const CodesKernels& kernels, PackedStore& store)
+                         int64_t depth, const CodedRowsKernels& kernels, PackedStore& store)
     : depth_(depth), words_(kernels.words(depth)) {
   const int64_t lanes = kernels.dot.lanes, blocks = ceil_div(form.hidden, lanes), parts = form.directions * blocks;
   columns_ = parts * kGates * lanes;
@@ -134,8 +134,8 @@ CodesMatrix::CodesMatrix(const RecurrentForm& form, const Value& weight, const V
   has_zeros_ = std::any_of(zeros, zeros + columns_, [](int32_t z) { return z != 0; });
 }
 
-void CodesMatrix::multiply(const CodesKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin, int64_t end,
-                           const float* bias, float* to, int64_t gate) const {
+void CodesMatrix::multiply(const CodedRowsKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin,
+                           int64_t end, const float* bias, float* to, int64_t gate) const {
   const int64_t lanes = kernels.dot.lanes, column = part * kGates * lanes;
   SumsOfCodes a;
   a.sums = reinterpret_cast<int32_t*>(to);

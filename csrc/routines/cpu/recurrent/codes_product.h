@@ -14,14 +14,14 @@ NEO_DECLARE_TIERS(void recurrent_product_of_row(const SumsOfCodes&, const int32_
 
 namespace neo {
 
-struct CodesKernels {
+struct CodedRowsKernels {
   const DotKernels& dot;
   decltype(&scalar::recurrent_code_range) range;
   decltype(&scalar::recurrent_codes_of_rows) codes_of_rows;
   decltype(&scalar::recurrent_sums_of_codes) sums_of_codes;
   decltype(&scalar::recurrent_product_of_row) product_of_row;
 
-  static CodesKernels of(const Target& target);
+  static CodedRowsKernels of(const Target& target);
   bool bytes() const { return dot.codes == 4; }
   int64_t words(int64_t depth) const { return (depth + dot.codes - 1) / dot.codes; }
 };
@@ -34,13 +34,13 @@ struct RowCodes {
   int32_t* sums = nullptr;  // null where the weights have no zero points
 
   // Words of all rows and their sums, in floats.
-  static int64_t floats(const CodesKernels& kernels, int64_t rows, int64_t depth) {
+  static int64_t floats(const CodedRowsKernels& kernels, int64_t rows, int64_t depth) {
     return rows * (kernels.words(depth) + 1);
   }
   // The scale and zero point of DynamicQuantizeLinear over a range that holds 0.
   void set_range(const float* range);
-  void place(const CodesKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory);
-  void fill(const CodesKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
+  void place(const CodedRowsKernels& kernels, int64_t rows, int64_t depth, bool has_sums, float* memory);
+  void fill(const CodedRowsKernels& kernels, const float* x, int64_t x_row, int64_t begin, int64_t end,
             int64_t depth) const;
 };
 
@@ -50,14 +50,14 @@ class CodesMatrix {
   CodesMatrix() = default;
   // `weight` [directions][depth][gates * hidden]; scales and zero points per direction or per column.
   CodesMatrix(const RecurrentForm& form, const Value& weight, const Value& scale, const Value* zero, int64_t depth,
-              const CodesKernels& kernels, PackedStore& store);
+              const CodedRowsKernels& kernels, PackedStore& store);
 
-  static int64_t floats(const RecurrentForm& form, int64_t depth, const CodesKernels& kernels);
+  static int64_t floats(const RecurrentForm& form, int64_t depth, const CodedRowsKernels& kernels);
   bool has_zeros() const { return has_zeros_; }
 
   // The numbers of all gates of a block, part = direction * blocks + block, for the rows [begin, end) of codes:
   // [gate][row][lanes], `gate` floats from one gate to the next; with the bias [gate][lanes] where there is one.
-  void multiply(const CodesKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin, int64_t end,
+  void multiply(const CodedRowsKernels& kernels, const RowCodes& codes, int64_t part, int64_t begin, int64_t end,
                 const float* bias, float* to, int64_t gate) const;
 
  private:

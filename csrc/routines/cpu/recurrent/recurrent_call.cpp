@@ -91,7 +91,7 @@ void plan_cells(const RecurrentDesign& design, int64_t blocks, RecurrentCall& ca
 RecurrentDesign RecurrentDesign::of(const RecurrentForm& form, const RecurrentMethod& method, const Target& target) {
   const RecurrentKernels kernels = RecurrentKernels::of(target);
   return {form,           method,
-          kernels,        CodesKernels::of(target),
+          kernels,        CodedRowsKernels::of(target),
           target.threads, packing_of(form, method, kernels, target.threads)};
 }
 

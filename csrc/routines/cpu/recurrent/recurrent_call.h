@@ -52,7 +52,7 @@ struct RecurrentDesign {
   RecurrentForm form;
   RecurrentMethod method;
   RecurrentKernels kernels;
-  CodesKernels codes;
+  CodedRowsKernels codes;
   int threads;
   RecurrentPacking packing;
 

@@ -297,7 +297,7 @@ class CodesRecurrentRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const RecurrentForm form = *read_recurrent(workload.root(), nullptr);
     Candidate c = candidate_of(workload, {RecurrentWay::Codes}, target);
-    const CodesKernels kernels = CodesKernels::of(target);
+    const CodedRowsKernels kernels = CodedRowsKernels::of(target);
     c.cost.packed_bytes = 4 * (CodesMatrix::floats(form, form.input, kernels) +
                                CodesMatrix::floats(form, form.hidden, kernels) + gates_width(form, target.lanes()));
     return {c};
