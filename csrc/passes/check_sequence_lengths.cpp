@@ -17,6 +17,12 @@ std::optional<bool> are_lengths(const Value& lengths, const Dim& steps, const Di
          std::all_of(given.begin(), given.end(), [&](int64_t n) { return n >= 0 && n <= steps.value(); });
 }
 
+// Whether a node has looked at the lengths for this layer.
+bool looks_at(const Node* checker, const Node& layer) {
+  return checker && checker->op == "neo.SequenceLengths" && checker->input(1) == layer.input(0) &&
+         checker->int_attr("layout", 0) == layer.int_attr("layout", 0);
+}
+
 bool check_in_body(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph, context);
   bool changed = false;
@@ -24,16 +30,19 @@ bool check_in_body(Graph& graph, const PassContext& context) {
     if (std::find(kLayers.begin(), kLayers.end(), node->op) == kLayers.end()) continue;
     Value* lengths = node->input(kLengths);
     const Value* x = node->input(0);
-    if (!lengths || node->has_attr("checked_lengths") || !x->type.is_tensor() || !x->shape().has_rank()) continue;
+    if (!lengths || !x->type.is_tensor() || !x->shape().has_rank()) continue;
     const bool batch_first = node->int_attr("layout", 0) != 0;
     const Dim &steps = x->shape()[batch_first ? 1 : 0], &batch = x->shape()[batch_first ? 0 : 1];
     const std::optional<bool> fits = are_lengths(*lengths, steps, batch);
+    // A model may have the attribute, too.
+    const bool is_checked = fits.value_or(false) || looks_at(lengths->producer, *node);
+    if (is_checked && node->has_attr("checked_lengths")) continue;
     changed = true;
-    if (!fits.value_or(false)) {
+    if (!is_checked) {
       Value* checked = rewriter.insert(node, "neo.SequenceLengths", {lengths, node->input(0)},
                                        {{"layout", node->int_attr("layout", 0)}}, lengths->name);
       rewriter.set_input(node, kLengths, checked);
-    } else {
+    } else if (fits.value_or(false)) {
       const auto given = load_ints(*lengths->constant);
       const auto is_whole = [&](int64_t n) { return n == steps.value(); };
       if (std::all_of(given.begin(), given.end(), is_whole)) {

@@ -10,7 +10,7 @@ from onnx import helper
 from benchmarks.models.recurrent import Layer
 
 
-def after(steps, lengths, *, layout=0, constant=True):
+def after(steps, lengths, *, layout=0, constant=True, **attrs):
     """The nodes of a layer of three sequences."""
     graph = _native.Graph()
     x = graph.add_input("x", "float32", [3, steps, 2] if layout else [steps, 3, 2])
@@ -18,7 +18,7 @@ def after(steps, lengths, *, layout=0, constant=True):
     lens = graph.add_constant("lens", given) if constant else graph.add_input("lens", "int32", [3])
     w = graph.add_constant("w", np.full((1, 4, 2), 0.1, np.float32))
     r = graph.add_constant("r", np.full((1, 4, 4), 0.1, np.float32))
-    attrs = {"hidden_size": 4, "layout": layout}
+    attrs |= {"hidden_size": 4, "layout": layout}
     graph.outputs = [graph.add_node("RNN", [x, w, r, None, lens], ["y"], attrs, "rnn").outputs[0]]
     graph.infer()
     result = _native.run_passes(graph, ["check_sequence_lengths"])
@@ -69,6 +69,13 @@ def test_a_module_refuses_lengths_that_do_not_fit(wrong):
         module.run(feeds)
     feeds["lengths"] = np.array([5, 0], np.int32)
     assert module.run(feeds)["y"].shape == (5, 1, 2, 4)
+
+
+def test_an_attribute_alone_is_not_believed():
+    _, lines = after(5, [1, 2, 9], constant=False, checked_lengths=1)
+    assert "neo.SequenceLengths(lens, x)" in lines[0]
+    _, lines = after(5, [1, 2, 9], checked_lengths=1)
+    assert "neo.SequenceLengths(lens, x)" in lines[0]
 
 
 def test_what_is_written_is_onnx(tmp_path):

@@ -181,6 +181,20 @@ def test_float64(op, tier):
             np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-13)
 
 
+@by_op
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lengths_that_nobody_looked_at_are_bounded(op, dtype):
+    """As a saved module from a stranger may have them: no memory outside X is touched."""
+    routine = f"cpu:{dtype}/recurrent"
+    for batch in (1, 3):
+        given = [7, -5, 2**30][-batch:]
+        layer = Layer(np.random.default_rng(1), op, 4, batch, 3, 17, lengths=given, dtype=dtype, states=False)
+        wild = layer.run(TIERS[0], routine)
+        layer.inputs[1] = np.clip(np.asarray(given, np.int32), 0, 4)
+        for a, b in zip(wild, layer.run(TIERS[0], routine), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_what_other_routines_leave():
     def reason(**forms):
         layer = Layer(np.random.default_rng(12), "LSTM", 2, 1, 3, 256, **forms)

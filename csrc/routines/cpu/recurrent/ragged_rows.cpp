@@ -71,6 +71,10 @@ void RaggedRows::gather(const RecurrentForm& form, const RecurrentSizesOfRun& si
   }
 }
 
+void bound_lengths(const int32_t* lengths, int64_t steps, int64_t batch, int32_t* to) {
+  for (int64_t b = 0; b < batch; ++b) to[b] = static_cast<int32_t>(std::clamp<int64_t>(lengths[b], 0, steps));
+}
+
 RecurrentSizesOfRun sizes_of_lengths(const int32_t* lengths, int64_t steps, int64_t batch) {
   RecurrentSizesOfRun sizes{steps, 0, batch, 0, false};
   int64_t shortest = steps;

@@ -25,6 +25,9 @@ struct RaggedRows {
               int64_t end, int64_t item, const void* x, void* to) const;
 };
 
+// Copies lengths, those that do not fit bounded: a saved module may not have looked at them.
+void bound_lengths(const int32_t* lengths, int64_t steps, int64_t batch, int32_t* to);
+
 // The sizes of a run whose sequences have these lengths.
 RecurrentSizesOfRun sizes_of_lengths(const int32_t* lengths, int64_t steps, int64_t batch);
 

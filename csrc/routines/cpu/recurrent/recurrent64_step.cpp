@@ -84,6 +84,11 @@ class Recurrent64Step final : public KernelStep {
     const int64_t steps = x.dims[form_.batch_first ? 1 : 0], batch = x.dims[form_.batch_first ? 0 : 1];
     const Dims state =
         form_.batch_first ? Dims{batch, form_.directions, form_.hidden} : Dims{form_.directions, batch, form_.hidden};
+    if (lengths_ >= 0) {
+      const Dims& given = args[static_cast<size_t>(lengths_)].dims;
+      NEO_CHECK(given == Dims{batch}, Shape, op_, "sequence_lens must have dims ", to_string(Dims{batch}), ". Got ",
+                to_string(given));
+    }
     for (int i : {initial_h_, initial_c_}) {
       if (i < 0) continue;
       const Dims& dims = args[static_cast<size_t>(i)].dims;
@@ -97,14 +102,11 @@ class Recurrent64Step final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& whole = *reinterpret_cast<const Recurrent64Call*>(prepared);
     auto* memory = reinterpret_cast<double*>(scratch);
-    const int32_t* lengths = nullptr;
-    if (lengths_ >= 0) {
-      lengths = reinterpret_cast<const int32_t*>(args[lengths_]);
-    } else {
-      auto* all = reinterpret_cast<int32_t*>(memory + whole.lengths);
-      std::fill_n(all, whole.batch, static_cast<int32_t>(whole.x_steps));
-      lengths = all;
-    }
+    auto* lengths = reinterpret_cast<int32_t*>(memory + whole.lengths);
+    if (lengths_ >= 0)
+      bound_lengths(reinterpret_cast<const int32_t*>(args[lengths_]), whole.x_steps, whole.batch, lengths);
+    else
+      std::fill_n(lengths, whole.batch, static_cast<int32_t>(whole.x_steps));
     RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
     sizes.is_ragged = true;
     Recurrent64Call call = whole;

@@ -121,6 +121,7 @@ RecurrentCall plan_call(const RecurrentDesign& design, const RecurrentSizesOfRun
   const int64_t rows = call.takes_input || !has_steps ? 0
                        : call.is_beside()             ? 2 * call.tiles.large
                                                       : rows_stride(design, call);
+  if (form.lengths) take(call.batch);
   call.gates = take(rows * form.directions * width);
   call.h = take(form.directions * call.state * (call.two_h ? 2 : 1));
   call.cell = take(form.directions * call.state);

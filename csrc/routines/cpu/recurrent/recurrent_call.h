@@ -33,7 +33,7 @@ struct RecurrentCall : RecurrentSizesOfRun {
   int64_t gates_row = 0, gates_block = 0, gates_gate = 0, gates_direction = 0;
   int64_t state_row = 0, state_block = 0;
   int64_t state = 0;  // floats of one state of one direction
-  // Offsets in scratch, floats.
+  // Offsets in scratch, floats. Before all lie the lengths, where there are any.
   int64_t gates = 0, h = 0, cell = 0, reset = 0, workspace = 0, x = 0, groups = 0, ragged = 0;
   int64_t projection_weights = 0, bias = 0, recurrent_weights = 0, candidate_weights = 0, candidate_bias = 0,
           peepholes = 0;  // of weights that are not constants

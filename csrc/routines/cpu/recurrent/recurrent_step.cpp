@@ -55,6 +55,11 @@ class RecurrentStep final : public KernelStep {
     const int64_t steps = x.dims[form_.batch_first ? 1 : 0], batch = x.dims[form_.batch_first ? 0 : 1];
     const Dims state =
         form_.batch_first ? Dims{batch, form_.directions, form_.hidden} : Dims{form_.directions, batch, form_.hidden};
+    if (lengths_ >= 0) {
+      const Dims& given = args[static_cast<size_t>(lengths_)].dims;
+      NEO_CHECK(given == Dims{batch}, Shape, op_, "sequence_lens must have dims ", to_string(Dims{batch}), ". Got ",
+                to_string(given));
+    }
     for (int i : {initial_h_, initial_c_}) {
       if (i < 0) continue;
       const Dims& given = args[static_cast<size_t>(i)].dims;
@@ -68,7 +73,8 @@ class RecurrentStep final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& whole = *reinterpret_cast<const RecurrentCall*>(prepared);
     if (lengths_ < 0) return run_call(whole, args, scratch, team);
-    const auto* lengths = reinterpret_cast<const int32_t*>(args[lengths_]);
+    auto* lengths = reinterpret_cast<int32_t*>(scratch);
+    bound_lengths(reinterpret_cast<const int32_t*>(args[lengths_]), whole.x_steps, whole.batch, lengths);
     const RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
     if (outputs_[0] >= 0) clear_ends(form_, sizes, lengths, sizeof(float), args[outputs_[0]]);
     const bool is_whole = sizes.rows == whole.rows;
@@ -85,7 +91,7 @@ class RecurrentStep final : public KernelStep {
     if (has_steps) {
       if (!form_.has_constant_weights) pack_weights(call, args, memory, team);
       const auto* x = reinterpret_cast<const float*>(args[x_]);
-      if (call.is_ragged) gather_rows(call, reinterpret_cast<const int32_t*>(args[lengths_]), x, memory, team);
+      if (call.is_ragged) gather_rows(call, reinterpret_cast<const int32_t*>(scratch), x, memory, team);
       if (design_.has_codes())
         project_codes(call, x, memory, team);
       else if (call.is_beside())
