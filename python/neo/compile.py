@@ -1,22 +1,18 @@
-"""The way of a model: import, passes, candidates, selection, lowering. Each arrow is one call."""
+"""What a user asks for: variants of a model, each of which goes the way of pipeline.py."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 
-from neo import _native
-from neo.candidates import build_candidates
-from neo.errors import ResourceError
 from neo.frontend.source import Model, Source
 from neo.limits import Limits
 from neo.module import Module
 from neo.options import Options, Size, hull_of
+from neo.pipeline import compile_variant
 from neo.report.fallbacks import fallback_line
-from neo.tune.trees import shipped_corrections
 from neo.variants import VariantModule
 
 __all__ = ["compile"]
@@ -91,7 +87,7 @@ def compile(  # noqa: A001  (the name users expect)
     options = Options.of(target, threads, tune, database, accuracy, memory, routines, shapes, limits)
     is_one = options.variants == 1
     source = Source(model, limits, graphs=options.variants + (not is_one))
-    made = [[_compile(source, name, sizes, options) for sizes in options.shapes] for name in options.targets]
+    made = [[compile_variant(source, name, sizes, options) for sizes in options.shapes] for name in options.targets]
     best, *others = made
     if line := fallback_line(best[0].fallbacks):
         logging.getLogger("neo").warning("[compile] %s", line)
@@ -101,36 +97,4 @@ def compile(  # noqa: A001  (the name users expect)
         union = source.read(hull_of(options.shapes)).signature
     return VariantModule(
         best, replace(union, depth=best[0].reduction_length), [module for modules in others for module in modules]
-    )
-
-
-def _compile(source: Source, target: str, shapes: Mapping[str, Size], options: Options) -> Module:
-    """Compile one variant."""
-    limits = options.limits or Limits()
-    tuning = None
-    with limits.budget():
-        graph, signature = source.read(shapes)
-        graph = _native.run_passes(graph)
-        candidates = build_candidates(graph, target, options, shipped_corrections())
-        selection = candidates.select()
-        if not options.tunes:
-            native = candidates.lower(selection, remake=lambda: _native.run_passes(source.read_again(shapes)))
-    if options.tunes:
-        from neo.tune.choose import tune_selection
-
-        with limits.budget(timed=False):
-            selection, native, tuning = tune_selection(
-                candidates, selection, signature.inputs, target=target, name=graph.name
-            )
-    if options.limits is not None:
-        native.limit_calls(limits.memory, float(limits.seconds))
-    with contextlib.suppress(ResourceError):  # where there is no such device, a call says so
-        native.prepare_device()
-    return Module(
-        native,
-        replace(signature, depth=int(graph.reduction_length)),
-        candidates.problem.machine,
-        selection=selection,
-        tuning=tuning,
-        provenance=source.provenance(graph.name),
     )

@@ -29,7 +29,7 @@ from tests.untrusted.seeds import Seed
 
 __all__ = ["LIMITS", "Attempts", "Outcome", "complaint", "synthetic_inputs"]
 
-compiler: Any = import_module("neo.compile")  # neo.compile is the function
+compiler: Any = import_module("neo.pipeline")
 
 LIMITS = neo.Limits(bytes=1 << 24, nodes=2_000, memory=1 << 28, seconds=3.0)
 _MOST_INPUT_BYTES = 1 << 24

@@ -1,0 +1,1 @@
+"""A float model as one of 8-bit codes (docs/quantize.md)."""
