@@ -24,6 +24,7 @@ from neo.errors import (
 )
 from neo.limits import Limits
 from neo.module import Module, Tensor
+from neo.quantize import quantize
 from neo.saved import load
 from neo.version import __version__
 
@@ -53,6 +54,7 @@ __all__ = [
     "load",
     "load_devices",
     "optimize",
+    "quantize",
     "testing",
     "tune",
 ]

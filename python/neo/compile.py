@@ -6,7 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from typing import Any
 
+from neo.errors import ModelError
 from neo.frontend.source import Model, Source
 from neo.limits import Limits
 from neo.module import Module
@@ -25,7 +27,8 @@ def compile(  # noqa: A001  (the name users expect)
     threads: int | None = None,
     tune: bool | int | str = False,
     database: str | PathLike[str] | None = None,
-    accuracy: str | None = None,
+    accuracy: str | float | None = None,
+    calibration: Any = None,
     memory: int | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
     shapes: Mapping[str, Size | list[Size]] | None = None,
@@ -55,7 +58,10 @@ def compile(  # noqa: A001  (the name users expect)
     accuracy : {"default", "strict", "reduced"}, optional
         ``"strict"`` keeps to methods whose error is that of the direct one, and keeps denormal numbers, which are zeros
         otherwise. ``"reduced"`` lets a device round the operands of convolutions to fewer bits than float32 has
-        (docs/accuracy.md).
+        (docs/accuracy.md). Beside `calibration`: a number, the limit of :func:`neo.quantize`.
+    calibration : iterable or path, optional
+        Samples as for :func:`neo.quantize`: layers whose 8-bit codes pay are quantized first, within `accuracy` where
+        it is a number (docs/quantize.md). For one variant of a model that is trusted.
     memory : int, optional
         Bytes that packed weights may take.
     routines : mapping of str to str or list of str, optional
@@ -84,6 +90,20 @@ def compile(  # noqa: A001  (the name users expect)
     neo.TimeLimitError, neo.OutOfMemoryError
         A limit was reached.
     """
+    if calibration is not None:
+        quantized = _quantized(model, calibration, accuracy, target, threads, shapes, limits)
+        # Sizes that are numbers are written in the quantized model.
+        shapes = {name: size for name, size in (shapes or {}).items() if not isinstance(size, int)}
+        return compile(
+            quantized,
+            target=target,
+            threads=threads,
+            tune=tune,
+            database=database,
+            memory=memory,
+            routines=routines,
+            shapes=shapes,
+        )
     options = Options.of(target, threads, tune, database, accuracy, memory, routines, shapes, limits)
     is_one = options.variants == 1
     source = Source(model, limits, graphs=options.variants + (not is_one))
@@ -98,3 +118,24 @@ def compile(  # noqa: A001  (the name users expect)
     return VariantModule(
         best, replace(union, depth=best[0].reduction_length), [module for modules in others for module in modules]
     )
+
+
+def _quantized(
+    model: Model,
+    calibration: Any,
+    accuracy: str | float | None,
+    target: str | Sequence[str],
+    threads: int | None,
+    shapes: Mapping[str, Size | list[Size]] | None,
+    limits: Limits | None,
+) -> Model:
+    """The model with the layers quantized that pay."""
+    from neo.quantize.face import quantize_for
+    from neo.quantize.quality import Limit
+    from neo.quantize.study import Settings
+
+    if limits is not None:
+        msg = "[compile] calibration must be of a model that is trusted. Got limits beside it"
+        raise ModelError(msg)
+    options = Options.of(target, threads, False, None, None, None, None, shapes, None)
+    return quantize_for(model, calibration, Limit.of(accuracy, None, None), Settings(), options).model

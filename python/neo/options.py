@@ -59,7 +59,7 @@ class Options:
         threads: int | None,
         tune: bool | int | str,
         database: str | PathLike[str] | None,
-        accuracy: str | None,
+        accuracy: str | float | None,
         memory: int | None,
         routines: Mapping[str, str | Sequence[str]] | None,
         shapes: Mapping[str, Size | list[Size]] | None,
@@ -75,7 +75,8 @@ class Options:
         targets = _checked_targets(target)
         threads = checked_threads(_native.default_threads() if threads is None else threads, "compile")
         if accuracy not in (None, "default", "strict", "reduced"):
-            msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict' or 'reduced'"
+            hint = "\nHint: a number is a limit beside calibration=." if isinstance(accuracy, int | float) else ""
+            msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict' or 'reduced'{hint}"
             raise ModelError(msg)
         if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
             msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from neo import _native
+from neo.cli.quantizing import add_quantize
 from neo.cli.tuning import add_commands, add_database, budget_of
 from neo.cli.values import read_value, save_outputs, to_json
 from neo.compile import compile as compile_model
@@ -128,6 +129,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--html", metavar="FILE", help="write a page of graph, memory and choices")
     add_commands(add, _sizes)
+    add_quantize(add, _sizes)
     command = add("check", _check, "what of a model neo cannot run; with --accuracy, which node is wrong")
     command.add_argument("model", help="an ONNX file")
     command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")

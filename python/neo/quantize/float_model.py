@@ -135,7 +135,9 @@ def prepare(model: Any, shapes: Mapping[str, int | tuple[int, int]] | None) -> F
             node.name = stem if stem not in taken else f"{stem}_{len(taken)}"
             taken.add(node.name)
     found = FloatModel(proto)
-    if linear and not any(node.op_type in ("Conv", "MatMul", "Gemm") and node.input[1] in found.constants for node in found.nodes):
+    if linear and not any(
+        node.op_type in ("Conv", "MatMul", "Gemm") and node.input[1] in found.constants for node in found.nodes
+    ):
         msg = f"[quantize] the model must not be quantized. Got {linear} nodes that quantize"
         raise ModelError(msg)
     return found

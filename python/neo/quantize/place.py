@@ -294,7 +294,9 @@ def _binary_kind(
         return "unary"
     maker = model.producer.get(inputs[0])
     # The sum of a product and its bias, which the exporter has kept apart.
-    is_bias = is_sum and model.array(constants[0]).ndim == 1 and maker is not None and model.nodes[maker].op_type == "MatMul"
+    is_bias = (
+        is_sum and model.array(constants[0]).ndim == 1 and maker is not None and model.nodes[maker].op_type == "MatMul"
+    )
     return "bias" if is_bias and len(model.readers[inputs[0]]) == 1 else "float"
 
 

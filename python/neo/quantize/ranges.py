@@ -34,7 +34,8 @@ class Grid:
     def rounded(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What the codes of numbers stand for."""
         codes = np.clip(np.rint(x / self.scale) + self.zero, self.low, self.high)
-        return (codes - self.zero) * self.scale
+        real: np.ndarray[Any, Any] = (codes - self.zero) * self.scale
+        return real
 
 
 class Histogram:

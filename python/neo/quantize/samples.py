@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from neo.signature import Tensor
 __all__ = ["Samples", "read_samples"]
 
 #: Samples that are kept for comparing plans, and the bytes that they may take.
-KEPT, KEPT_BYTES = 64, 64 << 20
+KEPT, KEPT_BYTES = 256, 64 << 20
 
 
 def read_samples(data: Any) -> Iterable[Any]:
@@ -89,7 +89,7 @@ class Samples:
     @property
     def expected(self) -> int:
         """How many calls there may be; 0 where nobody knows."""
-        length = len(self._data) if hasattr(self._data, "__len__") else 0
+        length = len(self._data) if isinstance(self._data, Sized) else 0
         return min(length, self._most) if self._most and length else length or self._most or 0
 
     def __iter__(self) -> Iterator[dict[str, np.ndarray[Any, Any]]]:

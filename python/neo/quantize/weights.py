@@ -41,7 +41,8 @@ class Codes:
 
     def real(self, axis: int) -> np.ndarray[Any, Any]:
         """The weights that the codes stand for."""
-        return self.weights.astype(np.float32) * _along(self.scales, self.weights.ndim, axis)
+        real: np.ndarray[Any, Any] = self.weights.astype(np.float32) * _along(self.scales, self.weights.ndim, axis)
+        return real
 
 
 def _along(scales: np.ndarray[Any, Any], rank: int, axis: int) -> np.ndarray[Any, Any]:

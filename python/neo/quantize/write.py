@@ -47,7 +47,7 @@ class QdqWriter:
 
     def round_value(self, value: str, grid: Grid) -> None:
         """Let everybody who reads a value read what its codes stand for."""
-        scale = self.constant(f"{value}/scale", np.float32(grid.scale))
+        scale = self.constant(f"{value}/scale", np.array(grid.scale, np.float32))
         zero = self.constant(f"{value}/zero", np.array(grid.zero, grid.dtype))
         codes, real = self.name(f"{value}/codes"), self.name(f"{value}/rounded")
         self._behind[value] = [
@@ -63,7 +63,10 @@ class QdqWriter:
         is_one = codes.scales.size == 1
         scales, zeros = (codes.scales.reshape(()), zeros.reshape(())) if is_one else (codes.scales, zeros)
         real = self.name(f"{node.name}/weights")
-        read = [self.constant(f"{real}/{part}", a) for part, a in (("codes", codes.weights), ("scale", scales), ("zero", zeros))]
+        read = [
+            self.constant(f"{real}/{part}", a)
+            for part, a in (("codes", codes.weights), ("scale", scales), ("zero", zeros))
+        ]
         self._add_before(layer.node, helper.make_node("DequantizeLinear", read, [real], name=real, axis=layer.axis))
         self.replaced[layer.node, 1] = real
         if codes.float_bias is not None:
@@ -91,7 +94,11 @@ class QdqWriter:
         nodes: list[onnx.NodeProto] = []
         for value in self.model.inputs:
             nodes += self._behind.get(value, [])
-        raw = {value: self.name(f"{value}/unrounded") for value in self._renamed if value in outputs and value in self.model.producer}
+        raw = {
+            value: self.name(f"{value}/unrounded")
+            for value in self._renamed
+            if value in outputs and value in self.model.producer
+        }
         for index, node in enumerate(self.model.nodes):
             nodes += self._before.get(index, [])
             if (index, -1) not in self.replaced:

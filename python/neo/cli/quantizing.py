@@ -1,0 +1,80 @@
+"""The command ``neo quantize``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["add_quantize"]
+
+
+def add_quantize(
+    add: Callable[..., argparse.ArgumentParser], sizes: Callable[[argparse.Namespace], Mapping[str, Any]]
+) -> None:
+    """Add the command to a parser by its `add`; `sizes` reads ``--shape``."""
+
+    def run(options: argparse.Namespace) -> None:
+        _quantize(options, sizes(options))
+
+    command = add("quantize", run, "make a float model one of 8-bit codes, as ONNX for neo and other runtimes")
+    command.add_argument("model", help="an ONNX file")
+    command.add_argument(
+        "data", nargs="?", help="a folder of calibration samples, .npy or .npz (none: weights only, dynamic scales)"
+    )
+    command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with -int8)")
+    command.add_argument(
+        "--accuracy", type=float, metavar="SHARE", help="least agreement of a classifier, else least 1 - error: 0.99"
+    )
+    command.add_argument(
+        "--skip", action="append", default=[], metavar="PATTERN", help="nodes that stay float; may be repeated"
+    )
+    command.add_argument("--ranges", default="mse", help="mse (default), minmax or percentile")
+    command.add_argument("--symmetric", action="store_true", help="int8 with a zero point of 0 for what layers read")
+    command.add_argument("--per-tensor", action="store_true", help="one scale for all weights of a layer")
+    command.add_argument("--weight-bits", type=int, default=8, metavar="BITS", help="2 to 8 (default: %(default)s)")
+    command.add_argument(
+        "--bias-correction",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="let biases take the mean error of rounded weights (default)",
+    )
+    command.add_argument("--equalize", action="store_true", help="even out channels between convolutions first")
+    command.add_argument("--samples", type=int, help="take at most so many samples")
+    command.add_argument("--seed", type=int, default=0, help="what draws the samples that plans are compared on")
+    command.add_argument("--pareto", metavar="FILE", help="draw time against error (needs matplotlib)")
+    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
+    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
+    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+
+
+def _quantize(options: argparse.Namespace, shapes: Mapping[str, Any]) -> None:
+    from neo.quantize import quantize
+
+    source = Path(options.model)
+    quantized = quantize(
+        options.model,
+        options.data,
+        accuracy=options.accuracy,
+        skip=options.skip,
+        ranges=options.ranges,
+        symmetric=options.symmetric,
+        per_channel=not options.per_tensor,
+        weight_bits=options.weight_bits,
+        correct_bias=options.bias_correction,
+        equalize=options.equalize,
+        samples=options.samples,
+        seed=options.seed,
+        target=options.target,
+        threads=options.threads,
+        shapes=shapes,
+    )
+    target = Path(options.output) if options.output else source.with_name(f"{source.stem}-int8.onnx")
+    quantized.save(target)
+    print(quantized.report)
+    print(f"written to {target}")
+    if options.pareto:
+        front = quantized.pareto()
+        print(front)
+        front.plot().savefig(options.pareto, dpi=120)

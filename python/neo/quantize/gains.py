@@ -1,0 +1,99 @@
+"""What a layer's codes save: the estimated times of the steps that compute it, in two modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from neo.module import Module
+from neo.quantize.float_model import FloatModel
+from neo.quantize.place import Layer
+from neo.quantize.study import Study
+from neo.report.progress import LateProgress
+
+__all__ = ["benchmark", "layer_gains", "prices"]
+
+_ROUNDS, _SECONDS = 25, 3.0
+
+
+def layer_gains(model: FloatModel, layers: Sequence[Layer], real: Module, codes: Module) -> dict[str, float]:
+    """Microseconds that each layer takes less in the second module, by estimate: the same each time.
+
+    Layers that one routine computes together, in either module, share what they save by their numbers of products.
+    """
+    work = {layer.name: _products(model, layer) for layer in layers}
+    before, after = _times(real, work), _times(codes, work)
+    together = _Together(work)
+    for group in (*before, *after):
+        together.join(group)
+    gains = {}
+    for names in together.sets():
+        saved = sum(t for g, t in before.items() if g[0] in names) - sum(t for g, t in after.items() if g[0] in names)
+        total = sum(work[name] for name in names)
+        gains.update({name: saved * (work[name] / total if total else 1 / len(names)) for name in names})
+    return gains
+
+
+class _Together:
+    """Sets of layers that grow together."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._of = {name: {name} for name in names}
+
+    def join(self, group: Sequence[str]) -> None:
+        """Make one set of those that these layers are in."""
+        whole = set().union(*(self._of[name] for name in group))
+        for name in whole:
+            self._of[name] = whole
+
+    def sets(self) -> list[set[str]]:
+        """Each set once."""
+        return list({id(names): names for names in self._of.values()}.values())
+
+
+def _products(model: FloatModel, layer: Layer) -> float:
+    """Products of a layer, up to sizes that are not known: how the time of a group is shared out."""
+    count = 1.0
+    for size in model.constants[layer.w].dims:
+        count *= size
+    pixels = (model.shape(layer.y) or ())[2:] if layer.op == "Conv" else ()
+    for size in pixels:
+        count *= size if isinstance(size, int) else 1
+    return count
+
+
+def _times(module: Module, work: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+    """Estimated microseconds of each step that computes layers, by these."""
+    times: dict[tuple[str, ...], float] = {}
+    selection = module._selection
+    assert selection is not None
+    # Behind the nodes the choices have variables of conversions.
+    for node, at in zip(selection.problem.nodes, selection.choice, strict=False):
+        choice = node["choices"][at]
+        members = tuple(name for name in choice.get("nodes", ()) if name in work) if "routine" in choice else ()
+        if members:
+            times[members] = times.get(members, 0.0) + choice["estimate_us"] * node["trips"]
+    return times
+
+
+def prices(study: Study, whole: Module) -> dict[str, float]:
+    """Microseconds that a module takes more, by estimate, for each layer that is left out of those it quantizes.
+
+    Conversions between float and codes are in it, and so is what a routine for several layers loses.
+    """
+    every = frozenset(layer.name for layer in study.layers)
+    found = {}
+    with LateProgress("pricing layers", len(every)) as progress:
+        for layer in study.layers:
+            without = study.build(study.written(every - {layer.name}))
+            found[layer.name] = float(without._native.estimate_us) - float(whole._native.estimate_us)
+            progress.advance(1)
+    return found
+
+
+def benchmark(modules: Sequence[Module], call: Mapping[str, object]) -> list[float]:
+    """Milliseconds of one call of each module, measured in turns."""
+    from neo import _native
+
+    arrays = [call[spec.name] for spec in modules[0].inputs]
+    found = _native.benchmark_modules([m._native for m in modules], arrays, _ROUNDS, _SECONDS)
+    return [us / 1e3 for us, _ in found]
