@@ -43,9 +43,10 @@ class Observations:
             if not value.size:
                 continue
             others = tuple(a for a in range(value.ndim) if a != axis % value.ndim)
-            mean = value.mean(axis=others, dtype=np.float64)
             before = self.means.get(name)
-            self.means[name] = mean if before is None else before + (mean - before) / self._calls
+            with np.errstate(over="ignore", invalid="ignore"):  # nobody asks for means of what is not finite
+                mean = value.mean(axis=others, dtype=np.float64)
+                self.means[name] = mean if before is None else before + (mean - before) / self._calls
 
 
 def with_outputs(model: FloatModel, names: Sequence[str]) -> onnx.ModelProto:

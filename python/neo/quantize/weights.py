@@ -83,12 +83,14 @@ def quantize_weights(
     others = tuple(a for a in range(w.ndim) if a != layer.axis)
     largest = np.abs(w).max(axis=others) if per_channel else np.abs(w).max()
     top = 2 ** (bits - 1) - 1
-    scales = np.atleast_1d(largest / top).astype(np.float32)
-    scales[~(scales > _LEAST_SCALE)] = 1.0 if grid is None else np.float32(1.0 / grid.scale)
+    scales = np.atleast_1d(largest / top)
     if bias is not None and grid is not None and layer.op != "ConvTranspose":
         # A bias that is large beside its channel's weights would not fit its codes.
         needed = np.abs(bias) / (grid.scale * _LARGEST_BIAS)
-        scales = np.maximum(scales, needed if per_channel else needed.max()).astype(np.float32)
+        scales = np.maximum(scales, needed if per_channel else needed.max())
+    # Products with the scale of x are normal numbers; where there is nothing to scale, any scale does.
+    least = _LEAST_SCALE * max(1.0, 1.0 if grid is None else 1.0 / grid.scale)
+    scales = np.where(scales > 0, np.maximum(scales, least), 1.0).astype(np.float32)
     codes = np.clip(np.rint(w / _along(scales.astype(np.float64), w.ndim, layer.axis)), -top, top).astype(np.int8)
     if bias is None:
         return Codes(codes, scales)

@@ -126,6 +126,9 @@ class QdqWriter:
         graph.node.extend(nodes)
         _drop_unread(graph)
         self.proto.producer_name, self.proto.producer_version = "neo", __version__
+        others = [p for p in self.proto.metadata_props if p.key not in note]
+        del self.proto.metadata_props[:]
+        self.proto.metadata_props.extend(others)
         for key, text in note.items():
             self.proto.metadata_props.add(key=key, value=text)
         return self.proto

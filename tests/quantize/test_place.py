@@ -1,0 +1,109 @@
+"""Where values are rounded: what routines for codes need, and nothing beside."""
+
+import numpy as np
+from neo.quantize.float_model import prepare
+from neo.quantize.place import find_layers, place
+
+from tests.quantize.networks import Net
+
+
+def rounded(net: Net, *outputs: str, shape=("N", 8, 6, 6), skip=()):
+    """The operators behind each rounded value, by their names, and the layers."""
+    model = prepare(net.model(list(shape), *outputs), None)
+    layers, reasons = find_layers(model, ("Conv", "Gemm", "MatMul"))
+    placement = place(model, layers, skip)
+    makers = {model.producer[v]: v for v in placement.rounded if v in model.producer}
+    names = ["x" for v in placement.rounded if v not in model.producer]
+    names += [model.nodes[i].name for i in sorted(makers)]
+    return names, placement, reasons
+
+
+def test_a_clamp_is_part_of_its_product():
+    net = Net()
+    y = net.conv(net.node("Relu", net.conv("x", 8, 8), name="relu"), 8, 8)
+    assert rounded(net, y)[0] == ["x", "relu"]
+
+
+def test_a_value_that_others_read_is_rounded_before_its_clamp():
+    net = Net()
+    a = net.conv("x", 8, 8, name="a")
+    relu = net.node("Relu", a, name="relu")
+    y = net.conv(net.node("Add", relu, a, name="sum"), 8, 8)
+    assert rounded(net, y)[0] == ["x", "a", "relu", "sum"]
+
+
+def test_both_operands_of_a_sum_are_rounded():
+    net = Net()
+    a, b = net.conv("x", 8, 8, name="a"), net.conv("x", 8, 8, name="b")
+    y = net.conv(net.node("Relu", net.node("Add", a, b), name="relu"), 8, 8)
+    assert rounded(net, y)[0] == ["x", "a", "b", "relu"]
+
+
+def test_a_sum_with_something_float_stays_float():
+    net = Net()
+    a = net.conv("x", 8, 8, name="a")
+    b = net.node("Softmax", net.conv("x", 8, 8, name="b"), axis=1)
+    y = net.conv(net.node("Add", a, b, name="sum"), 8, 8)
+    assert rounded(net, y)[0] == ["x", "sum"]
+
+
+def test_a_chain_of_functions_is_one_table():
+    net = Net()
+    a = net.conv("x", 8, 8, name="a")
+    b = net.node("Mul", net.node("Tanh", a), net.constant(np.float32(2)), name="scaled")
+    assert rounded(net, net.conv(b, 8, 8))[0] == ["x", "a", "scaled"]
+
+
+def test_a_swish_in_two_nodes_is_one_function():
+    net = Net()
+    a = net.conv("x", 8, 8, name="a")
+    b = net.node("Mul", net.node("Sigmoid", a), a, name="swish")
+    names = rounded(net, net.conv(b, 8, 8))[0]
+    assert names[:2] == ["x", "a"]
+    assert names[2].startswith("swish")
+    assert len(names) == 3
+
+
+def test_the_last_product_keeps_its_sums():
+    net = Net()
+    y = net.node("Softmax", net.conv(net.conv("x", 8, 8, name="a"), 8, 8), axis=1)
+    assert rounded(net, y)[0] == ["x", "a"]
+
+
+def test_concatenated_and_pooled_values_share_a_scale():
+    net = Net()
+    a, b = net.conv("x", 8, 8, name="a"), net.conv("x", 8, 8, name="b")
+    pooled = net.node("MaxPool", a, kernel_shape=[3, 3], pads=[1] * 4, name="pool")
+    y = net.conv(net.node("Concat", pooled, b, axis=1, name="both"), 16, 8)
+    names, placement, _ = rounded(net, y)
+    assert names == ["x", "a", "b", "pool", "both"]
+    assert len(set(placement.rounded.values())) == 2
+
+
+def test_a_skipped_layer_reads_and_makes_floats():
+    net = Net()
+    a = net.node("Relu", net.conv("x", 8, 8, name="a"))
+    b = net.node("Relu", net.conv(a, 8, 8, name="b"))
+    y = net.conv(net.node("Add", a, b, name="sum"), 8, 8, name="c")
+    names, placement, _ = rounded(net, y, skip=["b"])
+    assert names == ["x", "sum"]
+    assert [layer.name for layer in placement.layers] == ["a", "c"]
+
+
+def test_weights_that_are_no_constants_stay_float():
+    net = Net()
+    w = net.node("Reshape", net.node("ReduceSum", "x", keepdims=1), net.constant(np.array([1, 1, 1, 1])))
+    w = net.node("Expand", w, net.constant(np.array([8, 8, 1, 1])))
+    y = net.node("Conv", net.conv("x", 8, 8, name="a"), w, name="b", kernel_shape=[1, 1])
+    names, placement, reasons = rounded(net, y)
+    assert names == ["x"]
+    assert [layer.name for layer in placement.layers] == ["a"]
+    assert reasons["b"] == "its weights are not constant"
+
+
+def test_a_scaled_gemm_stays_float():
+    net = Net()
+    y = net.node("Gemm", "x", net.weights(8, 8), net.node("ReduceSum", "x"), alpha=2.0, transA=1, name="g")
+    _, placement, reasons = rounded(net, y, shape=(8, 8))
+    assert not placement.layers
+    assert "g" in reasons
