@@ -11,7 +11,7 @@ from tests.quantize.networks import Net, calls_for, random_net, small_net
 _EDGE = 0.03
 
 
-def run_peer(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+def run_peer(model: onnx.ModelProto, x: np.ndarray, name: str = "x") -> np.ndarray:
     ort = pytest.importorskip("onnxruntime")
     options = ort.SessionOptions()
     options.log_severity_level = 3
@@ -19,7 +19,7 @@ def run_peer(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     # Fused, products of codes would saturate on processors without VNNI.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    (y,) = session.run(None, {"x": x})
+    (y,) = session.run(None, {name: x})
     return y
 
 
