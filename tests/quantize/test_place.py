@@ -1,5 +1,6 @@
 """Where values are rounded: what routines for codes need, and nothing beside."""
 
+import neo
 import numpy as np
 from neo.quantize.float_model import prepare
 from neo.quantize.place import find_layers, place
@@ -107,3 +108,44 @@ def test_a_scaled_gemm_stays_float():
     _, placement, reasons = rounded(net, y, shape=(8, 8))
     assert not placement.layers
     assert "g" in reasons
+
+
+def padded(net: Net, sides, **attrs):
+    return net.node("Pad", "x", net.constant(np.array(sides)), name="pad", **attrs)
+
+
+def test_zeros_around_a_convolution_are_its_own():
+    net = Net()
+    a = net.node("Relu", net.conv("x", 8, 8, name="a"), name="relu")
+    pad = net.node("Pad", a, net.constant(np.array([0, 0, 0, 0, 0, 0, 1, 2])), name="pad")
+    model = net.model(["N", 8, 6, 6], net.conv(pad, 8, 8, 3, name="b", strides=[2, 2]))
+    names, _, _ = rounded(net, net.nodes[-1].output[0])
+    assert names == ["x", "relu"]
+    x = np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype(np.float32)
+    found = neo.compile(prepare(model, None).proto)(x)
+    np.testing.assert_allclose(found, neo.compile(model)(x), rtol=1e-5, atol=1e-5)
+    assert neo.quantize(model, [x]).report.error < 0.01
+
+
+def test_other_pads_stay():
+    for sides, attrs in (
+        ([0, 1, 0, 0, 0, 0, 0, 0], {}),
+        ([0, 0, -1, 0, 0, 0, 1, 0], {}),
+        ([0, 0, 1, 1] * 2, {"mode": "edge"}),
+    ):
+        net = Net()
+        channels = 8 + sides[1]
+        y = net.conv(padded(net, sides, **attrs), channels, 8, 3)
+        assert any(node.op_type == "Pad" for node in prepare(net.model(["N", 8, 6, 6], y), None).nodes)
+
+
+def test_a_pad_that_others_read_stays_for_them():
+    net = Net()
+    pad = padded(net, [0, 0, 1, 1, 0, 0, 1, 1])
+    a, b = net.conv(pad, 8, 8, 3), net.node("MaxPool", pad, kernel_shape=[3, 3])
+    model = net.model(["N", 8, 6, 6], a, b)
+    ops = [node.op_type for node in prepare(model, None).nodes]
+    assert sorted(ops) == ["Conv", "MaxPool", "Pad"]
+    x = np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype(np.float32)
+    for got, expected in zip(neo.compile(prepare(model, None).proto)(x), neo.compile(model)(x), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

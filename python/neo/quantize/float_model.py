@@ -17,6 +17,7 @@ from neo.errors import ModelError, UnsupportedError
 from neo.frontend.onnx import read_model
 from neo.frontend.onnx.load import load_model
 from neo.onnx_export import optimize
+from neo.quantize.fold_pads import fold_pads
 
 __all__ = ["FloatModel", "prepare"]
 
@@ -123,6 +124,7 @@ def prepare(model: Any, shapes: Mapping[str, int | tuple[int, int]] | None) -> F
             msg = "[quantize] a model must have less than 2 GB of weights. Got more"
             raise UnsupportedError(msg)
         proto = load_model(path, whole=True).proto
+    fold_pads(proto.graph)
     halves = [v.name for v in proto.graph.input if v.type.tensor_type.elem_type in _HALVES]
     halves += [t.name for t in proto.graph.initializer if t.data_type in _HALVES and t.dims]
     if halves:
