@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from neo import _native
-from neo.cli.quantizing import add_quantize
+from neo.cli.quantizing import add_quantize, check_numeric_command
 from neo.cli.tuning import add_commands, add_database, budget_of
 from neo.cli.values import read_value, save_outputs, to_json
 from neo.compile import compile as compile_model
@@ -130,9 +130,20 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--html", metavar="FILE", help="write a page of graph, memory and choices")
     add_commands(add, _sizes)
     add_quantize(add, _sizes)
-    command = add("check", _check, "what of a model neo cannot run; with --accuracy, which node is wrong")
+    command = add(
+        "check", _check, "what of a model neo cannot run; which node is wrong (--accuracy), which scale (--numeric)"
+    )
     command.add_argument("model", help="an ONNX file")
     command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")
+    command.add_argument(
+        "--numeric", action="store_true", help="look at every rounded value of a quantized model: overflow, underflow"
+    )
+    command.add_argument(
+        "--data", metavar="DIR", help="with --numeric: samples as for neo quantize, else one of the --input files"
+    )
+    command.add_argument(
+        "--differences", metavar="DIR", help="with --numeric: write what rounding changes, element by element"
+    )
     command.add_argument(
         "--against",
         default="float64",
@@ -422,6 +433,8 @@ def _check(options: argparse.Namespace) -> int:
 
     if options.accuracy:
         return _check_accuracy(options)
+    if options.numeric:
+        return check_numeric_command(options, _sizes(options), _check_inputs(options))
     refusals = check_model(options.model)
     if not refusals:
         try:
@@ -448,11 +461,7 @@ def _check_accuracy(options: argparse.Namespace) -> int:
     if options.top is not None and options.top < 1:
         msg = f"[cli] --top must be positive. Got {options.top}, expected 1 or more"
         raise ModelError(msg)
-    inputs: dict[str, Any] = {}
-    for item in [i for i in options.input if "=" not in i]:
-        inputs.update(_stored_inputs(item))
-    options.input = [i for i in options.input if "=" in i]
-    inputs.update(_given_inputs(options))
+    inputs = _check_inputs(options)
     report = check_accuracy(
         options.model,
         against=options.against,
@@ -468,6 +477,16 @@ def _check_accuracy(options: argparse.Namespace) -> int:
     if options.json:
         report.to_json(options.json)
     return 0 if report.passed else 1
+
+
+def _check_inputs(options: argparse.Namespace) -> dict[str, Any]:
+    """The inputs of ``--input``: those of .npz files, and those given by name."""
+    inputs: dict[str, Any] = {}
+    for item in [i for i in options.input if "=" not in i]:
+        inputs.update(_stored_inputs(item))
+    options.input = [i for i in options.input if "=" in i]
+    inputs.update(_given_inputs(options))
+    return inputs
 
 
 def _stored_inputs(path: str) -> dict[str, Any]:

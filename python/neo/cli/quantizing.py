@@ -1,4 +1,4 @@
-"""The command ``neo quantize``."""
+"""The command ``neo quantize``, and ``neo check --numeric``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_quantize"]
+from neo.errors import ModelError
+
+__all__ = ["add_quantize", "check_numeric_command"]
 
 
 def add_quantize(
@@ -78,3 +80,22 @@ def _quantize(options: argparse.Namespace, shapes: Mapping[str, Any]) -> None:
         front = quantized.pareto()
         print(front)
         front.plot().savefig(options.pareto, dpi=120)
+
+
+def check_numeric_command(options: argparse.Namespace, shapes: Mapping[str, Any], inputs: Mapping[str, Any]) -> int:
+    """Look at every rounded value of a quantized model; 1 where a scale is wrong."""
+    from neo.options import Options
+    from neo.quantize.numeric import check_numeric
+    from neo.quantize.study import Builder
+
+    if options.data is None and not inputs:
+        msg = "[cli] --numeric must have values to look at. Got neither --data nor --input"
+        raise ModelError(msg)
+    settings = Options.of(options.target, options.threads, False, None, None, None, None, shapes, None)
+    data = [inputs] if options.data is None else options.data
+    report = check_numeric(options.model, data, Builder(settings), differences=options.differences)
+    print(report.table(options.top))
+    print(report.summary())
+    if options.json:
+        report.to_json(options.json)
+    return 0 if report.passed else 1
