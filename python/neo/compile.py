@@ -60,8 +60,8 @@ def compile(  # noqa: A001  (the name users expect)
         otherwise. ``"reduced"`` lets a device round the operands of convolutions to fewer bits than float32 has
         (docs/accuracy.md). Beside `calibration`: a number, the limit of :func:`neo.quantize`.
     calibration : iterable or path, optional
-        Samples as for :func:`neo.quantize`: layers whose 8-bit codes pay are quantized first, within `accuracy` where
-        it is a number (docs/quantize.md). For one variant of a model that is trusted.
+        Samples as for :func:`neo.quantize`, which the model goes through first: where `accuracy` is a number, the layers
+        that pay within it are quantized, else all (docs/quantize.md). For one variant of a model that is trusted.
     memory : int, optional
         Bytes that packed weights may take.
     routines : mapping of str to str or list of str, optional

@@ -15,7 +15,7 @@ from neo.module import Module
 from neo.options import Options, Size
 from neo.tune.trees import shipped_corrections
 
-__all__ = ["compile_variant"]
+__all__ = ["compile_variant", "estimate_variant"]
 
 
 def compile_variant(source: Source, target: str, shapes: Mapping[str, Size], options: Options) -> Module:
@@ -48,3 +48,10 @@ def compile_variant(source: Source, target: str, shapes: Mapping[str, Size], opt
         tuning=tuning,
         provenance=source.provenance(graph.name),
     )
+
+
+def estimate_variant(source: Source, target: str, shapes: Mapping[str, Size], options: Options) -> float:
+    """Microseconds that selection expects a call of a variant to take; nothing is lowered."""
+    graph, _ = source.read(shapes)
+    candidates = build_candidates(_native.run_passes(graph), target, options, shipped_corrections())
+    return candidates.select().total_us

@@ -63,9 +63,12 @@ def test_the_layer_that_makes_the_error_stays_float(always_worth):
     )
 
 
-def test_a_limit_that_all_layers_keep_quantizes_all(always_worth):
+def test_what_pays_is_quantized_where_all_of_it_keeps_the_limit(always_worth):
     quantized = neo.quantize(deep_net(spoiled=False), calls_for([1, 3, 16, 16], 4), accuracy=0.9)
-    assert set(precisions(quantized).values()) == {"int8"}
+    left = [layer for layer in quantized.report.layers if layer.precision == "float32"]
+    assert len(left) < len(quantized.report.layers)
+    assert {layer.reason for layer in left} <= {"it gains nothing"}
+    assert all(layer.gain_us <= 0 for layer in left)
 
 
 def test_a_limit_that_nothing_keeps_gives_the_float_model(tmp_path):
@@ -89,6 +92,16 @@ def test_what_gains_nothing_stays_float(monkeypatch):
     quantized = neo.quantize(small_net(), calls_for([1, 3, 12, 12]), accuracy=0.5)
     assert not quantized.is_quantized
     assert "Quantizing gains nothing here: 1.5 ms beside 1 ms in float" in str(quantized)
+
+
+def test_a_model_whose_layers_do_not_pay_stays_float(monkeypatch):
+    from importlib import import_module
+
+    prices = lambda study: (frozenset(), {layer.name: -1.0 for layer in study.layers})  # noqa: E731
+    monkeypatch.setattr(import_module("neo.quantize.choose"), "price_layers", prices)
+    quantized = neo.quantize(small_net(), calls_for([1, 3, 12, 12]), accuracy=0.5)
+    assert not quantized.is_quantized
+    assert "No layer is expected to be faster on codes here" in str(quantized)
 
 
 def test_agreement_of_a_classifier(always_worth):

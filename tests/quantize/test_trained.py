@@ -46,9 +46,7 @@ def test_outputs_stay_near(name):
     assert sum(same) >= 8
 
 
-def test_a_limit_on_mobilenet():
-    file, size, scaling, *_ = _NETWORKS["mobilenet v2"]
-    pictures = crops_of(size, scaling, 30)
-    quantized = neo.quantize(models_folder() / file, pictures, accuracy=0.96, threads=2)
-    assert not quantized.is_quantized or quantized.report.agreement >= 0.96
-    assert "plans were tried" in quantized.report.summary()
+def test_a_limit_on_agreement():
+    file, size, scaling, *_ = _NETWORKS["resnet-8"]
+    quantized = neo.quantize(models_folder() / file, crops_of(size, scaling, 40), accuracy=0.97, threads=2)
+    assert not quantized.is_quantized or quantized.report.agreement >= 0.97

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from neo.module import Module
-from neo.quantize.gains import layer_gains, prices
+from neo.quantize.gains import price_layers
 from neo.quantize.quality import Limit, Quality, compare
 from neo.quantize.sensitivity import measure_sensitivities
 from neo.quantize.study import Study
@@ -59,7 +59,7 @@ class Choice:
     errors : dict of str to float
         What rounding each layer alone does to the outputs; empty where nobody had to know.
     gains : dict of str to float
-        Microseconds that each layer saves, by estimate.
+        Microseconds that each layer saves, by estimate; empty without a limit.
     rounds : int
         How many plans were tried.
     is_interrupted : bool
@@ -121,10 +121,9 @@ def choose(study: Study, limit: Limit) -> Choice:
     neo.ModelError
         The user's metric gives no number.
     """
-    every = frozenset(layer.name for layer in study.layers)
     reference = limit.score(study.float_module)
-    whole = evaluate(study, every, limit)
-    gains = layer_gains(study.model, study.layers, study.float_module, whole.module)
+    paying, gains = price_layers(study)
+    whole = evaluate(study, paying, limit)
     choice = Choice(None, whole, gains=gains)
     if limit.is_met(whole.quality, reference):
         choice.plan = whole
@@ -140,7 +139,6 @@ def choose(study: Study, limit: Limit) -> Choice:
 
 def _search(study: Study, limit: Limit, reference: float | None, whole: Plan, choice: Choice) -> None:
     errors = choice.errors = measure_sensitivities(study)
-    choice.gains = prices(study, whole.module)
     floor = max(max(errors.values()) * 1e-9, 1e-300)
     errors.update({name: max(e, floor) for name, e in errors.items()})
     predicted = sum(errors.values())

@@ -19,7 +19,7 @@ from neo.frontend.onnx.load import load_model
 from neo.onnx_export import optimize
 from neo.quantize.fold_pads import fold_pads
 
-__all__ = ["FloatModel", "prepare"]
+__all__ = ["FloatModel", "prepare", "read_values"]
 
 _LINEAR = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 _HALVES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
@@ -52,9 +52,8 @@ class FloatModel:
         self.producer = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
         self.readers: dict[str, list[int]] = {}
         for i, node in enumerate(self.nodes):
-            for name in (*node.input, *_outer_values(node)):
-                if name:
-                    self.readers.setdefault(name, []).append(i)
+            for name in read_values(node):
+                self.readers.setdefault(name, []).append(i)
         self.inputs = [v.name for v in graph.input if v.name not in self.constants]
         self.outputs = [v.name for v in graph.output]
 
@@ -94,14 +93,14 @@ class FloatModel:
         return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
 
-def _outer_values(node: onnx.NodeProto) -> list[str]:
-    """Values of the main graph that a node's bodies may read: every name in them that they do not make."""
-    found: list[str] = []
+def read_values(node: onnx.NodeProto) -> list[str]:
+    """The values that a node reads, those included that its bodies read and do not make."""
+    found = [name for name in node.input if name]
     for attribute in node.attribute:
         for body in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
             made = {v.name for v in body.input} | {t.name for t in body.initializer}
             made |= {name for inner in body.node for name in inner.output}
-            used = [name for inner in body.node for name in (*inner.input, *_outer_values(inner))]
+            used = [name for inner in body.node for name in read_values(inner)]
             used += [v.name for v in body.output]
             found += [name for name in used if name and name not in made]
     return found
@@ -130,12 +129,13 @@ def prepare(model: Any, shapes: Mapping[str, int | tuple[int, int]] | None) -> F
     if halves:
         msg = f"[quantize] the model must compute in float32. Got half precision in {halves[0]!r}"
         raise ModelError(msg)
-    taken = {node.name for node in proto.graph.node}
+    taken: set[str] = set()
     for node in proto.graph.node:
-        if not node.name:
-            stem = f"{node.op_type}/{next((o for o in node.output if o), '')}"
-            node.name = stem if stem not in taken else f"{stem}_{len(taken)}"
-            taken.add(node.name)
+        stem = node.name or f"{node.op_type}/{next((o for o in node.output if o), '')}"
+        node.name, count = stem, 1
+        while node.name in taken:
+            node.name, count = f"{stem}_{count}", count + 1
+        taken.add(node.name)
     found = FloatModel(proto)
     if linear and not any(
         node.op_type in ("Conv", "MatMul", "Gemm") and node.input[1] in found.constants for node in found.nodes

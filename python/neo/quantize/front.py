@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from neo.quantize.choose import best_layers, evaluate
-from neo.quantize.gains import benchmark, prices
+from neo.quantize.gains import benchmark, price_layers
 from neo.quantize.sensitivity import measure_sensitivities
 from neo.quantize.study import Study
 from neo.report.table import render_table
@@ -87,7 +87,7 @@ def measure_front(study: Study, points: int) -> Front:
     every = frozenset(layer.name for layer in study.layers)
     errors = measure_sensitivities(study)
     whole = evaluate(study, every, None)
-    gains = prices(study, whole.module)
+    _, gains = price_layers(study)
     total = sum(errors.values())
     plans = {whole.kept: whole}
     for i in range(1, points - 1):

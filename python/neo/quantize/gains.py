@@ -10,7 +10,7 @@ from neo.quantize.place import Layer
 from neo.quantize.study import Study
 from neo.report.progress import LateProgress
 
-__all__ = ["benchmark", "layer_gains", "prices"]
+__all__ = ["benchmark", "layer_gains", "price_layers"]
 
 _ROUNDS, _SECONDS = 25, 3.0
 
@@ -75,19 +75,39 @@ def _times(module: Module, work: Mapping[str, float]) -> dict[tuple[str, ...], f
     return times
 
 
-def prices(study: Study, whole: Module) -> dict[str, float]:
-    """Microseconds that a module takes more, by estimate, for each layer that is left out of those it quantizes.
+def price_layers(study: Study) -> tuple[frozenset[str], dict[str, float]]:
+    """The layers whose codes pay, and what each layer saves.
 
-    Conversions between float and codes are in it, and so is what a routine for several layers loses.
+    Runs of half, a quarter and an eighth of the layers are tried before each alone, since a layer between others on codes
+    pays for conversions where it is float; what costs more than it saves stays out from then on.
+
+    Returns
+    -------
+    frozenset of str, dict of str to float
+        Names, and by layer the microseconds that selection expects the module to take more without it: conversions are
+        in it, and what a routine for several layers loses.
     """
-    every = frozenset(layer.name for layer in study.layers)
-    found = {}
-    with LateProgress("pricing layers", len(every)) as progress:
-        for layer in study.layers:
-            without = study.build(study.written(every - {layer.name}))
-            found[layer.name] = float(without._native.estimate_us) - float(whole._native.estimate_us)
+    order = [layer.name for layer in study.layers]
+    runs = [order[at : at + length] for length in _run_lengths(len(order)) for at in range(0, len(order), length)]
+    kept = frozenset(order)
+    least = study.build.estimate_us(study.written(kept))
+    found: dict[str, float] = {}
+    with LateProgress("pricing layers", len(runs)) as progress:
+        for run in runs:
             progress.advance(1)
-    return found
+            left = kept.intersection(run)
+            if not left or (left == kept and len(run) > 1):
+                continue
+            without = study.build.estimate_us(study.written(kept - left))
+            found.update(dict.fromkeys(left, (without - least) / len(left)))
+            if without < least:
+                kept, least = kept - left, without
+    return kept, found
+
+
+def _run_lengths(count: int) -> list[int]:
+    lengths = [length for parts in (2, 4, 8) if (length := -(-count // parts)) > 1]
+    return [*dict.fromkeys(lengths), 1]
 
 
 def benchmark(modules: Sequence[Module], call: Mapping[str, object]) -> list[float]:

@@ -34,16 +34,21 @@ def decide(study: Study, choice: Choice | None, limit: Limit | None) -> Quantize
     plan = None if choice is None else choice.plan
     verdict: list[str] = []
     is_slow = False
+    times = benchmark([study.float_module, plan.module], study.calls[0]) if plan is not None and plan.kept else None
     if choice is None:
         verdict.append("No layer can be quantized.")
-    times = benchmark([study.float_module, plan.module], study.calls[0]) if plan is not None else None
-    if choice is not None and plan is None:
+    elif plan is None:
         verdict.append(f"{limit} is kept to by the float model alone: {_distance(choice)}.")
-    elif times is not None and limit is not None and times[1] > times[0] * _WORTH:
+    elif times is None:
+        verdict.append("No layer is expected to be faster on codes here: the float model is kept.")
+        plan, is_slow = None, True
+    elif limit is not None and times[1] > times[0] * _WORTH:
         verdict.append(
             f"Quantizing gains nothing here: {times[1]:.3g} ms beside {times[0]:.3g} ms in float, which is kept."
         )
         plan, times, is_slow = None, None, True
+    elif times[1] > times[0]:
+        verdict.append("Float is faster here: accuracy= or drop= lets what pays be chosen.")
     if choice is not None and choice.rounds > 1:
         verdict.append(f"{choice.rounds} plans were tried{', until Ctrl-C' if choice.is_interrupted else ''}.")
     if plan is not None and limit is not None:

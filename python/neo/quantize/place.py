@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from neo.errors import ModelError
-from neo.quantize.float_model import FloatModel
+from neo.quantize.float_model import FloatModel, read_values
 
-__all__ = ["Layer", "Placement", "find_layers", "place"]
+__all__ = ["LAYER_OPS", "Layer", "Placement", "find_layers", "matching", "place"]
 
+#: Operators whose second input are weights.
 LAYER_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 _CLAMPS = frozenset({"Relu", "Clip"})
@@ -74,25 +75,33 @@ class Placement:
         The products on codes.
     rounded : mapping of str to str
         Each value that is rounded to codes, and the value whose scale and zero point it has: its own mostly.
-    reasons : mapping of str to str
-        Nodes with weights that stay float, and why.
     """
 
     layers: tuple[Layer, ...]
     rounded: Mapping[str, str]
-    reasons: Mapping[str, str]
 
 
 @dataclass
 class _Unit:
-    """Nodes that are one function: all but gates have one node."""
+    """Nodes that are one function: a product with a gate has two, all others one.
 
-    kind: str  # layer, clamp, unary, binary, average, mover, float
+    Attributes
+    ----------
+    kind : str
+        ``layer``; ``bias``, a sum with a constant for each channel; ``clamp``; ``unary``, a function of one element;
+        ``binary``; ``average``; ``mover``, whose inputs and outputs have one scale; ``float``.
+    nodes : tuple of int
+    inputs : tuple of str
+        The float32 values that it reads and the graph computes or takes.
+    outputs : tuple of str
+    on_codes : bool
+    """
+
+    kind: str
     nodes: tuple[int, ...]
-    inputs: tuple[str, ...]  # float32 values that are not constant
+    inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    ties: bool = False  # inputs and outputs have one scale
-    on_codes: bool = field(default=False)
+    on_codes: bool = False
 
 
 def find_layers(model: FloatModel, ops: Collection[str]) -> tuple[list[Layer], dict[str, str]]:
@@ -195,10 +204,10 @@ def place(model: FloatModel, layers: Sequence[Layer], skipped: Collection[str] =
             if alone and before is not None and before.on_codes and _is_inside(before, unit, readers, model):
                 continue
             rounded[name] = None
-        if unit.ties:
+        if unit.kind == "mover":
             for name in (*unit.inputs[1:], *unit.outputs):
                 ties.join(unit.inputs[0], name)
-    return Placement(tuple(chosen.values()), {name: ties.of(name) for name in rounded}, {})
+    return Placement(tuple(chosen.values()), {name: ties.of(name) for name in rounded})
 
 
 def _is_inside(before: _Unit, unit: _Unit, readers: Mapping[str, list[_Unit]], model: FloatModel) -> bool:
@@ -226,7 +235,7 @@ def _units(model: FloatModel, layers: Mapping[int, Layer], skipped: Collection[s
         if index in gates:
             continue
         members = (*(g for g, m in gates.items() if m == index), index)
-        read = dict.fromkeys(name for m in members for name in model.nodes[m].input if name and model.is_float(name))
+        read = dict.fromkeys(name for m in members for name in read_values(model.nodes[m]) if model.is_float(name))
         made = tuple(name for name in node.output if name)
         inner = {name for m in members[:-1] for name in model.nodes[m].output}
         inputs = tuple(name for name in read if name not in inner)
@@ -235,10 +244,9 @@ def _units(model: FloatModel, layers: Mapping[int, Layer], skipped: Collection[s
             kind = "layer"
         elif not skipped or not any(model.nodes[m].name in skipped for m in members):
             kind = "unary" if len(members) > 1 else _kind(model, index, inputs)
-        ties = kind == "mover" or node.op_type in ("Concat", "MaxPool")
         if kind != "layer" and not all(map(model.is_float, made)):
             kind = "float"
-        units.append(_Unit("mover" if kind == "concat" else kind, members, inputs, made, ties and kind != "float"))
+        units.append(_Unit(kind, members, inputs, made))
     return units
 
 
@@ -275,7 +283,7 @@ def _kind(model: FloatModel, index: int, inputs: Sequence[str]) -> str:
         plain = len([o for o in node.output if o]) == 1
         return "mover" if plain and len(model.shape(node.input[0]) or ()) in (3, 4) else "float"
     if op == "Concat":
-        return "concat" if len(inputs) == len(set(node.input)) and len(inputs) > 1 else "float"
+        return "mover" if len(inputs) == len(set(node.input)) and len(inputs) > 1 else "float"
     if op == "Resize":
         nearest = model.attribute(node, "mode", b"nearest") == b"nearest"
         return "mover" if nearest and len(inputs) == 1 else "float"

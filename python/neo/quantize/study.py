@@ -12,8 +12,8 @@ import onnx
 from neo.errors import DTypeError, ModelError
 from neo.frontend.source import Source
 from neo.module import Module
-from neo.options import Options
-from neo.pipeline import compile_variant
+from neo.options import Options, Size
+from neo.pipeline import compile_variant, estimate_variant
 from neo.quantize.float_model import FloatModel
 from neo.quantize.observe import Observations, observe, with_outputs
 from neo.quantize.place import Layer, Placement, find_layers, matching, place
@@ -75,9 +75,16 @@ class Builder:
 
     def __call__(self, proto: onnx.ModelProto) -> Module:
         """Compile a model."""
-        # Sizes that are numbers are written in the model by now.
-        shapes = {name: size for name, size in self.options.shapes[0].items() if not isinstance(size, int)}
-        return compile_variant(Source(proto, None), self.options.targets[0], shapes, self.options)
+        return compile_variant(Source(proto, None), self.options.targets[0], self._shapes, self.options)
+
+    def estimate_us(self, proto: onnx.ModelProto) -> float:
+        """Microseconds that a call is expected to take."""
+        return estimate_variant(Source(proto, None), self.options.targets[0], self._shapes, self.options)
+
+    @property
+    def _shapes(self) -> dict[str, Size]:
+        """The sizes of symbols that are ranges: those that are numbers are written in the model by now."""
+        return {name: size for name, size in self.options.shapes[0].items() if not isinstance(size, int)}
 
 
 @dataclass
