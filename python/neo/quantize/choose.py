@@ -48,7 +48,7 @@ class Plan:
 
 @dataclass
 class Choice:
-    """What choosing found.
+    """The outcome of choosing.
 
     Attributes
     ----------

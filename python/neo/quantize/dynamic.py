@@ -1,4 +1,4 @@
-"""Quantizing without data: weights as codes, and scales of what MatMul and Gemm read that are computed when they run."""
+"""Quantizing without data: weights as codes, and scales that MatMul and Gemm compute when they run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATIC = "Nothing was calibrated: give calibration data for convolutions on cod
 
 
 def quantize_without_data(model: FloatModel, settings: Settings, build: Builder) -> Quantized:
-    """Write a model whose MatMul and Gemm are DynamicQuantizeLinear and MatMulInteger, and whose other weights are codes.
+    """Write MatMul and Gemm as DynamicQuantizeLinear and MatMulInteger, and the weights of others as codes.
 
     Raises
     ------

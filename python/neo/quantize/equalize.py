@@ -16,7 +16,7 @@ _LARGEST = 1e3
 
 
 def equalize(model: FloatModel) -> FloatModel:
-    """Scale the channels between two convolutions so that the weights before and behind have equal ranges.
+    """Scale the channels between two convolutions until the weights before and behind have equal ranges.
 
     Cross-layer equalization (Nagel et al., 2019, section 4.1): between convolutions with nothing but a Relu in between,
     channel c is divided by ``sqrt(r1 * r2) / r2`` before and multiplied by it behind, with r1 and r2 the largest weights

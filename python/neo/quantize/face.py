@@ -1,4 +1,4 @@
-"""What a user calls."""
+"""The function that a user calls."""
 
 from __future__ import annotations
 

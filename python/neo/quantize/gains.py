@@ -1,4 +1,4 @@
-"""What a layer's codes save: the estimated times of the steps that compute it, in two modules."""
+"""The time that a layer's codes save, by estimate, and the time of whole modules, measured."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _times(module: Module, work: Mapping[str, float]) -> dict[tuple[str, ...], f
 def price_layers(study: Study) -> tuple[frozenset[str], dict[str, float]]:
     """The layers whose codes pay, and what each layer saves.
 
-    Runs of half, a quarter and an eighth of the layers are tried before each alone, since a layer between others on codes
-    pays for conversions where it is float; what costs more than it saves stays out from then on.
+    Runs of half, a quarter and an eighth of the layers are tried before each alone: a float layer between two on codes
+    pays for conversions. A run that costs more than it saves stays out from then on.
 
     Returns
     -------

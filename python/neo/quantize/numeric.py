@@ -1,4 +1,4 @@
-"""What rounding does to the values of a quantized model: saturation, underflow, and the scales that are wrong."""
+"""Overflow and underflow of the values of a quantized model, and the scales that are wrong."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class NumericReport:
         return render_table(header, lines, right=(1, 2, 4, 5, 6, 7))
 
     def summary(self) -> str:
-        """What is wrong, and with which scale it would not be."""
+        """The wrong scales, each with a better one."""
         bad = [v for v in self.values if v.problem]
         if not bad:
             return f"{len(self.values)} rounded values, no scale is wrong on {self.samples} samples"

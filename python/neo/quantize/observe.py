@@ -1,4 +1,4 @@
-"""What the values of a model are on calibration data: one pass, in memory that does not grow with it."""
+"""Counts of a model's values on calibration data: one pass, in memory that does not grow with it."""
 
 from __future__ import annotations
 

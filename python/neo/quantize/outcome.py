@@ -76,7 +76,7 @@ def _distance(choice: Choice) -> str:
 
 
 def _price(study: Study, choice: Choice | None, kept: frozenset[str]) -> list[str]:
-    """What a little more error would buy: the layer left out that saves most for its error."""
+    """The price of the limit: the layer left out that saves most for its error."""
     if choice is None or not choice.errors:
         return []
     left = [layer.name for layer in study.layers if layer.name not in kept and choice.gains[layer.name] > 0]

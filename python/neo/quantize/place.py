@@ -67,7 +67,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Placement:
-    """What is quantized.
+    """The quantized layers and the rounded values.
 
     Attributes
     ----------

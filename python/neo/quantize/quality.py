@@ -19,7 +19,7 @@ _FLOATS = ("float16", "float32", "float64")
 
 @dataclass(frozen=True)
 class Quality:
-    """What the outputs of a plan are beside the float model's, on the same samples.
+    """A plan's outputs beside the float model's, on the same samples.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Limit:
-    """What a plan must keep to.
+    """A bound on the error of a plan.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Limit:
         return cls(drop=float(drop), metric=metric)
 
     def score(self, module: Module) -> float | None:
-        """What the user's metric says of a module; what it raises is not caught.
+        """Ask the user's metric about a module; its exceptions are not caught.
 
         Raises
         ------

@@ -32,7 +32,7 @@ class Grid:
         return np.dtype(np.int8 if self.low < 0 else np.uint8)
 
     def rounded(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What the codes of numbers stand for."""
+        """The numbers that codes of these stand for."""
         codes = np.clip(np.rint(x / self.scale) + self.zero, self.low, self.high)
         real: np.ndarray[Any, Any] = (codes - self.zero) * self.scale
         return real

@@ -1,4 +1,4 @@
-"""What quantizing did, as text and as HTML."""
+"""The report of a quantization, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class QuantizeReport:
-    """What became of a model. ``str()`` is a table and a summary; notebooks show HTML.
+    """A model before and after. ``str()`` is a table and a summary; notebooks show HTML.
 
     Attributes
     ----------

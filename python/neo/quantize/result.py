@@ -1,4 +1,4 @@
-"""What :func:`neo.quantize` gives."""
+"""The result of :func:`neo.quantize`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Quantized:
         from neo.quantize.front import measure_front
 
         if self._study is None:
-            msg = "[quantize] time against error must have calibration data to be measured on. Got a model quantized without"
+            msg = "[quantize] time against error must have calibration data to be measured on. Got none"
             raise ModelError(msg)
         if isinstance(points, bool) or not isinstance(points, int) or points < 2:
             msg = f"[quantize] points must be a number of 2 or more. Got {points!r}"

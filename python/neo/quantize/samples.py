@@ -19,7 +19,7 @@ KEPT, KEPT_BYTES = 256, 64 << 20
 
 
 def read_samples(data: Any) -> Iterable[Any]:
-    """What `data` holds, one item for each call: itself, or the .npy and .npz files of a folder in the order of names.
+    """Read `data` as an iterable of calls: itself, or the .npy and .npz files of a folder in the order of their names.
 
     Raises
     ------

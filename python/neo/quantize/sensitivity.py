@@ -1,4 +1,4 @@
-"""What the rounding of one layer alone does to the outputs: the rest runs in float."""
+"""The error that rounding one layer alone makes in the outputs: the rest runs in float."""
 
 from __future__ import annotations
 

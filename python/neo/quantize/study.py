@@ -1,4 +1,4 @@
-"""A calibrated model: what every plan of it is written from."""
+"""A calibrated model, from which every plan is written."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Study:
         return self._float
 
     def placement(self, kept: Collection[str]) -> Placement:
-        """Where values are rounded if only some layers are quantized."""
+        """Place the rounding if only some layers are quantized."""
         others = {layer.name for layer in self.layers if layer.name not in kept}
         return place(self.model, self.layers, self._skipped | others | self._unfit)
 
@@ -215,7 +215,7 @@ class Study:
         return write_qdq(self.model, placement, grids, codes, self.note(kept))
 
     def note(self, kept: Collection[str]) -> Mapping[str, str]:
-        """What the file's metadata say: the settings, and the layers that stay float."""
+        """The file's metadata: the settings, and the layers that stay float."""
         left = {layer.name: "chosen" for layer in self.layers if layer.name not in kept} | self.reasons
         facts = {"settings": asdict(self.settings), "samples": self.count, "float": left}
         return {"neo.quantize": json.dumps(facts, sort_keys=True)}
