@@ -191,3 +191,38 @@ def test_matmul_with_a_bias_beside_it_and_attention_stays_float():
     quantized = neo.quantize(model, data)
     assert {layer.name for layer in quantized.report.layers if layer.precision == "int8"} == {"q", "k", "v", "out"}
     np.testing.assert_allclose(quantized.compile()(data[0]), run_peer(quantized.model, data[0]), rtol=0, atol=0.05)
+
+
+def test_several_inputs_and_outputs_sizes_and_equal_names():
+    rng = np.random.default_rng(0)
+    net = Net(9)
+    a = net.node("Relu", net.conv("x", 4, 8, 3, name="n"), name="n")
+    b = net.conv(a, 8, 8, 3, group=8, name="n")
+    c = net.node("MatMul", "z", net.weights(6, 5), name="n")
+    model = net.model(["N", 4, "H", "W"], b, c, net.node("ArgMax", c, axis=1, name="n"))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, ["N", 6]))
+
+    def call(size):
+        return rng.standard_normal((2, 4, size, size + 3), np.float32), rng.standard_normal((2, 6), np.float32)
+
+    quantized = neo.quantize(model, [call(7), list(call(11)), dict(zip("xz", call(5), strict=True))])
+    onnx.checker.check_model(quantized.model, full_check=True)
+    assert len({layer.name for layer in quantized.report.layers}) == 3
+    given = call(9)
+    found, expected = quantized.compile()(*given), neo.compile(model)(*given)
+    for y, whole in zip(found[:2], expected[:2], strict=True):
+        assert np.abs(y - whole).max() < 0.05 * np.abs(whole).max()
+    np.testing.assert_array_equal(found[2], expected[2])
+
+
+@pytest.mark.parametrize("space", [(13,), (5, 7, 6), (1, 1)])
+def test_convolutions_of_one_and_three_axes(space):
+    rng = np.random.default_rng(1)
+    net = Net(2, opset=11)
+    kernel = [3 if size > 1 else 1 for size in space]
+    a = net.node("Conv", "x", net.weights(7, 3, *kernel), net.constant(np.ones(7, np.float32)), kernel_shape=kernel)
+    y = net.node("Conv", net.node("LeakyRelu", a), net.weights(5, 7, *[1] * len(space)), kernel_shape=[1] * len(space))
+    data = [rng.standard_normal((1, 3, *space), np.float32) for _ in range(3)]
+    quantized = neo.quantize(net.model([1, 3, *space], y), data)
+    onnx.checker.check_model(quantized.model, full_check=True)
+    assert quantized.report.error < 0.001

@@ -14,7 +14,7 @@ from pathlib import Path
 import atheris
 import onnx
 
-with atheris.instrument_imports(include=["neo.frontend", "neo.compile"], enable_loader_override=False):
+with atheris.instrument_imports(include=["neo.frontend", "neo.compile", "neo.pipeline"], enable_loader_override=False):
     import neo.frontend.onnx  # noqa: F401  (read here, so that its lines are counted)
 
 from tests.untrusted.attempt import Attempts

@@ -78,7 +78,7 @@ class QuantizeReport:
         count = sum(layer.precision != "float32" for layer in self.layers)
         parts = [
             f"{count} of {len(self.layers)} layers quantized",
-            f"{self.float_bytes / 1e6:.1f} to {self.quantized_bytes / 1e6:.1f} MB",
+            f"{_size(self.float_bytes)} to {_size(self.quantized_bytes)}",
         ]
         if self.error is not None:
             parts.append(f"relative error of the outputs {_percent(math.sqrt(self.error))}")
@@ -127,3 +127,7 @@ class QuantizeReport:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.3g} %" if math.isfinite(share) else "without bound"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
