@@ -53,10 +53,21 @@ struct Record {
   std::vector<TeamSpan> spans;
 };
 
+// The caller's memory for each output; None where there is none.
+std::vector<Tensor> to_outputs(const py::list& arrays, const Plan& plan) {
+  NEO_ASSERT(py::len(arrays) == plan.output_names.size(), "got ", py::len(arrays), " outputs");
+  std::vector<Tensor> outputs;
+  for (const py::handle array : arrays) outputs.push_back(array.is_none() ? Tensor() : to_tensor(array));
+  return outputs;
+}
+
 py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record,
-              const ValueObserver* observer = nullptr) {
+              const ValueObserver* observer = nullptr, const py::object& into = py::none()) {
   std::vector<HostValue> values = to_hosts(inputs, module.plan());
   Module::CallOptions options;
+  std::vector<Tensor> outputs;
+  if (!into.is_none()) outputs = to_outputs(py::reinterpret_borrow<py::list>(into), module.plan());
+  options.outputs = outputs;
   if (record) {
     options.trace = &record->events;
     options.spans = &record->spans;
@@ -156,6 +167,10 @@ void bind_module(py::module_& m) {
             module.limit_calls({memory, seconds});
           },
           py::arg("memory"), py::arg("seconds"))
+      .def_property_readonly(
+          "quota",
+          [](const Module& module) { return py::make_tuple(module.quota().bytes, module.quota().seconds); })
+      .def_property_readonly("constant_bytes", [](const Module& module) { return constant_bytes(module.plan()); })
       .def_property_readonly("steps",
                              [](const Module& module) {
                                py::list steps;
@@ -166,10 +181,11 @@ void bind_module(py::module_& m) {
       .def("regions_at_hints", [](const Module& module) { return describe_regions_at_hints(module.plan()); })
       .def(
           "call",
-          [](Module& module, const py::list& inputs, CancelToken* token) {
-            return call(module, inputs, token, nullptr);
+          [](Module& module, const py::list& inputs, CancelToken* token, const py::object& outputs) {
+            return call(module, inputs, token, nullptr, nullptr, outputs);
           },
-          py::arg("inputs"), py::arg("token") = py::none())
+          py::arg("inputs"), py::arg("token") = py::none(), py::arg("outputs") = py::none(),
+          "outputs: for each a dense array that the result is written to, or None")
       .def(
           "trace",
           [](Module& module, const py::list& inputs) {

@@ -1,5 +1,6 @@
 #include "bindings/plan.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/check.h"
@@ -138,6 +139,33 @@ std::vector<const Block*> blocks_of(const Plan& plan) {
   walk.enter = [&](const Block& block, int) { blocks.push_back(&block); };
   walk.block(*plan.root);
   return blocks;
+}
+
+int64_t constant_bytes(const Plan& plan) {
+  std::map<const void*, int64_t> sizes;
+  const auto add = [&](const Tensor& t) {
+    if (!t.defined() || t.is_absent() || t.dtype() == DType::String) return;
+    if (t.is_splat()) {
+      sizes[t.splat_element()] = item_bytes(t.dtype());
+    } else {
+      int64_t& bytes = sizes[t.data()];
+      bytes = std::max(bytes, t.bytes());
+    }
+  };
+  Walk walk;
+  walk.enter = [&](const Block& block, int) {
+    for (const Slot& slot : block.slots) add(slot.constant);
+  };
+  walk.visit = [&](const Item& item, const Block&, const ItemPlace&) {
+    const auto* call = std::get_if<StepItem>(&item.what);
+    if (!call || !call->spec) return;
+    for (const Tensor& t : call->spec->packed) add(t);
+    for (const Tensor& t : call->spec->constants) add(t);
+  };
+  walk.block(*plan.root);
+  int64_t total = 0;
+  for (const auto& [data, bytes] : sizes) total += bytes;
+  return total;
 }
 
 py::dict describe_item(const Item& item) {

@@ -17,6 +17,9 @@ struct ItemPlace {
 std::map<const Item*, ItemPlace> places_of(const Plan& plan);
 std::vector<const Block*> blocks_of(const Plan& plan);
 
+// Bytes of the weights and other constants, packed ones included; memory that several share counts once.
+int64_t constant_bytes(const Plan& plan);
+
 // What an item computes and is expected to cost: node, op, routine, estimate_us, flops and bytes at the hints.
 py::dict describe_item(const Item& item);
 

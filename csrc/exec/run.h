@@ -39,6 +39,9 @@ class Run {
   virtual void set_trace(std::vector<TraceEvent>* trace) = 0;
   // The same for what items write; null: no cost but one test per item.
   virtual void set_observer(const ValueObserver* observer) = 0;
+  // Set before a call: the caller's dense memory for each result, undefined or absent where there is none. A result of
+  // these dtype and dims is computed there; others are elsewhere. It must not overlap with inputs.
+  virtual void set_outputs(std::span<const Tensor> outputs) = 0;
   virtual int64_t arena_bytes() const = 0;
 };
 

@@ -79,6 +79,10 @@ int64_t Frame::arena_bytes() const {
 }
 
 Tensor Frame::result_memory(size_t result, DType dtype, const Dims& dims) {
+  if (&block_ == run_.outermost && result < run_.outputs.size()) {
+    const Tensor& given = run_.outputs[result];
+    if (given.defined() && given.dtype() == dtype && given.dims() == dims) return given;
+  }
   constexpr size_t kKept = 2;
   auto& spare = spare_[result];
   for (Tensor& t : spare) {

@@ -1,5 +1,8 @@
 #include "runtime/module.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/check.h"
 #include "runtime/plan_device.h"
 #include "runtime/thread_pool.h"
@@ -32,6 +35,57 @@ class RunningCall {
   std::mutex mutex_;
   Run* run_;
 };
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto begin = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); };
+  return begin(a) < begin(b) + static_cast<uintptr_t>(b.bytes()) &&
+         begin(b) < begin(a) + static_cast<uintptr_t>(a.bytes());
+}
+
+bool overlaps(const Tensor& memory, const HostValue& value) {
+  if (value.kind == HostValue::Kind::Tensor) return overlap(memory, value.tensor);
+  return std::any_of(value.items.begin(), value.items.end(),
+                     [&](const HostValue& item) { return overlaps(memory, item); });
+}
+
+// The memory that results may be computed in: what overlaps with an input is written when the call is done.
+std::vector<Tensor> writable_at_once(std::span<const Tensor> outputs, std::span<const HostValue> inputs) {
+  std::vector<Tensor> memory(outputs.begin(), outputs.end());
+  for (Tensor& t : memory) {
+    const bool is_read = t.defined() && std::any_of(inputs.begin(), inputs.end(),
+                                                    [&](const HostValue& input) { return overlaps(t, input); });
+    if (is_read) t = {};
+  }
+  return memory;
+}
+
+void check_outputs(std::span<const Tensor> outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      NEO_CHECK(!outputs[i].defined() || !outputs[j].defined() || !overlap(outputs[i], outputs[j]), Model, "run",
+                "outputs must not share memory. Got one memory for outputs ", j, " and ", i);
+    }
+  }
+}
+
+// Results that a call had to compute elsewhere.
+void write_outputs(std::span<const Tensor> outputs, std::vector<HostValue>& results, const Plan& plan) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& to = outputs[i];
+    if (!to.defined()) continue;
+    const std::string place = str("output '", plan.output_names[i], "'");
+    NEO_CHECK(results[i].kind == HostValue::Kind::Tensor, Type, "run",
+              "memory for an output must be given for tensors only. Got some - at ", place);
+    Tensor& from = results[i].tensor;
+    NEO_CHECK(from.dtype() == to.dtype(), Type, "run", "memory for an output must have its dtype. Got ",
+              name(to.dtype()), ", expected ", name(from.dtype()), " - at ", place);
+    NEO_CHECK(from.dims() == to.dims(), Shape, "run", "memory for an output must have its shape. Got ",
+              to_string(to.dims()), ", expected ", to_string(from.dims()), " - at ", place);
+    if (from.data() == to.data()) continue;
+    if (from.bytes() > 0) std::memcpy(to.data(), from.data(), static_cast<size_t>(from.bytes()));
+    from = to;
+  }
+}
 
 }  // namespace
 
@@ -69,6 +123,7 @@ void Module::prepare_device() {
 }
 
 void Module::give_back(std::shared_ptr<Run> run) {
+  run->set_outputs({});
   run->set_trace(nullptr);
   run->set_observer(nullptr);
   std::lock_guard lock(mutex_);
@@ -83,8 +138,11 @@ int64_t Module::kept_bytes() const {
 }
 
 std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const CallOptions& options) {
+  check_outputs(options.outputs);
+  const std::vector<Tensor> memory = writable_at_once(options.outputs, inputs);
   // A run that was cancelled or threw is not used again.
   std::shared_ptr<Run> run = take_run();
+  run->set_outputs(memory);
   run->set_trace(options.trace);
   run->set_observer(options.observer);
   const auto running = std::make_shared<RunningCall>(run.get());
@@ -101,6 +159,7 @@ std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const Cal
   }
   running->finish();
   if (!run->is_cancelled()) give_back(std::move(run));
+  write_outputs(options.outputs, results, *plan_);
   return results;
 }
 

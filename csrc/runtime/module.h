@@ -27,6 +27,9 @@ class Module {
     std::vector<TraceEvent>* trace = nullptr;
     std::vector<TeamSpan>* spans = nullptr;  // when each thread works
     const ValueObserver* observer = nullptr;
+    // The caller's memory for each result, undefined where there is none; empty: no result has any. A call writes its
+    // results there: a Type or a Shape error where one does not fit.
+    std::span<const Tensor> outputs;
     const std::function<void()>* poll = nullptr;
     std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
   };

@@ -128,6 +128,10 @@ class PlanRun final : public Run {
     state_.observer = observer;
     state_.observed = plan_->root.get();
   }
+  void set_outputs(std::span<const Tensor> outputs) override {
+    state_.outputs = outputs;
+    state_.outermost = plan_->root.get();
+  }
   int64_t arena_bytes() const override { return frame_->arena_bytes(); }
 
  private:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any
 
@@ -11,7 +13,7 @@ __all__ = ["CallFuture"]
 
 
 class CallFuture(Future[dict[str, Any]]):
-    """A future whose cancel() also stops a call that runs."""
+    """A future that can be awaited, and whose cancel() also stops a call that runs."""
 
     def __init__(self, token: _native.CancelToken) -> None:
         super().__init__()
@@ -26,3 +28,7 @@ class CallFuture(Future[dict[str, Any]]):
             return False
         self._token.cancel()
         return True
+
+    def __await__(self) -> Generator[Any, None, dict[str, Any]]:
+        """Wait in the running loop; a task that is cancelled meanwhile stops the call."""
+        return asyncio.wrap_future(self).__await__()

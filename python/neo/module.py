@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from neo import _native
-from neo.errors import DTypeError, ModelError, ShapeError
+from neo.errors import DTypeError, ModelError
 from neo.limits import checked_threads
+from neo.memory import Closed, Memory
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.step import Step
 from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor
+from neo.values import Input, OutputMemory, Value, check_tensor, numpy_dtype, output_memory, zeros_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,9 +33,13 @@ if TYPE_CHECKING:
     from neo.report.explain import Bound, Explanation
     from neo.report.profile import Profile
     from neo.report.subject import Machine, Subject
+    from neo.stream import Stream
     from neo.tune.measure import Tuning
 
-__all__ = ["Module", "Tensor"]
+__all__ = ["Memory", "Module", "Tensor"]
+
+# The caller's memory for outputs.
+Output: TypeAlias = "Value | Sequence[Value | None] | Mapping[str, Value] | None"
 
 
 class Module:
@@ -46,15 +56,14 @@ class Module:
         provenance: Provenance | None = None,
     ) -> None:
         self._native = native
-        self._call: Callable[..., list[Any]] = native.call
+        self._call: Callable[..., list[Value]] = native.call
         self._signature = signature
         self._inputs = signature.inputs
         self._output_names = [t.name for t in signature.outputs]
         self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
         self._kinds = [signature.kinds[t.name] for t in self._inputs]
         self._dtypes = [
-            np.dtype(t.dtype) if kind == "tensor" and t.dtype in _NUMPY else None
-            for t, kind in zip(self._inputs, self._kinds, strict=True)
+            numpy_dtype(t) if kind == "tensor" else None for t, kind in zip(self._inputs, self._kinds, strict=True)
         ]
         self._exact = [
             (i, t.name, dtype, *_last_sizes(t))
@@ -107,18 +116,33 @@ class Module:
         """The longest sum behind one element of any node, the depth of accuracy checks."""
         return self._signature.depth
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run on arrays given by position or by name.
+    def __call__(self, *args: Input, out: Output = None, **kwargs: Input) -> Value:
+        """Run on arrays given by position or by name, or on one dict of arrays by name.
+
+        Parameters
+        ----------
+        *args, **kwargs : array_like
+            What gives an array: NumPy's, PyTorch's tensors, DLPack, the buffer protocol, ``__array_interface__``. It is
+            read where it lies if it is dense.
+        out : array, sequence of arrays or dict of str to array, optional
+            Memory of the caller's that outputs are written to, of their dtypes and shapes: the array of a single
+            output, or one for each in the model's order (None for one that neo allocates), or some by name. An input
+            that the model calls ``out`` is given by position, or to :meth:`run`. Undefined after an error.
 
         Returns
         -------
         array, or tuple of arrays
-            One output: the array; several: a tuple in the model's order.
+            One output: the array; several: a tuple in the model's order. Those of `out` are returned themselves.
+
+        Raises
+        ------
+        neo.ModelError, neo.ShapeError, neo.DTypeError
+            What is given is not what the model takes.
         """
         if len(args) > len(self._inputs):
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
-        if len(args) == len(self._inputs) and not kwargs:
+        if len(args) == len(self._inputs) and not kwargs and out is None and type(args[0]) is not dict:
             results = self._call(
                 [
                     x
@@ -128,26 +152,85 @@ class Module:
                 ]
             )
             return results[0] if len(results) == 1 else tuple(results)
+        results = self._compute(self._arrange(self._named(args, kwargs)), self._memory_of(out))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _named(self, args: Sequence[Input], kwargs: Mapping[str, Input]) -> Mapping[str, Input]:
+        """The inputs by name."""
+        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping) and self._kinds[0] != "map":
+            return args[0]
         named = {self._inputs[i].name: x for i, x in enumerate(args)}
         for name, x in kwargs.items():
             if name in named:
                 msg = f"[run] an input must be given once. Got {name!r} by position and by name"
                 raise ModelError(msg)
             named[name] = x
-        results = self._call(self._arrange(named))
-        return results[0] if len(results) == 1 else tuple(results)
+        return named
 
-    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Run on arrays by name and return arrays by name, both the model's own."""
-        return self._run(inputs, None)
+    def _memory_of(self, out: Output) -> OutputMemory | None:
+        if out is None:
+            return None
+        if not isinstance(out, Mapping):
+            arrays = list(out) if isinstance(out, list | tuple) else [out]
+            if len(arrays) != len(self._output_names):
+                expected = f"expected {len(self._output_names)}"
+                msg = f"[run] out must have an array for every output. Got {len(arrays)}, {expected}"
+                raise ModelError(msg)
+            out = {name: x for name, x in zip(self._output_names, arrays, strict=True) if x is not None}
+        return output_memory(out, self._signature.outputs)
 
-    def run_async(self, inputs: Mapping[str, Any]) -> Future[dict[str, Any]]:
+    def _compute(
+        self, arranged: list[Value], memory: OutputMemory | None, token: _native.CancelToken | None = None
+    ) -> list[Value]:
+        if memory is None:
+            return self._call(arranged, token)
+        return memory.finish(self._call(arranged, token, memory.direct))
+
+    def run(self, inputs: Mapping[str, Input], *, out: Mapping[str, Value] | None = None) -> dict[str, Value]:
+        """Run on arrays by name and return arrays by name, both the model's own.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array_like
+            As for a call.
+        out : mapping of str to array, optional
+            Memory of the caller's for some outputs, of their dtypes and shapes.
+        """
+        return self._name(self._compute(self._arrange(inputs), self._memory_of(out)))
+
+    def map(self, calls: Iterable[Mapping[str, Input]], *, in_flight: int = 2) -> Iterator[dict[str, Value]]:
+        """Run on each of `calls`, whose sizes may differ, and yield the outputs of each in order.
+
+        Parameters
+        ----------
+        calls : iterable of mapping of str to array_like
+            The inputs of each call, read from as calls end.
+        in_flight : int
+            How many calls run or wait at a time.
+        """
+        if not isinstance(in_flight, int) or in_flight < 1:
+            msg = f"[run] in_flight must be positive. Got {in_flight!r}, expected 1 or more"
+            raise ModelError(msg)
+        waiting: deque[Future[dict[str, Value]]] = deque()
+        try:
+            for inputs in calls:
+                waiting.append(self.run_async(inputs))
+                if len(waiting) >= in_flight:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def run_async(self, inputs: Mapping[str, Input], *, out: Mapping[str, Value] | None = None) -> CallFuture:
         """Start :meth:`run` on another thread.
 
         Returns
         -------
         concurrent.futures.Future
-            ``cancel()`` drops a call that waits and stops one that runs; then the result raises CancelledError.
+            It can be awaited, too: ``outputs = await module.run_async(inputs)``. ``cancel()`` drops a call that waits
+            and stops one that runs; then the result raises CancelledError.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -159,29 +242,28 @@ class Module:
                     max_workers=_native.default_threads(), thread_name_prefix="neo-call"
                 )
         token = _native.CancelToken()
-        arranged = self._arrange(inputs)
+        arranged, memory = self._arrange(inputs), self._memory_of(out)
         future = CallFuture(token)
-        work = self._executor.submit(self._finish, future, arranged, token)
+        work = self._executor.submit(self._finish, future, arranged, memory, token)
         future.waiting = work
         return future
 
-    def _finish(self, future: CallFuture, arranged: list[Any], token: _native.CancelToken) -> None:
+    def _finish(
+        self, future: CallFuture, arranged: list[Value], memory: OutputMemory | None, token: _native.CancelToken
+    ) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
-            results = self._call(arranged, token)
+            results = self._compute(arranged, memory, token)
         except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(self._name(results))
 
-    def _run(self, inputs: Mapping[str, Any], token: _native.CancelToken | None) -> dict[str, Any]:
-        return self._name(self._call(self._arrange(inputs), token))
-
-    def _name(self, results: Sequence[Any]) -> dict[str, Any]:
+    def _name(self, results: Sequence[Value]) -> dict[str, Value]:
         return dict(zip(self._output_names, results, strict=True))
 
-    def _arrange(self, inputs: Mapping[str, Any]) -> list[Any]:
+    def _arrange(self, inputs: Mapping[str, Input]) -> list[Value]:
         if type(inputs) is not dict and not isinstance(inputs, Mapping):
             msg = f"[run] inputs must be a mapping of names to arrays. Got {type(inputs).__name__}, expected a dict"
             raise DTypeError(msg)
@@ -197,7 +279,7 @@ class Module:
             for i, name, dtype, rank, first, sizes in self._exact
         ]
 
-    def _complain_about_names(self, inputs: Mapping[str, Any]) -> None:
+    def _complain_about_names(self, inputs: Mapping[str, Input]) -> None:
         expected = ", ".join(repr(t.name) for t in self._inputs)
         unknown = [name for name in inputs if name not in self._by_name]
         if unknown:
@@ -210,30 +292,10 @@ class Module:
             msg = f"[run] every input must be given. Got none for {', '.join(map(repr, missing))}, expected {expected}"
             raise ModelError(msg)
 
-    def _check(self, index: int, x: Any) -> Any:
-        spec = self._inputs[index]
-        expected = self._dtypes[index]
+    def _check(self, index: int, x: Input) -> Value:
         if self._kinds[index] != "tensor":
             return x
-        array = x if isinstance(x, np.ndarray) else _as_array(x, spec)
-        if expected is None:
-            if spec.dtype == "string" and array.dtype.kind not in "OUS":
-                raise _dtype_error(array, spec)
-        elif array.dtype != expected and array.dtype.newbyteorder("=") != expected:
-            if hasattr(x, "dtype") or hasattr(x, "__dlpack__"):
-                raise _dtype_error(array, spec)
-            array = _number_array(array, expected, spec)
-        shape = spec.shape
-        if shape is not None:
-            fits = len(shape) == array.ndim and all(
-                not isinstance(d, int) or d == n for d, n in zip(shape, array.shape, strict=True)
-            )
-            if not fits:
-                dims = ",".join(str(d) for d in shape)
-                got = ",".join(str(d) for d in array.shape)
-                msg = f"[run] shape must be the input's. Got [{got}], expected [{dims}] - at input {spec.name!r}"
-                raise ShapeError(msg)
-        return array
+        return check_tensor(x, self._inputs[index], self._dtypes[index])
 
     def with_threads(self, threads: int) -> Module:
         """The same selection, and the same bits, on another number of threads.
@@ -253,22 +315,35 @@ class Module:
             provenance=self._provenance,
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, target: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write the module to one file, for :func:`neo.load`.
 
-        The file is written beside `path` and renamed: what was there stays until the new one is whole.
+        Parameters
+        ----------
+        target : path or binary file
+            A file at a path is written beside it and renamed: what was there stays until the new one is whole. To an
+            open file its bytes are written where it stands.
         """
-        if not isinstance(path, str | os.PathLike):
-            msg = f"[save] path must be a path. Got {type(path).__name__}, expected a str or a PathLike"
+        if isinstance(target, str | os.PathLike):
+            _native.save_variants(self._saved_parts(), os.fspath(target))
+            return
+        if not hasattr(target, "write"):
+            msg = f"[save] target must be a path or a binary file. Got {type(target).__name__}, expected a str"
             raise DTypeError(msg)
-        _native.save_variants(self._saved_parts(), os.fspath(path))
+        target.write(self._saved_bytes())
+
+    def _saved_bytes(self) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="neo-") as folder:
+            path = Path(folder, "module.neo")
+            _native.save_variants(self._saved_parts(), str(path))
+            return path.read_bytes()
 
     def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
         facts = {f"neo.{k}": v for k, v in self._provenance.told().items()}
         notes = {"neo.signature": self._signature.to_json(), **facts}
         return [(self._native, self._machine, notes)]
 
-    def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
+    def profile(self, inputs: Mapping[str, Input], *, repeat: int = 10) -> Profile:
         """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).
 
         Parameters
@@ -318,7 +393,7 @@ class Module:
             self._native.regions_at_hints(),
         )
 
-    def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
+    def explain(self, node: str | None = None, inputs: Mapping[str, Input] | None = None) -> Explanation:
         """Every routine for a node: chosen, slower by how much, rejected why. A loaded module knows the chosen ones.
 
         Parameters
@@ -370,9 +445,11 @@ class Module:
         """What selection takes the symbols of the inputs' shapes for."""
         return {symbol: n for t in self._inputs for symbol, n in _open_sizes(t, t.hints or ()).items()}
 
-    def _sizes(self, inputs: Mapping[str, Any]) -> dict[str, int]:
+    def _sizes(self, inputs: Mapping[str, Input]) -> dict[str, int]:
         """What these inputs make of the symbols."""
-        given = [(t, np.shape(inputs[t.name])) for t in self._inputs if t.name in inputs and t.shape is not None]
+        given = [
+            (t, np.shape(cast(Any, inputs[t.name]))) for t in self._inputs if t.name in inputs and t.shape is not None
+        ]
         return {symbol: n for t, shape in given for symbol, n in _open_sizes(t, shape).items()}
 
     @property
@@ -396,12 +473,74 @@ class Module:
         """
         return fallback_shares(self.steps)
 
-    def __reduce__(self) -> Any:
-        msg = (
-            "[module] a module belongs to its process. Got pickle or copy, expected a call\n"
-            "Hint: save it, and load the file there."
-        )
-        raise DTypeError(msg)
+    @property
+    def memory(self) -> Memory:
+        """Bytes that the module holds now, and those that a call of the assumed sizes takes."""
+        regions = self._native.regions_at_hints()
+        call = sum(r["arena_bytes"] for r in regions) + max((r["scratch_bytes"] for r in regions), default=0)
+        return Memory(self._native.constant_bytes, self._native.kept_bytes, call)
+
+    def warm_up(self, inputs: Mapping[str, Input] | None = None) -> Module:
+        """Call once, so that the first call that counts finds memory, sizes and weights at hand.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array_like, optional
+            As for :meth:`run`; by default zeros of the sizes that selection assumes.
+
+        Returns
+        -------
+        Module
+            This module.
+
+        Raises
+        ------
+        neo.ModelError
+            An input is no tensor, or its rank is open, and none is given.
+        """
+        if inputs is None:
+            inputs = {spec.name: zeros_of(spec) for spec in self._inputs}
+        self.run(inputs)
+        return self
+
+    def stream(self, states: Mapping[str, str] | None = None, *, initial: Mapping[str, Input] | None = None) -> Stream:
+        """Calls that hand a recurrent state on from one to the next.
+
+        Parameters
+        ----------
+        states : mapping of str to str, optional
+            Inputs to the outputs that they take from the call before. The default is what the names tell: ``h_in`` and
+            ``h_out``, ``state`` and ``stateN``, ``past`` and ``present``, ``h`` and ``hn``.
+        initial : mapping of str to array_like, optional
+            States of the first call; zeros of the assumed sizes where there is none.
+
+        Returns
+        -------
+        neo.stream.Stream
+
+        Raises
+        ------
+        neo.ModelError
+            Names are not the model's, or tell nothing.
+        """
+        from neo.stream import Stream
+
+        return Stream(self, states, initial)
+
+    def close(self) -> None:
+        """Let go of weights and memory now; calls that run end first, later ones raise a ModelError."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+        self._native = self._call = cast(Any, Closed())
+        self._selection = None
+
+    def __enter__(self) -> Module:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[Any]:
         msg = "[module] a module is called, not iterated"
@@ -410,14 +549,24 @@ class Module:
     def __repr__(self) -> str:
         ins = ", ".join(map(str, self._inputs))
         outs = ", ".join(map(str, self._signature.outputs))
+        if isinstance(self._native, Closed):
+            return f"neo.Module({ins} -> {outs}; closed)"
         return f"neo.Module({ins} -> {outs}; target {self.target}, {self.threads} threads)"
 
+    def _repr_html_(self) -> str:
+        """A table of inputs and outputs, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{role}</td><td>{escape(t.name)}</td><td>{escape(t.dtype)}</td><td>{escape(_dims_text(t))}</td></tr>"
+            for role, tensors in (("input", self._inputs), ("output", self._signature.outputs))
+            for t in tensors
+        )
+        head = "<tr><th></th><th>name</th><th>dtype</th><th>shape</th></tr>"
+        where = "closed" if isinstance(self._native, Closed) else f"{self.target}, {self.threads} threads"
+        return f"<table><caption>neo.Module: {escape(where)}</caption>{head}{rows}</table>"
 
-_NUMPY = frozenset(
-    f"{kind}{bits}"
-    for kind, sizes in (("float", (16, 32, 64)), ("int", (8, 16, 32, 64)), ("uint", (8, 16, 32, 64)))
-    for bits in sizes
-) | {"bool", "complex64", "complex128"}
+
+def _dims_text(spec: Tensor) -> str:
+    return "" if spec.shape is None else " x ".join(map(str, spec.shape)) or "scalar"
 
 
 @functools.lru_cache(maxsize=16)
@@ -444,35 +593,3 @@ def _last_sizes(spec: Tensor) -> tuple[int | None, int, tuple[int | str, ...]]:
 def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:
     """The sizes of the symbols in an input's shape."""
     return {d: n for d, n in zip(spec.shape or (), sizes, strict=False) if isinstance(d, str)}
-
-
-def _as_array(x: Any, spec: Tensor) -> np.ndarray[Any, Any]:
-    """What gives an array: a list, a number, ``__array__``, the buffer protocol or DLPack."""
-    try:
-        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
-            return np.from_dlpack(x)
-        return np.asarray(x)
-    except Exception as error:
-        kind = type(x).__name__
-        msg = f"[run] an input must give an array. Got {kind} ({error}), expected {spec} - at input {spec.name!r}"
-        raise DTypeError(msg) from error
-
-
-def _number_array(array: np.ndarray[Any, Any], expected: np.dtype[Any], spec: Tensor) -> np.ndarray[Any, Any]:
-    """Plain Python numbers take the input's dtype where it holds their values; floats are rounded."""
-    if array.dtype.kind not in "biufc" or (expected.kind == "b" and array.size):
-        raise _dtype_error(array, spec)
-    with np.errstate(over="ignore", invalid="ignore"):
-        converted = array.astype(expected)
-    if expected.kind in "iu" and not np.array_equal(converted, array):
-        msg = f"[run] values must fit the dtype. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
-        raise DTypeError(msg)
-    if array.dtype.kind == "c" and expected.kind != "c":
-        raise _dtype_error(array, spec)
-    return converted
-
-
-def _dtype_error(array: np.ndarray[Any, Any], spec: Tensor) -> DTypeError:
-    return DTypeError(
-        f"[run] dtype must be the input's. Got {array.dtype}, expected {spec.dtype} - at input {spec.name!r}"
-    )

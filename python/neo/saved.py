@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +16,7 @@ from neo.provenance import Provenance
 from neo.signature import Signature
 from neo.variants import VariantModule
 
-__all__ = ["load"]
+__all__ = ["load", "load_pickled"]
 
 
 def load(
@@ -64,7 +66,25 @@ def load(
             msg = f"[load] a file must stay within its limit. Got {size} bytes, expected at most {limits.bytes}"
             raise ModelError(msg)
     memory, seconds = (None, None) if limits is None else (limits.memory, float(limits.seconds))
-    parts = _native.load_variants(given, threads, memory, seconds)
+    return _loaded(_native.load_variants(given, threads, memory, seconds))
+
+
+def load_pickled(saved: bytes, threads: int, memory: int | None, seconds: float | None) -> Module:
+    """Load a pickled module: its saved form, and the limits of a call."""
+    return _loaded(_native.load_variants(saved, threads, memory, seconds))
+
+
+def _reduce(
+    module: Module,
+) -> tuple[Callable[..., Module], tuple[bytes, int, int | None, float | None]]:
+    return load_pickled, (module._saved_bytes(), module.threads, *module._native.quota)
+
+
+for _kind in (Module, VariantModule):
+    copyreg.pickle(_kind, _reduce)
+
+
+def _loaded(parts: list[tuple[_native.Module, _native.Machine, dict[str, str]]]) -> Module:
     modules = [_module(*part) for part in parts]
     if len(modules) == 1:
         return modules[0]
@@ -86,6 +106,9 @@ def _module(native: _native.Module, machine: _native.Machine, notes: dict[str, s
 def _given(source: Any) -> str | bytes:
     """The path, or the bytes."""
     if isinstance(source, str | os.PathLike):
+        if Path(source).suffix.lower() == ".onnx":
+            msg = f"[load] a saved module must be what Module.save wrote. Got {os.fsdecode(source)!r}, an ONNX model"
+            raise ModelError(f"{msg}\nHint: neo.compile({os.fsdecode(source)!r})")
         return os.fsdecode(source)
     found = source.read() if hasattr(source, "read") else source
     if not isinstance(found, bytes | bytearray | memoryview):

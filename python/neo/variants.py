@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from neo import _native
 from neo.errors import ModelError, ShapeError
+from neo.memory import Memory
 from neo.module import Module
 from neo.signature import Signature, Tensor
+from neo.values import Array, Input, Value
 
 if TYPE_CHECKING:
     from neo.report.explain import Explanation
@@ -27,10 +29,15 @@ class _Choice:
         self._tensors = [union.kinds[t.name] == "tensor" for t in union.inputs]
         self._ranges = [_native.input_ranges(m._native) for m in variants]
 
-    def __call__(self, arranged: list[Any], token: _native.CancelToken | None = None) -> list[Any]:
-        return self.of(arranged)._native.call(arranged, token)
+    def __call__(
+        self,
+        arranged: list[Value],
+        token: _native.CancelToken | None = None,
+        outputs: list[Array | None] | None = None,
+    ) -> list[Value]:
+        return self.of(arranged)._native.call(arranged, token, outputs)
 
-    def of(self, arranged: Sequence[Any]) -> Module:
+    def of(self, arranged: Sequence[Value]) -> Module:
         shapes = [x.shape if is_tensor else None for x, is_tensor in zip(arranged, self._tensors, strict=True)]
         for variant, ranges in zip(self._variants, self._ranges, strict=True):
             if all(_inside(s, r) for s, r in zip(shapes, ranges, strict=True)):
@@ -88,14 +95,27 @@ class VariantModule(Module):
         union = {"neo.union": self._signature.to_json()}
         return [(native, machine, {**notes, **union}) for native, machine, notes in parts]
 
-    def profile(self, inputs: Mapping[str, Any], *, repeat: int = 10) -> Profile:
+    def profile(self, inputs: Mapping[str, Input], *, repeat: int = 10) -> Profile:
         """Time every step of the variant that these inputs fit (docs/profiling.md)."""
         return self._choice.of(self._arrange(inputs)).profile(inputs, repeat=repeat)
 
-    def explain(self, node: str | None = None, inputs: Mapping[str, Any] | None = None) -> Explanation:
+    def explain(self, node: str | None = None, inputs: Mapping[str, Input] | None = None) -> Explanation:
         """Every routine for a node of the variant that the inputs fit; without inputs, of the first."""
         variant = self._variants[0] if inputs is None else self._choice.of(self._arrange(inputs))
         return variant.explain(node, inputs)
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes that the variants hold now, and those that a call of the one that takes most does."""
+        parts = [m.memory for m in self._variants]
+        return Memory(sum(m.constants for m in parts), sum(m.kept for m in parts), max(m.call for m in parts))
+
+    def close(self) -> None:
+        """Let go of the weights and the memory of all variants now."""
+        super().close()
+        for m in (*self._variants, *self._others):
+            m.close()
+        self._choice = cast(Any, self._native)
 
     @property
     def steps(self) -> list[Step]:
