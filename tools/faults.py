@@ -527,7 +527,7 @@ FAULTS = (
     ),
     Fault(
         "command_output",
-        "python/neo/cli/commands.py",
+        "python/neo/cli/run.py",
         'f"{x.max():.6g}" if numeric else "")',
         'f"{x.min():.6g}" if numeric else "")',
         "The command run prints the smallest element as the largest.",

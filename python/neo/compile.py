@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -104,13 +105,18 @@ def compile(  # noqa: A001  (the name users expect)
             routines=routines,
             shapes=shapes,
         )
+    start = time.perf_counter()
     options = Options.of(target, threads, tune, database, accuracy, memory, routines, shapes, limits)
     is_one = options.variants == 1
     source = Source(model, limits, graphs=options.variants + (not is_one))
     made = [[compile_variant(source, name, sizes, options) for sizes in options.shapes] for name in options.targets]
     best, *others = made
+    log = logging.getLogger("neo")
+    if log.isEnabledFor(logging.INFO):
+        seconds, count = time.perf_counter() - start, len(best[0].steps)
+        log.info("[compile] %d steps for %s, %d variants, %.3f s", count, best[0].target, options.variants, seconds)
     if line := fallback_line(best[0].fallbacks):
-        logging.getLogger("neo").warning("[compile] %s", line)
+        log.warning("[compile] %s", line)
     if is_one:
         return best[0]
     with (limits or Limits()).budget():

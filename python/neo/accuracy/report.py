@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neo.report.table import render_table
+from neo.report.write import write_whole
 
 __all__ = ["AccuracyCause", "AccuracyReport", "NodeAccuracy"]
 
@@ -176,10 +177,12 @@ class AccuracyReport:
         grown = ", ".join(f"{r.node!r} (to {r.accumulated:.2g})" for r in self.growth())
         return f"{text}; accumulated error at most {worst:.2g}" + (f", grows most at {grown}" if grown else "")
 
-    def to_json(self, path: str | Path) -> None:
-        """Write everything as JSON."""
-        data: dict[str, Any] = asdict(self)
-        Path(path).write_text(json.dumps(_plain(data), indent=1), encoding="utf-8")
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return everything as JSON, and write it where a path is given."""
+        text = json.dumps(_plain(asdict(self)), indent=1)
+        if path is not None:
+            write_whole(path, text)
+        return text
 
 
 def _number(value: float | None) -> str:

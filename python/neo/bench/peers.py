@@ -118,4 +118,8 @@ def print_peers(found: Mapping[str, Measured], *, threads: int, console: Console
     if missing:
         console.print(f"not installed: {', '.join(missing)}", highlight=False, markup=False)
     if len(ran) == 1:
-        console.print('no engine to compare with: pip install "neo-inference[bench]"', highlight=False, markup=False)
+        console.print(
+            "no engine to compare with: pip install onnxruntime openvino ncnn MNN ai-edge-litert",
+            highlight=False,
+            markup=False,
+        )

@@ -12,7 +12,7 @@ import numpy as np
 from neo.errors import ModelError
 from neo.frontend.onnx.types import numpy_dtype
 
-__all__ = ["read_value", "save_outputs", "to_json"]
+__all__ = ["check_output", "read_value", "save_outputs", "to_json"]
 
 
 def read_value(path: str, kind: str | None) -> Any:
@@ -81,6 +81,19 @@ def _plain(value: Any, name: str) -> Any:
         raise ModelError(msg)
     plain = value if value.dtype.kind in "fiubO" else value.astype(np.float64)
     return plain.tolist()
+
+
+def check_output(path: str) -> None:
+    """Refuse a file of a kind that outputs are not written to.
+
+    Raises
+    ------
+    neo.ModelError
+        `path` is neither "-" nor ends in .npz or .json.
+    """
+    if path != "-" and Path(path).suffix not in (".npz", ".json"):
+        msg = f"[cli] --output must be an .npz or .json file, or -. Got {path!r}"
+        raise ModelError(msg)
 
 
 def save_outputs(path: str, outputs: Mapping[str, Any]) -> None:

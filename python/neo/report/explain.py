@@ -241,6 +241,9 @@ class Explanation:
         if len(self.nodes) == 1:
             return str(self.nodes[0])
         rows = []
+        ops = {n.node: n.op for n in self.nodes}
+        groups = [n.options[0].nodes for n in self.nodes if n.options[0].time_us is not None]
+        holders = {name: group[-1] for group in groups for name in group[:-1] if name in ops}
         for n in self.nodes:
             first = n.options[0]
             # The same routine again differs by its layouts only, which a row has no room for; one that runs fewer
@@ -255,7 +258,9 @@ class Explanation:
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {_time_text(best)}" if best else ""
-            rows.append((n.node or "-", n.op, first.routine, _time_text(first), against, n.place))
+            op = " + ".join(dict.fromkeys(ops[name] for name in first.nodes)) if len(first.nodes) > 1 else n.op
+            routine = f"in {holders[n.node]}" if n.node in holders else first.routine
+            rows.append((n.node or "-", op, routine, _time_text(first), against, n.place))
         titles = ("node", "op", "chosen", "us", "best other, us", "where, and why")
         columns = len(titles) if any(n.place for n in self.nodes) else len(titles) - 1
         return render_table(titles[:columns], [row[:columns] for row in rows], right=(3,))

@@ -292,7 +292,7 @@ class Profile:
         from matplotlib.figure import Figure
         from matplotlib.patches import Patch
 
-        slowest = sorted(range(len(self.steps)), key=lambda i: -self.steps[i].time_us)[:60]
+        slowest = sorted(range(len(self.steps)), key=lambda i: -self.steps[i].time_us)[:_MAX_ROWS]
         row_of = {step: row for row, step in enumerate(sorted(slowest))}
         figure = Figure(figsize=(12, 1.2 + 0.26 * len(row_of)), layout="constrained")
         axes = figure.subplots()
@@ -305,13 +305,33 @@ class Profile:
         for step, row in row_of.items():
             axes.broken_barh(bars[step], (row - 0.4, 0.8), color=colours[self.steps[step].op])
         labels = [self.steps[step].node or self.steps[step].op for step in row_of]
-        axes.set_yticks(range(len(labels)), [label[-40:] for label in labels], fontsize=8)
+        axes.set_yticks(range(len(labels)), [_shortened(label) for label in labels], fontsize=8)
         axes.set_ylim(len(labels) - 0.5, -0.5)
         axes.set_xlim(left=0)
         axes.set_xlabel("microseconds")
-        axes.set_title(f"one call: {self.total_us:.0f} us on {self.threads} thread{'s' if self.threads > 1 else ''}")
+        left_out = len(self.steps) - len(row_of)
+        shown = f", the slowest {len(row_of)} of {len(self.steps)} steps" if left_out else ""
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        axes.set_title(f"one call: {self.total_us:.0f} us on {threads}{shown}")
         axes.legend(handles=[Patch(color=colours[op], label=op) for op in ops], fontsize=8, loc="best")
         return figure
+
+
+# Rows of a timeline.
+_MAX_ROWS = 60
+_MAX_LABEL = 40
+
+
+def _shortened(label: str) -> str:
+    """A node's name, of a long one the end from a whole part on, which says most."""
+    if len(label) <= _MAX_LABEL:
+        return label
+    parts = label[-_MAX_LABEL:]
+    for separator in "/.":
+        if separator in parts[:-1]:
+            parts = parts.partition(separator)[2]
+            break
+    return f"...{parts}"
 
 
 def _start_ns(event: Mapping[str, Any]) -> int:

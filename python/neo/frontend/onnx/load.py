@@ -60,6 +60,9 @@ def load_model(
         return Loaded(_parse(bytes(model), "the bytes given"), (), {})
     if isinstance(model, (str, PathLike)):
         path = Path(fspath(model))
+        if path.suffix.lower() == ".neo":
+            msg = f"[import] the model must be ONNX. Got {path.name}, a compiled module\nHint: neo.load({str(path)!r})"
+            raise ModelError(msg)
         if path.suffix.lower() in _OTHER_FORMATS:
             msg = f"[import] the model must be ONNX. Got {path.name}\nHint: convert it first; docs/formats.md says how."
             raise ModelError(msg)

@@ -1,19 +1,19 @@
-"""The commands ``neo tune`` and ``neo db``."""
+"""``neo db``."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import io
+import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
-
-from neo.compile import compile as compile_model
+from neo.cli.arguments import add_database, add_json, check_folder, print_json
 from neo.errors import ModelError
 from neo.report.table import render_table
 from neo.report.write import write_whole
@@ -22,44 +22,36 @@ from neo.tune.exchange import FORMATS, read_records, write_records
 from neo.tune.machine import kernels_fingerprint
 from neo.tune.report import ratio_table
 
-__all__ = ["add_commands", "add_database", "budget_of"]
+HELP = "look into tuning databases, merge, prune and exchange them"
 
 Run = Callable[[argparse.Namespace], int | None]
-Sizes = Callable[[argparse.Namespace], Mapping[str, int]]
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)(h|d|w)")
 _AGE_SECONDS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
 
-def add_commands(add: Callable[[str, Run, str], argparse.ArgumentParser], sizes: Sizes) -> None:
-    """Add both; `add` makes a command by name, what it runs and its help, `sizes` reads ``--shape``."""
-    command = add(
-        "tune", lambda options: _tune(options, sizes), "measure what models' nodes may be run by, and keep the times"
-    )
-    command.add_argument("models", nargs="*", metavar="model", help="ONNX files")
-    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
-    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
-    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
-    command.add_argument(
-        "--budget", metavar="BUDGET", help="measure each model for at most a time such as 60s, or so many trials"
-    )
-    command.add_argument("--report", action="store_true", help="print how far the models' times are from the estimates")
-    add_database(command)
-
-    command = add("db", _help_db, "look into tuning databases, merge, prune and exchange them")
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the actions, each of which is run by a function of its own."""
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    def add_action(name: str, run: Run, help_text: str) -> argparse.ArgumentParser:
+    def add_action(name: str, run: Run, help_text: str, *, takes_file: bool = False) -> argparse.ArgumentParser:
         action = actions.add_parser(name, help=help_text, description=help_text)
         action.set_defaults(run=run)
+        if takes_file:
+            action.add_argument("path", nargs="?", metavar="file", help="a database; the same as --database")
         add_database(action)
         return action
 
-    add_action("summary", _summary, "what it holds, and how far measured times are from estimates")
-    add_action("list", _list, "every row")
-    action = add_action("clear", _clear, "delete what was measured")
+    add_json(
+        add_action(
+            "summary", _summary, "what it holds, and how far measured times are from estimates", takes_file=True
+        ),
+        "it",
+    )
+    add_json(add_action("list", _list, "every row", takes_file=True), "the rows")
+    action = add_action("clear", _clear, "delete what was measured", takes_file=True)
     action.add_argument("--stale", action="store_true", help="only what was measured with other kernels")
-    action = add_action("prune", _prune, "delete what is old, or what is behind")
+    action = add_action("prune", _prune, "delete what is old, or what is behind", takes_file=True)
     action.add_argument("--older", metavar="AGE", help="measured longer ago than 90d, 12w, 36h, ...")
     action.add_argument("--best", type=int, metavar="N", help="keep only the N fastest of each workload")
     action = add_action("export", _export, "write everything as JSON lines or comma-separated values")
@@ -76,48 +68,28 @@ def add_commands(add: Callable[[str, Run, str], argparse.ArgumentParser], sizes:
     )
 
 
-def add_database(command: argparse.ArgumentParser) -> None:
-    """Add the option that every command with a database has."""
-    command.add_argument("--database", metavar="FILE", help="where measured times are kept (docs/tuning.md)")
-
-
-def budget_of(text: bool | str) -> bool | int | str:
-    """A time, or a number of trials."""
-    return int(text) if isinstance(text, str) and text.isdigit() else text
-
-
-def _tune(options: argparse.Namespace, sizes: Sizes) -> None:
-    if not options.models:
-        msg = "[cli] tune must be given models. Got none, expected ONNX files"
-        raise ModelError(msg)
-    ratios: dict[str, list[tuple[int, float]]] = {}
-    for model in options.models:
-        module = compile_model(
-            model,
-            target=options.target,
-            threads=options.threads,
-            shapes=sizes(options),
-            tune=True if options.budget is None else budget_of(options.budget),
-            database=options.database,
-        )
-        print(f"{Path(model).name}: {module.tuning}")
-        for routine, ratio in (module.tuning.ratios if module.tuning else {}).items():
-            ratios.setdefault(routine, []).append(ratio)
-    if options.report:
-        rows = [(r, sum(n for n, _ in of), f"{np.median([x for _, x in of]):.2f}") for r, of in sorted(ratios.items())]
-        print(render_table(("routine", "times", "measured / estimated"), rows, right=(1, 2)))
-
-
-def _help_db(_: argparse.Namespace) -> int:
+def run(_: argparse.Namespace) -> int:
+    """Fail: the parser asks for an action, whose function is run instead."""
     raise AssertionError("an action is required")
 
 
 def _path(options: argparse.Namespace) -> Path:
-    return Path(options.database) if options.database else default_path()
+    given = getattr(options, "path", None)
+    if given and options.database and given != options.database:
+        msg = f"[cli] a database must be given once. Got {given!r} and {options.database!r}"
+        raise ModelError(msg)
+    return Path(given or options.database) if given or options.database else default_path()
 
 
 def _summary(options: argparse.Namespace) -> None:
-    with Database(_path(options), read_only=True) as database:
+    if options.json:
+        check_folder(options.json, "--json")
+    with _named(options) as database:
+        if options.json:
+            contexts = [{"context": str(c), "workloads": w, "measurements": n} for c, w, n in database.contexts()]
+            print_json(options.json, {"database": str(_path(options)), "contexts": contexts})
+        if options.json == "-":
+            return
         print(_path(options))
         for context, workloads, rows in database.contexts():
             print(f"  {context}: {rows} measurements of {workloads} workloads")
@@ -126,7 +98,15 @@ def _summary(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     header = ("context", "constants", "us", "spread", "estimate", "rounds", "measured", "candidate", "workload")
-    with Database(_path(options), read_only=True) as database:
+    if options.json:
+        check_folder(options.json, "--json")
+    with _named(options) as database:
+        if options.json:
+            text = io.StringIO()
+            write_records(database.records(), text, "jsonl")
+            print_json(options.json, [json.loads(line) for line in text.getvalue().splitlines()])
+        if options.json == "-":
+            return
         print(render_table(header, [_listed(record) for record in database.records()], right=(2, 3, 4, 5)))
 
 
@@ -178,8 +158,6 @@ def _export(options: argparse.Namespace) -> None:
         if options.file is None:
             write_records(database.records(), sys.stdout, form)
             return
-        import io
-
         text = io.StringIO()
         count = write_records(database.records(), text, form)
     write_whole(options.file, text.getvalue())
@@ -219,3 +197,9 @@ def _existing(path: Path) -> Database:
     if not path.exists():
         raise ModelError(f"[cli] a database must exist. Got none - at {path}")
     return Database(path, read_only=True)
+
+
+def _named(options: argparse.Namespace) -> Database:
+    """The database to look into: one that is named must exist; the default one is empty where nothing was measured."""
+    is_named = options.path or options.database
+    return _existing(_path(options)) if is_named else Database(_path(options), read_only=True)

@@ -1,0 +1,109 @@
+"""The parser of all commands, and the way from arguments to a command and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+
+from neo.cli import (
+    bench,
+    check,
+    compile_file,
+    completion,
+    db,
+    demo,
+    explain,
+    export,
+    info,
+    kernels,
+    knobs,
+    optimize,
+    profile,
+    routines,
+    run,
+    targets,
+    tune,
+)
+from neo.errors import Error
+from neo.version import __version__
+
+__all__ = ["main", "make_parser"]
+
+# A command is a module with HELP, add_arguments(parser) and run(options), which returns an exit status or None.
+COMMANDS = {
+    "run": run,
+    "compile": compile_file,
+    "export": export,
+    "optimize": optimize,
+    "bench": bench,
+    "profile": profile,
+    "explain": explain,
+    "tune": tune,
+    "db": db,
+    "check": check,
+    "kernels": kernels,
+    "info": info,
+    "routines": routines,
+    "targets": targets,
+    "knobs": knobs,
+    "completion": completion,
+    "demo": demo,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status (0: done, 1: an error that was printed, 2: wrong usage)."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    with_log = _LogLines(options.verbose)
+    logging.getLogger("neo").addHandler(with_log)
+    try:
+        return int(options.run(options) or 0)
+    except (Error, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"[cli] there must be memory enough. {error or 'Got none'}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    finally:
+        logging.getLogger("neo").removeHandler(with_log)
+
+
+class _LogLines(logging.Handler):
+    """Log lines on the error stream with -v and -vv; without, the commands print what matters themselves."""
+
+    def __init__(self, verbose: int) -> None:
+        super().__init__(logging.INFO if verbose == 1 else logging.DEBUG)
+        self._is_shown = verbose > 0
+        if self._is_shown:
+            logging.getLogger("neo").setLevel(self.level)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line."""
+        if self._is_shown:
+            print(f"{record.name}: {record.getMessage()}", file=sys.stderr)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="neo", description="Compile a neural network for this machine, run it, look inside."
+    )
+    parser.add_argument("--version", action="version", version=f"neo {__version__}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-q", "--quiet", action="store_true", help="print no notes")
+    common.add_argument("-v", "--verbose", action="count", default=0, help="print what neo logs; -vv: all of it")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        made = commands.add_parser(name, help=command.HELP, description=command.HELP, parents=[common])
+        made.set_defaults(run=command.run, parser=parser)
+        command.add_arguments(made)
+    return parser

@@ -1,0 +1,45 @@
+"""``neo profile``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from neo.cli.arguments import add_json, add_model, check_folder, inputs_of, module_of, print_json
+from neo.errors import ResourceError
+
+HELP = "where the time goes, step by step"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    add_model(command)
+    command.add_argument("--top", type=int, default=25, help="rows of the table")
+    add_json(command, "the profile")
+    command.add_argument("--timeline", metavar="FILE", help="draw a timeline (needs matplotlib)")
+    command.add_argument("--html", metavar="FILE", help="write a page of graph, timeline, roofline, memory and choices")
+    command.add_argument("--trace", metavar="FILE", help="write a trace for Perfetto or chrome://tracing")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure every step, and print or write what was found."""
+    for name in ("json", "timeline", "html", "trace"):
+        if path := getattr(options, name):
+            check_folder(path, f"--{name}")
+    module = module_of(options)
+    profile = module.profile(inputs_of(options, module))
+    if options.json != "-":
+        print(profile.table(options.top))
+    if options.json:
+        print_json(options.json, profile.to_json())
+    if options.timeline:
+        try:
+            figure = profile.timeline()
+        except ModuleNotFoundError as error:
+            msg = "[cli] --timeline must find matplotlib. Got none\nHint: pip install matplotlib"
+            raise ResourceError(msg) from error
+        figure.savefig(options.timeline, dpi=120)
+    if options.html:
+        profile.html(options.html, title=Path(options.model).stem)
+    if options.trace:
+        profile.trace(options.trace)
