@@ -8,20 +8,19 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 __all__ = ["from_dlpack"]
 
 _CPU_DEVICES = frozenset({1, 3})  # kDLCPU, kDLCUDAHost
-# (type code, bits) of the dtypes that numpy.from_dlpack refuses.
-_OTHERS: dict[tuple[int, int], Any] = {
-    (4, 16): ml_dtypes.bfloat16,
-    (10, 8): ml_dtypes.float8_e4m3fn,
-    (11, 8): ml_dtypes.float8_e4m3fnuz,
-    (12, 8): ml_dtypes.float8_e5m2,
-    (13, 8): ml_dtypes.float8_e5m2fnuz,
-    (14, 8): ml_dtypes.float8_e8m0fnu,
+# ml_dtypes' names of the dtypes that numpy.from_dlpack refuses, by (type code, bits).
+_OTHERS = {
+    (4, 16): "bfloat16",
+    (10, 8): "float8_e4m3fn",
+    (11, 8): "float8_e4m3fnuz",
+    (12, 8): "float8_e5m2",
+    (13, 8): "float8_e5m2fnuz",
+    (14, 8): "float8_e8m0fnu",
 }
 
 
@@ -71,10 +70,12 @@ def from_dlpack(x: Any) -> np.ndarray[Any, Any]:
     except (BufferError, TypeError, RuntimeError) as refusal:
         capsule = x.__dlpack__()
         tensor = _Tensor.from_address(_get_pointer(capsule, b"dltensor"))
-        dtype = _OTHERS.get((tensor.dtype.code, tensor.dtype.bits))
-        if dtype is None or tensor.dtype.lanes != 1 or tensor.device.kind not in _CPU_DEVICES:
+        name = _OTHERS.get((tensor.dtype.code, tensor.dtype.bits))
+        if name is None or tensor.dtype.lanes != 1 or tensor.device.kind not in _CPU_DEVICES:
             raise refusal
-        return _view(capsule, tensor, np.dtype(dtype))
+        import ml_dtypes
+
+        return _view(capsule, tensor, np.dtype(getattr(ml_dtypes, name)))
 
 
 def _view(capsule: object, tensor: _Tensor, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -339,6 +339,8 @@ class Module:
             return path.read_bytes()
 
     def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
+        if isinstance(self._native, Closed):
+            self._native()
         facts = {f"neo.{k}": v for k, v in self._provenance.told().items()}
         notes = {"neo.signature": self._signature.to_json(), **facts}
         return [(self._native, self._machine, notes)]

@@ -14,7 +14,7 @@ __all__ = ["Stream"]
 
 # Words of names that say which end of a state it is; what is left of both names must be equal.
 _ENDS = re.compile(
-    r"(?:^|(?<=[_.:/]))(?:in|input|inputs|out|output|outputs|past|present|prev|previous|next|new|old|init|initial|"
+    r"(?:^|(?<=[_.:/]))(?:past_key_values|in|input|inputs|out|output|outputs|past|present|prev|previous|next|new|old|init|initial|"
     r"cache|caches)(?=$|[_.:/\d])"
 )
 _TAIL = re.compile(r"(?<=[a-z_])(?:N|n|in|out|_0|0|1)$")

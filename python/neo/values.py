@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -57,7 +56,12 @@ def zeros_of(spec: Tensor) -> Value:
         raise ModelError(msg)
     if spec.dtype == "string":
         return np.full(spec.hints, "", object)
-    return np.zeros(spec.hints, numpy_dtype(spec) or getattr(ml_dtypes, spec.dtype))
+    dtype = numpy_dtype(spec)
+    if dtype is None:
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, spec.dtype))
+    return np.zeros(spec.hints, dtype)
 
 
 def check_tensor(x: Any, spec: Tensor, expected: np.dtype[Any] | None) -> Array:

@@ -1,8 +1,5 @@
 """What a user holds: every form of a call, every kind of array."""
 
-import copy
-import pickle
-
 import neo
 import numpy as np
 import pytest
@@ -213,12 +210,6 @@ def test_steps_list_what_runs_in_order(digits):
 def test_steps_of_a_body_lie_deeper(loop):
     assert {s.op: s.depth for s in loop.steps}["Loop"] == 0
     assert {s.op: s.depth for s in loop.steps}["Add"] == 1
-
-
-@pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_module_says_that_it_cannot_be_copied_or_sent(digits, send):
-    with pytest.raises(neo.DTypeError, match=r"a module belongs to its process.*\nHint: save it"):
-        send(digits)
 
 
 def test_a_module_is_not_iterated(digits):

@@ -26,8 +26,10 @@ __all__ = [
     "add_model",
     "add_shape",
     "add_target",
+    "add_threads",
     "budget_of",
     "check_folder",
+    "check_threads",
     "given_inputs",
     "inputs_of",
     "module_of",
@@ -42,12 +44,18 @@ _MAX_THREADS = 1024
 _MAX_RANDOM_BYTES = 1 << 36
 
 
-def threads_of(text: str) -> int:
-    """A number of threads that a machine may have."""
-    if not text.isdigit() or not 1 <= int(text) <= _MAX_THREADS:
-        msg = f"threads must be 1 to {_MAX_THREADS}. Got {text}"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
+def check_threads(options: argparse.Namespace) -> None:
+    """Refuse numbers of threads that no machine has.
+
+    Raises
+    ------
+    neo.ModelError
+        ``--threads`` is none of them.
+    """
+    threads = getattr(options, "threads", None)
+    if threads is not None and not 1 <= threads <= _MAX_THREADS:
+        msg = f"[cli] --threads must be 1 to {_MAX_THREADS}. Got {threads}"
+        raise ModelError(msg)
 
 
 def add_database(command: argparse.ArgumentParser) -> None:
@@ -83,9 +91,7 @@ def add_target(command: argparse.ArgumentParser) -> None:
 
 def add_threads(command: argparse.ArgumentParser) -> None:
     """Add ``--threads``."""
-    command.add_argument(
-        "--threads", type=threads_of, help="threads of a call (default: the cores this process may use)"
-    )
+    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
 
 
 def add_shape(command: argparse.ArgumentParser) -> None:

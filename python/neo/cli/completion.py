@@ -15,9 +15,9 @@ _BASH = """_neo() {{
 {cases}
     esac
   fi
-  COMPREPLY=($(compgen -W "$words" -- "$word") $(compgen -f -- "$word"))
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
-complete -o filenames -F _neo neo
+complete -o default -F _neo neo
 """
 _ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from neo.cli.arguments import add_shape, sizes_of, threads_of
+from neo.cli.arguments import add_shape, sizes_of
 from neo.compile import compile as compile_model
 
 HELP = "write the kernels that would run on a device, which need not be there"
@@ -15,7 +15,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", help="an ONNX file")
     command.add_argument("--target", required=True, help="mali, intel_graphics, opencl, cuda (neo targets)")
     command.add_argument("--out", required=True, metavar="DIR", help="folder for one file for each kernel")
-    command.add_argument("--threads", type=threads_of, help="threads of the steps on the CPU")
+    command.add_argument("--threads", type=int, help="threads of the steps on the CPU")
     add_shape(command)
 
 

@@ -26,6 +26,7 @@ from neo.cli import (
     targets,
     tune,
 )
+from neo.cli.arguments import check_threads
 from neo.errors import Error
 from neo.version import __version__
 
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with_log = _LogLines(options.verbose)
     logging.getLogger("neo").addHandler(with_log)
     try:
+        check_threads(options)
         return int(options.run(options) or 0)
     except (Error, OSError) as error:
         print(error, file=sys.stderr)
