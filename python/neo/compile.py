@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neo.errors import ModelError
 from neo.frontend.source import Model, Source
@@ -16,13 +16,17 @@ from neo.module import Module
 from neo.options import Options, Size, hull_of
 from neo.pipeline import compile_variant
 from neo.report.fallbacks import fallback_line
+from neo.torch_export import is_torch_module, to_onnx
 from neo.variants import VariantModule
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["compile"]
 
 
 def compile(  # noqa: A001  (the name users expect)
-    model: Model,
+    model: Model | torch.nn.Module,
     *,
     target: str | Sequence[str] = "cpu",
     threads: int | None = None,
@@ -34,13 +38,16 @@ def compile(  # noqa: A001  (the name users expect)
     routines: Mapping[str, str | Sequence[str]] | None = None,
     shapes: Mapping[str, Size | list[Size]] | None = None,
     limits: Limits | None = None,
+    example_inputs: object = None,
+    dynamic_shapes: object = None,
 ) -> Module:
     """Compile a model for a machine.
 
     Parameters
     ----------
-    model : path, bytes or onnx.ModelProto
-        An ONNX model; external data lies beside the file.
+    model : path, bytes, onnx.ModelProto or torch.nn.Module
+        An ONNX model; external data lies beside the file. A module of PyTorch's is exported by PyTorch first, which
+        needs the packages torch and onnxscript.
     target : str or list of str
         ``"cpu"`` is this host; ``"cpu:avx2"`` and the like cap the instruction set; ``"opencl"``, ``"mali"``,
         ``"intel_graphics"`` and ``"cuda"`` are a device beside it, which need not be there until the module is called
@@ -75,6 +82,10 @@ def compile(  # noqa: A001  (the name users expect)
     limits : Limits, optional
         What compiling, and afterwards any one call, may take; for models that nobody has looked at
         (docs/untrusted.md).
+    example_inputs : tensor, sequence of tensors or dict of str to tensor, optional
+        With a torch.nn.Module: arguments of a call.
+    dynamic_shapes : optional
+        With a torch.nn.Module: which sizes may differ, as ``torch.export.export`` takes it.
 
     Returns
     -------
@@ -91,6 +102,8 @@ def compile(  # noqa: A001  (the name users expect)
     neo.TimeLimitError, neo.OutOfMemoryError
         A limit was reached.
     """
+    if example_inputs is not None or is_torch_module(model):
+        model = to_onnx(model, example_inputs, dynamic_shapes)
     if calibration is not None:
         quantized = _quantized(model, calibration, accuracy, target, threads, shapes, limits)
         # Sizes that are numbers are written in the quantized model.
