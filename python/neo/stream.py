@@ -19,6 +19,9 @@ _ENDS = re.compile(
 )
 _TAIL = re.compile(r"(?<=[a-z_])(?:N|n|in|out|_0|0|1)$")
 
+# What makes a name a state's, though nothing else is left of it.
+_STATE = re.compile(r"past|present|prev|cache|state")
+
 
 class Callee(Protocol):
     """What a stream calls: a module."""
@@ -117,10 +120,11 @@ def _names(tensors: tuple[Tensor, ...]) -> str:
 
 
 def _stem(name: str) -> str:
-    """A name without the words that say which end of a state it is."""
+    """A name without the words that say which end of a state it is; empty where it says no more than that."""
     lowered = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", name)
     parts = re.sub(r"[_.:/]+", "_", _ENDS.sub("", lowered)).strip("_")
-    return _TAIL.sub("", parts).strip("_").lower() or "state"
+    stem = _TAIL.sub("", parts).strip("_").lower()
+    return stem or ("state" if _STATE.search(name.lower()) else "")
 
 
 def _fits(taken: Tensor, given: Tensor) -> bool:
@@ -139,7 +143,8 @@ def _find_states(module: Callee) -> dict[str, str]:
     """The states that the names tell: an input and an output of one stem, of which each fits no other."""
     pairs: dict[str, str] = {}
     for taken in module.inputs:
-        fitting = [t.name for t in module.outputs if _fits(taken, t) and _stem(t.name) == _stem(taken.name)]
+        stem = _stem(taken.name)
+        fitting = [t.name for t in module.outputs if stem and _fits(taken, t) and _stem(t.name) == stem]
         if len(fitting) == 1 and fitting[0] not in pairs.values():
             pairs[taken.name] = fitting[0]
     if not pairs:

@@ -159,6 +159,15 @@ def test_a_stream_finds_its_state_by_name(taken, given):
     np.testing.assert_array_equal(stream(x=x), 2 * x)
 
 
+def test_inputs_and_outputs_are_no_states():
+    model = build(
+        [helper.make_node("Add", ["state", "input"], ["stateN"]), helper.make_node("Relu", ["stateN"], ["output"])],
+        [value("input", [1, 2]), value("state", [1, 2])],
+        [value("output", [1, 2]), value("stateN", [1, 2])],
+    )
+    assert neo.compile(model).stream().states == {"state": "stateN"}
+
+
 def test_a_stream_of_named_states_with_initial_values():
     module = neo.compile(accumulator("a", "b"))
     with pytest.raises(neo.ModelError, match=r"must tell the states.*\nHint: module.stream"):

