@@ -26,6 +26,7 @@ from neo.cli import (
     profile,
     routines,
     run,
+    serve,
     targets,
     tune,
 )
@@ -52,6 +53,7 @@ COMMANDS = {
     "routines": routines,
     "targets": targets,
     "knobs": knobs,
+    "serve": serve,
     "completion": completion,
     "demo": demo,
 }

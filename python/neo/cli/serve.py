@@ -1,0 +1,54 @@
+"""``neo serve``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from neo.cli.arguments import add_shape, add_target, note_fallbacks, sizes_of
+from neo.compile import compile as compile_model
+from neo.errors import ModelError, ResourceError
+from neo.saved import load
+
+HELP = "serve models over HTTP by the Open Inference Protocol (docs/serve.md)"
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    command.add_argument(
+        "models", nargs="+", metavar="[NAME=]model", help="ONNX files, or modules that neo compile wrote (.neo)"
+    )
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    command.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")
+    command.add_argument("--max-bytes", type=int, default=1 << 28, help="of a request (default: 256 MiB)")
+    add_target(command)
+    add_shape(command)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Compile or load the models, and answer until interrupted."""
+    from neo.serve import Application
+
+    try:
+        import uvicorn
+    except ModuleNotFoundError as error:
+        msg = "[cli] serve must find uvicorn. Got none\nHint: pip install uvicorn"
+        raise ResourceError(msg) from error
+
+    modules = {}
+    for item in options.models:
+        name, equals, path = item.partition("=")
+        name, path = (name, path) if equals else (Path(item).stem, item)
+        if name in modules:
+            msg = f"[cli] names of models must differ. Got {name!r} twice\nHint: NAME=FILE names one"
+            raise ModelError(msg)
+        if Path(path).suffix == ".neo":
+            modules[name] = load(path, threads=options.threads)
+        else:
+            sizes = sizes_of(options)
+            modules[name] = compile_model(path, target=options.target, threads=options.threads, shapes=sizes)
+        note_fallbacks(options, modules[name])
+    application = Application(modules, max_bytes=options.max_bytes)
+    for name in modules:
+        print(f"http://{options.host}:{options.port}/v2/models/{name}", flush=True)
+    uvicorn.run(application, host=options.host, port=options.port, log_level="info" if options.verbose else "warning")
