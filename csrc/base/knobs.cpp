@@ -20,6 +20,8 @@ constexpr KnobInfo kKnobs[] = {
      "Binds worker threads to cores; auto: only under an affinity mask narrower than the machine; read once."},
     {Knob::Verify, "NEO_VERIFY", KnobType::Bool, "0", 0, 0, "",
      "Checks the graph against its specification after every pass."},
+    {Knob::Device, "NEO_DEVICE", KnobType::Text, "", 0, 0, "",
+     "The device among several of a kind: its number from 0, or a part of its name; unset: the first."},
 };
 
 bool has_word(std::string_view words, std::string_view word) {

@@ -168,8 +168,7 @@ void bind_module(py::module_& m) {
           },
           py::arg("memory"), py::arg("seconds"))
       .def_property_readonly(
-          "quota",
-          [](const Module& module) { return py::make_tuple(module.quota().bytes, module.quota().seconds); })
+          "quota", [](const Module& module) { return py::make_tuple(module.quota().bytes, module.quota().seconds); })
       .def_property_readonly("constant_bytes", [](const Module& module) { return constant_bytes(module.plan()); })
       .def_property_readonly("steps",
                              [](const Module& module) {

@@ -23,8 +23,8 @@ struct RunState {
   const Block* observed = nullptr;  // the block whose values it is told of
   Team* team = nullptr;
   int iteration = -1;
-  std::span<const Tensor> outputs;   // the caller's memory for the outermost block's results
-  const Block* outermost = nullptr;  // the block whose results go there
+  std::span<const Tensor> outputs;    // the caller's memory for the outermost block's results
+  const Block* outermost = nullptr;   // the block whose results go there
   std::shared_ptr<DeviceRun> device;  // null: no step needs one
 };
 

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import neo
 import numpy as np
 import pytest
 from neo import _native
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.kernel_ir.kernels import kernels, whole
 
@@ -61,9 +63,44 @@ def test_every_kind_is_listed():
 
 def test_an_absent_device_is_named(opencl):
     with pytest.raises(
-        RuntimeError, match=r"\[opencl\] a device of that name must be there\. Got 'Mali-T860', expected one of"
+        RuntimeError,
+        match=r"\[opencl\] a device of that number or name must be there\. Got 'Mali-T860', expected one of",
     ):
         kernels.Runner("opencl", "Mali-T860")
+
+
+@pytest.mark.parametrize("wanted", ["0", "null", "NULL"])
+def test_a_device_is_chosen_by_number_or_by_a_part_of_its_name(wanted):
+    kernels.Runner("null", wanted)
+
+
+@pytest.mark.parametrize("wanted", ["1", "99999999999999999999", "-1", "0x", "nothing"])
+def test_a_number_or_name_that_no_device_has(wanted):
+    with pytest.raises(
+        RuntimeError, match=rf"a device of that number or name must be there\. Got '{wanted}', expected one of"
+    ):
+        kernels.Runner("null", wanted)
+
+
+def test_the_environment_chooses_the_device_of_a_call(monkeypatch):
+    x = np.zeros((1, 4, 8, 8), np.float32)
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["y"], "conv")],
+            "net",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 6, 6])],
+            [numpy_helper.from_array(np.ones((4, 4, 3, 3), np.float32), "w")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    monkeypatch.setenv("NEO_DEVICE", "no such device")
+    module = neo.compile(model, target="null")
+    with pytest.raises(neo.ResourceError, match="Got 'no such device'"):
+        module(x)
+    monkeypatch.setenv("NEO_DEVICE", "0")
+    assert module(x).shape == (1, 4, 6, 6)
 
 
 def test_without_a_driver_opencl_says_so(tmp_path):

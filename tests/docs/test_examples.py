@@ -1,7 +1,7 @@
 """Every example of the documents runs: blocks of Python in order, and lines of a shell after ``$``.
 
 The blocks of one page share their names and an empty directory, in which a page that does not make its own model finds
-one. A line of a shell that starts neo runs the neo that is tested.
+one, and an input for it. What it imports it says itself, so that it may be pasted. A line of a shell that starts neo runs the neo that is tested.
 """
 
 import os
@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import neo
-import numpy as np
 import onnx
 import pytest
 from neo import demo
@@ -37,7 +36,7 @@ def example_model():
 def names_of(page):
     """What the examples of a page find under names they do not make."""
     x = demo.images()[0][:8]
-    return {"neo": neo, "np": np, "x": x, "y": neo.compile("model.onnx")(x), "model": "model.onnx"}
+    return {"x": x, "y": neo.compile("model.onnx")(x), "model": "model.onnx"}
 
 
 @pytest.fixture
@@ -71,3 +70,24 @@ def test_the_examples_run(path, directory):
     for name, value in list(names.items()):  # a test of an example runs as pytest would run it
         if name.startswith("test_"):
             value()
+
+
+def test_the_first_page_is_pasted_into_an_empty_folder(directory):
+    names = {}
+    for name in directory.glob("*.onnx"):
+        name.unlink()
+    for language, text in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(text, "README.md", "exec"), names)
+
+
+def test_compilers_are_the_same_everywhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    found = [re.findall(r"GCC\s+(\d+)|Clang\s+(\d+)", page.read_text(encoding="utf-8")) for page in pages]
+    assert {numbers for page in found for numbers in page} == {("11", ""), ("", "14")}
+
+
+def test_nothing_is_installed_by_a_name_that_no_index_has():
+    places = [*(ROOT / "python").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    for path in places:
+        assert "pip install neo" not in path.read_text(encoding="utf-8").replace('"', "").replace("'", ""), path

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <mutex>
 
 #include "base/check.h"
@@ -78,6 +79,10 @@ void load_devices(const std::string& path, DeviceRegistry& registry) {
 
 std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) {
   const auto devices = open_devices(kind);
+  size_t number = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto parsed = std::from_chars(wanted.data(), end, number);
+  if (parsed.ec == std::errc() && parsed.ptr == end && number < devices.size()) return devices[number];
   std::string names;
   for (const auto& device : devices) {
     const DeviceInfo& info = device->info();
@@ -86,7 +91,7 @@ std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted) 
     names += (names.empty() ? "" : ", ") + text;
   }
   fail(ErrorKind::Resource, name(kind),
-       str("a device of that name must be there. Got '", wanted, "', expected one of ", names));
+       str("a device of that number or name must be there. Got '", wanted, "', expected one of ", names));
 }
 
 std::vector<FoundDevices> find_devices() {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/knobs.h"
 #include "exec/device_registry.h"
 
 namespace neo {
@@ -17,8 +18,9 @@ void add_devices(DeviceKind kind, OpenDevices open);
 // Opens a library of devices for good and lets it register them; a Resource error where it is none.
 void load_devices(const std::string& path, DeviceRegistry& registry);
 
-// One of them: the first, or the first whose name or platform contains `wanted`, upper and lower case alike.
-std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted = "");
+// One of them: the first, that of the number `wanted`, or the first whose name or platform contains it, upper and lower
+// case alike.
+std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted = knob_text(Knob::Device));
 
 // What there is of every kind, for people: a kind without devices has `missing` instead.
 struct FoundDevices {

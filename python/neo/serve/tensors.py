@@ -122,7 +122,8 @@ def _dtype(name: str) -> np.dtype[Any]:
     if name == "bfloat16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        own: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return own
     dtype: np.dtype[Any] = np.dtype(object if name == "string" else name)
     return dtype
 
