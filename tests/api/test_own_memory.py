@@ -261,3 +261,13 @@ def test_memory_is_told(digits, images):
     assert memory.constants > 0
     assert memory.kept > 0
     assert memory.call > 0
+
+
+def test_a_model_without_inputs():
+    model = build([helper.make_node("RandomUniform", [], ["y"], shape=[3], seed=1.0)], [], [value("y", [3])])
+    module = neo.compile(model)
+    memory = np.full(3, -1, np.float32)
+    assert module().shape == (3,)
+    assert module(out=memory) is memory
+    assert (memory >= 0).all()
+    assert module.run({})["y"].shape == (3,)

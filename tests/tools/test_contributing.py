@@ -7,7 +7,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-LISTS = ("an operator", "a routine", "a pass", "an instruction set", "a device", "a variable of the environment")
+LISTS = (
+    "an operator",
+    "a routine",
+    "a pass",
+    "an instruction set",
+    "a command",
+    "a device",
+    "a variable of the environment",
+)
 
 
 def paths_of(thing):
