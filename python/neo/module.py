@@ -142,7 +142,7 @@ class Module:
         if len(args) > len(self._inputs):
             msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
             raise ModelError(msg)
-        if len(args) == len(self._inputs) and not kwargs and out is None and dict not in map(type, args[:1]):
+        if len(args) == len(self._inputs) and not kwargs and out is None and not (args and type(args[0]) is dict):
             results = self._call(
                 [
                     x
