@@ -37,6 +37,6 @@ python3 -m venv "$folder/fresh"
 cd "$folder"
 "$folder/fresh/bin/neo" demo
 "$folder/fresh/bin/python" -m neo.config --cflags --libs
-"$folder/fresh/bin/python" -m pytest -q -m "not gpu and not bench and not slow" -c "$root/pyproject.toml" \
-  --rootdir "$root" "$root/tests/api"
+cd "$root"
+"$folder/fresh/bin/python" -m pytest -q -p no:cacheprovider -m "not gpu and not bench and not slow" tests/api
 echo "wheels: $(cd "$folder/dist" && echo *)"

@@ -41,7 +41,7 @@ TEST(Knobs, are_declared_once_in_order_with_a_sentence) {
     EXPECT_EQ(std::string(info.summary).back(), '.') << info.name;
     EXPECT_EQ(&get_knob_info(info.knob), &info);
   }
-  EXPECT_EQ(position, static_cast<int>(Knob::Verify) + 1);
+  EXPECT_EQ(position, static_cast<int>(Knob::Device) + 1);
 }
 
 TEST(Knobs, default_passes_its_own_check) {
