@@ -74,7 +74,7 @@ def test_a_device_is_chosen_by_number_or_by_a_part_of_its_name(wanted):
     kernels.Runner("null", wanted)
 
 
-@pytest.mark.parametrize("wanted", ["1", "99999999999999999999", "-1", "0x", "nothing"])
+@pytest.mark.parametrize("wanted", ["1", "99999999999999999999", "-1", "0x", "absent"])
 def test_a_number_or_name_that_no_device_has(wanted):
     with pytest.raises(
         RuntimeError, match=rf"a device of that number or name must be there\. Got '{wanted}', expected one of"

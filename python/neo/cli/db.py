@@ -200,6 +200,5 @@ def _existing(path: Path) -> Database:
 
 
 def _named(options: argparse.Namespace) -> Database:
-    """The database to look into: one that is named must exist; the default one is empty where nothing was measured."""
-    is_named = options.path or options.database
-    return _existing(_path(options)) if is_named else Database(_path(options), read_only=True)
+    """The database to look into: a file that is named must exist; the one that commands use may be still to come."""
+    return _existing(_path(options)) if options.path else Database(_path(options), read_only=True)
