@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.models import networks, tables
+from benchmarks.models import branches, networks, tables
 
 Feeds = dict[str, np.ndarray]
 
@@ -79,6 +79,22 @@ def _forests() -> list[Entry]:
     return [entry(table, rows) for table in tables.FORESTS if table.gives_numbers for rows in (1, 10, 1000)]
 
 
+def _branches() -> list[Entry]:
+    def entry(graph: branches.Branches) -> Entry:
+        def prepare(cache: Path) -> tuple[Path, Feeds]:
+            path = cache / f"{graph.name}.onnx"
+            if not path.exists():
+                cache.mkdir(parents=True, exist_ok=True)
+                path.with_suffix(".partial").write_bytes(graph.model().SerializeToString())
+                path.with_suffix(".partial").replace(path)
+            rng = np.random.default_rng(zlib.crc32(graph.name.encode()))
+            return path, {"x": rng.standard_normal(graph.shape, dtype=np.float32)}
+
+        return Entry(graph.name, prepare)
+
+    return [entry(graph) for graph in branches.BRANCHES]
+
+
 SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     "networks": (
         "Convolutional networks, batch 1, random weights",
@@ -90,6 +106,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
     ),
     "zoo": ("Real float models of the shared models folder", _zoo),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
+    "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
     "microseconds": (
         "Networks of microseconds, whole calls from Python",
         lambda: [entry for entry in _zoo() if entry.name in ("kws-dscnn", "micro-kws", "resnet8")],

@@ -238,6 +238,20 @@ std::map<int, int> read_nodes(const std::string& root) {
   return node_of_cpu;
 }
 
+// Which caches a CPU shares with others.
+void read_sharing(const std::string& folder, Cpu& cpu) {
+  cpu.l2 = cpu.id;
+  for (int index = 0;; ++index) {
+    const std::string cache = folder + "/cache/index" + std::to_string(index);
+    const std::optional<int64_t> level = find_int(cache + "/level");
+    if (!level) return;
+    const std::set<int> sharers = read_cpu_list(cache + "/shared_cpu_list");
+    if (sharers.count(cpu.id) == 0) continue;
+    if (*level == 2) cpu.l2 = *sharers.begin();
+    if (*level == 3) cpu.l3 = *sharers.begin();
+  }
+}
+
 std::vector<Cpu> read_cpus(const std::string& root, const std::set<int>& ids) {
   const std::map<int, int> node_of_cpu = read_nodes(root);
   std::map<std::vector<int64_t>, int> core_of_key;  // what tells a physical core -> its number
@@ -265,6 +279,7 @@ std::vector<Cpu> read_cpus(const std::string& root, const std::set<int>& ids) {
     } else {
       key = {2, id};
     }
+    read_sharing(folder, cpu);
     cpu.core = core_of_key.emplace(std::move(key), static_cast<int>(core_of_key.size())).first->second;
     cpus.push_back(cpu);
   }
@@ -343,13 +358,14 @@ std::vector<int> Topology::placement() const {
   struct Place {
     int sibling;  // how many CPUs of the same core come before
     int capacity;
+    int l3, l2;
     int id;
   };
   std::map<int, int> filled;
   std::vector<Place> places;
-  for (const Cpu& cpu : cpus) places.push_back({filled[cpu.core]++, cpu.capacity, cpu.id});
+  for (const Cpu& cpu : cpus) places.push_back({filled[cpu.core]++, cpu.capacity, cpu.l3, cpu.l2, cpu.id});
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return std::tuple(a.sibling, -a.capacity, a.id) < std::tuple(b.sibling, -b.capacity, b.id);
+    return std::tuple(a.sibling, -a.capacity, a.l3, a.l2, a.id) < std::tuple(b.sibling, -b.capacity, b.l3, b.l2, b.id);
   });
   std::vector<int> ids;
   for (const Place& place : places) ids.push_back(place.id);

@@ -14,6 +14,8 @@ struct Cpu {
   int package = 0;      // socket, as the system numbers it
   int node = 0;         // NUMA node, as the system numbers it
   int capacity = 1024;  // relative speed where the system says (big.LITTLE), the fastest being 1024
+  int l2 = 0;           // the first CPU that shares its cache of the second level; its own id where nothing says
+  int l3 = 0;           // the first one that shares that of the third; 0 where nothing says
 };
 
 // The part of the machine that this process may really use.
@@ -35,7 +37,8 @@ struct Topology {
   // at most the quota rounded up; at least 1.
   int preferred_threads() const;
 
-  // CPU ids in the order in which to fill them: fast ones first, one per physical core, then their SMT siblings.
+  // CPU ids in the order in which to fill them: fast ones first, one per physical core, then their SMT siblings; those
+  // that share a cache next to each other.
   std::vector<int> placement() const;
 };
 

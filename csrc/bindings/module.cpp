@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "bindings/bindings.h"
 #include "bindings/plan.h"
+#include "lower/simulate.h"
 #include "routines/cost/target.h"
 
 namespace neo::python {
@@ -62,7 +63,8 @@ std::vector<Tensor> to_outputs(const py::list& arrays, const Plan& plan) {
 }
 
 py::list call(Module& module, const py::list& inputs, CancelToken* token, Record* record,
-              const ValueObserver* observer = nullptr, const py::object& into = py::none()) {
+              const ValueObserver* observer = nullptr, const py::object& into = py::none(),
+              std::optional<uint64_t> shuffle = {}) {
   std::vector<HostValue> values = to_hosts(inputs, module.plan());
   Module::CallOptions options;
   std::vector<Tensor> outputs;
@@ -73,6 +75,7 @@ py::list call(Module& module, const py::list& inputs, CancelToken* token, Record
     options.spans = &record->spans;
   }
   options.observer = observer;
+  options.shuffle = shuffle;
   const std::function<void()> poll = raise_pending_signals;
   options.poll = &poll;
   if (token) options.started = [token](std::function<void()> cancel) { token->arm(std::move(cancel)); };
@@ -142,7 +145,12 @@ void bind_module(py::module_& m) {
                                               "A plan ready to be called, from any number of threads at once.")
       .def_property_readonly("input_names", [](const Module& module) { return module.plan().input_names; })
       .def_property_readonly("output_names", [](const Module& module) { return module.plan().output_names; })
-      .def_property_readonly("threads", &Module::threads)
+      .def_property_readonly("threads", [](const Module& module) { return module.configuration().all_threads(); })
+      .def_property_readonly("executors",
+                             [](const Module& module) {
+                               const auto& [executors, threads] = module.configuration();
+                               return py::make_tuple(executors, threads);
+                             })
       .def_property_readonly("estimate_us", [](const Module& module) { return module.plan().estimate_us; })
       .def_property_readonly("kept_bytes", &Module::kept_bytes)
       .def_property_readonly("binding_count", &Module::binding_count)
@@ -203,6 +211,7 @@ void bind_module(py::module_& m) {
               entry["start_ns"] = e.start_ns;
               entry["end_ns"] = e.end_ns;
               entry["iteration"] = e.iteration;
+              entry["executor"] = e.executor;
               entry["estimate_us"] = e.item->estimate_us;
               entry["flops"] = at_values(e.item->flops, *e.binding);
               entry["bytes"] = at_values(e.item->bytes, *e.binding);
@@ -244,9 +253,32 @@ void bind_module(py::module_& m) {
       .def(
           "with_threads",
           [](const Module& module, int threads, bool oversubscribe) {
-            return std::shared_ptr<Module>(module.with_threads(threads, oversubscribe));
+            return std::shared_ptr<Module>(module.with({1, threads}, oversubscribe));
           },
-          py::arg("threads"), py::arg("oversubscribe") = true);
+          py::arg("threads"), py::arg("oversubscribe") = true)
+      .def(
+          "with_executors",
+          [](const Module& module, int executors, int threads, bool oversubscribe) {
+            return std::shared_ptr<Module>(module.with({executors, threads}, oversubscribe));
+          },
+          py::arg("executors"), py::arg("threads"), py::arg("oversubscribe") = true)
+      .def(
+          "expected_makespan",
+          [](const Module& module, int executors, int threads, int estimated_at) {
+            const Makespan found = simulate(module.plan(), {executors, threads}, estimated_at);
+            return py::make_tuple(found.time_us, found.bound_us);
+          },
+          py::arg("executors"), py::arg("threads"), py::arg("estimated_at"),
+          "(microseconds of a call, what no schedule stays below) of executors, by the steps' estimates, which were "
+          "made for a team of `estimated_at`")
+      .def(
+          "call_shuffled",
+          [](Module& module, const py::list& inputs, uint64_t seed) {
+            return call(module, inputs, nullptr, nullptr, nullptr, seed);
+          },
+          py::arg("inputs"), py::arg("seed"),
+          "Runs the items of every region one by one in another order that their dependencies allow, over memory whose "
+          "former contents are gone.");
 }
 
 }  // namespace neo::python

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "exec/dependencies.h"
 
 namespace neo::python {
 namespace {
@@ -33,42 +34,6 @@ std::vector<std::pair<const char*, const Block*>> bodies_of(const Item& item) {
   }
   if (const auto* loop = std::get_if<LoopItem>(&item.what)) return {{"body", loop->body.get()}};
   return {};
-}
-
-void append(std::vector<int>& to, const std::vector<int>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-std::vector<int> reads_of(const Item& item) {
-  std::vector<int> reads;
-  if (const auto* step = std::get_if<StepItem>(&item.what)) {
-    reads = step->inputs;
-  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
-    reads = {branch->predicate};
-    append(reads, branch->arguments);
-  } else if (const auto* loop = std::get_if<LoopItem>(&item.what)) {
-    reads = {loop->trip_count, loop->condition};
-    append(reads, loop->carried);
-    append(reads, loop->scanned);
-    append(reads, loop->captured);
-  }
-  std::erase_if(reads, [](int slot) { return slot < 0; });
-  return reads;
-}
-
-std::vector<int> writes_of(const Item& item) {
-  std::vector<int> writes;
-  if (const auto* step = std::get_if<StepItem>(&item.what)) {
-    writes = step->outputs;
-  } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
-    writes = {dims->output};
-  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
-    writes = branch->results;
-  } else {
-    writes = std::get<LoopItem>(item.what).results;
-  }
-  std::erase_if(writes, [](int slot) { return slot < 0; });
-  return writes;
 }
 
 using Visit = std::function<void(const Item& item, const Block& block, const ItemPlace& place)>;
@@ -197,8 +162,9 @@ py::dict describe_plan(const Plan& plan) {
     py::dict entry = describe_item(item);
     entry["block"] = place.block;
     entry["region"] = place.region;
-    entry["reads"] = reads_of(item);
-    entry["writes"] = writes_of(item);
+    Uses uses = uses_of(item);
+    entry["reads"] = std::move(uses.reads);
+    entry["writes"] = std::move(uses.writes);
     items.append(entry);
     holders.emplace_back(entry, &item);
   };

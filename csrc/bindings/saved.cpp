@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/topology.h"
 #include "bindings/bindings.h"
 #include "ops/op.h"
 #include "routines/cpu/microkernel/used_kernels.h"
@@ -66,7 +67,7 @@ UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
     }
   }
   try {
-    for (const int threads : {1, 4}) Module(saved.plan, threads, true).call(inputs, {});
+    for (const int threads : {1, 4}) Module(saved.plan, {1, threads}, true).call(inputs, {});
   } catch (const Error&) {
     return {};
   }
@@ -78,7 +79,8 @@ UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
 
 void bind_machine(py::module_& m) {
   py::class_<Target>(m, "Machine", "A target with the figures that a module was compiled for.")
-      .def_readonly("name", &Target::name);
+      .def_readonly("name", &Target::name)
+      .def_readonly("threads", &Target::threads, "the team size that estimates are of");
 }
 
 void bind_saved(py::module_& m) {
@@ -91,25 +93,33 @@ void bind_saved(py::module_& m) {
           modules.push_back(v[0].cast<std::shared_ptr<Module>>());
           saved.push_back({{modules.back(), &modules.back()->plan()},
                            v[1].cast<Target>(),
-                           v[2].cast<std::map<std::string, std::string>>()});
+                           v[2].cast<std::map<std::string, std::string>>(),
+                           v[3].cast<bool>() ? std::optional(modules.back()->configuration()) : std::nullopt});
         }
         const py::gil_scoped_release release;
         save_variants(path, saved);
       },
-      py::arg("variants"), py::arg("path"), "variants: (module, machine, notes) of each");
+      py::arg("variants"), py::arg("path"),
+      "variants: (module, machine, notes, whether its executors were chosen for it) of each");
   m.def(
       "load_variants",
-      [](const py::object& source, int threads, std::optional<int64_t> memory, std::optional<double> seconds) {
+      [](const py::object& source, std::optional<int> threads, std::optional<int64_t> memory,
+         std::optional<double> seconds) {
         const Quota quota{memory, seconds};
         py::list variants;
         for (SavedModule& saved : load(source, quota)) {
-          auto module = std::make_shared<Module>(std::move(saved.plan), threads, false, quota);
-          variants.append(py::make_tuple(std::move(module), std::move(saved.target), std::move(saved.notes)));
+          const Configuration configuration =
+              threads ? Configuration{1, *threads} : configuration_for(saved, default_threads());
+          auto module = std::make_shared<Module>(std::move(saved.plan), configuration, false, quota);
+          const bool was_chosen = saved.chosen == configuration;
+          variants.append(
+              py::make_tuple(std::move(module), std::move(saved.target), std::move(saved.notes), was_chosen));
         }
         return variants;
       },
       py::arg("source"), py::arg("threads"), py::arg("memory") = py::none(), py::arg("seconds") = py::none(),
-      "[(module, machine, notes)] of a path or of bytes: the variants that this machine runs best");
+      "[(module, machine, notes, whether it has the executors that were chosen for it)] of a path or of bytes: the "
+      "variants that this machine runs best; threads: None for the saved executors where there are as many threads");
   m.def(
       "input_ranges",
       [](const Module& module) {

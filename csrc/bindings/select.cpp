@@ -232,7 +232,7 @@ void bind_select(py::module_& m) {
             auto plan = lower(*p.graph, *p.problem, choices, total_us, standard_ops(), p.target, *team,
                               keeps_denormals ? Denormals::Keep : Denormals::Flush,
                               remake ? SourceConstants::Release : SourceConstants::Keep);
-            return std::make_shared<Module>(std::move(plan), threads, oversubscribe);
+            return std::make_shared<Module>(std::move(plan), Configuration{1, threads}, oversubscribe);
           },
           py::arg("choices"), py::arg("total_us"), py::arg("threads"), py::arg("oversubscribe") = false,
           py::arg("keeps_denormals") = false, py::arg("remake") = py::none(),

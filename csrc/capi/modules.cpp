@@ -127,10 +127,11 @@ int find(const neo_module* module, const char* name, size_t* index, Side side, c
 neo_module* load(const FileBytes& file, const std::string& place, int threads, const Quota& quota) {
   const int count = threads_of(threads, "load");
   SavedModule saved = open_module(file, place, quota);
+  const Configuration configuration = threads == 0 ? configuration_for(saved, count) : Configuration{1, count};
   auto signature = std::make_shared<Signature>(*saved.plan);
   signature->notes = std::move(saved.notes);
   auto loaded = std::make_shared<LoadedModule>();
-  loaded->module = std::make_shared<Module>(std::move(saved.plan), count, false, quota);
+  loaded->module = std::make_shared<Module>(std::move(saved.plan), configuration, false, quota);
   loaded->signature = std::move(signature);
   return modules().give_out(std::move(loaded));
 }
@@ -153,6 +154,19 @@ int load_memory(const void* data, size_t bytes, int threads, const neo_limits* l
     check_pointer(module, where, "module");
     const Quota quota = quota_of(limits, bytes);
     *module = load(copy_bytes({static_cast<const std::byte*>(data), bytes}), "bytes", threads, quota);
+  });
+}
+
+// The same module that another configuration runs.
+template <class F>
+int run_with(const neo_module* module, F&& configuration, neo_module** other, const char* where) {
+  return guarded([&] {
+    check_pointer(other, where, "other");
+    const auto loaded = modules().get(module, where, kModule);
+    auto made = std::make_shared<LoadedModule>();
+    made->module = loaded->module->with(configuration(), true);
+    made->signature = loaded->signature;
+    *other = modules().give_out(std::move(made));
   });
 }
 
@@ -186,14 +200,21 @@ int neo_load_bytes_within(const void* data, size_t bytes, int threads, const neo
 }
 
 int neo_with_threads(const neo_module* module, int threads, neo_module** other) {
-  return guarded([&] {
-    check_pointer(other, "neo_with_threads", "other");
-    const auto loaded = modules().get(module, "neo_with_threads", kModule);
-    auto made = std::make_shared<LoadedModule>();
-    made->module = loaded->module->with_threads(threads_of(threads, "neo_with_threads"), true);
-    made->signature = loaded->signature;
-    *other = modules().give_out(std::move(made));
-  });
+  return run_with(
+      module,
+      [&] {
+        return neo::Configuration{1, threads_of(threads, "neo_with_threads")};
+      },
+      other, "neo_with_threads");
+}
+
+int neo_with_executors(const neo_module* module, int executors, int threads, neo_module** other) {
+  return run_with(
+      module,
+      [&] {
+        return neo::Configuration{executors, threads};
+      },
+      other, "neo_with_executors");
 }
 
 int neo_release(neo_module* module) {
@@ -203,7 +224,14 @@ int neo_release(neo_module* module) {
 int neo_threads(const neo_module* module, int* threads) {
   return guarded([&] {
     check_pointer(threads, "neo_threads", "threads");
-    *threads = modules().get(module, "neo_threads", kModule)->module->threads();
+    *threads = modules().get(module, "neo_threads", kModule)->module->configuration().all_threads();
+  });
+}
+
+int neo_executors(const neo_module* module, int* executors) {
+  return guarded([&] {
+    check_pointer(executors, "neo_executors", "executors");
+    *executors = modules().get(module, "neo_executors", kModule)->module->configuration().executors;
   });
 }
 

@@ -150,7 +150,8 @@ typedef struct neo_module neo_module;
  * weights are read when they are first used: it must not be changed in place while the module lives (writing a new file
  * and renaming it is safe). Of a file of several variants the first of those for the best instruction set is taken: one
  * range of sizes. Save a range that fits every call for a program in C.
- * threads: that a call may use, at least 1; 0: NEO_NUM_THREADS, or the cores that this process may really use. */
+ * threads: that a call may use, at least 1; 0: NEO_NUM_THREADS, or the cores that this process may really use, and as
+ * many executors as compiling found best. */
 NEO_API int neo_load(const char* path, int threads, neo_module** module);
 /* The same from memory, which is copied. */
 NEO_API int neo_load_bytes(const void* data, size_t bytes, int threads, neo_module** module);
@@ -169,9 +170,13 @@ NEO_API int neo_load_bytes_within(const void* data, size_t bytes, int threads, c
 
 /* The same module, weights and limits shared, on another number of threads. It has the same answers to the bit. */
 NEO_API int neo_with_threads(const neo_module* module, int threads, neo_module** other);
+/* The same on so many executors, which run parts of the model beside each other, of so many threads each. */
+NEO_API int neo_with_executors(const neo_module* module, int executors, int threads, neo_module** other);
 NEO_API int neo_release(neo_module* module);
 
+/* That a call may use, of all executors; how many executors there are. */
 NEO_API int neo_threads(const neo_module* module, int* threads);
+NEO_API int neo_executors(const neo_module* module, int* executors);
 
 /* What a module takes or gives. Owned by the module, as is all that it points to. */
 typedef struct neo_info {

@@ -185,11 +185,23 @@ class Module {
     detail::check(neo_with_threads(handle_.get(), threads, &made));
     return Module(Handle(made));
   }
+  // The same on executors, which run parts of the model beside each other, of so many threads each.
+  Module with_executors(int executors, int threads) const {
+    neo_module* made = nullptr;
+    detail::check(neo_with_executors(handle_.get(), executors, threads, &made));
+    return Module(Handle(made));
+  }
 
+  // Of all executors.
   int threads() const {
     int threads = 0;
     detail::check(neo_threads(handle_.get(), &threads));
     return threads;
+  }
+  int executors() const {
+    int executors = 0;
+    detail::check(neo_executors(handle_.get(), &executors));
+    return executors;
   }
   size_t input_count() const {
     size_t count = 0;

@@ -4,6 +4,7 @@
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "exec/dependencies.h"
 
 namespace neo {
 namespace {
@@ -139,7 +140,65 @@ class Places {
     }
   }
 
+  // An item waits for those before it that write to a memory which it reads, and for no others: they may run in any
+  // order, and at once. Where one of two such items writes, they must not touch the same bytes.
+  void check_order(const Region& region) const {
+    std::vector<std::vector<Access>> accesses(block_.slots.size());  // by memory
+    for (size_t i = 0; i < region.items.size(); ++i) {
+      const Uses uses = uses_of(region.items[i]);
+      for (const int slot : uses.reads) add_access(accesses, i, slot, false);
+      for (const int slot : uses.writes) add_access(accesses, i, slot, true);
+    }
+    for (std::vector<Access>& all : accesses) {
+      const auto writes = [](const Access& access) { return access.item_writes; };
+      if (std::count_if(all.begin(), all.end(), writes) > 1) check_accesses(all);
+    }
+  }
+
  private:
+  // What an item touches of a memory through one slot, and whether it reads and writes any part of that memory.
+  struct Access {
+    Place place;
+    size_t item = 0;
+    int slot = 0;
+    bool writes = false, item_reads = false, item_writes = false;
+  };
+
+  void add_access(std::vector<std::vector<Access>>& accesses, size_t item, int slot, bool writes) const {
+    if (!binding_.sized[static_cast<size_t>(slot)]) return;
+    const Place place = of(slot);
+    if (place.begin == place.end) return;
+    std::vector<Access>& all = accesses[static_cast<size_t>(place.memory)];
+    Access access{place, item, slot, writes, !writes, writes};
+    for (auto other = all.rbegin(); other != all.rend() && other->item == item; ++other) {
+      other->item_writes = other->item_writes || writes;
+      access.item_reads = access.item_reads || other->item_reads;
+      access.item_writes = access.item_writes || other->item_writes;
+    }
+    all.push_back(access);
+  }
+
+  void check_accesses(std::vector<Access>& all) const {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Access& a, const Access& b) { return a.place.begin < b.place.begin; });
+    std::vector<const Access*> open;  // those that begin before and end behind where the next one begins
+    for (const Access& access : all) {
+      checkpoint();
+      std::erase_if(open, [&](const Access* other) { return other->place.end <= access.place.begin; });
+      for (const Access* other : open) {
+        const bool is_first = access.item < other->item;
+        const Access &first = is_first ? access : *other, &second = is_first ? *other : access;
+        const bool may =
+            first.item == second.item || (!first.writes && !second.writes) || (first.item_writes && second.item_reads);
+        NEO_CHECK(may, Model, "run", "a step must wait for those whose memory it writes to. Got \"", name_of(second),
+                  "\" over \"", name_of(first), "\"");
+      }
+      open.push_back(&access);
+    }
+  }
+
+  const std::string& name_of(const Access& access) const { return block_.slots[static_cast<size_t>(access.slot)].name; }
+
   bool is_placed(size_t i) const {
     while (binding_.sized[i] && block_.slots[i].storage == Slot::Storage::View)
       i = static_cast<size_t>(block_.slots[i].base);
@@ -169,27 +228,26 @@ class Places {
 int64_t place_buffers(const Region& region, std::vector<size_t> order, const std::vector<int64_t>& bytes,
                       std::vector<int64_t>& offset) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
-  std::vector<size_t> placed;
-  std::vector<int64_t> at(region.planned.size(), 0);
+  struct Taken {
+    int64_t begin, end;
+    size_t buffer;
+  };
+  std::vector<Taken> placed;  // by begin
   int64_t total = 0;
   for (size_t i : order) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t j : placed) {
-      if (!region.may_share[i][j]) taken.emplace_back(at[j], at[j] + bytes[j]);
-    }
     checkpoint();
-    std::sort(taken.begin(), taken.end());
     int64_t position = 0;
-    for (const auto& [begin, end] : taken) {
-      if (position + bytes[i] <= begin) break;
-      position = std::max(position, end);
+    for (const Taken& other : placed) {
+      if (position + bytes[i] <= other.begin) break;
+      if (other.end > position && !region.may_share.get(i, other.buffer)) position = other.end;
     }
     NEO_CHECK(position <= kMaxArenaBytes && bytes[i] <= kMaxArenaBytes, Memory, "run",
               "the memory of a call must be at most ", kMaxArenaBytes, " bytes. Got more");
-    at[i] = position;
-    total = std::max(total, position + bytes[i]);
+    const Taken taken{position, position + bytes[i], i};
+    total = std::max(total, taken.end);
     offset[static_cast<size_t>(region.planned[i])] = position;
-    placed.push_back(i);
+    const auto is_before = [](const Taken& a, const Taken& b) { return a.begin < b.begin; };
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), taken, is_before), taken);
   }
   return total;
 }
@@ -239,6 +297,7 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->arena_bytes = place_buffers(region, std::move(of_host), bytes, binding->offset);
   binding->device_arena_bytes = place_buffers(region, std::move(of_device), bytes, binding->offset);
 
+  places.check_order(region);
   for (const Item& item : region.items) {
     checkpoint();
     Prepared prepared;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "base/float_mode.h"
+#include "exec/bit_matrix.h"
 #include "exec/step.h"
 #include "ir/graph.h"
 #include "ir/schema.h"
@@ -16,6 +19,14 @@
 namespace neo {
 
 struct Block;
+
+// How many executors run a plan at once, and the threads of each.
+struct Configuration {
+  int executors = 1, threads = 1;
+
+  int all_threads() const { return static_cast<int>(std::min<int64_t>(int64_t{executors} * threads, INT32_MAX)); }
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
 
 // A place for a value inside one block.
 struct Slot {
@@ -108,10 +119,27 @@ struct Item {
   std::string op;
   std::string routine;                  // "cpu:float32/direct_nchwc{...}"
   DeviceKind device = DeviceKind::Cpu;  // where it runs; of a copy the device that is not the CPU
-  double estimate_us = 0;
+  double estimate_us = 0;               // at the team size that the plan was made for
+  double alone_us = 0;                  // on one thread
   Dim flops = 0;
   Dim bytes = 0;
   std::span<const float> later;  // constants of a later item that this one fetches
+};
+
+// Which items of a region wait for which others, all of them earlier in the list (exec/dependencies.h).
+struct Dependencies {
+  std::vector<uint32_t> first;       // by item: where its successors begin; behind the last one the end
+  std::vector<uint32_t> successors;  // of all items, those of each in order
+  std::vector<int32_t> waits;        // by item: how many it waits for
+  std::vector<double> levels_us;     // by item: the longest way from its start to the end, as expected
+  std::vector<bool> is_small;        // by item: takes less than handing it to another thread
+  std::vector<bool> needs_caller;    // by item: may throw, allocate or wait; the caller's thread runs it
+  double work_us = 0;                // of all items
+  double critical_us = 0;            // of the longest way
+
+  std::span<const uint32_t> after(size_t item) const {
+    return std::span(successors).subspan(first[item], first[item + 1] - first[item]);
+  }
 };
 
 // A run of items whose sizes are all known when it starts.
@@ -120,9 +148,10 @@ struct Region {
   std::vector<SymbolSource> sources;  // read in order when the region starts; a symbol bound twice is checked
   std::vector<Guard> guards;
   std::vector<int> planned;  // the arena slots it writes
-  // may_share[i][j]: planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before
-  // the writer of the other. Symmetric.
-  std::vector<std::vector<bool>> may_share;
+  Dependencies dependencies;
+  // (i, j): planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before the
+  // writers of the other. Symmetric.
+  BitMatrix may_share;
 };
 
 struct Block {
@@ -132,7 +161,7 @@ struct Block {
   std::vector<Region> regions;
 };
 
-// Fills in `planned` and `may_share` of every region of a block.
+// Fills in `planned`, `dependencies` and `may_share` of every region of a block.
 void plan_memory(Block& block);
 
 // Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so

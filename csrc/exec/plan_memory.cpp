@@ -1,144 +1,130 @@
 #include <algorithm>
-#include <map>
 
 #include "base/budget.h"
 #include "base/check.h"
-#include "exec/plan.h"
+#include "exec/dependencies.h"
 
 namespace neo {
 namespace {
 
-struct Uses {
-  std::vector<int> reads;
-  std::vector<int> writes;
-};
-
-void append(std::vector<int>& to, const std::vector<int>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-Uses uses_of(const Item& item) {
-  Uses uses;
-  if (const auto* step = std::get_if<StepItem>(&item.what)) {
-    uses = {step->inputs, step->outputs};
-  } else if (const auto* dims = std::get_if<DimsItem>(&item.what)) {
-    uses.writes = {dims->output};
-  } else if (const auto* branch = std::get_if<IfItem>(&item.what)) {
-    uses = {branch->arguments, branch->results};
-    uses.reads.push_back(branch->predicate);
-  } else {
-    const auto& loop = std::get<LoopItem>(item.what);
-    uses.reads = {loop.trip_count, loop.condition};
-    append(uses.reads, loop.carried);
-    append(uses.reads, loop.scanned);
-    append(uses.reads, loop.captured);
-    uses.writes = loop.results;
-  }
-  std::erase_if(uses.reads, [](int s) { return s < 0; });
-  std::erase_if(uses.writes, [](int s) { return s < 0; });
-  return uses;
-}
-
-// Reachability between the items of a region, one bit per pair.
-class Order {
- public:
-  explicit Order(size_t count) : words_((count + 63) / 64) {
-    require_memory(static_cast<int64_t>(count * words_ * sizeof(uint64_t)));
-    bits_.assign(count * words_, 0);
-  }
-  void add(size_t from, size_t to) {
-    bits_[from * words_ + to / 64] |= uint64_t{1} << (to % 64);
-    for (size_t w = 0; w < words_; ++w) bits_[from * words_ + w] |= bits_[to * words_ + w];
-  }
-  // The items behind every one of these, a bit each.
-  std::vector<uint64_t> behind_all(const std::vector<size_t>& items) const {
-    std::vector<uint64_t> behind(words_, ~uint64_t{0});
-    for (const size_t item : items) {
-      for (size_t w = 0; w < words_; ++w) behind[w] &= bits_[item * words_ + w];
-    }
-    return behind;
-  }
-
- private:
-  size_t words_;
-  std::vector<uint64_t> bits_;
-};
-
+// A planned memory of one region.
 struct Buffer {
-  std::vector<size_t> writers;
-  std::vector<size_t> accesses;  // readers and writers
-  bool outlives = false;         // read after the region
+  int memory = 0;
+  std::vector<uint32_t> writers;
+  std::vector<uint32_t> accesses;  // readers and writers
 };
+
+// By slot: the last region that reads it, as long as the block lives where that is a result.
+std::vector<size_t> last_reads(const Block& block, const std::vector<int>& memories) {
+  std::vector<size_t> last(block.slots.size(), 0);
+  for (size_t r = 0; r < block.regions.size(); ++r) {
+    for (const Item& item : block.regions[r].items) {
+      for (const int slot : uses_of(item).reads) last[static_cast<size_t>(memories[static_cast<size_t>(slot)])] = r;
+    }
+  }
+  for (const int slot : block.results)
+    last[static_cast<size_t>(memories[static_cast<size_t>(slot)])] = block.regions.size();
+  return last;
+}
+
+// The planned memories that a region writes, those of one writer first.
+std::vector<Buffer> find_buffers(const Block& block, const Region& region, const std::vector<int>& memories) {
+  std::vector<int> index(block.slots.size(), -1);  // by memory
+  std::vector<Buffer> buffers;
+  const auto add = [](std::vector<uint32_t>& items, uint32_t item) {
+    if (items.empty() || items.back() != item) items.push_back(item);
+  };
+  std::vector<Uses> uses;
+  for (uint32_t i = 0; i < region.items.size(); ++i) {
+    uses.push_back(uses_of(region.items[i]));
+    for (const int slot : uses.back().writes) {
+      const int memory = memories[static_cast<size_t>(slot)];
+      if (block.slots[static_cast<size_t>(memory)].storage != Slot::Storage::Arena) continue;
+      int& at = index[static_cast<size_t>(memory)];
+      if (at < 0) {
+        at = static_cast<int>(buffers.size());
+        buffers.push_back({memory, {}, {}});
+      }
+      add(buffers[static_cast<size_t>(at)].writers, i);
+      add(buffers[static_cast<size_t>(at)].accesses, i);
+    }
+  }
+  for (uint32_t i = 0; i < region.items.size(); ++i) {
+    for (const int slot : uses[i].reads) {
+      const int at = index[static_cast<size_t>(memories[static_cast<size_t>(slot)])];
+      if (at >= 0) add(buffers[static_cast<size_t>(at)].accesses, i);
+    }
+  }
+  std::sort(buffers.begin(), buffers.end(), [](const Buffer& a, const Buffer& b) {
+    const bool a_has_more = a.writers.size() > 1, b_has_more = b.writers.size() > 1;
+    return a_has_more != b_has_more ? b_has_more : a.memory < b.memory;
+  });
+  return buffers;
+}
+
+// Writers are numbered in the order of their buffers, so that a buffer of one writer has its number.
+BitMatrix find_shareable(const Dependencies& order, const std::vector<Buffer>& buffers,
+                         const std::vector<bool>& outlives) {
+  const size_t items = order.waits.size(), n = buffers.size();
+  std::vector<std::vector<size_t>> written(items);
+  size_t writers = 0;
+  for (const Buffer& buffer : buffers) {
+    for (const uint32_t item : buffer.writers) written[item].push_back(writers++);
+  }
+  BitMatrix behind(items, writers);  // by item: the writers that wait for it
+  for (size_t i = items; i-- > 0;) {
+    checkpoint();
+    const std::span<uint64_t> row = behind.row(i);
+    for (const uint32_t after : order.after(i)) {
+      const std::span<const uint64_t> further = std::as_const(behind).row(after);
+      for (size_t w = 0; w < row.size(); ++w) row[w] |= further[w];
+      for (const size_t writer : written[after]) behind.set(i, writer);
+    }
+  }
+  const auto is_single = [](const Buffer& buffer) { return buffer.writers.size() == 1; };
+  const auto singles = static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), is_single));
+  BitMatrix may_share(n, n);
+  BitMatrix all(1, writers);  // those behind every access of a buffer
+  for (size_t i = 0; i < n; ++i) {
+    checkpoint();
+    if (outlives[i]) continue;
+    std::fill(all.row(0).begin(), all.row(0).end(), ~uint64_t{0});
+    for (const uint32_t item : buffers[i].accesses) {
+      const std::span<const uint64_t> row = std::as_const(behind).row(item);
+      for (size_t w = 0; w < row.size(); ++w) all.row(0)[w] &= row[w];
+    }
+    size_t writer = singles;
+    std::copy_n(all.row(0).begin(), (singles + 63) / 64, may_share.row(i).begin());
+    if (singles % 64 != 0) may_share.row(i)[singles / 64] &= (uint64_t{1} << singles % 64) - 1;
+    for (size_t j = singles; j < n; ++j) {
+      bool has_all = true;
+      for (size_t k = 0; k < buffers[j].writers.size(); ++k) has_all = all.get(0, writer++) && has_all;
+      if (has_all) may_share.set(i, j);
+    }
+  }
+  may_share.make_symmetric();
+  return may_share;
+}
 
 }  // namespace
 
 void plan_memory(Block& block) {
-  const auto memory_of = [&](int slot) {
-    while (block.slots[static_cast<size_t>(slot)].storage == Slot::Storage::View)
-      slot = block.slots[static_cast<size_t>(slot)].base;
-    return slot;
-  };
-  std::map<int, size_t> region_of;  // by memory slot: where it is written
+  const std::vector<int> memories = memories_of(block);
+  const std::vector<size_t> last = last_reads(block, memories);
+  std::vector<bool> is_planned(block.slots.size(), false);
   for (size_t r = 0; r < block.regions.size(); ++r) {
     Region& region = block.regions[r];
-    std::map<int, Buffer> buffers;
-    std::vector<Uses> uses;
-    for (size_t i = 0; i < region.items.size(); ++i) {
-      uses.push_back(uses_of(region.items[i]));
-      for (int slot : uses[i].writes) {
-        const int memory = memory_of(slot);
-        if (block.slots[static_cast<size_t>(memory)].storage != Slot::Storage::Arena) continue;
-        region_of.emplace(memory, r);
-        NEO_ASSERT(region_of.at(memory) == r, "a planned buffer is written in two regions");
-        buffers[memory].writers.push_back(i);
-        buffers[memory].accesses.push_back(i);
-      }
+    region.dependencies = find_dependencies(block, region);
+    const std::vector<Buffer> buffers = find_buffers(block, region, memories);
+    std::vector<bool> outlives;
+    for (const Buffer& buffer : buffers) {
+      const auto memory = static_cast<size_t>(buffer.memory);
+      NEO_ASSERT(!is_planned[memory], "a planned buffer is written in two regions");
+      is_planned[memory] = true;
+      region.planned.push_back(buffer.memory);
+      outlives.push_back(last[memory] > r);
     }
-    // Dependencies, read after write; items are in topological order, so later ones are done first.
-    std::map<int, std::vector<size_t>> readers;  // by slot's memory
-    for (size_t i = 0; i < region.items.size(); ++i) {
-      for (int slot : uses[i].reads) readers[memory_of(slot)].push_back(i);
-    }
-    Order order(region.items.size());
-    for (size_t i = region.items.size(); i-- > 0;) {
-      checkpoint();
-      for (int slot : uses[i].writes) {
-        const auto it = readers.find(memory_of(slot));
-        if (it == readers.end()) continue;
-        for (size_t reader : it->second) {
-          if (reader > i) order.add(i, reader);
-        }
-      }
-    }
-    for (auto& [memory, buffer] : buffers) {
-      const auto it = readers.find(memory);
-      if (it != readers.end()) buffer.accesses.insert(buffer.accesses.end(), it->second.begin(), it->second.end());
-      checkpoint();
-      for (size_t later = r + 1; later < block.regions.size() && !buffer.outlives; ++later) {
-        for (const Item& item : block.regions[later].items) {
-          for (int slot : uses_of(item).reads) buffer.outlives = buffer.outlives || memory_of(slot) == memory;
-        }
-      }
-      for (int slot : block.results) buffer.outlives = buffer.outlives || memory_of(slot) == memory;
-      region.planned.push_back(memory);
-    }
-    const size_t n = region.planned.size();
-    take_memory(static_cast<int64_t>(n * (n / 8 + sizeof(std::vector<bool>))));
-    region.may_share.assign(n, std::vector<bool>(n, false));
-    std::vector<const Buffer*> planned;
-    for (const int memory : region.planned) planned.push_back(&buffers.at(memory));
-    for (size_t i = 0; i < n; ++i) {
-      checkpoint();
-      if (planned[i]->outlives) continue;
-      const std::vector<uint64_t> behind = order.behind_all(planned[i]->accesses);
-      for (size_t j = 0; j < n; ++j) {
-        const auto is_behind = [&](size_t writer) { return (behind[writer / 64] >> (writer % 64) & 1) != 0; };
-        const std::vector<size_t>& writers = planned[j]->writers;
-        if (i != j && std::all_of(writers.begin(), writers.end(), is_behind)) {
-          region.may_share[i][j] = region.may_share[j][i] = true;
-        }
-      }
-    }
+    region.may_share = find_shareable(region.dependencies, buffers, outlives);
   }
 }
 

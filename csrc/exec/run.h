@@ -8,15 +8,17 @@
 
 #include "base/budget.h"
 #include "exec/binding.h"
+#include "exec/executors.h"
 
 namespace neo {
 
-// One record per executed item, in order of start.
+// One record per executed item, in order of end.
 struct TraceEvent {
   const Item* item = nullptr;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int iteration = -1;                      // of the innermost loop
+  int executor = 0;                        // that ran it
   std::shared_ptr<const Binding> binding;  // of the item's region
 };
 
@@ -31,7 +33,7 @@ class Run {
   // Runs the plan. `inputs` in the plan's order, dense row-major; results are fresh tensors (or the caller's, see
   // outputs). Throws Cancelled when cancel() was called from another thread. `poll`, if any, is called every 50 ms or
   // so between items; what it throws ends the call.
-  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
+  virtual std::vector<HostValue> call(std::span<const HostValue> inputs, Executors& executors,
                                       const std::function<void()>* poll = nullptr) = 0;
   virtual void cancel() = 0;
   virtual bool is_cancelled() const = 0;
@@ -42,6 +44,9 @@ class Run {
   // Set before a call: the caller's dense memory for each result, undefined or absent where there is none. A result of
   // these dtype and dims is computed there; others are elsewhere. It must not overlap with inputs.
   virtual void set_outputs(std::span<const Tensor> outputs) = 0;
+  // Has calls run the items of every region one by one in another order that the dependencies allow, over memory whose
+  // former contents are gone; one of many by the seed. For tests.
+  virtual void set_shuffle(std::optional<uint64_t> seed) = 0;
   virtual int64_t arena_bytes() const = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "candidates/alone.h"
 #include "lower/pack_steps.h"
 
 namespace neo {
@@ -21,6 +22,7 @@ class BlockBuilder {
         choices_(choices),
         ops_(ops),
         target_(target),
+        alone_(alone(target)),
         team_(team),
         constants_(constants),
         known_(std::move(outer_sizes)) {}
@@ -286,7 +288,10 @@ class BlockBuilder {
     item.device = schema.device == DeviceKind::Cpu ? from.device : schema.device;
     item.routine = adapt_name(from, schema);
     const SelectionProblem::Conversion* conversion = problem_.conversion(value, from, schema);
-    item.estimate_us = conversion ? conversion->time_us : adapt_time_us(value.type, from, schema, target_);
+    const double estimate_us = adapt_time_us(value.type, from, schema, target_);
+    item.estimate_us = conversion ? conversion->time_us : estimate_us;
+    item.alone_us = item.estimate_us;
+    if (estimate_us > 0) item.alone_us *= adapt_time_us(value.type, from, schema, alone_) / estimate_us;
     item.bytes = value.shape().element_count() * Dim(2 * item_bytes(value.dtype()));
     emit_item(std::move(item));
     return index;
@@ -359,6 +364,7 @@ class BlockBuilder {
     item.what = std::move(call);
     if (!candidate.outputs.empty()) item.device = candidate.outputs.front().device;
     describe(item, node, candidate.text(), candidate.cost.time_us, workload.work(ops_));
+    item.alone_us = time_alone_us(candidate, target_, alone_, ops_);
     emit_item(std::move(item));
   }
 
@@ -538,6 +544,7 @@ class BlockBuilder {
   const std::vector<int>& choices_;
   const OpRegistry& ops_;
   const Target& target_;
+  const Target alone_;  // with one thread
   Team& team_;
   SourceConstants constants_;
   KnownSizes known_;

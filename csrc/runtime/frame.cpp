@@ -1,12 +1,16 @@
 #include "runtime/frame.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "exec/dependencies.h"
 
 namespace neo {
 namespace {
+
+constexpr std::byte kGone{0xff};  // not a number in any floating-point dtype
 
 // Where a symbol's value comes from must agree with what is known already.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
@@ -59,6 +63,7 @@ Frame::Frame(const Block& block, RunState& run)
       host_(block.slots.size()),
       bound_(block.regions.size()),
       arenas_(block.regions.size()),
+      lanes_(1),
       spare_(block.results.size()) {
   take_memory(static_cast<int64_t>(block.slots.size() * (sizeof(HostValue) + sizeof(std::byte*))));
   for (size_t i = 0; i < block.slots.size(); ++i) {
@@ -72,7 +77,8 @@ Frame::Frame(const Block& block, RunState& run)
 }
 
 int64_t Frame::arena_bytes() const {
-  int64_t total = scratch_.capacity_bytes();
+  int64_t total = 0;
+  for (const Lane& lane : lanes_) total += lane.scratch.capacity_bytes();
   for (const Arena& a : arenas_) total += a.capacity_bytes();
   for (const auto& [block, frame] : children_) total += frame->arena_bytes();
   return total;
@@ -113,8 +119,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   take_arguments(arguments, outer);
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
-    const Region& region = block_.regions[r];
-    for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], i);
+    run_region(block_.regions[r]);
   }
   std::vector<HostValue> results;
   results.reserve(block_.results.size());
@@ -130,6 +135,71 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   }
   for (HostValue& v : host_) v = {};
   return results;
+}
+
+void Frame::run_region(const Region& region) {
+  if (run_.shuffle) return run_shuffled(region);
+  if (has_executors(region)) return run_together(region);
+  for (size_t i = 0; i < region.items.size(); ++i) execute(region.items[i], i);
+}
+
+bool Frame::has_executors(const Region& region) const {
+  // An observer is told of values in the order of the list.
+  return run_.teams.size() > 1 && run_.root == &block_ && run_.observer == nullptr && has_branches(region.dependencies);
+}
+
+void Frame::run_together(const Region& region) {
+  // Other executors do not check what is checked here, or what the caller's checks (Dependencies::needs_caller).
+  for (size_t i = 0; i < binding_->late_bytes.size(); ++i) {
+    const size_t memory = memory_of(i);
+    if (block_.slots[memory].storage == Slot::Storage::Argument) check_late(static_cast<int>(i), memory);
+  }
+  const size_t executors = run_.teams.size();
+  if (lanes_.size() < executors) lanes_.resize(executors);
+  for (Lane& lane : lanes_) lane.scratch.reserve(binding_->scratch_bytes);
+  size_t arguments = 0;
+  for (const Item& item : region.items) {
+    if (const auto* call = std::get_if<StepItem>(&item.what))
+      arguments = std::max(arguments, call->inputs.size() + call->outputs.size());
+  }
+  for (Lane& lane : lanes_) lane.pointers.reserve(arguments);
+  if (!run_.scheduler || run_.scheduler->executors() < static_cast<int>(executors))
+    run_.scheduler = std::make_unique<Scheduler<CriticalPathFirst>>(static_cast<int>(executors));
+  if (run_.trace) {
+    run_.records.resize(executors);
+    for (auto& events : run_.records) events.reserve(region.items.size());
+  }
+
+  struct Call {
+    Frame& frame;
+    const Region& region;
+  } call{*this, region};
+  Scheduler<CriticalPathFirst>::Work work;
+  work.order = &region.dependencies;
+  work.context = &call;
+  work.execute = [](void* context, uint32_t index, int executor) {
+    const auto& [frame, items] = *static_cast<const Call*>(context);
+    const Item& item = items.items[index];
+    if (executor > 0) return frame.execute_beside(item, index, executor);
+    frame.execute(item, index);
+    return true;
+  };
+  work.wait = [](void* context) { static_cast<const Call*>(context)->frame.run_.budget->checkpoint(); };
+  if (!run_.scheduler->run(work, *run_.executors)) {
+    run_.budget->checkpoint();
+    NEO_ASSERT(false, "an executor stopped without a reason");
+  }
+  if (!run_.trace) return;
+  for (auto& events : run_.records) {
+    run_.trace->insert(run_.trace->end(), events.begin(), events.end());
+    events.clear();
+  }
+  std::stable_sort(run_.trace->begin(), run_.trace->end(),
+                   [](const TraceEvent& a, const TraceEvent& b) { return a.end_ns < b.end_ns; });
+}
+
+void Frame::run_shuffled(const Region& region) {
+  for (const uint32_t i : shuffled_order(region.dependencies, *run_.shuffle)) execute(region.items[i], i);
 }
 
 void Frame::enter_region(size_t index) {
@@ -158,7 +228,8 @@ void Frame::enter_region(size_t index) {
 
   arenas_[index].reserve(binding_->arena_bytes);
   std::byte* arena = arenas_[index].data();
-  scratch_.reserve(binding_->scratch_bytes);
+  if (run_.shuffle) std::fill_n(arena, binding_->arena_bytes, kGone);
+  lanes_.front().scratch.reserve(binding_->scratch_bytes);
   for (int planned : region.planned) {
     const auto slot = static_cast<size_t>(planned);
     data_[slot] = arena + binding_->offset[slot];
@@ -222,12 +293,26 @@ void Frame::execute(const Item& item, size_t index) {
   } else {
     run_loop(std::get<LoopItem>(item.what));
   }
-  if (run_.observer && run_.observed == &block_) observe(item);
-  if (run_.trace) {
-    const int64_t device_ns = kHasDevices && run_.device && item.device != DeviceKind::Cpu ? run_.device->take_ns() : 0;
-    const int64_t end = steady_now_ns();
-    run_.trace->push_back({&item, device_ns > 0 ? end - device_ns : start, end, run_.iteration, bound_[region_]});
-  }
+  if (run_.observer && run_.root == &block_) observe(item);
+  if (run_.trace) record(item, start, 0, *run_.trace);
+}
+
+// A kernel's step on another executor than the caller's, which must not throw; false: the call is over.
+bool Frame::execute_beside(const Item& item, size_t index, int executor) {
+  const auto lane = static_cast<size_t>(executor);
+  if (run_.budget->is_over()) return false;
+  const int64_t start = run_.trace ? steady_now_ns() : 0;
+  run_kernel(std::get<StepItem>(item.what), index, executor);
+  if (run_.trace) record(item, start, executor, run_.records[lane]);
+  // A late team leaves tasks out.
+  return !run_.budget->quota().seconds || !run_.budget->is_over();
+}
+
+void Frame::record(const Item& item, int64_t start_ns, int executor, std::vector<TraceEvent>& events) {
+  const int64_t device_ns = kHasDevices && run_.device && item.device != DeviceKind::Cpu ? run_.device->take_ns() : 0;
+  const int64_t end = steady_now_ns();
+  const int iteration = executor == 0 ? run_.iteration : -1;
+  events.push_back({&item, device_ns > 0 ? end - device_ns : start_ns, end, iteration, executor, bound_[region_]});
 }
 
 std::byte* Frame::address_of(int index) const {
@@ -254,15 +339,21 @@ void Frame::run_copy(const StepItem& call) {
   }
 }
 
+void Frame::run_kernel(const StepItem& call, size_t item, int executor) {
+  const Prepared& prepared = binding_->prepared[item];
+  if (prepared.is_idle) return;
+  Lane& lane = lanes_[static_cast<size_t>(executor)];
+  lane.pointers.clear();
+  for (int slot : call.inputs) lane.pointers.push_back(address_of(slot));
+  for (int slot : call.outputs) lane.pointers.push_back(address_of(slot));
+  static_cast<const KernelStep&>(*call.step)
+      .run(prepared.bytes.data(), lane.pointers.data(), lane.scratch.data(),
+           *run_.teams[static_cast<size_t>(executor)]);
+}
+
 void Frame::run_step(const StepItem& call, size_t item) {
   if (call.step->kind() == Step::Kind::Kernel) {
-    const Prepared& prepared = binding_->prepared[item];
-    if (prepared.is_idle) return;
-    pointers_.clear();
-    for (int slot : call.inputs) pointers_.push_back(address_of(slot));
-    for (int slot : call.outputs) pointers_.push_back(address_of(slot));
-    static_cast<const KernelStep&>(*call.step)
-        .run(prepared.bytes.data(), pointers_.data(), scratch_.data(), *run_.team);
+    run_kernel(call, item, 0);
     if (run_.budget->quota().seconds) run_.budget->checkpoint();  // a late team leaves tasks out
     return;
   }

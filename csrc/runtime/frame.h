@@ -10,18 +10,24 @@
 #include "base/budget.h"
 #include "exec/run.h"
 #include "runtime/device_frame.h"
+#include "runtime/scheduler.h"
 
 namespace neo {
 
-// What the frames of one run share.
+// What the frames of one run share. Executors other than the caller's run items of the outermost block only.
 struct RunState {
   std::shared_ptr<BindingCache> bindings;
   std::shared_ptr<Budget> budget;  // of the call
   std::atomic<bool> cancelled{false};
   std::vector<TraceEvent>* trace = nullptr;
   const ValueObserver* observer = nullptr;
-  const Block* observed = nullptr;  // the block whose values it is told of
-  Team* team = nullptr;
+  const Block* root = nullptr;  // the block whose values it is told of, and whose items several executors run
+  Executors* executors = nullptr;
+  std::vector<Team*> teams;  // by executor
+  // By executor: what it records for the trace, while several run.
+  std::vector<std::vector<TraceEvent>> records;
+  std::unique_ptr<Scheduler<CriticalPathFirst>> scheduler;  // null until a region needs it
+  std::optional<uint64_t> shuffle;                          // Run::set_shuffle()
   int iteration = -1;
   std::span<const Tensor> outputs;    // the caller's memory for the outermost block's results
   const Block* outermost = nullptr;   // the block whose results go there
@@ -41,10 +47,23 @@ class Frame {
   friend class SteadyLoop;
 
   void take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer);
+  // What an executor needs beside the memory of values.
+  struct Lane {
+    Arena scratch;
+    std::vector<std::byte*> pointers;
+  };
+
   void enter_region(size_t index);
+  void run_region(const Region& region);
+  bool has_executors(const Region& region) const;
+  void run_together(const Region& region);
+  void run_shuffled(const Region& region);
   void execute(const Item& item, size_t index);
+  bool execute_beside(const Item& item, size_t index, int executor);
+  void record(const Item& item, int64_t start_ns, int executor, std::vector<TraceEvent>& events);
   void observe(const Item& item) const;
   void run_step(const StepItem& call, size_t item);
+  void run_kernel(const StepItem& call, size_t item, int executor);
   void run_copy(const StepItem& call);
   const Dims& dims_of(size_t slot) const;  // of a slot that exists
   std::byte* address_of(int slot) const;
@@ -68,8 +87,7 @@ class Frame {
   const Binding* binding_ = nullptr;                   // of the region that runs
   size_t region_ = 0;                                  // that region
   std::vector<Arena> arenas_;                          // by region
-  Arena scratch_;
-  std::vector<std::byte*> pointers_;
+  std::vector<Lane> lanes_;                            // by executor
   std::vector<std::vector<Tensor>> spare_;  // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;
   // Null: no slot of this block is on a device. Shared, so that a program without devices links no destructor.

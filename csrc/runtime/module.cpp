@@ -89,18 +89,22 @@ void write_outputs(std::span<const Tensor> outputs, std::vector<HostValue>& resu
 
 }  // namespace
 
-Module::Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe, const Quota& quota)
+Module::Module(std::shared_ptr<const Plan> plan, const Configuration& configuration, bool oversubscribe,
+               const Quota& quota)
     : plan_(std::move(plan)),
       bindings_(std::make_shared<BindingCache>()),
       device_(kHasDevices ? PlanDevice::of(plan_) : nullptr),
-      threads_(threads),
+      configuration_(configuration),
       oversubscribe_(oversubscribe),
       quota_(quota) {
-  NEO_CHECK(threads >= 1, Model, "compile", "threads must be positive. Got ", threads, ", expected 1 or more");
+  const auto& [executors, threads] = configuration;
+  NEO_CHECK(executors >= 1 && threads >= 1, Model, "compile", "executors and threads must be positive. Got ", executors,
+            " of ", threads, ", expected 1 or more");
+  if (plan_->device != DeviceKind::Cpu) configuration_ = {1, configuration.all_threads()};
 }
 
-std::unique_ptr<Module> Module::with_threads(int threads, bool oversubscribe) const {
-  auto other = std::make_unique<Module>(plan_, threads, oversubscribe, quota_);
+std::unique_ptr<Module> Module::with(const Configuration& configuration, bool oversubscribe) const {
+  auto other = std::make_unique<Module>(plan_, configuration, oversubscribe, quota_);
   other->bindings_ = bindings_;
   other->device_ = device_;
   return other;
@@ -126,6 +130,7 @@ void Module::give_back(std::shared_ptr<Run> run) {
   run->set_outputs({});
   run->set_trace(nullptr);
   run->set_observer(nullptr);
+  run->set_shuffle({});
   std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleRuns) idle_.push_back(std::move(run));
 }
@@ -145,17 +150,25 @@ std::vector<HostValue> Module::call(std::span<const HostValue> inputs, const Cal
   run->set_outputs(memory);
   run->set_trace(options.trace);
   run->set_observer(options.observer);
+  run->set_shuffle(options.shuffle);
   const auto running = std::make_shared<RunningCall>(run.get());
   const RunningCall::End end{*running};
   if (options.started) options.started([running] { running->cancel(); });
-  const auto team = process_thread_pool().lease(threads_, oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No);
-  std::vector<HostValue> results;
-  if (options.spans) {
-    RecordingTeam recording(*team);
-    results = run->call(inputs, recording, options.poll);
+  const auto kind = oversubscribe_ ? Oversubscribe::Yes : Oversubscribe::No;
+  const auto call = [&](Executors& executors) {
+    if (!options.spans) return run->call(inputs, executors, options.poll);
+    RecordingExecutors recording(executors);
+    std::vector<HostValue> results = run->call(inputs, recording, options.poll);
     *options.spans = recording.take_spans();
+    return results;
+  };
+  std::vector<HostValue> results;
+  if (configuration_.executors > 1) {
+    results = call(*process_thread_pool().lease_executors(configuration_.executors, configuration_.threads, kind));
   } else {
-    results = run->call(inputs, *team, options.poll);
+    const auto team = process_thread_pool().lease(configuration_.threads, kind);
+    OneExecutor executor(*team);
+    results = call(executor);
   }
   running->finish();
   if (!run->is_cancelled()) give_back(std::move(run));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,11 +15,13 @@ namespace neo {
 // A plan ready to be called, from any number of threads at once.
 class Module {
  public:
-  // `oversubscribe`: the team has `threads` members even where fewer cores are free. `quota` holds for each call.
-  Module(std::shared_ptr<const Plan> plan, int threads, bool oversubscribe = false, const Quota& quota = {});
+  // `oversubscribe`: teams have their threads even where fewer cores are free. `quota` holds for each call. A plan with
+  // steps on a device has one executor of all threads.
+  Module(std::shared_ptr<const Plan> plan, const Configuration& configuration, bool oversubscribe = false,
+         const Quota& quota = {});
 
   const Plan& plan() const { return *plan_; }
-  int threads() const { return threads_; }
+  const Configuration& configuration() const { return configuration_; }
   const Quota& quota() const { return quota_; }
   // Of every call; before the first.
   void limit_calls(const Quota& quota) { quota_ = quota; }
@@ -30,13 +33,14 @@ class Module {
     // The caller's memory for each result, undefined where there is none; empty: no result has any. A call writes its
     // results there: a Type or a Shape error where one does not fit.
     std::span<const Tensor> outputs;
+    std::optional<uint64_t> shuffle;  // Run::set_shuffle()
     const std::function<void()>* poll = nullptr;
     std::function<void(std::function<void()> cancel)> started;  // told how to cancel this call
   };
   std::vector<HostValue> call(std::span<const HostValue> inputs, const CallOptions& options);
 
-  // The same plan and bindings on another number of threads.
-  std::unique_ptr<Module> with_threads(int threads, bool oversubscribe) const;
+  // The same plan and bindings on other threads.
+  std::unique_ptr<Module> with(const Configuration& configuration, bool oversubscribe) const;
 
   // Opens the device, compiles its kernels and sends it the constants, which the first call does otherwise. Nothing
   // where no step needs a device; a Resource error where there is none.
@@ -53,7 +57,7 @@ class Module {
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<BindingCache> bindings_;
   std::shared_ptr<PlanDevice> device_;  // null: no step needs one
-  int threads_;
+  Configuration configuration_;
   bool oversubscribe_;
   Quota quota_;
   mutable ForkSafeMutex mutex_;

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "exec/dependencies.h"
 #include "runtime/frame.h"
 
 namespace neo {
@@ -50,18 +51,10 @@ HostValue copy_value(const HostValue& value) {
   return copy;
 }
 
-std::vector<int> written_slots(const Item& item) {
-  if (const auto* step = std::get_if<StepItem>(&item.what)) return step->outputs;
-  if (const auto* dims = std::get_if<DimsItem>(&item.what)) return {dims->output};
-  if (const auto* branch = std::get_if<IfItem>(&item.what)) return branch->results;
-  return std::get<LoopItem>(item.what).results;
-}
-
 }  // namespace
 
 void Frame::observe(const Item& item) const {
-  for (int index : written_slots(item)) {
-    if (index < 0) continue;
+  for (const int index : uses_of(item).writes) {
     const Slot& slot = block_.slots[static_cast<size_t>(index)];
     const HostValue value = read(index);
     const bool is_plain = value.kind != HostValue::Kind::Tensor || slot.layout.is_plain();

@@ -19,14 +19,15 @@ struct RecordingTeam::Call {
   void* context;
 };
 
-RecordingTeam::RecordingTeam(Team& team) : team_(team), members_(static_cast<size_t>(team.size())) {}
+RecordingTeam::RecordingTeam(Team& team, int first)
+    : team_(team), first_(first), members_(static_cast<size_t>(team.size())) {}
 
-void RecordingTeam::record(Member& member, int index, int64_t start_ns, int64_t end_ns) {
-  auto& spans = member.spans;
+void RecordingTeam::record(int member, int64_t start_ns, int64_t end_ns) {
+  auto& spans = members_[static_cast<size_t>(member)].spans;
   if (!spans.empty() && start_ns - spans.back().end_ns < kPauseNs) {
     spans.back().end_ns = end_ns;
   } else {
-    spans.push_back({index, start_ns, end_ns});
+    spans.push_back({first_ + member, start_ns, end_ns});
   }
 }
 
@@ -38,7 +39,7 @@ void RecordingTeam::run(int64_t count, Task task, void* context) {
         const Call& c = *static_cast<const Call*>(of);
         const int64_t start = steady_now_ns();
         c.task(c.context, begin, end, member);
-        record(c.self->members_[static_cast<size_t>(member)], member, start, steady_now_ns());
+        c.self->record(member, start, steady_now_ns());
       },
       &call);
 }
@@ -51,17 +52,29 @@ void RecordingTeam::run_phases(int64_t phases, int64_t count, ShareChanges chang
         const Call& c = *static_cast<const Call*>(of);
         const int64_t start = steady_now_ns();
         c.phase_task(c.context, phase, begin, end, member);
-        record(c.self->members_[static_cast<size_t>(member)], member, start, steady_now_ns());
+        c.self->record(member, start, steady_now_ns());
       },
       &call);
 }
 
-std::vector<TeamSpan> RecordingTeam::take_spans() {
-  std::vector<TeamSpan> all;
+void RecordingTeam::take_spans(std::vector<TeamSpan>& spans) {
   for (Member& m : members_) {
-    all.insert(all.end(), m.spans.begin(), m.spans.end());
+    spans.insert(spans.end(), m.spans.begin(), m.spans.end());
     m.spans.clear();
   }
+}
+
+RecordingExecutors::RecordingExecutors(Executors& executors) : executors_(executors) {
+  int first = 0;
+  for (int e = 0; e < executors.size(); ++e) {
+    teams_.emplace_back(executors.team(e), first);
+    first += executors.team(e).size();
+  }
+}
+
+std::vector<TeamSpan> RecordingExecutors::take_spans() {
+  std::vector<TeamSpan> all;
+  for (RecordingTeam& team : teams_) team.take_spans(all);
   std::stable_sort(all.begin(), all.end(),
                    [](const TeamSpan& a, const TeamSpan& b) { return a.start_ns < b.start_ns; });
   return all;

@@ -78,10 +78,11 @@ class PlanRun final : public Run {
       state_.device->start(false);
     }
     state_.budget = std::make_shared<Budget>(quota);
+    state_.root = plan_->root.get();
     frame_ = std::make_unique<Frame>(*plan_->root, state_);
   }
 
-  std::vector<HostValue> call(std::span<const HostValue> inputs, Team& team,
+  std::vector<HostValue> call(std::span<const HostValue> inputs, Executors& executors,
                               const std::function<void()>* poll) override {
     // Memory that was handed out is counted where it was allocated, and what runs now starts without it.
     if (state_.budget.use_count() > 1)
@@ -98,9 +99,14 @@ class PlanRun final : public Run {
     }
     state_.budget->start(frame_->arena_bytes(), &state_.cancelled, poll);
     const BudgetScope scope(state_.budget);
-    std::optional<LimitedTeam> limited;
-    if (state_.budget->quota().seconds) limited.emplace(team, *state_.budget);
-    state_.team = limited ? &*limited : &team;
+    std::vector<LimitedTeam> limited;
+    if (state_.budget->quota().seconds) limited.reserve(static_cast<size_t>(executors.size()));
+    state_.executors = &executors;
+    state_.teams.clear();
+    for (int e = 0; e < executors.size(); ++e) {
+      Team* team = &executors.team(e);
+      state_.teams.push_back(state_.budget->quota().seconds ? &limited.emplace_back(*team, *state_.budget) : team);
+    }
     state_.iteration = -1;
     const Block& root = *plan_->root;
     NEO_ASSERT(inputs.size() == root.arguments.size());
@@ -124,14 +130,12 @@ class PlanRun final : public Run {
   void cancel() override { state_.cancelled.store(true, std::memory_order_relaxed); }
   bool is_cancelled() const override { return state_.cancelled.load(std::memory_order_relaxed); }
   void set_trace(std::vector<TraceEvent>* trace) override { state_.trace = trace; }
-  void set_observer(const ValueObserver* observer) override {
-    state_.observer = observer;
-    state_.observed = plan_->root.get();
-  }
+  void set_observer(const ValueObserver* observer) override { state_.observer = observer; }
   void set_outputs(std::span<const Tensor> outputs) override {
     state_.outputs = outputs;
     state_.outermost = plan_->root.get();
   }
+  void set_shuffle(std::optional<uint64_t> seed) override { state_.shuffle = seed; }
   int64_t arena_bytes() const override { return frame_->arena_bytes(); }
 
  private:

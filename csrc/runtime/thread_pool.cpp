@@ -1,14 +1,11 @@
 #include "runtime/thread_pool.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <system_error>
 #include <thread>
@@ -18,8 +15,8 @@
 #include "base/float_mode.h"
 #include "base/knobs.h"
 #include "base/topology.h"
+#include "runtime/futex.h"
 #include "runtime/phased_run.h"
-#include "runtime/spin.h"
 
 namespace neo {
 namespace {
@@ -36,33 +33,6 @@ enum SlotState : uint32_t {
   kAwaited,  // the worker is at work and the team sleeps on the slot
   kStopped,  // the worker must end
 };
-
-using StateWord = std::atomic<uint32_t>;
-static_assert(sizeof(StateWord) == sizeof(uint32_t) && StateWord::is_always_lock_free, "a slot is a futex");
-
-void sleep_while(StateWord& slot, uint32_t value) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
-}
-
-void wake_sleeper(StateWord& slot) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&slot), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-}
-
-// Polls until is_done() or until the time is over; whether it was done.
-template <class IsDone>
-bool poll(int64_t spin_us, IsDone&& is_done) {
-  constexpr int kPollsPerLook = 32;
-  if (is_done()) return true;
-  if (spin_us <= 0) return false;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
-  do {
-    for (int i = 0; i < kPollsPerLook; ++i) {
-      pause_briefly();
-      if (is_done()) return true;
-    }
-  } while (std::chrono::steady_clock::now() < end);
-  return false;
-}
 
 // Which task this thread is in, if any.
 struct InTask {
@@ -95,13 +65,24 @@ void bind_this_thread(const std::vector<int>& cpus) {
 
 }  // namespace
 
-class LeasedTeam;
+// Who gives a worker work.
+class Employer {
+ public:
+  // What a member does of the work at hand.
+  virtual void work_as(int member) = 0;
+  // The caller's: the bits of a result must not depend on which thread computes it.
+  virtual uint64_t wanted_float_mode() const = 0;
+  virtual int64_t spin_us() const = 0;
 
-// One thread and the slot through which its team gives it work.
+ protected:
+  ~Employer() = default;
+};
+
+// One thread and the slot through which its team, or who leads a team through it, gives it work.
 class Worker {
  public:
   // Throws std::system_error where the system refuses a thread.
-  Worker(int index, const ThreadPoolOptions& options) {
+  Worker(int index, const ThreadPoolOptions& options) : index_(index) {
     std::vector<int> cpus = options.cpus;
     if (options.pins_workers && !cpus.empty()) cpus = {cpus[static_cast<size_t>(index + 1) % cpus.size()]};
     sigset_t before;
@@ -122,13 +103,15 @@ class Worker {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Called while no team has the worker.
-  void assign(LeasedTeam* team, int member) {
-    team_ = team;
+  int index() const { return index_; }
+
+  // Called while nobody has the worker.
+  void assign(Employer* employer, int member) {
+    employer_ = employer;
     member_ = member;
   }
 
-  // Hands out the team's work; what the team wrote before is visible to the worker.
+  // Hands out the employer's work; what was written before is visible to the worker.
   void post() {
     if (slot_.exchange(kPosted, std::memory_order_acq_rel) == kAsleep) wake_sleeper(slot_);
   }
@@ -144,7 +127,7 @@ class Worker {
     while (!is_done()) sleep_while(slot_, kAwaited);
   }
 
-  // Ends the thread; called while no team has the worker.
+  // Ends the thread; called while nobody has the worker.
   void stop() {
     if (slot_.exchange(kStopped, std::memory_order_acq_rel) == kAsleep) wake_sleeper(slot_);
     thread_.join();
@@ -155,19 +138,20 @@ class Worker {
   bool wait_for_work(int64_t spin_us);
 
   alignas(kSeparate) StateWord slot_{kIdle};
-  LeasedTeam* team_ = nullptr;  // written by assign, read after post
+  Employer* employer_ = nullptr;  // written by assign, read after post
   int member_ = 0;
+  const int index_;
   std::thread thread_;
 };
 
-class alignas(kSeparate) LeasedTeam final : public Team {
+class alignas(kSeparate) LeasedTeam final : public Team, public Employer {
  public:
   LeasedTeam(ThreadPool& pool, const std::vector<Worker*>& workers)
       : pool_(pool), workers_(workers), shares_(new Share[workers.size() + 1]), phased_(size()) {
     for (size_t i = 0; i < workers_.size(); ++i) workers_[i]->assign(this, static_cast<int>(i) + 1);
   }
 
-  ~LeasedTeam() override { pool_.give_back(workers_); }
+  ~LeasedTeam() override { pool_.give_back(workers_, size()); }
 
   int size() const override { return static_cast<int>(workers_.size()) + 1; }
 
@@ -210,8 +194,7 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     work_together(parts);
   }
 
-  // What a member does of the run in progress.
-  void work_as(int member) {
+  void work_as(int member) override {
     in_task = {this, member};
     if (task_ != nullptr)
       work_on_shares(member);
@@ -220,11 +203,10 @@ class alignas(kSeparate) LeasedTeam final : public Team {
     in_task = {};
   }
 
-  // The caller's: the bits of a result must not depend on which thread computes it.
-  uint64_t wanted_float_mode() const { return float_mode_; }
+  uint64_t wanted_float_mode() const override { return float_mode_; }
 
   // Polling is for threads that have a core of their own.
-  int64_t spin_us() const { return pool_.leased_threads() > pool_.capacity() ? 0 : pool_.spin_us(); }
+  int64_t spin_us() const override { return pool_.leased_threads() > pool_.capacity() ? 0 : pool_.spin_us(); }
 
  private:
   // Units of tasks, in one word.
@@ -305,6 +287,48 @@ class alignas(kSeparate) LeasedTeam final : public Team {
   PhasedRun phased_;
 };
 
+class LeasedExecutors final : public Executors, public Employer {
+ public:
+  // The workers in the order of the executors' members, without the first, which is the calling thread.
+  LeasedExecutors(ThreadPool& pool, const std::vector<Worker*>& workers, size_t threads) : pool_(pool) {
+    for (size_t begin = 0; begin <= workers.size(); begin += threads) {
+      if (begin > 0) leaders_.push_back(workers[begin - 1]);
+      const size_t end = std::min(begin + threads - 1, workers.size());
+      const std::vector<Worker*> members(workers.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         workers.begin() + static_cast<std::ptrdiff_t>(end));
+      teams_.push_back(std::make_unique<LeasedTeam>(pool, members));
+    }
+    for (size_t i = 0; i < leaders_.size(); ++i) leaders_[i]->assign(this, static_cast<int>(i) + 1);
+  }
+
+  ~LeasedExecutors() { pool_.give_back(leaders_, 0); }
+
+  int size() const override { return static_cast<int>(teams_.size()); }
+  Team& team(int executor) override { return *teams_[static_cast<size_t>(executor)]; }
+  int64_t spin_us() const override { return teams_.front()->spin_us(); }
+
+  void begin(Body body, void* context) override {
+    body_ = body;
+    context_ = context;
+    float_mode_ = float_mode();
+  }
+  void post(int executor) override { leaders_[static_cast<size_t>(executor) - 1]->post(); }
+  void end() override {
+    for (Worker* leader : leaders_) leader->revoke_or_wait(spin_us());
+  }
+
+  void work_as(int member) override { body_(context_, member); }
+  uint64_t wanted_float_mode() const override { return float_mode_; }
+
+ private:
+  ThreadPool& pool_;
+  std::vector<std::unique_ptr<LeasedTeam>> teams_;
+  std::vector<Worker*> leaders_;  // of all but the first
+  Body body_ = nullptr;
+  void* context_ = nullptr;
+  uint64_t float_mode_ = 0;
+};
+
 bool Worker::wait_for_work(int64_t spin_us) {
   for (;;) {
     const auto has_word = [&] { return slot_.load(std::memory_order_relaxed) > kAsleep; };
@@ -326,9 +350,9 @@ bool Worker::wait_for_work(int64_t spin_us) {
 void Worker::work(int64_t spin_us) noexcept {
   uint64_t mode = float_mode();
   while (wait_for_work(spin_us)) {
-    if (team_->wanted_float_mode() != mode) set_float_mode(mode = team_->wanted_float_mode());
-    spin_us = team_->spin_us();
-    team_->work_as(member_);
+    if (employer_->wanted_float_mode() != mode) set_float_mode(mode = employer_->wanted_float_mode());
+    spin_us = employer_->spin_us();
+    employer_->work_as(member_);
     if (slot_.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) wake_sleeper(slot_);
   }
 }
@@ -350,30 +374,46 @@ ThreadPool::~ThreadPool() {
   stop();
 }
 
-std::unique_ptr<Team> ThreadPool::lease(int threads, Oversubscribe oversubscribe) {
-  size_t wanted = static_cast<size_t>(std::clamp(threads, 1, kMaxThreads) - 1);
+std::vector<Worker*> ThreadPool::take_workers(size_t wanted, size_t unit, Oversubscribe oversubscribe) {
   std::vector<Worker*> taken;
   taken.reserve(wanted);
-  {
-    const std::lock_guard lock(mutex_);
-    const int members = leased_threads() + 1;
-    if (oversubscribe == Oversubscribe::No) {
-      wanted = std::min(wanted, static_cast<size_t>(std::max(options_.capacity - members, 0)));
-    }
-    if (in_task.team != nullptr || is_stopped_) wanted = 0;
-    while (taken.size() < wanted && !free_.empty()) {
-      taken.push_back(free_.back());
-      free_.pop_back();
-    }
-    if (taken.size() < wanted) start_workers(wanted - taken.size(), taken);
-    leased_threads_.store(members + static_cast<int>(taken.size()), std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  const int members = leased_threads() + 1;
+  if (oversubscribe == Oversubscribe::No) {
+    wanted = std::min(wanted, static_cast<size_t>(std::max(options_.capacity - members, 0)));
   }
+  if (in_task.team != nullptr || is_stopped_) wanted = 0;
+  const auto whole = [&](size_t workers) { return workers < unit ? workers : (workers + 1) / unit * unit - 1; };
+  wanted = whole(wanted);
+  while (taken.size() < wanted && !free_.empty()) {
+    taken.push_back(free_.back());
+    free_.pop_back();
+  }
+  if (taken.size() < wanted) start_workers(wanted - taken.size(), taken);
+  for (wanted = whole(taken.size()); taken.size() > wanted; taken.pop_back()) free_.push_back(taken.back());
+  leased_threads_.store(members + static_cast<int>(taken.size()), std::memory_order_relaxed);
+  return taken;
+}
+
+std::unique_ptr<Team> ThreadPool::lease(int threads, Oversubscribe oversubscribe) {
+  const auto wanted = static_cast<size_t>(std::clamp(threads, 1, kMaxThreads) - 1);
+  const std::vector<Worker*> taken = take_workers(wanted, 1, oversubscribe);
   try {
     return std::make_unique<LeasedTeam>(*this, taken);
   } catch (...) {
-    give_back(taken);
+    give_back(taken, static_cast<int>(taken.size()) + 1);
     throw;
   }
+}
+
+std::unique_ptr<Executors> ThreadPool::lease_executors(int executors, int threads, Oversubscribe oversubscribe) {
+  const auto unit = static_cast<size_t>(std::clamp(threads, 1, kMaxThreads));
+  const size_t count = std::clamp<size_t>(static_cast<size_t>(std::max(executors, 1)), 1, kMaxThreads / unit);
+  std::vector<Worker*> taken = take_workers(count * unit - 1, unit, oversubscribe);
+  if (options_.pins_workers) {
+    std::sort(taken.begin(), taken.end(), [](const Worker* a, const Worker* b) { return a->index() < b->index(); });
+  }
+  return std::make_unique<LeasedExecutors>(*this, taken, unit);
 }
 
 void ThreadPool::start_workers(size_t count, std::vector<Worker*>& started) {
@@ -394,10 +434,10 @@ int ThreadPool::started_workers() const {
   return static_cast<int>(workers_.size());
 }
 
-void ThreadPool::give_back(const std::vector<Worker*>& workers) {
+void ThreadPool::give_back(const std::vector<Worker*>& workers, int members) {
   const std::lock_guard lock(mutex_);
   free_.insert(free_.end(), workers.rbegin(), workers.rend());
-  leased_threads_.fetch_sub(static_cast<int>(workers.size()) + 1, std::memory_order_relaxed);
+  leased_threads_.fetch_sub(members, std::memory_order_relaxed);
 }
 
 void ThreadPool::stop() {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "exec/team.h"
+#include "exec/executors.h"
 
 namespace neo {
 
@@ -47,6 +47,12 @@ class ThreadPool {
   // Within a task, run() of any team is serial, on the member that calls it.
   std::unique_ptr<Team> lease(int threads, Oversubscribe oversubscribe = Oversubscribe::No);
 
+  // Executors of so many threads each, as lease() has them: where fewer cores are free there are fewer executors, and
+  // where not even one has its threads, one of fewer. With pinned workers an executor's are next to each other in
+  // ThreadPoolOptions::cpus.
+  std::unique_ptr<Executors> lease_executors(int executors, int threads,
+                                             Oversubscribe oversubscribe = Oversubscribe::No);
+
   static constexpr int kMaxThreads = 1024;
 
   int capacity() const { return options_.capacity; }
@@ -60,12 +66,17 @@ class ThreadPool {
 
  private:
   friend class LeasedTeam;
+  friend class LeasedExecutors;
   friend class ProcessPool;
 
+  // As many of the wanted workers as there may be beside the calling thread, which is counted too: 0, or what is left
+  // after one is cut down to a multiple of `unit`.
+  std::vector<Worker*> take_workers(size_t wanted, size_t unit, Oversubscribe oversubscribe);
   // Adds up to `count` new workers to the pool and to `started`; the mutex is held.
   void start_workers(size_t count, std::vector<Worker*>& started);
 
-  void give_back(const std::vector<Worker*>& workers);
+  // The members of a team: workers, and whoever leads it.
+  void give_back(const std::vector<Worker*>& workers, int members);
   void stop();
 
   const ThreadPoolOptions options_;

@@ -15,6 +15,7 @@
 namespace neo {
 namespace {
 
+constexpr int64_t kMaxThreads = 4096;
 constexpr int kMaxDepth = 64;          // of bodies
 constexpr size_t kMaxItems = 30'000;   // of a region: the memory plan looks at pairs
 constexpr size_t kMaxSlots = 500'000;  // of a block
@@ -64,7 +65,7 @@ Target read_target(const Json& json) {
             ", expected ", built_isa_names(),
             "\nHint: compile the model for that, or build the library with its tier (NEO_ISA of CMake).");
   constexpr int64_t kMaxBytes = int64_t{1} << 46;
-  target.threads = static_cast<int>(json.at("threads").as_int(1, 4096));
+  target.threads = static_cast<int>(json.at("threads").as_int(1, kMaxThreads));
   target.gflops_per_thread = positive(json.at("gflops_per_thread"));
   target.l2_gbps = positive(json.at("l2_gbps"));
   target.memory_gbps = positive(json.at("memory_gbps"));
@@ -291,6 +292,7 @@ class PlanReader {
     item.op = json.at("op").as_string();
     item.routine = json.at("routine").as_string();
     item.estimate_us = json.at("estimate_us").as_number();
+    if (const Json* alone_us = json.find("alone_us")) item.alone_us = alone_us->as_number();
     item.flops = read_dim(json.at("flops"));
     item.bytes = read_dim(json.at("bytes"));
     const std::string& kind = json.at("kind").as_string();
@@ -394,6 +396,13 @@ std::vector<SavedModule> load(const FileBytes& file, const OpRegistry& ops, cons
               ", expected ", isa_name(*entry.isa));
     module.plan = PlanReader(json, module.target, blobs, ops, routines).read();
     module.notes = std::move(entry.notes);
+    if (const Json* chosen = json.find("executors")) {
+      const Json::Array& both = chosen->as_array();
+      NEO_CHECK(both.size() == 2, Model, "load", "executors must be their number and the threads of each. Got ",
+                both.size(), " entries");
+      module.chosen = {static_cast<int>(both[0].as_int(1, kMaxThreads)),
+                       static_cast<int>(both[1].as_int(1, kMaxThreads))};
+    }
     NEO_CHECK(module.plan->input_names == modules.front().plan->input_names &&
                   module.plan->output_names == modules.front().plan->output_names,
               Model, "load", "variants must have the same inputs and outputs. Got others in variant ", modules.size());
@@ -402,6 +411,11 @@ std::vector<SavedModule> load(const FileBytes& file, const OpRegistry& ops, cons
 }
 
 }  // namespace
+
+Configuration configuration_for(const SavedModule& saved, int threads) {
+  const bool fits = saved.chosen && saved.chosen->all_threads() <= threads;
+  return fits ? *saved.chosen : Configuration{1, threads};
+}
 
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines, const Quota& quota, const std::function<void()>* poll) {

@@ -86,7 +86,8 @@ class PlanWriter {
  public:
   explicit PlanWriter(Blobs& blobs) : blobs_(blobs) {}
 
-  Json write(const Plan& plan, const Target& target) {
+  Json write(const SavedModule& module) {
+    const Plan& plan = *module.plan;
     number_of(*plan.root);
     Json::Array blocks;
     // Bodies are found on the way and come after the blocks that hold them.
@@ -98,13 +99,15 @@ class PlanWriter {
       const Symbol& s = entry.second;
       return Json(Json::Array{s.name, s.range.lo, s.range.hi, s.hint});
     });
-    return Json::Object{{"target", write(target)},
-                        {"inputs", strings(plan.input_names)},
-                        {"outputs", strings(plan.output_names)},
-                        {"estimate_us", plan.estimate_us},
-                        {"keeps_denormals", plan.denormals == Denormals::Keep},
-                        {"symbols", symbols},
-                        {"blocks", std::move(blocks)}};
+    Json::Object out{{"target", write(module.target)},
+                     {"inputs", strings(plan.input_names)},
+                     {"outputs", strings(plan.output_names)},
+                     {"estimate_us", plan.estimate_us},
+                     {"keeps_denormals", plan.denormals == Denormals::Keep},
+                     {"symbols", symbols},
+                     {"blocks", std::move(blocks)}};
+    if (module.chosen) out.emplace_back("executors", Json::Array{module.chosen->executors, module.chosen->threads});
+    return out;
   }
 
  private:
@@ -185,6 +188,7 @@ class PlanWriter {
     Json::Object out{{"node", item.node}, {"op", item.op}, {"routine", item.routine}};
     const auto add = [&](const char* key, Json value) { out.emplace_back(key, std::move(value)); };
     add("estimate_us", item.estimate_us);
+    if (item.alone_us > 0) add("alone_us", item.alone_us);
     add("flops", write(item.flops));
     add("bytes", write(item.bytes));
     if (const auto* step = std::get_if<StepItem>(&item.what)) {
@@ -251,14 +255,14 @@ class PlanWriter {
 
 void save_module(const std::string& path, const Plan& plan, const Target& target,
                  const std::map<std::string, std::string>& notes) {
-  const SavedModule module{{std::shared_ptr<void>(), &plan}, target, notes};
+  const SavedModule module{{std::shared_ptr<void>(), &plan}, target, notes, {}};
   save_variants(path, {&module, 1});
 }
 
 void save_variants(const std::string& path, std::span<const SavedModule> variants) {
   Blobs blobs;
   std::vector<std::string> plans;
-  for (const SavedModule& v : variants) plans.push_back(PlanWriter(blobs).write(*v.plan, v.target).dump());
+  for (const SavedModule& v : variants) plans.push_back(PlanWriter(blobs).write(v).dump());
   const std::map<std::string, std::string> metadata = variants_metadata(variants, std::move(plans));
   const std::string header = safetensors_header(metadata, blobs.all());
   const std::vector<std::byte> zeros(static_cast<size_t>(kBlobAlignment));

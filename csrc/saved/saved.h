@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,7 +20,11 @@ struct SavedModule {
   std::shared_ptr<const Plan> plan;
   Target target;
   std::map<std::string, std::string> notes;  // what the saver wrote beside the plan: provenance
+  std::optional<Configuration> chosen;       // what runs it best where there are as many threads; none: all at one step
 };
+
+// What runs a loaded plan where calls may use so many threads and nobody says how many executors.
+Configuration configuration_for(const SavedModule& saved, int threads);
 
 // Writes a module to a temporary file and renames it to `path`.
 void save_module(const std::string& path, const Plan& plan, const Target& target,

@@ -30,6 +30,7 @@ def compile(  # noqa: A001  (the name users expect)
     *,
     target: str | Sequence[str] = "cpu",
     threads: int | None = None,
+    executors: int | tuple[int, int] | str | None = None,
     tune: bool | int | str = False,
     database: str | PathLike[str] | None = None,
     accuracy: str | float | None = None,
@@ -55,6 +56,11 @@ def compile(  # noqa: A001  (the name users expect)
         and so does a machine that loads the saved module.
     threads : int, optional
         Threads a call may use. The default is the cores this process may really use.
+    executors : int, (int, int) or "auto", optional
+        How many parts of the model may run beside each other, each on threads of its own: a number, which shares the
+        threads out, or a number and the threads of each. ``"auto"`` takes what is fastest by estimates, or with `tune`
+        what was measured to be. The default does so where the gain is clear, and keeps a small model to one thread. The
+        results are the same bits in any case (docs/executors.md).
     tune : bool, int or str
         Measure on this machine instead of estimating, search the schedules of what is chosen, and keep the times in
         the database: ``True`` until more would not pay, at most a minute; ``"60s"`` for at most that long; a number:
@@ -112,6 +118,7 @@ def compile(  # noqa: A001  (the name users expect)
             quantized,
             target=target,
             threads=threads,
+            executors=executors,
             tune=tune,
             database=database,
             memory=memory,
@@ -119,7 +126,7 @@ def compile(  # noqa: A001  (the name users expect)
             shapes=shapes,
         )
     start = time.perf_counter()
-    options = Options.of(target, threads, tune, database, accuracy, memory, routines, shapes, limits)
+    options = Options.of(target, threads, executors, tune, database, accuracy, memory, routines, shapes, limits)
     is_one = options.variants == 1
     source = Source(model, limits, graphs=options.variants + (not is_one))
     made = [[compile_variant(source, name, sizes, options) for sizes in options.shapes] for name in options.targets]
@@ -156,5 +163,5 @@ def _quantized(
     if limits is not None:
         msg = "[compile] calibration must be of a model that is trusted. Got limits beside it"
         raise ModelError(msg)
-    options = Options.of(target, threads, False, None, None, None, None, shapes, None)
+    options = Options.of(target, threads, None, False, None, None, None, None, shapes, None)
     return quantize_for(model, calibration, Limit.of(accuracy, None, None), Settings(), options).model

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from neo import _native
-from neo.errors import DTypeError, ModelError
+from neo.errors import DTypeError, ModelError, ShapeError
+from neo.executors import checked_executors
 from neo.limits import checked_threads
 from neo.memory import Closed, Memory
 from neo.provenance import Provenance
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from neo.call_future import CallFuture
     from neo.candidates import Selection
-    from neo.report.explain import Bound, Explanation
+    from neo.report.explain import Bound, Explanation, Makespan
     from neo.report.profile import Profile
     from neo.report.subject import Machine, Subject
     from neo.stream import Stream
@@ -54,8 +55,10 @@ class Module:
         selection: Selection | None = None,
         tuning: Tuning | None = None,
         provenance: Provenance | None = None,
+        chose_executors: bool = False,
     ) -> None:
         self._native = native
+        self._chose_executors = chose_executors  # a loaded module has the same ones
         self._call: Callable[..., list[Value]] = native.call
         self._signature = signature
         self._inputs = signature.inputs
@@ -90,6 +93,11 @@ class Module:
     def threads(self) -> int:
         """Threads a call may use."""
         return int(self._native.threads)
+
+    @property
+    def executors(self) -> tuple[int, int]:
+        """How many executors run parts of the model beside each other, and the threads of each (docs/executors.md)."""
+        return self._native.executors
 
     @property
     def target(self) -> str:
@@ -304,6 +312,14 @@ class Module:
         """
         return self._with(self._native.with_threads(checked_threads(threads, "with_threads")))
 
+    def with_executors(self, executors: int, threads: int) -> Module:
+        """The same selection, and the same bits, on so many executors of so many threads each.
+
+        The threads are real even where the process has fewer cores.
+        """
+        checked_executors((executors, threads), None, "with_executors")
+        return self._with(self._native.with_executors(executors, threads))
+
     def _with(self, native: _native.Module) -> Module:
         """The same module that runs another plan."""
         return Module(
@@ -338,12 +354,12 @@ class Module:
             _native.save_variants(self._saved_parts(), str(path))
             return path.read_bytes()
 
-    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
+    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str], bool]]:
         if isinstance(self._native, Closed):
             self._native()
         facts = {f"neo.{k}": v for k, v in self._provenance.told().items()}
         notes = {"neo.signature": self._signature.to_json(), **facts}
-        return [(self._native, self._machine, notes)]
+        return [(self._native, self._machine, notes, self._chose_executors)]
 
     def profile(self, inputs: Mapping[str, Input], *, repeat: int = 10) -> Profile:
         """Time every step: a table, plain data, an HTML page, a trace (docs/profiling.md).
@@ -377,7 +393,9 @@ class Module:
 
         name = self._provenance.facts.get("model", "")
         if self._selection is None:
-            return Subject.of_plan(name, self.target, self.threads, self._native.plan, self._native.regions_at_hints())
+            return Subject.of_plan(
+                name, self.target, self.executors, self._native.plan, self._native.regions_at_hints()
+            )
         problem, choices = self._selection.problem, list(self._selection.choice)
         nodes, graph = problem.nodes, problem.graph
         if self._tuning is not None and self._tuning.hints:
@@ -386,7 +404,7 @@ class Module:
         return Subject(
             name or graph["name"],
             self.target,
-            self.threads,
+            self.executors,
             graph,
             nodes,
             choices,
@@ -429,7 +447,17 @@ class Module:
             figures=figures,
             schedules=None if node is None or self._selection is None else schedules,
             is_named=self._selection is not None and self._selection.problem.cpu_penalty_us > 0,
+            makespan=self._makespan() if node is None else None,
         )
+
+    def _makespan(self) -> Makespan | None:
+        """What the executors should take; None where there is one of the team size that selection was for."""
+        from neo.report.explain import Makespan
+
+        at = self._machine.threads
+        if self.executors == (1, at):
+            return None
+        return Makespan(self.executors, *self._native.expected_makespan(*self.executors, at))
 
     def _bound(self) -> Bound | None:
         """How good the selection is, by the costs the problem has now; None where the problem is not known."""

@@ -10,6 +10,7 @@ from os import PathLike
 from neo import _native
 from neo.budget import Budget, parse_budget
 from neo.errors import DTypeError, ModelError, UnsupportedError
+from neo.executors import Executors, checked_executors
 from neo.limits import Limits, checked_threads
 
 __all__ = ["MAX_VARIANTS", "Options", "Size", "hull_of"]
@@ -31,6 +32,9 @@ class Options:
     shapes : tuple of mapping
         The sizes of each variant of a target.
     threads : int
+        Of one executor's team, at whose size costs are taken.
+    executors : (int, int), "auto" or None
+        Their number and the threads of each; None: as many as are clearly best.
     budget : Budget or None
         How long to measure; None: nothing is measured.
     database : path or None
@@ -45,6 +49,7 @@ class Options:
     targets: tuple[str, ...]
     shapes: tuple[Shapes, ...]
     threads: int
+    executors: Executors | str | None
     budget: Budget | None
     database: str | PathLike[str] | None
     accuracy: str | None
@@ -57,6 +62,7 @@ class Options:
         cls,
         target: str | Sequence[str],
         threads: int | None,
+        executors: int | Executors | str | None,
         tune: bool | int | str,
         database: str | PathLike[str] | None,
         accuracy: str | float | None,
@@ -73,7 +79,12 @@ class Options:
             One of them is malformed; or this machine cannot run a target.
         """
         targets = _checked_targets(target)
-        threads = checked_threads(_native.default_threads() if threads is None else threads, "compile")
+        if threads is not None:
+            checked_threads(threads, "compile")
+        executors = checked_executors(executors, threads, "compile")
+        team = _native.default_threads() if threads is None else threads
+        if isinstance(executors, tuple):
+            team = executors[1]
         if accuracy not in (None, "default", "strict", "reduced"):
             hint = "\nHint: a number is a limit beside calibration=." if isinstance(accuracy, int | float) else ""
             msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict' or 'reduced'{hint}"
@@ -94,7 +105,7 @@ class Options:
                 f"Got {type(routines).__name__}, expected a dict"
             )
             raise DTypeError(msg)
-        return cls(targets, _spread(shapes), threads, budget, database, accuracy, memory, routines, limits)
+        return cls(*(targets, _spread(shapes), team, executors, budget, database, accuracy, memory, routines, limits))
 
     @property
     def tunes(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from neo import _native
 from neo.candidates import build_candidates
 from neo.errors import ResourceError
+from neo.executors import with_executors
 from neo.frontend.source import Source
 from neo.limits import Limits
 from neo.module import Module
@@ -36,6 +37,8 @@ def compile_variant(source: Source, target: str, shapes: Mapping[str, Size], opt
             selection, native, tuning = tune_selection(
                 candidates, selection, signature.inputs, target=target, name=graph.name
             )
+    elif candidates.problem.places is None:  # the steps of a device wait for each other
+        native = with_executors(native, options.executors, options.threads)
     if options.limits is not None:
         native.limit_calls(limits.memory, float(limits.seconds))
     with contextlib.suppress(ResourceError):  # where there is no such device, a call says so
@@ -47,6 +50,7 @@ def compile_variant(source: Source, target: str, shapes: Mapping[str, Size], opt
         selection=selection,
         tuning=tuning,
         provenance=source.provenance(graph.name),
+        chose_executors=native.executors != (1, options.threads),
     )
 
 

@@ -33,7 +33,8 @@ def load(
         A path is mapped, and weights are read when they are first used; the file must not be changed in place while a
         module of it lives. Saving over it is safe.
     threads : int, optional
-        Threads a call may use. The default is the cores this process may really use.
+        Threads a call may use, all of them at each step. The default is the cores this process may really use, and the
+        executors that compiling found best where there are as many.
     limits : Limits, optional
         What loading, and afterwards any one call, may take: memory and seconds, and the bytes of the file. Without,
         memory is what the system has free, and a call ends when it is done or cancelled.
@@ -55,7 +56,8 @@ def load(
     neo.OutOfMemoryError, neo.TimeLimitError
         A limit was reached.
     """
-    threads = checked_threads(_native.default_threads() if threads is None else threads, "load")
+    if threads is not None:
+        checked_threads(threads, "load")
     if limits is not None and not isinstance(limits, Limits):
         msg = f"[load] limits must be neo.Limits. Got {type(limits).__name__}"
         raise DTypeError(msg)
@@ -88,19 +90,19 @@ def _loaded(parts: list[tuple[_native.Module, _native.Machine, dict[str, str]]])
     modules = [_module(*part) for part in parts]
     if len(modules) == 1:
         return modules[0]
-    native, _, notes = parts[0]
+    native, _, notes, _ = parts[0]
     union = Signature.from_json(notes.get("neo.union", ""), native.input_names, native.output_names)
     return VariantModule(modules, union)
 
 
-def _module(native: _native.Module, machine: _native.Machine, notes: dict[str, str]) -> Module:
+def _module(native: _native.Module, machine: _native.Machine, notes: dict[str, str], chose_executors: bool) -> Module:
     signature = Signature.from_json(notes.get("neo.signature", ""), native.input_names, native.output_names)
     facts = {
         key.removeprefix("neo."): text
         for key, text in notes.items()
         if key not in ("neo.signature", "neo.union", "neo.format")
     }
-    return Module(native, signature, machine, provenance=Provenance(facts))
+    return Module(native, signature, machine, provenance=Provenance(facts), chose_executors=chose_executors)
 
 
 def _given(source: Any) -> str | bytes:

@@ -73,6 +73,7 @@ class VariantModule(Module):
             selection=first._selection,
             tuning=first._tuning,
             provenance=first._provenance,
+            chose_executors=first._chose_executors,
         )
         for variant in (*variants, *others):
             _check_covered(union, variant)
@@ -90,10 +91,15 @@ class VariantModule(Module):
         """The same selections, and the same bits, on another number of threads."""
         return VariantModule([m.with_threads(threads) for m in self._variants], self._signature, self._others)
 
-    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str]]]:
+    def with_executors(self, executors: int, threads: int) -> Module:
+        """The same selections, and the same bits, on so many executors of so many threads each."""
+        variants = [m.with_executors(executors, threads) for m in self._variants]
+        return VariantModule(variants, self._signature, self._others)
+
+    def _saved_parts(self) -> list[tuple[_native.Module, _native.Machine, dict[str, str], bool]]:
         parts = [part for m in (*self._variants, *self._others) for part in m._saved_parts()]
         union = {"neo.union": self._signature.to_json()}
-        return [(native, machine, {**notes, **union}) for native, machine, notes in parts]
+        return [(native, machine, {**notes, **union}, chose) for native, machine, notes, chose in parts]
 
     def profile(self, inputs: Mapping[str, Input], *, repeat: int = 10) -> Profile:
         """Time every step of the variant that these inputs fit (docs/profiling.md)."""

@@ -240,6 +240,34 @@ def test_any_number_of_threads_has_the_same_bits(pair: c_void_p) -> None:
         assert [x.tobytes() for x in found] == [x.tobytes() for x in answers[0]]
 
 
+def test_any_number_of_executors_has_the_same_bits(pair: c_void_p) -> None:
+    a, b = arrays(500)
+    answers = []
+    for executors, each in ((1, 1), (2, 1), (2, 2), (3, 1)):
+        other, count = c_void_p(), ctypes.c_int()
+        call("neo_with_executors", pair, executors, each, byref(other))
+        call("neo_executors", other, byref(count))
+        assert count.value == executors
+        call("neo_threads", other, byref(count))
+        assert count.value == executors * each
+        answers.append(outputs(500))
+        run(other, [tensor(a), tensor(b)], answers[-1])
+        call("neo_release", other)
+    for found in answers:
+        assert [x.tobytes() for x in found] == [x.tobytes() for x in answers[0]]
+    for executors, each in ((0, 1), (1, 0), (-1, 2)):
+        refused(
+            MODEL,
+            "executors and threads must be positive",
+            call,
+            "neo_with_executors",
+            pair,
+            executors,
+            each,
+            byref(other),
+        )
+
+
 def test_zero_threads_are_the_default(pair_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEO_NUM_THREADS", "3")
     module, count = load(pair_path, threads=0), ctypes.c_int()
@@ -311,7 +339,9 @@ def null(function: str, *args: Any) -> pytest.param:
         null("neo_load_within", None, 0, None, None),
         null("neo_load_bytes_within", None, c_size_t(8), 0, None, None),
         null("neo_with_threads", None, 1, None),
+        null("neo_with_executors", None, 1, 1, None),
         null("neo_threads", None, None),
+        null("neo_executors", None, None),
         null("neo_input_count", None, None),
         null("neo_output_count", None, None),
         null("neo_input", None, c_size_t(0), None),
@@ -334,7 +364,9 @@ def test_null_is_refused(function: str, args: tuple[Any, ...]) -> None:
 def test_null_is_refused_beside_a_module(pair: c_void_p) -> None:
     for function, args in {
         "neo_with_threads": (1, None),
+        "neo_with_executors": (1, 1, None),
         "neo_threads": (None,),
+        "neo_executors": (None,),
         "neo_input": (c_size_t(0), None),
         "neo_find_output": (None, None),
         "neo_note": (b"x", None),

@@ -123,6 +123,25 @@ TEST(Topology, adjacent_siblings_are_placed_last) {
   EXPECT_EQ(machine.read().placement(), std::vector<int>({0, 2, 1, 3}));
 }
 
+TEST(Topology, cpus_that_share_a_cache_are_placed_together) {
+  FakeMachine machine;
+  machine.online("0-7");
+  // Two sockets whose ids take turns, and pairs within that share a second level.
+  for (int id = 0; id < 8; ++id) {
+    const int pair = id % 4;
+    machine.cache(id, 0, 1, "Data", "32K").cpu(id, "cache/index0/shared_cpu_list", std::to_string(id));
+    machine.cache(id, 1, 2, "Unified", "1M").cpu(id, "cache/index1/shared_cpu_list", str(pair, ",", pair + 4));
+    machine.cache(id, 2, 3, "Unified", "16M").cpu(id, "cache/index2/shared_cpu_list", id % 2 ? "1,3,5,7" : "0,2,4,6");
+  }
+  const Topology topology = machine.read();
+  EXPECT_EQ(topology.placement(), std::vector<int>({0, 4, 2, 6, 1, 5, 3, 7}));
+  EXPECT_EQ(topology.cpus[5].l2, 1);
+  EXPECT_EQ(topology.cpus[6].l3, 0);
+  // A list that does not name the CPU itself says nothing.
+  machine.cpu(6, "cache/index1/shared_cpu_list", "2-3");
+  EXPECT_EQ(machine.read().cpus[6].l2, 6);
+}
+
 TEST(Topology, core_ids_tell_cores_apart_where_no_sibling_lists_are) {
   FakeMachine machine;
   machine.online("0-3");

@@ -249,6 +249,28 @@ def test_threads_that_are_no_count(threads):
     fails(neo.ModelError, f"[with_threads] {message}", compiles(threads=1).with_threads, threads)
 
 
+@pytest.mark.parametrize("executors", [0, -1, "4x2", "", (0, 1), (2, 0), (2,), (1, 2, 3), 1025, (2, 1.5)])
+def test_executors_that_are_no_counts(executors):
+    message = "[compile] executors must be 'auto', their number, or that and the threads of each, 1 to 1024"
+    fails(neo.ModelError, message, compiles, executors=executors)
+
+
+@pytest.mark.parametrize("executors", [True, 1.5, {}])
+def test_executors_of_another_type(executors):
+    name = type(executors).__name__
+    message = f"[compile] executors must be a number or two. Got {name}, expected an int or (int, int)"
+    fails(neo.DTypeError, message, compiles, executors=executors)
+
+
+def test_executors_that_are_not_the_threads():
+    message = "[compile] threads must be those of all executors. Got 4 and 3 executors of 2, expected 6"
+    fails(neo.ModelError, message, compiles, executors=(3, 2), threads=4)
+    message = "[compile] executors must have a thread each. Got 3 executors of 2 threads"
+    fails(neo.ModelError, message, compiles, executors=3, threads=2)
+    message = "[with_executors] executors must be 'auto', their number, or that and the threads of each, 1 to 1024"
+    fails(neo.ModelError, message, compiles(threads=1).with_executors, 0, 1)
+
+
 def test_an_unknown_accuracy():
     fails(
         neo.ModelError,

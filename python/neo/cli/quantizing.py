@@ -91,7 +91,7 @@ def check_numeric_command(options: argparse.Namespace, shapes: Mapping[str, Any]
     if options.data is None and not inputs:
         msg = "[cli] --numeric must have values to look at. Got neither --data nor --input"
         raise ModelError(msg)
-    settings = Options.of(options.target, options.threads, False, None, None, None, None, shapes, None)
+    settings = Options.of(options.target, options.threads, None, False, None, None, None, None, shapes, None)
     data = [inputs] if options.data is None else options.data
     report = check_numeric(options.model, data, Builder(settings), differences=options.differences)
     print(report.table(options.top))

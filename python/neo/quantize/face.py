@@ -117,7 +117,7 @@ def quantize(
         samples,
         seed,
     )
-    options = Options.of(target, threads, False, None, None, None, None, shapes, None)
+    options = Options.of(target, threads, None, False, None, None, None, None, shapes, None)
     return quantize_for(model, data, Limit.of(accuracy, drop, metric), settings, options)
 
 

@@ -14,7 +14,7 @@ from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
 from neo.report.write import write_whole
 
-__all__ = ["Bound", "Explanation", "NodeExplanation", "Option", "explained_data"]
+__all__ = ["Bound", "Explanation", "Makespan", "NodeExplanation", "Option", "explained_data"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,30 @@ class Bound:
 
 def _dearer(other: float, mine: float) -> str:
     return f"{other / mine - 1:+.1%}" if mine else "+0.0%"
+
+
+@dataclass(frozen=True)
+class Makespan:
+    """What several executors, or fewer threads than selection was for, should take for a call.
+
+    Attributes
+    ----------
+    executors : (int, int)
+        Their number, and the threads of each.
+    time_us : float
+        Of a call, by scheduling the steps' estimates.
+    bound_us : float
+        No schedule of the same steps takes less: the longest way through the graph, or the work shared out evenly.
+    """
+
+    executors: tuple[int, int]
+    time_us: float
+    bound_us: float
+
+    def __str__(self) -> str:
+        count, each = self.executors
+        where = f"{count} executor{'s' if count > 1 else ''} of {each} thread{'s' if each > 1 else ''}"
+        return f"{where}: {self.time_us:.1f} us expected; no schedule of these steps is below {self.bound_us:.1f} us"
 
 
 @dataclass(frozen=True)
@@ -148,6 +172,8 @@ class Explanation:
         How good the selection is; None where the problem is not known, and for a single node.
     figures : str
         Of a target with a device: which device's figures the estimates are from.
+    makespan : Makespan or None
+        What the executors should take; None for one executor of the team size that selection was for.
     """
 
     nodes: tuple[NodeExplanation, ...]
@@ -158,6 +184,7 @@ class Explanation:
     tuning: str = ""
     bound: Bound | None = None
     figures: str = ""
+    makespan: Makespan | None = None
     _subject: Subject | None = field(default=None, repr=False, compare=False)
     _wanted: str | None = field(default=None, repr=False)
 
@@ -176,6 +203,7 @@ class Explanation:
         figures: str = "",
         schedules: Callable[[str], Mapping[str, int]] | None = None,
         is_named: bool = False,
+        makespan: Makespan | None = None,
     ) -> Explanation:
         """Of all nodes, or of the wanted one.
 
@@ -189,7 +217,7 @@ class Explanation:
                 explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
-        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound, figures)
+        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound, figures, makespan)
         return cls(tuple(explained), *told, subject, wanted)
 
     @property
@@ -209,6 +237,8 @@ class Explanation:
 
     def __str__(self) -> str:
         text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + f"\n{self._totals()}{self._devices()}"
+        if self.makespan:
+            text += f"\n{self.makespan}"
         sources = [o.source for n in self.nodes for o in n.options if o.source]
         if "measured" in sources:
             text += "\n* a measured time; the others are estimates"
@@ -325,6 +355,7 @@ def explained_data(
         "model": subject.model,
         "target": subject.target,
         "threads": subject.threads,
+        "executors": list(subject.executors),
         "tuning": tuning,
         "estimate_us": estimate_us,
         "total_us": None,

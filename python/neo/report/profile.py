@@ -65,13 +65,14 @@ class StepTime:
 class Event:
     """One execution of a step: its index in `Profile.steps`; begin and end in microseconds from the call's start.
 
-    `iteration` is that of the innermost loop, -1 outside of loops.
+    `iteration` is that of the innermost loop, -1 outside of loops; `executor` is the number of the one that ran it.
     """
 
     step: int
     start_us: float
     end_us: float
     iteration: int = -1
+    executor: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,9 @@ class Profile:
     estimate_us : float
         What selection expected of a call.
     threads : int
-        Threads a call could use.
+        Threads a call could use, of all executors.
+    executors : (int, int)
+        Their number, and the threads of each.
     estimate_sizes, measured_sizes : mapping of str to int
         The symbols of the inputs' shapes: what selection took them for, and what they were in the calls.
     spans : tuple of Span
@@ -183,7 +186,9 @@ class Profile:
             )
 
         def event(step: int, e: Mapping[str, Any]) -> Event:
-            return Event(step, (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3, e["iteration"])
+            return Event(
+                step, (e["start_ns"] - begin) / 1e3, (e["end_ns"] - begin) / 1e3, e["iteration"], e["executor"]
+            )
 
         events = tuple(event(index[e["item"]], e) for e in median)
         return cls(
@@ -194,13 +199,30 @@ class Profile:
             subject.threads,
             estimate_sizes or {},
             measured_sizes or {},
-            _spans(events, [(t, (a - begin) / 1e3, (b - begin) / 1e3) for t, a, b in record.spans]),
+            _spans(
+                events, [(t, (a - begin) / 1e3, (b - begin) / 1e3) for t, a, b in record.spans], subject.executors[1]
+            ),
             machine,
             tuple(event(e["item"], e) for e in sorted(record.events, key=_start_ns) if e["item"] in control),
             subject,
             record.regions,
             tuning,
         )
+
+    @property
+    def executors(self) -> tuple[int, int]:
+        """Their number, and the threads of each."""
+        return (1, self.threads) if self._subject is None else self._subject.executors
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """The share of the call in which each executor ran a step."""
+        worked = [0.0] * self.executors[0]
+        for e in self.events:
+            worked[e.executor] += e.end_us - e.start_us
+        begin = min((e.start_us for e in self.events), default=0.0)
+        lasted = max((e.end_us for e in self.events), default=0.0) - begin
+        return tuple(w / lasted if lasted > 0 else 0.0 for w in worked)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -226,7 +248,13 @@ class Profile:
             "measured_sizes": dict(self.measured_sizes),
             "machine": None if machine is None else {"gflops": machine.gflops, "gbps": machine.gbps},
             "events": [
-                {"step": item, "start_us": e.start_us, "end_us": e.end_us, "iteration": e.iteration}
+                {
+                    "step": item,
+                    "start_us": e.start_us,
+                    "end_us": e.end_us,
+                    "iteration": e.iteration,
+                    "executor": e.executor,
+                }
                 for item, e in events
             ],
             "spans": [
@@ -271,8 +299,13 @@ class Profile:
         ]
         table = render_table(("node", "op", "routine", "us", "%", "GFLOP/s", "GB/s"), rows, right=(3, 4, 5, 6))
         alike = self.estimate_sizes == self.measured_sizes
+        where = f"{self.threads} threads"
+        if self.executors[0] > 1:
+            busy = ", ".join(f"{share:.0%}" for share in self.busy)
+            each = f"{self.executors[1]} thread{'s' if self.executors[1] > 1 else ''}"
+            where = f"{self.executors[0]} executors of {each}, busy {busy} of the time"
         return (
-            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {self.threads} threads"
+            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {where}"
             f"{render_sizes(self.measured_sizes)}; selection expected {self.estimate_us:.1f} us"
             f"{'' if alike else render_sizes(self.estimate_sizes)}"
         )
@@ -342,18 +375,28 @@ def _duration_ns(call: Sequence[Mapping[str, Any]]) -> int:
     return max((e["end_ns"] for e in call), default=0) - min(map(_start_ns, call), default=0)
 
 
-def _spans(events: Sequence[Event], work: Sequence[tuple[int, float, float]]) -> tuple[Span, ...]:
-    """The work of the threads, cut where steps end; a step that asked no other thread is the caller's own work."""
-    starts = [e.start_us for e in events]
+def _spans(events: Sequence[Event], work: Sequence[tuple[int, float, float]], threads: int) -> tuple[Span, ...]:
+    """The work of the threads, cut where steps end; a step that asked no other thread is its leader's own work.
+
+    `threads` are those of one executor, whose steps follow each other.
+    """
+    own: dict[int, list[Event]] = {}
+    for e in events:
+        own.setdefault(e.executor, []).append(e)
+    starts = {executor: [e.start_us for e in found] for executor, found in own.items()}
     spans = []
     shared = set()
     for thread, start, end in work:
-        i = max(bisect.bisect_right(starts, start) - 1, 0)
-        while i < len(events) and starts[i] < end:
-            lo, hi = max(start, starts[i]), min(end, events[i].end_us)
+        executor = thread // threads
+        steps = own.get(executor, [])
+        i = max(bisect.bisect_right(starts.get(executor, []), start) - 1, 0)
+        while i < len(steps) and steps[i].start_us < end:
+            lo, hi = max(start, steps[i].start_us), min(end, steps[i].end_us)
             if lo < hi:
-                spans.append(Span(thread, events[i].step, lo, hi))
-                shared.add(i)
+                spans.append(Span(thread, steps[i].step, lo, hi))
+                shared.add((executor, i))
             i += 1
-    spans += [Span(0, e.step, e.start_us, e.end_us) for i, e in enumerate(events) if i not in shared]
+    for executor, steps in own.items():
+        alone = (e for i, e in enumerate(steps) if (executor, i) not in shared)
+        spans += [Span(executor * threads, e.step, e.start_us, e.end_us) for e in alone]
     return tuple(sorted(spans, key=lambda s: (s.thread, s.start_us)))

@@ -39,7 +39,8 @@ class Subject:
     ----------
     model, target : str
         The model's file or the graph's name; what it was compiled for.
-    threads : int
+    executors : (int, int)
+        Their number, and the threads of each.
     graph : mapping or None
         The compiled graph by values and variables; None where only the plan is left.
     nodes : sequence of mapping
@@ -56,7 +57,7 @@ class Subject:
 
     model: str
     target: str
-    threads: int
+    executors: tuple[int, int]
     graph: Mapping[str, Any] | None
     nodes: Sequence[Mapping[str, Any]]
     choices: Sequence[int]
@@ -64,18 +65,23 @@ class Subject:
     plan: Mapping[str, Any]
     regions: Sequence[Mapping[str, Any]]
 
+    @property
+    def threads(self) -> int:
+        """Of all executors."""
+        return self.executors[0] * self.executors[1]
+
     @classmethod
     def of_plan(
         cls,
         model: str,
         target: str,
-        threads: int,
+        executors: tuple[int, int],
         plan: Mapping[str, Any],
         regions: Sequence[Mapping[str, Any]],
     ) -> Subject:
         """A module without its selection problem: every item has the one choice that was made."""
         nodes = planned_nodes(plan)
-        return cls(model, target, threads, None, nodes, [0] * len(nodes), [[0.0]] * len(nodes), plan, regions)
+        return cls(model, target, executors, None, nodes, [0] * len(nodes), [[0.0]] * len(nodes), plan, regions)
 
     def drawing(self) -> dict[str, Any]:
         """What the page draws: nodes, edges, blocks."""

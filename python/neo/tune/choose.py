@@ -17,6 +17,7 @@ from neo.tune.alone import alone
 from neo.tune.compare import compare_modules, time_module
 from neo.tune.database import Database, Verdict, default_path
 from neo.tune.end_to_end import ModulePlans
+from neo.tune.executors import tune_executors
 from neo.tune.machine import Context
 from neo.tune.measure import Bench, Tuning, problem_digest, tune_problem
 
@@ -87,8 +88,17 @@ def tune_selection(
         if budget is not None and plans is not None and is_doubtful(chosen):
             again = measure(chosen.choice)
             chosen = best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
+        limits = [options.accuracy, options.memory]
+        native = tune_executors(
+            chosen.native,
+            options,
+            inputs,
+            database=stored,
+            context=context,
+            digest=problem_digest(bench, chosen.choice, limits),
+        )
     assert chosen.tuning is not None
-    return candidates.selection(chosen.choice, float(chosen.native.estimate_us)), chosen.native, chosen.tuning
+    return candidates.selection(chosen.choice, float(native.estimate_us)), native, chosen.tuning
 
 
 def choose(

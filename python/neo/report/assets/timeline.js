@@ -23,7 +23,7 @@ const timeline = (() => {
       (rows[level] = rows[level] || { title: level ? "inside" : "steps", bars: [] }).bars.push({ step: event.step, start: event.start_us, end: event.end_us, iteration: event.iteration });
     }
     const threads = [];
-    for (let i = 0; i < data.threads; ++i) threads.push({ title: `thread ${i}`, bars: [], isThread: true });
+    for (let i = 0; i < data.threads; ++i) threads.push({ title: data.executors[0] > 1 ? `executor ${Math.floor(i / data.executors[1])}, thread ${i}` : `thread ${i}`, bars: [], isThread: true });
     for (const span of data.spans) {
       if (threads[span.thread]) threads[span.thread].bars.push({ step: span.step, start: span.start_us, end: span.end_us, iteration: -1 });
     }
