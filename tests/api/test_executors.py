@@ -87,15 +87,40 @@ def test_a_model_of_tiny_steps_keeps_to_one_thread() -> None:
     assert neo.compile(arms(1, channels=64, size=64), threads=8).executors == (1, 8)
 
 
-def test_long_arms_are_expected_to_gain(chosen_executors: Choose) -> None:
+def test_long_arms_are_expected_to_gain() -> None:
     native = neo.compile(arms(4, channels=64, size=16, length=6), threads=4)._native.with_threads(4)
     expected = {e.executors: e for e in expected_times(native, 4, 4)}
     assert {(1, 1), (1, 4), (2, 2), (4, 1)} <= set(expected)
     for e in expected.values():
         assert e.bound_us <= e.time_us * 1.0001
     assert expected[4, 1].time_us < expected[1, 1].time_us / 2
+
+
+class Expecting:
+    """A module of which estimates expect certain times."""
+
+    def __init__(self, times: dict[Executors, float]) -> None:
+        self.times = times
+
+    def expected_makespan(self, executors: int, threads: int, _: int) -> tuple[float, float]:
+        return self.times.get((executors, threads), 1e9), 0.0
+
+
+@pytest.mark.parametrize(
+    ("times", "chosen"),
+    [
+        ({(1, 1): 1000.0, (1, 4): 400.0}, (1, 4)),
+        ({(1, 1): 1000.0, (1, 4): 970.0}, (1, 1)),
+        ({(1, 1): 5000.0, (1, 4): 2000.0, (2, 2): 1500.0, (4, 1): 1400.0}, (4, 1)),
+        ({(1, 1): 5000.0, (1, 4): 2000.0, (2, 2): 1900.0}, (1, 4)),
+        ({(1, 1): 50.0, (1, 4): 40.0, (4, 1): 15.0}, (1, 4)),
+        ({(1, 1): 50.0, (1, 4): 52.0, (4, 1): 15.0}, (1, 1)),
+    ],
+)
+def test_only_clear_gains_are_taken(times: dict[Executors, float], chosen: Executors, chosen_executors: Choose) -> None:
+    native: Any = Expecting(times)
+    assert chosen_executors(native, 4) == chosen
     assert chosen_executors(native, 1) == (1, 1)
-    assert chosen_executors(native, 4)[0] > 1
 
 
 def test_auto_takes_what_estimates_put_first() -> None:
