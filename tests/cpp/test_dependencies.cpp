@@ -161,8 +161,8 @@ TEST(Dependencies, shuffled_orders_keep_them_and_differ) {
 }
 
 TEST(PlanMemory, buffers_share_where_all_uses_of_one_come_first) {
-  for (uint64_t seed = 0; seed < 100; ++seed) {
-    Block block = random_block(seed, 1 + static_cast<int>(seed % 50));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Block block = random_block(seed, 1 + static_cast<int>(seed % 30));
     plan_memory(block);
     const Region& region = block.regions.front();
     const std::vector<int> memories = memories_of(block);

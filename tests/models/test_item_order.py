@@ -10,7 +10,7 @@ from .conftest import each_model, require
 from .engines import source_of
 
 
-@each_model()
+@each_model(lambda model: model.onnxruntime)
 def test_gives_the_same_bits_in_any_order_and_on_any_executors(model: zoo.Model) -> None:
     module = neo.compile(source_of(require(model)), threads=1)
     several = [module.with_executors(*executors) for executors in ((2, 1), (3, 2))]
