@@ -412,11 +412,6 @@ std::vector<SavedModule> load(const FileBytes& file, const OpRegistry& ops, cons
 
 }  // namespace
 
-Configuration configuration_for(const SavedModule& saved, int threads) {
-  const bool fits = saved.chosen && saved.chosen->all_threads() <= threads;
-  return fits ? *saved.chosen : Configuration{1, threads};
-}
-
 SavedModule load_module(const FileBytes& file, const std::string& place, const OpRegistry& ops,
                         const RoutineTable& routines, const Quota& quota, const std::function<void()>* poll) {
   return std::move(load_variants(file, place, ops, routines, quota, poll).front());
