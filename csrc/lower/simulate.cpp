@@ -9,8 +9,8 @@
 namespace neo {
 namespace {
 
-constexpr double kHandOverUs = 1;  // from one executor's completion to another's start
-constexpr double kFirstUs = 5;     // until a leader that slept is there
+constexpr double kHandOverUs = 3;  // from the completion on one executor to a start on another
+constexpr double kFirstUs = 20;    // until a leader that slept is there
 constexpr double kTrips = 8;       // of a loop whose trips only running tells
 
 double time_on(const Block& block, int threads, int estimated_at) {

@@ -20,7 +20,7 @@ struct SavedModule {
   std::shared_ptr<const Plan> plan;
   Target target;
   std::map<std::string, std::string> notes;  // what the saver wrote beside the plan: provenance
-  std::optional<Configuration> chosen;       // what runs it best where there are as many threads; none: all at one step
+  std::optional<Configuration> chosen;       // its executors where there are as many threads; none: one of all threads
 };
 
 // What runs a loaded plan where calls may use so many threads and nobody says how many executors.
