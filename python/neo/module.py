@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from neo import _native
-from neo.errors import DTypeError, ModelError, ShapeError
+from neo.errors import DTypeError, ModelError
 from neo.executors import checked_executors
 from neo.limits import checked_threads
 from neo.memory import Closed, Memory

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from neo import _native
-from neo.cli.commands import main
+from neo.cli import main
 from neo.executors import Executors, expected_times
 from onnx import TensorProto, helper, numpy_helper
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from neo.cli.executors import executors_of, with_executors_of
 from neo.cli.values import read_value
 from neo.compile import compile as compile_model
 from neo.errors import ModelError, ResourceError
@@ -99,8 +100,8 @@ def add_shape(command: argparse.ArgumentParser) -> None:
     command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
 
 
-def add_model(command: argparse.ArgumentParser, *, variants: bool = False) -> None:
-    """Add a model, and how to compile it and what to call it with."""
+def add_model(command: argparse.ArgumentParser, *, variants: bool = False, more: str = "") -> None:
+    """Add a model, and how to compile it and what to call it with; `more` is said of ``--executors``."""
     command.add_argument("model", help="an ONNX file, or a module that neo compile wrote (.neo)")
     if variants:
         command.add_argument(
@@ -117,6 +118,12 @@ def add_model(command: argparse.ArgumentParser, *, variants: bool = False) -> No
     else:
         add_target(command)
         add_shape(command)
+    command.add_argument(
+        "--executors",
+        metavar="K[xT]",
+        help="parts of the model that run beside each other, and the threads of each, as in 4x2; auto: those that "
+        "estimates, or with --tune measurements, put first" + more,
+    )
     command.add_argument(
         "--input",
         action="append",
@@ -174,11 +181,12 @@ def module_of(options: argparse.Namespace) -> Module:
         if options.tune or options.database or options.target != "cpu":
             msg = f"[cli] a compiled module must not be compiled again. Got {options.model!r} with options of compiling"
             raise ModelError(msg)
-        return load(options.model, threads=options.threads)
+        return with_executors_of(load(options.model, threads=options.threads), options.executors, options.threads)
     return compile_model(
         options.model,
         target=options.target,
         threads=options.threads,
+        executors=executors_of(options.executors),
         shapes=sizes_of(options),
         tune=budget_of(options.tune),
         database=options.database,

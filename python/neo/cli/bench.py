@@ -19,6 +19,7 @@ from neo.cli.arguments import (
     print_json,
     sizes_of,
 )
+from neo.cli.executors import compare_executors, executors_text
 from neo.errors import ModelError
 from neo.module import Module
 
@@ -29,7 +30,7 @@ _MIN_CALLS = 5
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
-    add_model(command)
+    add_model(command, more="; all: one after the other, beside what was expected")
     command.add_argument("--seconds", type=float, default=2.0, help="how long to measure, each engine (default: 2)")
     command.add_argument(
         "--batch", type=int, metavar="N", help="fix the symbol of the inputs' first axis, and print items per second"
@@ -49,6 +50,11 @@ def run(options: argparse.Namespace) -> None:
         raise ModelError(msg)
     if options.json:
         check_folder(options.json, "--json")
+    if options.executors == "all":
+        options.executors = None
+        module = module_of(options)
+        compare_executors(module, inputs_of(options, module), options.threads, options.seconds)
+        return
     module = module_of(options)
     if options.batch is not None:
         options.shape += [f"{symbol}={options.batch}" for symbol in _batch_symbols(module, options.batch)]
@@ -73,6 +79,7 @@ def run(options: argparse.Namespace) -> None:
         "p90_ms": float(high),
         "round_medians_ms": medians,
         "items_per_second": rate,
+        "executors": list(module.executors),
         "threads": module.threads,
         "target": module.target,
     }
@@ -83,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
         print(
             f"{median:.3f} ms median, {times.min():.3f} ms least, {low:.3f} to {high:.3f} ms (10 to 90 %), "
             f"{len(times)} calls{spread}, {rate:.1f} items/s, "
-            f"{module.threads} threads, {module.target}"
+            f"{executors_text(module)}, {module.target}"
         )
     note_fallbacks(options, module)
 

@@ -20,18 +20,28 @@ from neo.cli.arguments import (
     print_json,
     sizes_of,
 )
+from neo.cli.quantize import check_numeric_command
 from neo.compile import compile as compile_model
 from neo.errors import Error, ModelError
 from neo.report.table import render_table
 from neo.saved import load
 
-HELP = "what of a model neo cannot run; with --accuracy, which node is wrong"
+HELP = "what of a model neo cannot run; which node is wrong (--accuracy), which scale (--numeric)"
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     command.add_argument("model", help="an ONNX file, or a module that neo compile wrote (.neo)")
     command.add_argument("--accuracy", action="store_true", help="compare every node with double precision")
+    command.add_argument(
+        "--numeric", action="store_true", help="look at every rounded value of a quantized model: overflow, underflow"
+    )
+    command.add_argument(
+        "--data", metavar="DIR", help="with --numeric: samples as for neo quantize, else one of the --input files"
+    )
+    command.add_argument(
+        "--differences", metavar="DIR", help="with --numeric: write what rounding changes, element by element"
+    )
     command.add_argument(
         "--against",
         default="float64",
@@ -59,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
         check_folder(options.json, "--json")
     if options.accuracy:
         return _check_accuracy(options)
+    if options.numeric:
+        return check_numeric_command(options, sizes_of(options), _inputs(options))
     report = _check_saved(options) if Path(options.model).suffix == ".neo" else _check(options)
     if options.json:
         print_json(options.json, report)
@@ -112,11 +124,7 @@ def _check_accuracy(options: argparse.Namespace) -> int:
     if options.top is not None and options.top < 1:
         msg = f"[cli] --top must be positive. Got {options.top}, expected 1 or more"
         raise ModelError(msg)
-    inputs: dict[str, Any] = {}
-    for item in [i for i in options.input if "=" not in i]:
-        inputs.update(_stored_inputs(item))
-    options.input = [i for i in options.input if "=" in i]
-    inputs.update(given_inputs(options))
+    inputs = _inputs(options)
     report = check_accuracy(
         options.model,
         against=options.against,
@@ -132,6 +140,16 @@ def _check_accuracy(options: argparse.Namespace) -> int:
     _print(options, report.table(options.top))
     _print(options, report.summary())
     return 0 if report.passed else 1
+
+
+def _inputs(options: argparse.Namespace) -> dict[str, Any]:
+    """The inputs of ``--input``: those of .npz files, and those given by name."""
+    inputs: dict[str, Any] = {}
+    for item in [i for i in options.input if "=" not in i]:
+        inputs.update(_stored_inputs(item))
+    options.input = [i for i in options.input if "=" in i]
+    inputs.update(given_inputs(options))
+    return inputs
 
 
 def _stored_inputs(path: str) -> dict[str, Any]:

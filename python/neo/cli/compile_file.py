@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from neo.cli.arguments import add_model, budget_of, check_folder, note_fallbacks, size_variants_of
+from neo.cli.executors import executors_of
 from neo.compile import compile as compile_model
 from neo.errors import ModelError
 
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> None:
         options.model,
         target=options.target or "cpu",
         threads=options.threads,
+        executors=executors_of(options.executors),
         shapes=size_variants_of(options),
         tune=budget_of(options.tune),
         database=options.database,

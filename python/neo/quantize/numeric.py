@@ -127,13 +127,16 @@ class NumericReport:
             lines.append(f"  {v.node}: {v.problem}{better}")
         return "\n".join(lines)
 
-    def to_json(self, path: str | PathLike[str]) -> None:
-        """Write everything as JSON; numbers that JSON has no word for are null."""
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Return everything as JSON, and write it where a path is given; numbers that JSON has no word for are null."""
         rows = [
             {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in asdict(v).items()}
             for v in self.values
         ]
-        write_whole(path, json.dumps({"samples": self.samples, "values": rows}, indent=1) + "\n")
+        text = json.dumps({"samples": self.samples, "values": rows}, indent=1)
+        if path is not None:
+            write_whole(path, text + "\n")
+        return text
 
     def __str__(self) -> str:
         return f"{self.table()}\n{self.summary()}"

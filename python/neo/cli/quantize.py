@@ -1,26 +1,22 @@
-"""The command ``neo quantize``, and ``neo check --numeric``."""
+"""``neo quantize``, and ``neo check --numeric``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neo.cli.arguments import add_shape, add_target, check_folder, print_json, sizes_of
 from neo.errors import ModelError
 
-__all__ = ["add_quantize", "check_numeric_command"]
+__all__ = ["HELP", "add_arguments", "check_numeric_command", "run"]
+
+HELP = "make a float model one of 8-bit codes, as ONNX for neo and other runtimes"
 
 
-def add_quantize(
-    add: Callable[..., argparse.ArgumentParser], sizes: Callable[[argparse.Namespace], Mapping[str, Any]]
-) -> None:
-    """Add the command to a parser by its `add`; `sizes` reads ``--shape``."""
-
-    def run(options: argparse.Namespace) -> None:
-        _quantize(options, sizes(options))
-
-    command = add("quantize", run, "make a float model one of 8-bit codes, as ONNX for neo and other runtimes")
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
     command.add_argument("model", help="an ONNX file")
     command.add_argument(
         "data", nargs="?", help="a folder of calibration samples, .npy or .npz (none: weights only, dynamic scales)"
@@ -46,15 +42,20 @@ def add_quantize(
     command.add_argument("--samples", type=int, help="take at most so many samples")
     command.add_argument("--seed", type=int, default=0, help="what draws the samples that plans are compared on")
     command.add_argument("--pareto", metavar="FILE", help="draw time against error (needs matplotlib)")
-    command.add_argument("--target", default="cpu", help="cpu, cpu:avx2, ... (neo targets)")
-    command.add_argument("--threads", type=int, help="threads of a call (default: the cores this process may use)")
-    command.add_argument("--shape", action="append", default=[], metavar="SYMBOL=SIZE", help="fix a symbolic size")
+    add_target(command)
+    add_shape(command)
 
 
-def _quantize(options: argparse.Namespace, shapes: Mapping[str, Any]) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Quantize, and write the model."""
     from neo.quantize import quantize
 
     source = Path(options.model)
+    target = Path(options.output) if options.output else source.with_name(f"{source.stem}-int8.onnx")
+    check_folder(str(target), "--output")
+    if target.exists() and source.exists() and target.samefile(source):
+        msg = f"[cli] --output must be another file than the model. Got {options.output!r}"
+        raise ModelError(msg)
     quantized = quantize(
         options.model,
         options.data,
@@ -70,9 +71,8 @@ def _quantize(options: argparse.Namespace, shapes: Mapping[str, Any]) -> None:
         seed=options.seed,
         target=options.target,
         threads=options.threads,
-        shapes=shapes,
+        shapes=sizes_of(options),
     )
-    target = Path(options.output) if options.output else source.with_name(f"{source.stem}-int8.onnx")
     quantized.save(target)
     print(quantized.report)
     print(f"written to {target}")
@@ -94,8 +94,9 @@ def check_numeric_command(options: argparse.Namespace, shapes: Mapping[str, Any]
     settings = Options.of(options.target, options.threads, None, False, None, None, None, None, shapes, None)
     data = [inputs] if options.data is None else options.data
     report = check_numeric(options.model, data, Builder(settings), differences=options.differences)
-    print(report.table(options.top))
-    print(report.summary())
     if options.json:
-        report.to_json(options.json)
+        print_json(options.json, report.to_json())
+    if options.json != "-":
+        print(report.table(options.top))
+        print(report.summary())
     return 0 if report.passed else 1
