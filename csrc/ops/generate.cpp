@@ -5,6 +5,7 @@
 #include "base/budget.h"
 #include "ops/families.h"
 #include "ops/movement.h"
+#include "ops/signal_window.h"
 #include "ops/sizes.h"
 
 namespace neo {
@@ -221,15 +222,6 @@ void reference_eye_like(ReferenceContext& ctx) {
   store_ints(ctx.output(0, dtype_attr(ctx.node(), "dtype", ctx.input(0).dtype()), dims), elements);
 }
 
-// Windows: a + b cos(2 pi n / N) + c cos(4 pi n / N).
-
-struct SignalWindow {
-  const char* op;
-  double a;
-  double b;
-  double c;
-};
-
 constexpr SignalWindow kWindows[] = {
     {"HannWindow", 0.5, -0.5, 0.0},
     {"HammingWindow", 25.0 / 46.0, 25.0 / 46.0 - 1.0, 0.0},
@@ -244,8 +236,7 @@ void infer_window(InferContext& ctx) {
 }
 
 void reference_window(ReferenceContext& ctx) {
-  const auto* window = std::find_if(std::begin(kWindows), std::end(kWindows),
-                                    [&](const SignalWindow& w) { return ctx.node().op == w.op; });
+  const SignalWindow& window = signal_window(ctx.node().op);
   const int64_t size = scalar_int(ctx, 0);
   ctx.check(size >= 0, str("size must not be negative. Got ", size));
   const bool periodic = ctx.node().int_attr("periodic", 1) != 0;
@@ -253,13 +244,17 @@ void reference_window(ReferenceContext& ctx) {
   auto elements = make_scratch<double>(size, 1.0);
   for (size_t n = 0; n < elements.size() && size > 1; ++n) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(n) / length;
-    elements[n] = window->a + window->b * std::cos(angle) + window->c * std::cos(2 * angle);
+    elements[n] = window.a + window.b * std::cos(angle) + window.c * std::cos(2 * angle);
   }
-  if (periodic && size == 1) elements[0] = window->a + window->b + window->c;
+  if (periodic && size == 1) elements[0] = window.a + window.b + window.c;
   store_doubles(ctx.output(0, dtype_attr(ctx.node(), "output_datatype", DType::Float32), {size}), elements);
 }
 
 }  // namespace
+
+const SignalWindow& signal_window(std::string_view op) {
+  return *std::find_if(std::begin(kWindows), std::end(kWindows), [=](const SignalWindow& w) { return w.op == op; });
+}
 
 void add_generate_ops(OpRegistry& ops) {
   ops.add({.name = "Constant",
@@ -286,7 +281,8 @@ void add_generate_ops(OpRegistry& ops) {
            .work = movement_work,
            .shape_inputs = {0}});
   for (const SignalWindow& window : kWindows) {
-    ops.add({.name = window.op, .infer = infer_window, .reference = reference_window, .shape_inputs = {0}});
+    ops.add(
+        {.name = std::string(window.op), .infer = infer_window, .reference = reference_window, .shape_inputs = {0}});
   }
 }
 

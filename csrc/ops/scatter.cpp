@@ -1,3 +1,5 @@
+#include "ops/scatter.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,11 +9,7 @@
 
 namespace neo {
 
-namespace {
-
-enum class ScatterReduction : uint8_t { None, Add, Mul, Max, Min };
-
-ScatterReduction reduction_of(const Node& node) {
+ScatterReduction scatter_reduction(const Node& node) {
   const std::string text = node.string_attr("reduction", "none");
   if (text == "none") return ScatterReduction::None;
   if (text == "add") return ScatterReduction::Add;
@@ -22,27 +20,12 @@ ScatterReduction reduction_of(const Node& node) {
   return ScatterReduction::Min;
 }
 
-template <class T>
-T reduce(ScatterReduction reduction, T a, T b) {
-  switch (reduction) {
-    case ScatterReduction::Add:
-      return a + b;
-    case ScatterReduction::Mul:
-      return a * b;
-    case ScatterReduction::Max:
-      return a != a || a > b ? a : b;
-    case ScatterReduction::Min:
-      return a != a || a < b ? a : b;
-    case ScatterReduction::None:
-      break;
-  }
-  return b;
-}
+namespace {
 
 int64_t reduce_signed(ScatterReduction reduction, int64_t a, int64_t b) {
   if (reduction == ScatterReduction::Max) return std::max(a, b);
   if (reduction == ScatterReduction::Min) return std::min(a, b);
-  return static_cast<int64_t>(reduce(reduction, static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+  return static_cast<int64_t>(combine_updates(reduction, static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
 
 // Writes runs of updates into an array, combining them with what is there; each step is rounded to the dtype.
@@ -63,10 +46,11 @@ class Scatterer {
       char* target = y_.as<char>() + (to + i) * item;
       const char* update = updates_.as<char>() + (from + i) * item;
       if (is_float(dtype_)) {
-        store_double(dtype_, target, reduce(reduction_, load_double(dtype_, target), load_double(dtype_, update)));
+        store_double(dtype_, target,
+                     combine_updates(reduction_, load_double(dtype_, target), load_double(dtype_, update)));
       } else if (dtype_ == DType::UInt64) {
         auto* value = reinterpret_cast<uint64_t*>(target);
-        *value = reduce(reduction_, *value, *reinterpret_cast<const uint64_t*>(update));
+        *value = combine_updates(reduction_, *value, *reinterpret_cast<const uint64_t*>(update));
       } else if (dtype_ == DType::Bool) {
         const int64_t value = reduce_signed(reduction_, load_int64(dtype_, target), load_int64(dtype_, update));
         store_int64(dtype_, target, value != 0);
@@ -87,7 +71,7 @@ class Scatterer {
 // ScatterElements
 
 void infer_scatter_elements(InferContext& ctx) {
-  reduction_of(ctx.node());
+  scatter_reduction(ctx.node());
   ctx.check(ctx.dtype(2) == ctx.dtype(0),
             str("updates must have data's element type. Got ", name(ctx.dtype(2)), ", expected ", name(ctx.dtype(0))));
   if (ctx.ranked(1) && ctx.ranked(2)) {
@@ -114,7 +98,7 @@ void reference_scatter_elements(ReferenceContext& ctx) {
   const Dims strides = dense_strides(x.dims());
   const Tensor& y = ctx.output(0, x.dtype(), x.dims());
   copy_tensor(x, y);
-  const Scatterer scatter(reduction_of(ctx.node()), updates, y);
+  const Scatterer scatter(scatter_reduction(ctx.node()), updates, y);
   std::vector<int64_t> index(dims.size(), 0);
   for (size_t i = 0; i < indices.size(); ++i) {
     int64_t to = checked_index(ctx, indices[i], x.dims()[axis]) * strides[axis];
@@ -129,7 +113,7 @@ void reference_scatter_elements(ReferenceContext& ctx) {
 // ScatterND
 
 void infer_scatter_nd(InferContext& ctx) {
-  reduction_of(ctx.node());
+  scatter_reduction(ctx.node());
   ctx.check(ctx.dtype(2) == ctx.dtype(0),
             str("updates must have data's element type. Got ", name(ctx.dtype(2)), ", expected ", name(ctx.dtype(0))));
   infer_same(ctx);
@@ -167,7 +151,7 @@ void reference_scatter_nd(ReferenceContext& ctx) {
                                                 ", expected ", tuples, " slices of ", run));
   const Tensor& y = ctx.output(0, x.dtype(), x.dims());
   copy_tensor(x, y);
-  const Scatterer scatter(reduction_of(ctx.node()), updates, y);
+  const Scatterer scatter(scatter_reduction(ctx.node()), updates, y);
   for (int64_t t = 0; t < tuples; ++t) {
     int64_t to = 0;
     for (int d = 0; d < depth; ++d) {

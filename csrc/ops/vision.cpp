@@ -7,6 +7,7 @@
 #include "ops/boxes.h"
 #include "ops/families.h"
 #include "ops/movement.h"
+#include "ops/roi_align.h"
 #include "ops/sizes.h"
 
 namespace neo {
@@ -99,13 +100,6 @@ Work work_non_max_suppression(const Node& node) {
 // RoiAlign (Mask R-CNN, section 3). Mode max takes the largest weighted pixel of all samples, not the largest sample:
 // the reference data of ONNX's tests fix that.
 
-bool is_max_mode(const Node& node) {
-  const std::string mode = node.string_attr("mode", "avg");
-  NEO_CHECK(mode == "avg" || mode == "max", Model, node.op, "mode must be avg or max. Got \"", mode, "\" - at ",
-            node.place());
-  return mode == "max";
-}
-
 bool is_half_pixel(const Node& node) {
   const std::string mode = node.string_attr("coordinate_transformation_mode", "half_pixel");
   NEO_CHECK(mode == "half_pixel" || mode == "output_half_pixel", Model, node.op,
@@ -118,7 +112,7 @@ bool is_half_pixel(const Node& node) {
 constexpr int64_t kMaxSampling = 1024;
 
 void infer_roi_align(InferContext& ctx) {
-  is_max_mode(ctx.node());
+  takes_roi_maximum(ctx.node());
   is_half_pixel(ctx.node());
   const int64_t sampling = ctx.node().int_attr("sampling_ratio", 0);
   ctx.check(sampling >= 0 && sampling <= kMaxSampling,
@@ -135,12 +129,6 @@ void infer_roi_align(InferContext& ctx) {
       Shape({count, channels, ctx.node().int_attr("output_height", 1), ctx.node().int_attr("output_width", 1)}));
 }
 
-// Four pixels and their weights; all weights are zero outside the image.
-struct Bilinear {
-  int64_t positions[4] = {};
-  double weights[4] = {};
-};
-
 Bilinear bilinear_at(double y, double x, int64_t height, int64_t width) {
   Bilinear sample;
   if (!(y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width))) return sample;
@@ -156,83 +144,36 @@ Bilinear bilinear_at(double y, double x, int64_t height, int64_t width) {
 }
 
 void reference_roi_align(ReferenceContext& ctx) {
-  const Node& node = ctx.node();
+  const bool max_mode = takes_roi_maximum(ctx.node());
   const Tensor& x = ctx.input(0);
   const Dims& dims = x.dims();
-  const int64_t rois = ctx.input(2).size();
-  ctx.check(dims.size() == 4 && ctx.input(1).dims() == Dims{rois, 4},
-            str("X, rois and batch_indices must fit. Got ", to_string(dims), ", ", to_string(ctx.input(1).dims()),
-                " and ", rois, " indices"));
-  const bool max_mode = is_max_mode(node);
-  const bool half_pixel = is_half_pixel(node);
-  const double shift = half_pixel ? 0.5 : 0.0;
-  const int64_t rows = node.int_attr("output_height", 1);
-  const int64_t columns = node.int_attr("output_width", 1);
-  const int64_t sampling = node.int_attr("sampling_ratio", 0);
-  const double scale = node.float_attr("spatial_scale", 1);
-  const auto regions = ctx.doubles(1);
-  const auto batches = ctx.ints(2);
+  const int64_t cells = ctx.node().int_attr("output_height", 1) * ctx.node().int_attr("output_width", 1);
   const auto pixels = ctx.doubles(0);
-  const int64_t channels = dims[1];
-  const int64_t plane = dims[2] * dims[3];
-  const Tensor& out = ctx.output(0, x.dtype(), {rois, channels, rows, columns});
-  if (out.size() == 0) return;
-  ctx.check(plane > 0, str("X must hold pixels. Got ", to_string(dims)));
-  auto result = make_scratch<double>(out.size());
-  std::vector<Bilinear> samples;
-  for (int64_t r = 0; r < rois; ++r) {
-    const double* region = regions.data() + r * 4;
-    const int64_t batch = checked_index(ctx, batches[static_cast<size_t>(r)], dims[0]);
-    const double left = region[0] * scale - shift;
-    const double top = region[1] * scale - shift;
-    double width = region[2] * scale - shift - left;
-    double height = region[3] * scale - shift - top;
-    if (!half_pixel) {
-      width = std::max(width, 1.0);
-      height = std::max(height, 1.0);
-    }
-    ctx.check(std::abs(width) < 1e6 && std::abs(height) < 1e6,
-              str("a region must be of a finite size. Got ", height, " x ", width));
-    const double bin_height = height / static_cast<double>(rows);
-    const double bin_width = width / static_cast<double>(columns);
-    const int64_t grid_rows = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_height));
-    const int64_t grid_columns = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_width));
-    ctx.check(grid_rows * grid_columns <= kMaxSampling * kMaxSampling,
-              str("a region must have at most ", kMaxSampling * kMaxSampling, " samples per cell. Got ", grid_rows,
-                  " x ", grid_columns));
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        samples.clear();
-        for (int64_t gy = 0; gy < grid_rows; ++gy) {
-          const double sample_y = top + bin_height * (static_cast<double>(i) +
-                                                      (static_cast<double>(gy) + 0.5) / static_cast<double>(grid_rows));
-          for (int64_t gx = 0; gx < grid_columns; ++gx) {
-            checkpoint();
-            const double sample_x = left + bin_width * (static_cast<double>(j) + (static_cast<double>(gx) + 0.5) /
-                                                                                     static_cast<double>(grid_columns));
-            samples.push_back(bilinear_at(sample_y, sample_x, dims[2], dims[3]));
-          }
+  std::vector<double> result;
+  for_each_roi_cell(ctx, [&](int64_t r, int64_t batch, int64_t cell, std::span<const Bilinear> samples) {
+    const int64_t channels = dims[1], plane = dims[2] * dims[3];
+    if (result.empty()) result = make_scratch<double>(ctx.input(2).size() * channels * cells);
+    for (int64_t c = 0; c < channels; ++c) {
+      const double* image = pixels.data() + (batch * channels + c) * plane;
+      double value = 0;
+      for (size_t s = 0; s < samples.size(); ++s) {
+        const Bilinear& sample = samples[s];
+        double sum = 0;
+        double largest = sample.weights[0] * image[sample.positions[0]];
+        for (int k = 0; k < 4; ++k) {
+          const double weighted = sample.weights[k] * image[sample.positions[k]];
+          sum += weighted;
+          largest = std::max(largest, weighted);
         }
-        for (int64_t c = 0; c < channels; ++c) {
-          const double* image = pixels.data() + (batch * channels + c) * plane;
-          double value = 0;
-          for (size_t s = 0; s < samples.size(); ++s) {
-            const Bilinear& sample = samples[s];
-            double sum = 0;
-            double largest = sample.weights[0] * image[sample.positions[0]];
-            for (int k = 0; k < 4; ++k) {
-              const double weighted = sample.weights[k] * image[sample.positions[k]];
-              sum += weighted;
-              largest = std::max(largest, weighted);
-            }
-            value = !max_mode ? value + sum : s == 0 ? largest : std::max(value, largest);
-          }
-          if (!max_mode && !samples.empty()) value /= static_cast<double>(samples.size());
-          result[static_cast<size_t>(((r * channels + c) * rows + i) * columns + j)] = value;
-        }
+        value = !max_mode ? value + sum : s == 0 ? largest : std::max(value, largest);
       }
+      if (!max_mode && !samples.empty()) value /= static_cast<double>(samples.size());
+      result[static_cast<size_t>((r * channels + c) * cells + cell)] = value;
     }
-  }
+  });
+  const Tensor& out = ctx.output(
+      0, x.dtype(),
+      {ctx.input(2).size(), dims[1], ctx.node().int_attr("output_height", 1), ctx.node().int_attr("output_width", 1)});
   store_doubles(out, result);
 }
 
@@ -446,6 +387,69 @@ void reference_col2im(ReferenceContext& ctx) {
 }
 
 }  // namespace
+
+bool takes_roi_maximum(const Node& node) {
+  const std::string mode = node.string_attr("mode", "avg");
+  NEO_CHECK(mode == "avg" || mode == "max", Model, node.op, "mode must be avg or max. Got \"", mode, "\" - at ",
+            node.place());
+  return mode == "max";
+}
+
+void for_each_roi_cell(
+    const ReferenceContext& ctx,
+    const std::function<void(int64_t region, int64_t image, int64_t cell, std::span<const Bilinear> samples)>& body) {
+  const Node& node = ctx.node();
+  const Dims& dims = ctx.input(0).dims();
+  const int64_t rois = ctx.input(2).size();
+  ctx.check(dims.size() == 4 && ctx.input(1).dims() == Dims{rois, 4},
+            str("X, rois and batch_indices must fit. Got ", to_string(dims), ", ", to_string(ctx.input(1).dims()),
+                " and ", rois, " indices"));
+  const bool half_pixel = is_half_pixel(node);
+  const double shift = half_pixel ? 0.5 : 0.0;
+  const int64_t rows = node.int_attr("output_height", 1);
+  const int64_t columns = node.int_attr("output_width", 1);
+  const int64_t sampling = node.int_attr("sampling_ratio", 0);
+  const double scale = node.float_attr("spatial_scale", 1);
+  if (rois * dims[1] * rows * columns == 0) return;
+  ctx.check(dims[2] * dims[3] > 0, str("X must hold pixels. Got ", to_string(dims)));
+  const auto regions = ctx.doubles(1);
+  const auto batches = ctx.ints(2);
+  std::vector<Bilinear> samples;
+  for (int64_t r = 0; r < rois; ++r) {
+    const double* region = regions.data() + r * 4;
+    const int64_t batch = checked_index(ctx, batches[static_cast<size_t>(r)], dims[0]);
+    const double left = region[0] * scale - shift;
+    const double top = region[1] * scale - shift;
+    double width = region[2] * scale - shift - left;
+    double height = region[3] * scale - shift - top;
+    if (!half_pixel) {
+      width = std::max(width, 1.0);
+      height = std::max(height, 1.0);
+    }
+    ctx.check(std::abs(width) < 1e6 && std::abs(height) < 1e6,
+              str("a region must be of a finite size. Got ", height, " x ", width));
+    const double bin_height = height / static_cast<double>(rows);
+    const double bin_width = width / static_cast<double>(columns);
+    const int64_t grid_rows = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_height));
+    const int64_t grid_columns = sampling > 0 ? sampling : static_cast<int64_t>(std::ceil(bin_width));
+    ctx.check(grid_rows * grid_columns <= kMaxSampling * kMaxSampling,
+              str("a region must have at most ", kMaxSampling * kMaxSampling, " samples per cell. Got ", grid_rows,
+                  " x ", grid_columns));
+    for (int64_t cell = 0; cell < rows * columns; ++cell) {
+      const auto i = static_cast<double>(cell / columns), j = static_cast<double>(cell % columns);
+      samples.clear();
+      for (int64_t gy = 0; gy < grid_rows; ++gy) {
+        const double y = top + bin_height * (i + (static_cast<double>(gy) + 0.5) / static_cast<double>(grid_rows));
+        for (int64_t gx = 0; gx < grid_columns; ++gx) {
+          checkpoint();
+          const double x = left + bin_width * (j + (static_cast<double>(gx) + 0.5) / static_cast<double>(grid_columns));
+          samples.push_back(bilinear_at(y, x, dims[2], dims[3]));
+        }
+      }
+      body(r, batch, cell, samples);
+    }
+  }
+}
 
 void add_vision_ops(OpRegistry& ops) {
   ops.add({.name = "NonMaxSuppression",
