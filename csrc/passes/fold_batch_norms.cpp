@@ -23,7 +23,7 @@ std::optional<Affine> as_affine(const Node& node) {
     p.push_back(load_doubles(*node.input(i)->constant));
     if (p.back().size() != p.front().size()) return std::nullopt;
   }
-  const double epsilon = node.float_attr("epsilon", 1e-5);
+  const double epsilon = node.float_attr("epsilon", 1e-5F);
   Affine affine;
   for (size_t c = 0; c < p[0].size(); ++c) {
     const double scale = p[0][c] / std::sqrt(p[3][c] + epsilon);
@@ -49,7 +49,8 @@ bool fold_batch_norms_in_body(Graph& graph, const PassContext& context) {
       set_weights(rewriter, *linear, affine->scale);
       set_bias(rewriter, *linear, bias);
       rewriter.fold_into(output, input);
-    } else if (input->shape().has_rank() && input->shape().rank() >= 2 && input->dtype() == DType::Float32) {
+    } else if (input->shape().has_rank() && input->shape().rank() >= 2 &&
+               (input->dtype() == DType::Float32 || input->dtype() == DType::Float64)) {
       // On its own it is a multiplication and an addition, which elementwise programs take.
       Dims dims(static_cast<size_t>(input->shape().rank()), 1);
       dims[1] = static_cast<int64_t>(affine->scale.size());

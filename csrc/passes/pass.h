@@ -55,6 +55,7 @@ bool split_reductions(Graph& graph, const PassContext& context);
 bool binarize_sum(Graph& graph, const PassContext& context);
 bool expand_einsum(Graph& graph, const PassContext& context);
 bool expand_attention(Graph& graph, const PassContext& context);
+bool expand_normalizations(Graph& graph, const PassContext& context);
 bool fold_scales(Graph& graph, const PassContext& context);
 bool fold_batch_norms(Graph& graph, const PassContext& context);
 bool fold_biases(Graph& graph, const PassContext& context);

@@ -40,6 +40,7 @@ std::span<const Pass> standard_pipeline() {
       {"interleave_concats", interleave_concats},
       {"fold_pads", fold_pads},
       {"fold_batch_norms", fold_batch_norms},
+      {"expand_normalizations", expand_normalizations},
       {"fold_scales", fold_scales},
       {"fold_biases", fold_biases},
       {"fold_clamps", fold_clamps},

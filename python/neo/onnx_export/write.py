@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "optimize"]
 
-# What these make, ONNX cannot say, or says in more nodes: clamps inside products, sums in steps, attention in parts,
+# What these make, ONNX cannot say, or says in more nodes: clamps inside products, sums in steps, attention and normalizations in parts,
 # operators on codes as operators on floats between conversions. A Pad that one of its two readers takes over is left to
 # the other, and ONNX Runtime 1.31 folds a Pad of zeros into a MaxPool as if they were minus infinity.
 _LEFT_OUT = frozenset(
@@ -36,6 +36,7 @@ _LEFT_OUT = frozenset(
         "binarize_sum",
         "expand_attention",
         "expand_einsum",
+        "expand_normalizations",
         "normalize_quantization",
         "fold_pads",
     }
