@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 
-from benchmarks.models import branches, networks, tables
+from benchmarks.models import branches, networks, small_networks, tables
 
 Feeds = dict[str, np.ndarray]
 
@@ -64,15 +65,29 @@ def _zoo() -> list[Entry]:
     return [entry(model) for model in models if model.path.exists()]
 
 
+def _written(model: onnx.ModelProto, path: Path) -> Path:
+    """The path, where the model is once this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".partial").write_bytes(model.SerializeToString())
+    return path.with_suffix(".partial").replace(path)
+
+
+def _small() -> list[Entry]:
+    def entry(kind: str, seed: int) -> Entry:
+        def prepare(cache: Path) -> tuple[Path, Feeds]:
+            sample = small_networks.make(kind, seed)
+            return _written(sample.model, cache / f"{kind}-{seed}.onnx"), sample.feeds
+
+        return Entry(f"{kind}-{seed}", prepare)
+
+    return [entry(kind, seed) for kind in small_networks.KINDS for seed in range(small_networks.MEMBERS)]
+
+
 def _forests() -> list[Entry]:
     def entry(table: tables.Table, rows: int) -> Entry:
         def prepare(cache: Path) -> tuple[Path, Feeds]:
             path = cache / f"{table.name}.onnx"
-            if not path.exists():
-                cache.mkdir(parents=True, exist_ok=True)
-                path.with_suffix(".partial").write_bytes(table.model().SerializeToString())
-                path.with_suffix(".partial").replace(path)
-            return path, table.feeds(rows)
+            return path if path.exists() else _written(table.model(), path), table.feeds(rows)
 
         return Entry(f"{table.name}-r{rows}", prepare)
 
@@ -105,6 +120,7 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         lambda: [_network(network) for network in networks.NETWORKS.values() if network.recurrent],
     ),
     "zoo": ("Real float models of the shared models folder", _zoo),
+    "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
     "microseconds": (
