@@ -45,6 +45,9 @@ set(NEO_KERNEL_FLAGS
     -fno-trapping-math
     $<IF:$<CONFIG:Debug>,-Og,-O3>)
 
+# Of a source that -O3 makes large for nothing; the scalar tier, which is small already, keeps its flags.
+set(NEO_KERNEL_O2 $<$<NOT:$<OR:$<CONFIG:Debug>,$<BOOL:$<TARGET_PROPERTY:NEO_SMALL_TIER>>>>:-O2>)
+
 # neo_isa_sources(<target> <file>...)
 # Compiles each file once per tier, with NEO_ISA=<tier> and NEO_ISA_<TIER> defined, and adds the objects to <target>.
 # The objects of a tier lie in the folder <target>_<tier>.dir, where tools/check_isa_symbols.py looks for them.
@@ -61,6 +64,9 @@ function(neo_isa_sources target)
     target_compile_definitions(${objects} PRIVATE NEO_ISA=${tier} NEO_ISA_${tier_upper}=1)
     target_compile_options(${objects} PRIVATE ${NEO_KERNEL_FLAGS} ${NEO_ISA_FLAGS_${tier}})
     target_link_libraries(${objects} PRIVATE neo_instrumentation)
+    if(tier STREQUAL scalar)
+      set_property(TARGET ${objects} PROPERTY NEO_SMALL_TIER TRUE)
+    endif()
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
     set_property(TARGET ${target} APPEND PROPERTY NEO_OBJECTS $<TARGET_OBJECTS:${objects}>)
   endforeach()

@@ -105,9 +105,14 @@
   X(typed_eltwise)             \
   X(pool_nchwc)                \
   X(pool_nchw)                 \
+  X(typed_pool)                \
   X(global_pool)               \
   X(reduce)                    \
   X(typed_reduce)              \
+  X(typed_softmax)             \
+  X(typed_norm)                \
+  X(scan)                      \
+  X(hardmax)                   \
   X(softmax)                   \
   X(norm)                      \
   X(view)                      \
@@ -115,10 +120,12 @@
   X(channels)                  \
   X(copy)                      \
   X(pad)                       \
+  X(diagonal)                  \
   X(gather)                    \
   X(resize_nchwc)              \
   X(resize_nchwc_to_nhwc)      \
   X(resize_nchw)               \
+  X(typed_resize)              \
   X(grid_sample)               \
   X(recurrent_exponent_packed) \
   X(recurrent_codes)           \
@@ -127,9 +134,11 @@
   X(lrn_nchwc)                 \
   X(lrn_nchw)                  \
   X(scatter_nd)                \
-  X(gather_elements)           \
+  X(index)                     \
+  X(one_hot)                   \
   X(gather_rows)               \
   X(top_k)                     \
+  X(fourier)                   \
   X(trees)                     \
   X(linear_model)              \
   X(support_vectors)           \

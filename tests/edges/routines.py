@@ -36,10 +36,10 @@ class Net:
         dims = [a if a in self.symbols else size for a, size in zip(axes, value.shape, strict=True)]
         return self.graph.add_input(name, dtype, dims)
 
-    def constant(self, axes: str, scale: float = 1.0) -> Any:
-        """A float32 constant of numbers up to `scale`."""
+    def constant(self, axes: str, scale: float = 1.0, dtype: str = "float32") -> Any:
+        """A constant of numbers up to `scale`."""
         self.fixed.update(a for a in axes if not a.isdigit())
-        return self.array(self._array(axes, None) * np.float32(scale))
+        return self.array((self._array(axes, None) * np.float32(scale)).astype(dtype))
 
     def array(self, value: np.ndarray) -> Any:
         """A constant."""
@@ -193,15 +193,19 @@ def _concat(net: Net) -> Any:
     return net.node("Concat", [net.node("Relu", [net.input(axes)], pin=False) for axes in ("ABC", "DBC")], axis=0)
 
 
-def _norms(net: Net) -> Any:
-    x = net.input("NCHW")
-    channels = [net.constant("C"), net.constant("C")]
-    return [
-        net.node("InstanceNormalization", [x, *channels]),
-        net.node("GroupNormalization", [x, *channels], num_groups=net.sizes["C"] or 1),
-        net.node("LayerNormalization", [x, net.constant("W"), net.constant("W")], axis=-1),
-        net.node("RMSNormalization", [x, net.constant("W")], axis=-1),
-    ]
+def _norms(dtype: str = "float32") -> Callable[[Net], Any]:
+    def build(net: Net) -> Any:
+        x = net.input("NCHW", dtype)
+        channels = [net.constant("C", dtype=dtype), net.constant("C", dtype=dtype)]
+        width = [net.constant("W", dtype=dtype), net.constant("W", dtype=dtype)]
+        return [
+            net.node("InstanceNormalization", [x, *channels]),
+            net.node("GroupNormalization", [x, *channels], num_groups=net.sizes["C"] or 1),
+            net.node("LayerNormalization", [x, *width], axis=-1),
+            net.node("RMSNormalization", [x, width[0]], axis=-1),
+        ]
+
+    return build
 
 
 def _eltwise(net: Net) -> Any:
@@ -411,6 +415,15 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _pool("AveragePool", kernel_shape=[3, 3], pads=_SAME)),
         Spec(_IMAGE, _pool("MaxPool", kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1)),
     ],
+    "cpu/pool": [
+        Spec(
+            _IMAGE,
+            lambda net, op=op: net.node(
+                op, [net.input("NCHW", "float64")], kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]
+            ),
+        )
+        for op in ("MaxPool", "AveragePool", "LpPool")
+    ],
     "cpu:float32/global_pool_nchwc": [Spec(_IMAGE, _pool("GlobalAveragePool")), Spec(_IMAGE, _pool("GlobalMaxPool"))],
     "cpu:float32/reduce": [
         Spec(_BLOCK, _reduced(1)),
@@ -427,7 +440,26 @@ ROUTINES: dict[str, list[Spec]] = {
         for op in ("Softmax", "LogSoftmax")
         for axis in (1, -1)
     ],
-    "cpu:float32/norm": [Spec({"N": 2, "C": 4, "H": 3, "W": 9}, _norms)],
+    "cpu:float32/norm": [Spec({"N": 2, "C": 4, "H": 3, "W": 9}, _norms())],
+    "cpu/norm": [Spec({"N": 2, "C": 4, "H": 3, "W": 9}, _norms("float64"))],
+    "cpu/softmax": [
+        Spec(_BLOCK, lambda net, axis=axis, op=op: net.node(op, [net.input("ABC", "float64")], axis=axis))
+        for op in ("Softmax", "LogSoftmax")
+        for axis in (1, -1)
+    ],
+    "cpu/hardmax": [
+        Spec(_BLOCK, lambda net, axis=axis: net.node("Hardmax", [net.input("ABC")], axis=axis)) for axis in (1, -1)
+    ],
+    "cpu/scan": [
+        Spec(
+            _BLOCK,
+            lambda net, axis=axis, dtype=dtype: net.node(
+                "CumSum", [net.input("ABC", dtype, 9), net.array(np.int64(axis))], exclusive=axis
+            ),
+        )
+        for axis in (1, 2)
+        for dtype in ("float32", "int64")
+    ],
     "cpu/view": [
         Spec(
             {"A": 4, "B": 5, "C": 6},
@@ -443,6 +475,10 @@ ROUTINES: dict[str, list[Spec]] = {
             {"A": 1, "B": 5, "C": 6}, lambda net: net.node("Expand", [net.input("1BC"), net.array(np.array([3, 1, 1]))])
         ),
     ],
+    "cpu/diagonal": [
+        Spec({"A": 3, "B": 5, "C": 6}, lambda net: net.node("Trilu", [net.input("ABC")], upper=0)),
+        Spec({"A": 3, "B": 5}, lambda net: net.node("EyeLike", [net.input("AB")], k=1)),
+    ],
     "cpu/pad": [Spec({"A": 4, "B": 5, "C": 6}, _pad)],
     "cpu/gather": [
         Spec(
@@ -456,6 +492,17 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float32/resize_nchw": [
         Spec(_IMAGE, _resize(coordinate_transformation_mode="align_corners")),
         Spec(_IMAGE, _resize(coordinate_transformation_mode="asymmetric")),
+    ],
+    "cpu/resize": [
+        Spec(
+            _IMAGE,
+            lambda net, mode=mode: net.node(
+                "Resize",
+                [net.input("NCHW", "uint8", 256), None, net.array(np.array([1, 1, 2, 1.5], np.float32))],
+                mode=mode,
+            ),
+        )
+        for mode in ("nearest", "linear")
     ],
     "cpu:float32/grid_sample": [
         Spec(
@@ -501,11 +548,56 @@ ROUTINES: dict[str, list[Spec]] = {
         )
         for kind in ("none", "add")
     ],
-    "cpu/gather_elements": [
+    "cpu/index": [
         Spec(
             {"A": 4, "B": 5, "I": 3},
             lambda net: net.node("GatherElements", [net.input("AB"), net.input("IB", "int64", net.sizes["A"])], axis=0),
+        ),
+        Spec(
+            {"A": 4, "B": 5, "I": 3},
+            lambda net: net.node(
+                "ScatterElements",
+                [net.input("AB"), net.input("IB", "int64", net.sizes["A"]), net.input("IB")],
+                reduction="add",
+            ),
+        ),
+        Spec({"A": 4, "B": 5}, lambda net: net.node("NonZero", [net.input("AB", "int64", 2)])),
+        Spec({"A": 4, "B": 5}, lambda net: net.node("Compress", [net.input("AB"), net.input("A", "bool", 2)], axis=0)),
+        Spec({"A": 4, "B": 5}, lambda net: net.node("ReverseSequence", [net.input("AB"), net.input("B", "int64", 2)])),
+        Spec({"A": 9}, lambda net: net.node("Unique", [net.input("A", "int64", 4)], 4)),
+        Spec(
+            {"N": 2, "C": 3, "B": 7},
+            lambda net: net.node(
+                "NonMaxSuppression", [net.input("NB4"), net.input("NCB"), net.array(np.array([9], np.int64))]
+            ),
+        ),
+        Spec(
+            {"N": 2, "C": 3, "H": 5, "W": 6, "B": 4},
+            lambda net: net.node(
+                "RoiAlign",
+                [net.input("NCHW"), net.input("B4"), net.input("B", "int64", net.sizes["N"])],
+                output_height=2,
+                output_width=3,
+            ),
+        ),
+    ],
+    "cpu/one_hot": [
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net: net.node(
+                "OneHot", [net.input("AB", "int64", 7), net.array(np.int64(7)), net.array(np.float32([0, 1]))], axis=1
+            ),
         )
+    ],
+    "cpu/fourier": [
+        Spec(
+            {"A": 3, "B": 12, "C": 2},
+            lambda net: net.node("DFT", [net.input("ABC1"), None, net.array(np.int64(1))]),
+        ),
+        Spec(
+            {"A": 3, "B": 40},
+            lambda net: net.node("STFT", [net.input("AB1"), net.array(np.int64(5)), net.constant("9")]),
+        ),
     ],
     "cpu/gather_rows": [
         Spec(

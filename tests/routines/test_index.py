@@ -1,4 +1,4 @@
-"""Scatters, gathers of elements and the largest elements against the reference, bit for bit."""
+"""Scatters, gathers, selections of elements and the largest elements against the reference, bit for bit."""
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +9,7 @@ from neo.errors import ShapeError
 from tests.routines.pinning import TIERS, compile_pinned, floats, pick, rejections
 
 SCATTER = "cpu/scatter_nd"
-GATHER = "cpu/gather_elements"
+INDEX = "cpu/index"
 ROWS = "cpu/gather_rows"
 TOP_K = "cpu/top_k"
 CASES = 40
@@ -145,9 +145,199 @@ def test_scatter_refuses_updates_that_do_not_fit():
 
 
 def test_scatter_says_why_it_declines():
-    data = np.zeros([5, 2], np.int64)
+    data = np.zeros([5, 2], np.complex64)
     graph, _ = scatter_graph(data, np.array([[1]], np.int64), data[:1], {"reduction": "add"}, True)
-    assert rejections(graph, TIERS[0], "scatter")[SCATTER] == "it reduces, and not by adding float32"
+    assert rejections(graph, TIERS[0], "scatter")[SCATTER] == "there is no kernel that reduces its dtype"
+
+
+NUMBERS = ["float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+REDUCED = ["float32", "float64", "int8", "uint8", "int32", "int64"]
+REDUCTIONS = ["add", "mul", "max", "min"]
+
+
+@by_tier
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["bool", *REDUCED])
+def test_scatters_that_reduce(dtype, reduction, tier):
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        data, indices, updates = scatter_case(random, dtype)
+        graph, inputs = scatter_graph(data, indices, updates, {"reduction": reduction}, bool(seed % 2))
+        check(graph, tier, "scatter", SCATTER, inputs)
+
+
+def node_graph(op, inputs, attrs=None, outputs=("y",), symbols=False):
+    """One node "node" whose inputs all arrive at run time."""
+    graph = _native.Graph()
+    values = [
+        graph.add_input(f"x{i}", x.dtype.name, symbolic(x.shape, symbols, f"x{i}_")) for i, x in enumerate(inputs)
+    ]
+    made = graph.add_node(op, values, list(outputs), attrs or {}, "node").outputs
+    graph.outputs = [v for v in made if v is not None]
+    return graph
+
+
+def elements_case(random, dtype):
+    """Data, indices along an axis in both directions, and updates of their shape."""
+    dims = [pick(random, [1, 2, 3, 7, 16]) for _ in range(int(random.integers(1, 5)))]
+    axis = int(random.integers(len(dims)))
+    picked = [int(random.integers(1, d + 1)) for d in dims]
+    picked[axis] = pick(random, [0, 1, 5, 17])
+    indices = random.integers(-dims[axis], dims[axis], picked).astype(pick(random, ["int64", "int32"]))
+    return any_bits(random, dtype, dims), indices, any_bits(random, dtype, picked), axis
+
+
+@by_tier
+@pytest.mark.parametrize("reduction", ["none", *REDUCTIONS])
+def test_scatters_elements(reduction, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        data, indices, updates, axis = elements_case(random, pick(random, DTYPES if reduction == "none" else REDUCED))
+        graph = node_graph("ScatterElements", [data, indices, updates], {"axis": axis, "reduction": reduction})
+        check(graph, tier, "node", INDEX, [data, indices, updates])
+
+
+def test_scatter_of_elements_says_which_index_lies_outside():
+    inputs = [np.zeros([5], np.float32), np.array([0, 5]), np.zeros([2], np.float32)]
+    pinned = compile_pinned(node_graph("ScatterElements", inputs), TIERS[0], {"node": INDEX})
+    with pytest.raises(ShapeError, match="an index must lie inside its axis. Got 5, expected -5 to 4 - at node .node."):
+        pinned(*inputs)
+
+
+def sparse(random, dtype, dims):
+    """Elements most of which are zero, some of them negative zeros."""
+    x = random.integers(-2, 3, dims) * (random.random(dims) < 0.4)
+    x = np.abs(x) if np.dtype(getattr(ml_dtypes, dtype, dtype)).kind in "bu" else x
+    x = x.astype(getattr(ml_dtypes, dtype, dtype))
+    return -x if x.dtype.kind == "f" else x
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16", *NUMBERS])
+def test_positions_of_what_is_not_zero(dtype, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [0 if seed == 7 else 1, 2, 3, 17, 65]) for _ in range(int(random.integers(1, 4)))]
+        x = sparse(random, dtype, dims)
+        check(node_graph("NonZero", [x], symbols=seed % 2 == 0), tier, "node", INDEX, [x])
+
+
+@by_tier
+def test_compresses(tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        x = any_bits(
+            random, pick(random, DTYPES), [pick(random, [1, 2, 3, 7]) for _ in range(int(random.integers(1, 4)))]
+        )
+        axis = None if seed % 4 == 0 else int(random.integers(-x.ndim, x.ndim))
+        length = x.size if axis is None else x.shape[axis]
+        condition = random.integers(0, 2, int(random.integers(0, length + 3))).astype(bool)
+        graph = node_graph("Compress", [x, condition], {} if axis is None else {"axis": axis}, symbols=seed % 2 == 0)
+        check(graph, tier, "node", INDEX, [x, condition])
+
+
+@by_tier
+def test_reverses_sequences(tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [1, 2, 3, 7]) for _ in range(int(random.integers(2, 5)))]
+        x, batch = any_bits(random, pick(random, DTYPES), dims), seed % 2
+        lengths = random.integers(0, dims[1 - batch] + 1, dims[batch])
+        graph = node_graph("ReverseSequence", [x, lengths], {"batch_axis": batch, "time_axis": 1 - batch})
+        check(graph, tier, "node", INDEX, [x, lengths])
+
+
+def test_a_sequence_must_fit():
+    inputs = [np.zeros([3, 2], np.float32), np.array([1, 4])]
+    pinned = compile_pinned(node_graph("ReverseSequence", inputs), TIERS[0], {"node": INDEX})
+    with pytest.raises(ShapeError, match="a sequence must fit the time axis. Got 4, expected 0 to 3"):
+        pinned(*inputs)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["bool", *NUMBERS])
+def test_unique_elements(dtype, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        count, most = pick(random, [0, 1, 5, 300]), pick(random, [2, 100])
+        x = random.integers(0, most, count).astype(dtype)
+        if x.dtype.kind == "f":
+            x = np.where(random.random(count) < 0.2, np.array(pick(random, [np.nan, -0.0, np.inf]), dtype), x)
+        if x.dtype.kind == "i":
+            x = -x
+        outputs = pick(random, [["y", "f", "i", "c"], ["y"], ["y", "", "i"]])
+        graph = node_graph("Unique", [x], {"sorted": seed % 2, **({"axis": 0} if seed % 3 == 0 else {})}, outputs)
+        check(graph, tier, "node", INDEX, [x])
+
+
+def test_unique_slices_are_left_to_the_reference():
+    graph = node_graph("Unique", [np.zeros([3, 4], np.float32)], {"axis": 0})
+    assert rejections(graph, TIERS[0], "node")[INDEX] == "it compares slices, not elements"
+
+
+@by_tier
+@pytest.mark.parametrize("centered", [0, 1])
+def test_suppresses_overlapping_boxes(centered, tier):
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        batch, classes, count = int(random.integers(1, 3)), int(random.integers(1, 4)), pick(random, [0, 1, 9, 150])
+        boxes = random.uniform(0, 1, [batch, count, 4]).astype(np.float32)
+        boxes[:, ::7, 2] = boxes[:, ::7, 0]  # no area
+        scores = random.choice(np.array([0.1, 0.5, 0.9, np.nan], np.float32), [batch, classes, count])
+        scores = np.where(random.random(scores.shape) < 0.5, floats(random, scores.shape), scores).astype(np.float32)
+        inputs = [boxes, scores, np.array([pick(random, [0, 3, 1000])]), np.array([0.3], np.float32)]
+        inputs += [np.array([0.2], np.float32)] if seed % 2 else []
+        graph = node_graph("NonMaxSuppression", inputs, {"center_point_box": centered})
+        check(graph, tier, "node", INDEX, inputs)
+
+
+@by_tier
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_samples_regions(mode, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [2, pick(random, [1, 5, 16, 33]), 9, 7]
+        corners = random.uniform(-3, 8, [pick(random, [0, 1, 6]), 2])
+        regions = np.concatenate([corners, corners + random.uniform(0, 6, corners.shape)], 1).astype(np.float32)
+        inputs = [floats(random, dims), regions, random.integers(0, 2, len(regions))]
+        attrs = {"mode": mode, "output_height": 3, "output_width": 2, "sampling_ratio": seed % 3, "spatial_scale": 0.75}
+        attrs["coordinate_transformation_mode"] = pick(random, ["half_pixel", "output_half_pixel"])
+        graph = node_graph("RoiAlign", inputs, attrs)
+        pinned = compile_pinned(graph, tier, {"node": INDEX})
+        assert pinned.routines["node"] == INDEX
+        np.testing.assert_allclose(pinned(*inputs), graph.evaluate(inputs)[0], rtol=0, atol=1e-5)
+
+
+@by_tier
+@pytest.mark.parametrize("op", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+def test_windows_of_signals(op, tier):
+    for dtype, tolerance in ((1, 1e-6), (11, 1e-13)):
+        for periodic in (0, 1):
+            graph = node_graph(op, [np.array(5)], {"output_datatype": dtype, "periodic": periodic})
+            pinned = compile_pinned(graph, tier, {"node": INDEX})
+            assert pinned.routines["node"] == INDEX
+            for size in (0, 1, 2, 3, 31, 32, 33, 400, 1023):
+                expected = graph.evaluate([np.array(size)])[0]
+                found = pinned(np.array(size))
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "bool", "int16", "int64", "complex128"])
+def test_one_hot(dtype, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, [0 if seed == 7 else 1, 2, 5, 400]) for _ in range(int(random.integers(0, 3)))]
+        depth = pick(random, [1, 3, 70])
+        indices = np.asarray(random.integers(-depth - 2, depth + 2, dims)).astype(pick(random, ["int64", "int32"]))
+        values = any_bits(random, dtype, [2])
+        graph = _native.Graph()
+        i = graph.add_input("i", indices.dtype.name, symbolic(dims, seed % 2 == 0))
+        operands = [i, graph.add_constant("d", np.array(depth)), graph.add_input("v", dtype, [2])]
+        axis = int(random.integers(-len(dims) - 1, len(dims) + 1))
+        graph.outputs = graph.add_node("OneHot", operands, ["y"], {"axis": axis}, "node").outputs
+        check(graph, tier, "node", "cpu/one_hot", [indices, values])
 
 
 def gather_graph(data, indices, axis, symbols=False):
@@ -169,12 +359,12 @@ def test_gathers_elements(tier):
         indices = random.integers(-dims[axis], dims[axis], picked)
         data = any_bits(random, pick(random, DTYPES), dims)
         graph = gather_graph(data, indices, axis - pick(random, [0, len(dims)]), bool(random.integers(2)))
-        check(graph, tier, "gather", GATHER, [data, indices])
+        check(graph, tier, "gather", INDEX, [data, indices])
 
 
 def test_gather_says_which_index_lies_outside():
     pinned = compile_pinned(
-        gather_graph(np.zeros([5], np.float32), np.zeros([2], np.int64), 0), TIERS[0], {"gather": GATHER}
+        gather_graph(np.zeros([5], np.float32), np.zeros([2], np.int64), 0), TIERS[0], {"gather": INDEX}
     )
     with pytest.raises(
         ShapeError, match="an index must lie inside its axis. Got -6, expected -5 to 4 - at node .gather."
@@ -184,7 +374,7 @@ def test_gather_says_which_index_lies_outside():
 
 def test_gather_refuses_more_lines_than_the_data_has():
     data, indices = np.zeros([2, 3], np.float32), np.zeros([3, 3], np.int64)
-    pinned = compile_pinned(gather_graph(data, indices, 1, symbols=True), TIERS[0], {"gather": GATHER})
+    pinned = compile_pinned(gather_graph(data, indices, 1, symbols=True), TIERS[0], {"gather": INDEX})
     with pytest.raises(
         ShapeError, match="an index must lie inside its axis. Got 2, expected -2 to 1 - at node .gather."
     ):
@@ -255,15 +445,15 @@ def top_k_graph(dims, dtype, k, attrs, outputs, symbols=False):
 
 def ties(random, dtype, dims):
     """Few different numbers, among them both zeros and what is not a number."""
-    if dtype == "float32":
-        values = np.array([-1.5, -0.0, 0.0, 0.25, 3, np.inf, -np.inf, np.nan, 1e-40], np.float32)
-        return np.where(random.random(dims) < 0.5, random.choice(values, dims), floats(random, dims)).astype(np.float32)
+    if dtype.startswith("float"):
+        values = np.array([-1.5, -0.0, 0.0, 0.25, 3, np.inf, -np.inf, np.nan, 1e-40], dtype)
+        return np.where(random.random(dims) < 0.5, random.choice(values, dims), floats(random, dims)).astype(dtype)
     info = np.iinfo(dtype)
-    return random.choice(np.array([info.min, -7, -1, 0, 1, 5, info.max], dtype), dims)
+    return random.choice(np.array([info.min, info.max // 3, 0, 1, 5, info.max], dtype), dims)
 
 
 @by_tier
-@pytest.mark.parametrize("dtype", ["float32", "int64", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
 def test_largest_elements(dtype, tier):
     for seed in range(2 * CASES):
         random = np.random.default_rng(seed)
@@ -295,5 +485,5 @@ def test_largest_of_no_lines(tier):
 
 
 def test_top_k_says_why_it_declines():
-    graph = top_k_graph([4], "float64", 2, {"axis": -1}, ["v", "i"])
-    assert rejections(graph, TIERS[0], "top")[TOP_K] == "the elements are not float32, int32 or int64"
+    graph = top_k_graph([4], "int16", 2, {"axis": -1}, ["v", "i"])
+    assert rejections(graph, TIERS[0], "top")[TOP_K] == "there is no kernel for its dtype"

@@ -293,3 +293,43 @@ def test_says_why_it_declines():
     operands = [graph.add_input("x", "float32", [4, 5]), graph.add_input("r", "int64", [2])]
     graph.outputs = graph.add_node("Tile", operands, ["y"], {}, "move").outputs
     assert rejections(graph, TIERS[0], "move")[COPY] == "the size of the result is only known when it runs"
+
+
+DIAGONAL = "cpu/diagonal"
+
+
+@by_tier
+def test_identity(tier):
+    random = np.random.default_rng(6)
+    for dtype in DTYPES:
+        for dims in ([], [7], [3, 0], [5, 33, 2]):
+            Move("Identity", elements(random, dtype, dims)).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+def test_triangles(dtype, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        dims = [pick(random, SIZES) for _ in range(int(random.integers(2, 4)))]
+        x = elements(random, dtype, dims)
+        k = [None, 0, 2, -3, 1000, -1000, np.iinfo(np.int64).max, np.iinfo(np.int64).min][seed % 8]
+        operands = [] if k is None else [np.array(k, np.int64)]
+        Move("Trilu", x, operands, {"upper": seed % 2}, symbols=seed % 3 == 0).check(tier, DIAGONAL)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "bool", "int8", "uint16", "int64"])
+def test_unit_matrices(dtype, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        x = np.zeros([pick(random, SIZES), pick(random, SIZES)], np.float32)
+        attrs = {"dtype": dtype, "k": [0, 1, -2, 40, -40][seed % 5]}
+        Move("EyeLike", x, attrs=attrs, symbols=seed % 2 == 0).check(tier, DIAGONAL)
+
+
+def test_a_diagonal_that_only_running_tells_is_left_to_the_reference():
+    graph = _native.Graph()
+    operands = [graph.add_input("x", "float32", [3, 4]), graph.add_input("k", "int64", [])]
+    graph.outputs = graph.add_node("Trilu", operands, ["y"], {}, "move").outputs
+    assert rejections(graph, TIERS[0], "move")[DIAGONAL] == "the diagonal is only known when it runs"

@@ -39,14 +39,14 @@ def window_attrs(random, rank):
     return sizes, attrs
 
 
-def pool_graph(op, dims, attrs, symbols=False):
+def pool_graph(op, dims, attrs, symbols=False, dtype="float32", outputs=("y",)):
     graph = _native.Graph()
-    x = graph.add_input("x", "float32", [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
+    x = graph.add_input("x", dtype, [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
     operands = [x]
     attrs = dict(attrs)
     if "axes" in attrs:
         operands.append(graph.add_constant("axes", np.asarray(attrs.pop("axes"), np.int64)))
-    graph.outputs = graph.add_node(op, operands, ["y"], attrs, "pool").outputs
+    graph.outputs = graph.add_node(op, operands, list(outputs), attrs, "pool").outputs
     return graph
 
 
@@ -173,3 +173,43 @@ def test_says_why_it_declines():
     assert rejections(graph, TIERS[0], "pool")[BLOCKED] == "the indices of the maxima are wanted"
     graph = pool_graph("ReduceMean", [1, 3, 8, 8], {"axes": [1, 2]})
     assert rejections(graph, TIERS[0], "pool")[GLOBAL] == "it does not reduce all spatial axes and no other"
+
+
+TYPED = "cpu/pool"
+
+
+def check_typed(graph, tier, x, tolerance):
+    pinned = compile_pinned(graph, tier, {"pool": TYPED})
+    assert pinned.routines["pool"] == TYPED
+    expected = graph.evaluate([x])
+    for threads in (1, 2, 5):
+        for found, wanted in zip(pinned.module.with_threads(threads).call([x]), expected, strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=str(graph))
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8"])
+def test_places_of_maxima(dtype, tier):
+    for seed in range(CASES // 2):
+        random = np.random.default_rng(seed)
+        sizes, attrs = window_attrs(random, int(random.integers(1, 4)))
+        dims = [int(random.integers(1, 3)), pick(random, [1, 3]), *sizes]
+        x = random.integers(0, 9, dims).astype(dtype)
+        attrs["storage_order"] = seed % 2
+        check_typed(pool_graph("MaxPool", dims, attrs, seed % 3 == 0, dtype, ["y", "i"]), tier, x, 0)
+        check_typed(pool_graph("MaxPool", dims, attrs, seed % 3 == 0, dtype), tier, x, 0)
+
+
+@by_tier
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
+@pytest.mark.parametrize("op", ["AveragePool", "LpPool"])
+def test_sums_in_their_own_dtype(op, dtype, tolerance, tier):
+    for seed in range(CASES // 2):
+        random = np.random.default_rng(seed)
+        sizes, attrs = window_attrs(random, int(random.integers(1, 4)))
+        dims = [int(random.integers(1, 3)), pick(random, [1, 3]), *sizes]
+        attrs |= {"p": 1 + seed % 3} if op == "LpPool" else {"count_include_pad": seed % 2}
+        check_typed(
+            pool_graph(op, dims, attrs, dtype=dtype), tier, random.uniform(-1, 1, dims).astype(dtype), tolerance
+        )

@@ -17,10 +17,10 @@ by_tier = pytest.mark.parametrize("tier", TIERS)
 by_routine = pytest.mark.parametrize("routine", [BLOCKED, PLAIN, CHANNELS_LAST])
 
 
-def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False, channels_last=False):
+def resize_graph(dims, attrs, *, scales=None, sizes=None, symbols=False, channels_last=False, dtype="float32"):
     """One node, "resize"; with channels last the Transpose after it has that name."""
     graph = _native.Graph()
-    x = graph.add_input("x", "float32", [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
+    x = graph.add_input("x", dtype, [d if i == 1 or not symbols else f"d{i}" for i, d in enumerate(dims)])
     operands = [x, None, None if scales is None else graph.add_constant("scales", np.asarray(scales, np.float32))]
     if sizes is not None:
         operands.append(graph.add_constant("sizes", np.asarray(sizes, np.int64)))
@@ -138,3 +138,47 @@ def test_a_result_that_is_also_read_as_it_is_stays_a_step():
     assert any(c["routine"] == CHANNELS_LAST for c in candidates(graph, TIERS[0], "moved"))
     graph.outputs = [*graph.outputs, *resized]
     assert not any(c["routine"] == CHANNELS_LAST for c in candidates(graph, TIERS[0], "moved"))
+
+
+TYPED = "cpu/resize"
+WHOLE = ["uint8", "int8", "int32", "int64"]
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "complex64", *WHOLE])
+def test_nearest_elements_of_any_dtype_and_axis(dtype, tier):
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [int(d) for d in random.integers(1, 9, int(random.integers(1, 6)))]
+        scales = random.choice([0.5, 1, 1, 1.5, 2], len(dims))
+        attrs = {"mode": "nearest", "coordinate_transformation_mode": pick(random, COORDINATES)}
+        attrs["nearest_mode"] = pick(random, ROUNDINGS)
+        x = random.integers(0, 2, dims).astype(dtype)
+        graph = resize_graph(dims, attrs, scales=np.maximum(scales, 1 / np.array(dims)), symbols=seed % 2, dtype=dtype)
+        check(graph, tier, TYPED, x, True)
+
+
+@by_tier
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", *WHOLE])
+def test_mixes_any_dtype_and_axis(dtype, mode, tier):
+    """Integers are sums of float64 in the reference's order, rounded once."""
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        dims = [int(d) for d in random.integers(1, 9, int(random.integers(1, 5)))]
+        attrs = {"mode": mode, "coordinate_transformation_mode": pick(random, COORDINATES), "antialias": seed % 2}
+        sizes = [int(random.integers(1, 2 * d + 1)) for d in dims]
+        x = random.integers(0, 120, dims).astype(dtype)
+        graph = resize_graph(dims, attrs, sizes=sizes, dtype=dtype)
+        if dtype == "float64":
+            pinned = compile_pinned(graph, tier, {"resize": TYPED})
+            np.testing.assert_allclose(pinned(x), graph.evaluate([x])[0], rtol=1e-12, atol=1e-12)
+        else:
+            check(graph, tier, TYPED, x, dtype != "float32")
+
+
+def test_says_why_it_leaves_a_resize_to_others():
+    graph = resize_graph(
+        [2, 3], {"mode": "linear", "keep_aspect_ratio_policy": "not_larger"}, sizes=[3, 3], dtype="uint8"
+    )
+    assert rejections(graph, TIERS[0], "resize")[TYPED] == "the aspect ratio is kept"

@@ -89,6 +89,48 @@ def test_what_it_is_not_for():
     graph.outputs = graph.add_node("Gemm", inputs, ["y"], {"alpha": 2.0}, "node").outputs
     assert rejections(graph, "scalar", "node")[ROUTINE] == "integers are scaled"
     graph = _native.Graph()
-    inputs = [graph.add_input(n, "float32", [3, 3]) for n in "ab"]
+    inputs = [graph.add_input(n, "float16", [3, 3]) for n in "ab"]
     graph.outputs = graph.add_node("MatMul", inputs, ["y"], {}, "node").outputs
     assert rejections(graph, "scalar", "node")[ROUTINE] == "it has no lanes for the dtype"
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_products_of_few_columns(dtype, tier):
+    for index, columns in enumerate((1, 2, 3, 1)):
+        random = np.random.default_rng(index)
+        a, b = [*([2] if index % 2 else []), (67, 1, 300, 5)[index], (131, 1, 17, 64)[index]], (131, 1, 17, 64)[index]
+        feeds = [values(random, a, "float64" if dtype == "float32" else dtype).astype(dtype)]
+        weights = values(random, [b, columns], "float64" if dtype == "float32" else dtype).astype(dtype)
+        graph = _native.Graph()
+        operands = [graph.add_input("a", dtype, a)]
+        if index % 2:
+            operands.append(graph.add_constant("b", weights))
+        else:
+            operands.append(graph.add_input("b", dtype, [b, columns]))
+            feeds.append(weights)
+        graph.outputs = graph.add_node("MatMul", operands, ["y"], {}, "node").outputs
+        pinned = compile_pinned(graph, tier, {"node": ROUTINE})
+        assert pinned.routines["node"] == ROUTINE
+        found, expected = pinned(*feeds), graph.evaluate(feeds)[0]
+        if dtype.startswith("float"):
+            tolerance = 2e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+        else:
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(pinned(*feeds, threads=3), found)
+
+
+def test_a_packed_bias_is_left_to_another_routine():
+    graph = _native.Graph()
+    operands = [graph.add_input("a", "float32", [5, 6]), graph.add_input("b", "float32", [6, 1])]
+    operands.append(graph.add_constant("c", np.ones(1, np.float32)))
+    graph.outputs = graph.add_node("Gemm", operands, ["y"], {}, "node").outputs
+    assert rejections(graph, TIERS[0], "node")[ROUTINE] == "a constant is added, which another routine packs"
+
+
+def test_many_columns_of_float32_are_left_to_another_routine():
+    graph = _native.Graph()
+    operands = [graph.add_input("a", "float32", [5, 6]), graph.add_input("b", "float32", [6, 4])]
+    graph.outputs = graph.add_node("MatMul", operands, ["y"], {}, "node").outputs
+    assert rejections(graph, TIERS[0], "node")[ROUTINE] == "float32 of many columns has a routine of its own"

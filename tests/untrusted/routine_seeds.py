@@ -98,6 +98,14 @@ _NETWORKS = {
         "p, g, o, s, e, k, ki, t, m, n, q, r",
         {},
     ),
+    "kinds": _Network(
+        "float[4, 5, 6] x, double[1, 3, 9, 9] d, uint8[1, 3, 9, 9] u, int64[4, 5] i, float[2, 64, 1] s",
+        "a = CumSum (x, axis) b = Hardmax (x) c = Trilu (x) f = DFT (s, , axis) o = OneHot (i, depth, off_on) n = NonZero (i) "
+        "p = MaxPool <kernel_shape = [3, 3]> (d) q = Softmax (d) r = LayerNormalization (d, nine) "
+        'v = Resize <mode = "linear"> (u, , twice)',
+        "a, b, c, f, o, n, p, q, r, v",
+        {},
+    ),
     "codes": _Network(
         "uint8[1, 16, 12, 12] x",
         f"w8 = QuantizeLinear (w, step, zero) v8 = QuantizeLinear (v, step, zero) u8 = QuantizeLinear (u, step, zero) "
@@ -137,6 +145,7 @@ _NETWORKS = {
 }
 _CONSTANTS = (
     "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
+    "int64 axis = {1}, int64 depth = {7}, float[2] off_on = {0, 1}, double[9] nine = {1, 2, 3, 4, 5, 6, 7, 8, 9}, "
     "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}, "
     "float[1] ones = {0.01}, int8[1] zeros = {0}"
 )

@@ -278,7 +278,7 @@ std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload) {
   const Node& node = workload.root();
   if (node.op == "Transpose") return std::make_unique<TransposeCopy>(transpose_axes(node));
   if (node.op == "Slice") return std::make_unique<SliceCopy>(*slice_ranges(node));
-  if (node.op == "Expand") return std::make_unique<ExpandCopy>();
+  if (node.op == "Expand" || node.op == "Identity") return std::make_unique<ExpandCopy>();
   if (node.op == "Tile") return std::make_unique<TileCopy>();
   if (node.op == "DepthToSpace" || node.op == "SpaceToDepth") return std::make_unique<BlockCopy>(node);
   if (node.op == "ConstantOfShape") return std::make_unique<FillCopy>(element_of(node.tensor_attr("value")));

@@ -51,7 +51,8 @@ class CopyPattern {
   virtual void plan(std::span<const Arg> args, CopyPlan& plan) const = 0;
 };
 
-// The copies of a Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth or ConstantOfShape.
+// The copies of a Transpose, Slice, Split, Concat, Expand, Tile, DepthToSpace, SpaceToDepth, ConstantOfShape or
+// Identity.
 std::unique_ptr<CopyPattern> make_copy_pattern(const Workload& workload);
 
 }  // namespace neo

@@ -18,7 +18,7 @@ std::optional<std::vector<int>> reduced_axes(const Node& node) {
   const int rank = node.inputs.front()->shape().rank();
   if (rank == 0) return std::nullopt;
   std::vector<int> axes;
-  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool") {
+  if (node.op == "GlobalAveragePool" || node.op == "GlobalMaxPool" || node.op == "GlobalLpPool") {
     for (int axis = 2; axis < rank; ++axis) axes.push_back(axis);
     return axes.empty() ? std::nullopt : std::optional(axes);
   }

@@ -1,6 +1,7 @@
 #include "routines/cpu/eltwise/compile_typed.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "routines/cpu/eltwise/typed_compiler.h"
 
@@ -179,6 +180,23 @@ std::optional<Operand> emit_prelu(TypedCompiler& c) {
   return c.select(c.test(TypedOp::Less, *x, zero(c, x->lane)), scaled, *x);
 }
 
+// Float64, and integers by a whole bias that is not negative.
+std::optional<Operand> emit_shrink(TypedCompiler& c) {
+  const auto x = number(c, 0);
+  if (!x) return std::nullopt;
+  const bool whole = is_whole(x->lane);
+  const double bias = c.attr("bias", 0), lambd = whole ? std::floor(c.attr("lambd", 0.5)) : c.attr("lambd", 0.5);
+  const double most = whole ? static_cast<double>(integer_max(c.dtype(0))) : 0;
+  if (whole && (lambd < 0 || lambd >= most || bias < 0 || bias >= most || bias != std::floor(bias)))
+    return std::nullopt;
+  const auto of = [&](double value) {
+    return whole ? c.constant(x->lane, static_cast<uint64_t>(static_cast<int64_t>(value))) : c.real(value);
+  };
+  const Operand above = c.select(c.test(TypedOp::Less, of(lambd), *x), c.step(TypedOp::Sub, *x, of(bias)), of(0));
+  if (whole && !is_signed_lane(x->lane)) return above;
+  return c.select(c.test(TypedOp::Less, *x, of(-lambd)), c.step(TypedOp::Add, *x, of(bias)), above);
+}
+
 constexpr NamedEmit kEmits[] = {
     {"Abs", emit_abs},
     {"Add", emit_arithmetic<TypedOp::Add>},
@@ -211,6 +229,7 @@ constexpr NamedEmit kEmits[] = {
     {"PRelu", emit_prelu},
     {"Pow", emit_pow},
     {"Relu", emit_relu},
+    {"Shrink", emit_shrink},
     {"Sign", emit_sign},
     {"Sub", emit_arithmetic<TypedOp::Sub>},
     {"Sum", emit_arithmetic<TypedOp::Add>},

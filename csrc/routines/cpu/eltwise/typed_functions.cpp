@@ -84,11 +84,6 @@ Operand leaky_relu(TypedCompiler& c, Operand x) {
 Operand thresholded_relu(TypedCompiler& c, Operand x) {
   return c.select(is_above(c, x, c.attr("alpha", 1)), x, c.real(0));
 }
-Operand shrink(TypedCompiler& c, Operand x) {
-  const double lambd = c.attr("lambd", 0.5), bias = c.attr("bias", 0);
-  const Operand above = c.select(is_above(c, x, lambd), c.step(TypedOp::Sub, x, c.real(bias)), c.real(0));
-  return c.select(is_below(c, x, -lambd), plus(c, x, c.real(bias)), above);
-}
 Operand mish(TypedCompiler& c, Operand x) {
   return times(c, c.step(TypedOp::Tanh, softplus_of(c, x)), x);
 }
@@ -136,7 +131,6 @@ constexpr NamedEmit kFunctions[] = {
     {"Reciprocal", emit_double<reciprocal>},
     {"Round", emit_function<TypedOp::Round>},
     {"Selu", emit_double<selu>},
-    {"Shrink", emit_double<shrink>},
     {"Sigmoid", emit_function<TypedOp::Sigmoid>},
     {"Sin", emit_function<TypedOp::Sin>},
     {"Sinh", emit_function<TypedOp::Sinh>},

@@ -2,7 +2,7 @@
 
 #include "base/span.h"
 
-// Sums of float64 take their products unrounded where the instruction set has that.
+// Sums of floats take their products unrounded where the instruction set has that.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("fp-contract=fast")
 #endif
@@ -68,14 +68,36 @@ NEO_INLINE void multiply_tile(const T* a, int64_t a_row, int64_t a_column, const
   }
 }
 
+// The sum of products of two rows.
+template <class T>
+NEO_INLINE T dot(const T* a, const T* b, int64_t k) {
+  using V = typename Lanes<T>::Vector;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  constexpr int kParts = 4;
+  V acc[kParts] = {};
+  int64_t i = 0;
+  for (; i + kParts * kCount <= k; i += kParts * kCount) {
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) acc[p] += *(const V*)(a + i + p * kCount) * *(const V*)(b + i + p * kCount);
+  }
+  for (; i + kCount <= k; i += kCount) acc[0] += *(const V*)(a + i) * *(const V*)(b + i);
+  T lanes[kCount];
+  *(V*)lanes = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  for (int64_t width = kCount / 2; width > 0; width /= 2) {
+    for (int64_t l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  }
+  for (; i < k; ++i) lanes[0] += a[i] * b[i];
+  return lanes[0];
+}
+
 template <class T>
 NEO_INLINE void finish(const TypedGemmArgs& args, const T* sums, const T* residual, int64_t columns, T* c) {
   for (int64_t j = 0; j < columns; ++j) {
     T value = sums[j];
-    if (args.lane == Lane::F64) value = (T)((double)value * args.alpha);
+    if (args.lane >= Lane::F32) value = (T)((double)value * args.alpha);
     if (residual) {
       T added = residual[j * args.residual_column];
-      if (args.lane == Lane::F64) added = (T)((double)added * args.beta);
+      if (args.lane >= Lane::F32) added = (T)((double)added * args.beta);
       value = value + added;
     }
     c[j] = value;
@@ -94,6 +116,25 @@ __attribute__((noinline)) void run_typed(const TypedGemmArgs& args, int64_t begi
     const int64_t columns = s.n - column < kColumns ? s.n - column : kColumns;
     const T* b = (const T*)args.b + at.b + column * args.b_column;
     int64_t b_row = args.b_row;
+    const auto finish_row = [&](int64_t row, const T* sums) NEO_LAMBDA {
+      const T* residual = args.residual ? (const T*)args.residual + at.residual + row * args.residual_row +
+                                              column * args.residual_column
+                                        : nullptr;
+      finish(args, sums, residual, columns, (T*)args.c + at.c + row * args.c_row + column);
+    };
+    if (columns <= kDotColumns && args.a_column == 1) {
+      T* copy = (T*)workspace;
+      for (int64_t j = 0; j < columns; ++j) {
+        for (int64_t i = 0; i < s.k; ++i) copy[j * s.k + i] = b[i * args.b_row + j * args.b_column];
+      }
+      for (int64_t row = first_row; row < first_row + rows; ++row) {
+        T sums[kDotColumns];
+        const T* a = (const T*)args.a + at.a + row * args.a_row;
+        for (int64_t j = 0; j < columns; ++j) sums[j] = dot(a, copy + j * s.k, s.k);
+        finish_row(row, sums);
+      }
+      continue;
+    }
     if (args.b_column != 1 || columns < kColumns) {
       T* copy = (T*)workspace;
       for (int64_t i = 0; i < s.k; ++i) {
@@ -120,13 +161,7 @@ __attribute__((noinline)) void run_typed(const TypedGemmArgs& args, int64_t begi
         default:
           multiply_tile<T, kRows>(a, args.a_row, args.a_column, b, b_row, s.k, sums);
       }
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = first_row + r + i;
-        const T* residual = args.residual ? (const T*)args.residual + at.residual + row * args.residual_row +
-                                                column * args.residual_column
-                                          : nullptr;
-        finish(args, sums[i], residual, columns, (T*)args.c + at.c + row * args.c_row + column);
-      }
+      for (int64_t i = 0; i < count; ++i) finish_row(first_row + r + i, sums[i]);
     }
   }
 }
@@ -139,6 +174,8 @@ int64_t typed_gemm_columns(Lane lane) {
 
 void typed_gemm_tasks(const TypedGemmArgs& args, int64_t begin, int64_t end, void* workspace) {
   switch (args.lane) {
+    case Lane::F32:
+      return run_typed<float>(args, begin, end, workspace);
     case Lane::F64:
       return run_typed<double>(args, begin, end, workspace);
     case Lane::U32:

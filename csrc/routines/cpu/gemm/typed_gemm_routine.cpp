@@ -15,6 +15,8 @@ namespace {
 // The lanes that numbers of a dtype are multiplied in.
 std::optional<Lane> product_lane(DType dtype) {
   switch (dtype) {
+    case DType::Float32:
+      return Lane::F32;
     case DType::Float64:
       return Lane::F64;
     case DType::Int32:
@@ -92,7 +94,7 @@ class TypedGemmStep final : public KernelStep {
   int a_, b_, residual_, c_ = 0;
 };
 
-// MatMul and Gemm of float64 and integers, all operands read where they lie.
+// MatMul and Gemm of float64 and integers, and of float32 by few columns; all operands read where they lie.
 class TypedGemmRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/gemm"; }
@@ -105,7 +107,10 @@ class TypedGemmRoutine final : public Routine {
     const auto problem = read_gemm(workload, &why, dtype);
     if (!problem) return why;
     const GemmGeometry& g = problem->geometry;
-    if (dtype != DType::Float64 && (g.alpha != 1.0f || g.beta != 1.0f)) return "integers are scaled";
+    if (dtype == DType::Float32 && problem->hint().n > kDotColumns)
+      return "float32 of many columns has a routine of its own";
+    if (problem->bias) return "a constant is added, which another routine packs";
+    if (!is_float(dtype) && (g.alpha != 1.0f || g.beta != 1.0f)) return "integers are scaled";
     if (problem->epilogue.lo > -kInfinity || problem->epilogue.hi < kInfinity) return "the result is clamped";
     return std::nullopt;
   }
@@ -120,11 +125,13 @@ class TypedGemmRoutine final : public Routine {
     }
     c.outputs.push_back(plain_schema(problem.c->type));
     const GemmShape s = problem.hint();
-    const auto products = static_cast<double>(s.batches() * s.m * s.k) *
-                          static_cast<double>(round_up(s.n, TypedGemmKernel::of(target).columns(Lane::F64)));
+    const bool few = s.n <= kDotColumns;
+    const auto products =
+        static_cast<double>(s.batches() * s.m * s.k) *
+        static_cast<double>(few ? s.n : round_up(s.n, TypedGemmKernel::of(target).columns(Lane::F64)));
     StepLoad load;
     // Of as many products as a vector of float32 has; integers of 64 bits are multiplied in parts.
-    const double cycles = problem.c->dtype() == DType::Float64 ? 3 : 6;
+    const double cycles = (is_float(problem.c->dtype()) ? 3 : 6) / (few ? 2.0 : 1.0);
     load.arithmetic_us = cycles_us(cycles * products / static_cast<double>(target.lanes()), target);
     load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
     load.tasks = products > 200000 ? target.threads : 1;

@@ -1,110 +1,65 @@
-#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
-#include "routines/cpu/index/index.h"
-#include "routines/patterns/epilogue.h"
+#include "routines/cpu/index/element_rows.h"
+#include "routines/cpu/index/host_functions.h"
+#include "routines/cpu/index/scatter.h"
 
 namespace neo {
-namespace {
 
-// Runs on the host, where an index outside its axis can be an error.
-class GatherElementsStep final : public HostStep {
- public:
-  GatherElementsStep(const Node& node, int data, int indices) : data_(data), indices_(indices) {
-    copy_outline(node, node_);
-  }
+const int64_t* wide_indices(const Tensor& indices, std::vector<int64_t>& room) {
+  if (indices.dtype() == DType::Int64) return indices.as<int64_t>();
+  room.assign(indices.as<int32_t>(), indices.as<int32_t>() + indices.size());
+  return room.data();
+}
 
-  void run(std::span<const HostValue> inputs, std::span<HostValue> outputs) const override {
-    ReferenceContext ctx(node_, inputs, outputs);
-    const Tensor& x = ctx.input(data_);
-    const Tensor& indices = ctx.input(indices_);
-    const Dims& dims = indices.dims();
-    NEO_CHECK(x.rank() == indices.rank(), Shape, node_.op, "data and indices must have one rank. Got ",
-              to_string(x.dims()), " and ", to_string(dims), " - at ", node_.place());
-    const auto axis = static_cast<size_t>(ctx.axis(node_.int_attr("axis", 0), x.rank()));
-    const Tensor& y = ctx.output(0, x.dtype(), dims);
-    if (y.size() == 0) return;
-    for (size_t a = 0; a < dims.size(); ++a) {
-      if (a != axis) checked_index(ctx, dims[a] - 1, x.dims()[a]);
-    }
-    with_width(item_bytes(x.dtype()), [&](auto width) { gather<width>(ctx, x, indices, axis, y); });
-  }
-
- private:
-  // Rows of the last axis, one after the other.
-  template <int64_t width>
-  static void gather(const ReferenceContext& ctx, const Tensor& x, const Tensor& indices, size_t axis,
-                     const Tensor& y) {
-    const Dims& dims = indices.dims();
-    const Dims strides = dense_strides(x.dims());
-    const int64_t size = x.dims()[axis], stride = strides[axis];
-    const int64_t columns = dims.back();
-    const int64_t column = axis + 1 == dims.size() ? 0 : 1;
-    const Dims outer(dims.begin(), dims.end() - 1);
-    std::vector<int64_t> row(outer.size(), 0);
-    const auto* index = indices.as<int64_t>();
+void run_gather_elements(ReferenceContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& indices = ctx.input(1);
+  const Dims& dims = indices.dims();
+  NEO_CHECK(x.rank() == indices.rank(), Shape, ctx.node().op, "data and indices must have one rank. Got ",
+            to_string(x.dims()), " and ", to_string(dims), " - at ", ctx.node().place());
+  const auto axis = static_cast<size_t>(ctx.axis(ctx.node().int_attr("axis", 0), x.rank()));
+  const Tensor& y = ctx.output(0, x.dtype(), dims);
+  if (y.size() == 0) return;
+  const ElementRows rows(ctx, x.dims(), dims, axis);
+  std::vector<int64_t> room;
+  const int64_t* index = wide_indices(indices, room);
+  with_width(item_bytes(x.dtype()), [&](auto width) {
     const auto* from = x.as<std::byte>();
     auto* to = y.as<std::byte>();
-    do {
-      int64_t base = 0;
-      for (size_t a = 0; a < row.size(); ++a) {
-        if (a != axis) base += row[a] * strides[a];
-      }
-      for (int64_t j = 0; j < columns; ++j, to += width) {
-        const int64_t at = base + index_inside(ctx, *index++, size) * stride + j * column;
-        std::memcpy(to, from + at * width, static_cast<size_t>(width));
-      }
-    } while (next_index(row, outer));
+    rows.for_each(index, [=](int64_t i, int64_t at) { std::memcpy(to + i * width, from + at * width, width); });
+  });
+}
+
+void run_scatter_elements(ReferenceContext& ctx) {
+  const Tensor& x = ctx.input(0);
+  const Tensor& indices = ctx.input(1);
+  const Tensor& updates = ctx.input(2);
+  const Dims& dims = indices.dims();
+  NEO_CHECK(x.rank() == indices.rank() && updates.dims() == dims, Shape, ctx.node().op,
+            "data, indices and updates must fit. Got ", to_string(x.dims()), ", ", to_string(dims), " and ",
+            to_string(updates.dims()), " - at ", ctx.node().place());
+  const auto axis = static_cast<size_t>(ctx.axis(ctx.node().int_attr("axis", 0), x.rank()));
+  const Tensor& y = ctx.output(0, x.dtype(), x.dims());
+  copy_tensor(x, y);
+  if (indices.size() == 0) return;
+  const ElementRows rows(ctx, x.dims(), dims, axis);
+  std::vector<int64_t> room;
+  const int64_t* index = wide_indices(indices, room);
+  const ScatterReduction reduction = scatter_reduction(ctx.node());
+  if (reduction == ScatterReduction::None) {
+    return with_width(item_bytes(x.dtype()), [&](auto width) {
+      const auto* from = updates.as<std::byte>();
+      auto* to = y.as<std::byte>();
+      rows.for_each(index, [=](int64_t i, int64_t at) { std::memcpy(to + at * width, from + i * width, width); });
+    });
   }
-
-  Node node_;
-  int data_;
-  int indices_;
-};
-
-class GatherElementsRoutine final : public Routine {
- public:
-  std::string_view name() const override { return "cpu/gather_elements"; }
-  std::vector<std::string_view> roots() const override { return {"GatherElements"}; }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    const Node& node = workload.root();
-    for (const Value* v : workload.inputs) {
-      if (!v->type.is_tensor() || !v->shape().has_rank()) return "the rank of an input is not known";
-    }
-    if (node.inputs[0]->shape().rank() == 0) return "the input has no axis";
-    if (node.inputs[0]->dtype() == DType::String) return "strings have owners of their own";
-    if (node.inputs[1]->dtype() != DType::Int64) return "the indices are not int64";
-    return std::nullopt;
-  }
-
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    const Value* output = workload.outputs.front();
-    Candidate c = Candidate::plain(workload);
-    c.kind = Candidate::Kind::Host;
-    Work work;
-    work.bytes = output->shape().element_count() * Dim(8 + 2 * item_bytes(output->dtype()));
-    Target alone = target;
-    alone.threads = 1;
-    c.cost.time_us = 1 + 4 * roofline_us(work, alone, 1);
-    return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
-    const Node& node = candidate.workload->root();
-    return std::make_unique<GatherElementsStep>(node, argument_of(candidate, node.inputs[0]),
-                                                argument_of(candidate, node.inputs[1]));
-  }
-};
-
-}  // namespace
-
-NEO_DEFINE_ROUTINE(gather_elements, GatherElementsRoutine)
+  with_combine(x.dtype(), reduction, [&]<class T>(T, auto combine) {
+    const T* from = updates.as<T>();
+    T* to = y.as<T>();
+    rows.for_each(index, [=](int64_t i, int64_t at) { to[at] = combine(to[at], from[i]); });
+  });
+}
 
 }  // namespace neo

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
+#include "routines/cpu/index/scatter.h"
 #include "routines/cpu/tasks.h"
 #include "routines/patterns/epilogue.h"
 
@@ -26,19 +27,32 @@ struct ScatterCall {
 
 constexpr int64_t kCopyChunk = 1 << 16;
 
-bool is_add(const Node& node) {
-  return node.string_attr("reduction", "none") == "add";
-}
-
-void add_floats(float* y, const float* x, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) y[i] += x[i];
+// Combines a run of elements with updates.
+void combine_run(DType dtype, ScatterReduction reduction, std::byte* to, const std::byte* from, int64_t count) {
+  with_combine(dtype, reduction, [&]<class T>(T, auto combine) {
+    auto* y = reinterpret_cast<T*>(to);
+    const auto* x = reinterpret_cast<const T*>(from);
+    if (reduction == ScatterReduction::Add) {
+      // The loop is a vector's where the reduction is known.
+      const decltype(combine) add{ScatterReduction::Add};
+      for (int64_t i = 0; i < count; ++i) y[i] = add(y[i], x[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) y[i] = combine(y[i], x[i]);
+    }
+  });
 }
 
 // Constant indices: which runs go where is known once the sizes are.
 class ScatterStep final : public KernelStep {
  public:
-  ScatterStep(std::vector<int64_t> indices, int64_t tuples, int data, int updates, bool add)
-      : indices_(std::move(indices)), tuples_(tuples), data_(data), updates_(updates), add_(add) {}
+  ScatterStep(std::vector<int64_t> indices, int64_t tuples, int data, int updates, DType dtype,
+              ScatterReduction reduction)
+      : indices_(std::move(indices)),
+        tuples_(tuples),
+        data_(data),
+        updates_(updates),
+        dtype_(dtype),
+        reduction_(reduction) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& data = args[static_cast<size_t>(data_)];
@@ -82,10 +96,10 @@ class ScatterStep final : public KernelStep {
         const ScatterRun& r = runs[i];
         std::byte* to = y + r.to * call.width;
         const std::byte* from = updates + r.from * call.width;
-        if (add_) {
-          add_floats(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), r.count);
-        } else {
+        if (reduction_ == ScatterReduction::None) {
           std::memcpy(to, from, static_cast<size_t>(r.count * call.width));
+        } else {
+          combine_run(dtype_, reduction_, to, from, r.count);
         }
       }
     });
@@ -118,14 +132,15 @@ class ScatterStep final : public KernelStep {
   int64_t tuples_;
   int data_;
   int updates_;
-  bool add_;
+  DType dtype_;
+  ScatterReduction reduction_;
 };
 
 // Indices that are known when it runs.
 class ScatterHostStep final : public HostStep {
  public:
   ScatterHostStep(const Node& node, int data, int indices, int updates)
-      : data_(data), indices_(indices), updates_(updates), add_(is_add(node)) {
+      : data_(data), indices_(indices), updates_(updates), reduction_(scatter_reduction(node)) {
     copy_outline(node, node_);
   }
 
@@ -149,7 +164,7 @@ class ScatterHostStep final : public HostStep {
     const int64_t bytes = run * item_bytes(x.dtype());
     const auto* from = updates.as<std::byte>();
     auto* to = y.as<std::byte>();
-    with_width(add_ ? 0 : bytes, [&](auto fixed) {
+    with_width(reduction_ == ScatterReduction::None ? bytes : 0, [&](auto fixed) {
       const int64_t width = fixed > 0 ? fixed : bytes;
       for (int64_t t = 0; t < tuples; ++t, from += width) {
         int64_t at = 0;
@@ -157,10 +172,10 @@ class ScatterHostStep final : public HostStep {
           const int64_t size = x.dims()[static_cast<size_t>(d)];
           at = at * size + index_inside(ctx, *index++, size);
         }
-        if (add_) {
-          add_floats(reinterpret_cast<float*>(to + at * width), reinterpret_cast<const float*>(from), run);
-        } else {
+        if (reduction_ == ScatterReduction::None) {
           std::memcpy(to + at * width, from, static_cast<size_t>(width));
+        } else {
+          combine_run(x.dtype(), reduction_, to + at * width, from, run);
         }
       }
     });
@@ -171,7 +186,7 @@ class ScatterHostStep final : public HostStep {
   int data_;
   int indices_;
   int updates_;
-  bool add_;
+  ScatterReduction reduction_;
 };
 
 // True where the indices are constants that lie inside the data whatever its sizes are.
@@ -201,9 +216,8 @@ class ScatterNdRoutine final : public Routine {
     const DType dtype = node.inputs[0]->dtype();
     if (dtype == DType::String) return "strings have owners of their own";
     if (node.inputs[1]->dtype() != DType::Int64) return "the indices are not int64";
-    const std::string reduction = node.string_attr("reduction", "none");
-    if (reduction != "none" && !(reduction == "add" && dtype == DType::Float32)) {
-      return "it reduces, and not by adding float32";
+    if (scatter_reduction(node) != ScatterReduction::None && !has_combine(dtype)) {
+      return "there is no kernel that reduces its dtype";
     }
     return std::nullopt;
   }
@@ -241,7 +255,7 @@ class ScatterNdRoutine final : public Routine {
     }
     const Tensor& indices = *node.inputs[1]->constant;
     return std::make_unique<ScatterStep>(load_ints(indices), count_between(indices.dims(), 0, indices.rank() - 1), data,
-                                         updates, is_add(node));
+                                         updates, node.inputs[0]->dtype(), scatter_reduction(node));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
+#include "routines/cpu/index/ordered_key.h"
 #include "routines/cpu/tasks.h"
 
 namespace neo {
@@ -26,37 +27,26 @@ struct Ranked {
   bool operator<(const Ranked& other) const { return key != other.key ? key < other.key : position < other.position; }
 };
 
-// Keys whose order is that of the elements, NaN behind all numbers; ones that are equal have one key.
-uint32_t ascending_key(float x) {
-  if (x != x) return std::numeric_limits<uint32_t>::max();
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  if (bits == 0x80000000u) bits = 0;
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-uint32_t ascending_key(int32_t x) {
-  return static_cast<uint32_t>(x) ^ 0x80000000u;
-}
-uint64_t ascending_key(int64_t x) {
-  return static_cast<uint64_t>(x) ^ (uint64_t{1} << 63);
-}
-
 template <class T>
-using RankedOf = Ranked<decltype(ascending_key(T()))>;
+using RankedOf = Ranked<decltype(ordered_key(T()))>;
 
 constexpr int64_t kTogether = 16;
 constexpr int64_t kFew = 16;  // so many are kept sorted
 
-// True where one of some neighbours may come before an element; NaN may come before anything.
+// True where one of some neighbours may come before an element; NaN may come before anything. A distance that is known
+// is what the loop is vectorized for.
 template <class T>
 bool any_before(const T* x, int64_t inner, T bound, bool largest) {
-  bool any = false;
-  if (largest) {
-    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] <= bound);
-  } else {
-    for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * inner] >= bound);
-  }
-  return any;
+  const auto look = [=](auto distance) {
+    int any = 0;
+    if (largest) {
+      for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * distance] <= bound);
+    } else {
+      for (int64_t j = 0; j < kTogether; ++j) any |= !(x[j * distance] >= bound);
+    }
+    return any != 0;
+  };
+  return inner == 1 ? look(std::integral_constant<int64_t, 1>()) : look(inner);
 }
 
 // The first k of a line lie sorted at the start of `kept`, which has room for twice as many.
@@ -64,18 +54,25 @@ template <class T>
 void select(const T* x, const TopKCall& call, bool largest, RankedOf<T>* kept) {
   const int64_t k = call.k;
   const auto ranked = [&](int64_t i) {
-    const auto key = ascending_key(x[i * call.inner]);
+    const auto key = ordered_key(x[i * call.inner]);
     return RankedOf<T>{largest ? static_cast<decltype(key)>(~key) : key, static_cast<uint32_t>(i)};
   };
   if (k <= kFew) {
     // In order of position, so an element goes behind those that are equal.
-    for (int64_t i = 0; i < call.size; ++i) {
+    const auto take = [&](int64_t i) {
       const RankedOf<T> candidate = ranked(i);
-      if (i >= k && !(candidate.key < kept[k - 1].key)) continue;
+      if (i >= k && !(candidate.key < kept[k - 1].key)) return;
       int64_t at = std::min(i, k - 1);
       for (; at > 0 && candidate.key < kept[at - 1].key; --at) kept[at] = kept[at - 1];
       kept[at] = candidate;
+    };
+    int64_t i = 0;
+    for (; i < std::min(k, call.size); ++i) take(i);
+    for (; i + kTogether <= call.size; i += kTogether) {
+      if (!any_before(x + i * call.inner, call.inner, x[kept[k - 1].position * call.inner], largest)) continue;
+      for (int64_t j = i; j < i + kTogether; ++j) take(j);
     }
+    for (; i < call.size; ++i) take(i);
     return;
   }
   // Elements that come before the k-th of what was seen are collected; whenever the room is full, the best k stay.
@@ -161,6 +158,10 @@ class TopKStep final : public KernelStep {
   int indices_;
 };
 
+bool has_top_k(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 || dtype == DType::Int64;
+}
+
 class TopKRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/top_k"; }
@@ -171,9 +172,7 @@ class TopKRoutine final : public Routine {
     const Value* input = node.inputs.front();
     if (!input->type.is_tensor() || !input->shape().has_rank()) return "the rank of the input is not known";
     const DType dtype = input->dtype();
-    if (dtype != DType::Float32 && dtype != DType::Int32 && dtype != DType::Int64) {
-      return "the elements are not float32, int32 or int64";
-    }
+    if (!has_top_k(dtype)) return "there is no kernel for its dtype";
     if (!node.symbols.empty()) return "the size of the result is only known when it runs";
     return std::nullopt;
   }
@@ -198,6 +197,8 @@ class TopKRoutine final : public Routine {
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
     const Node& node = candidate.workload->root();
     switch (node.inputs.front()->dtype()) {
+      case DType::Float64:
+        return step<double>(node);
       case DType::Int32:
         return step<int32_t>(node);
       case DType::Int64:

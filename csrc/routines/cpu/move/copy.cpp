@@ -12,8 +12,8 @@ class CopyRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/copy"; }
   std::vector<std::string_view> roots() const override {
-    return {"Transpose", "Slice",        "Split",        "Concat",         "Expand",
-            "Tile",      "DepthToSpace", "SpaceToDepth", "ConstantOfShape"};
+    return {"Transpose", "Slice",        "Split",        "Concat",          "Expand",
+            "Tile",      "DepthToSpace", "SpaceToDepth", "ConstantOfShape", "Identity"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {

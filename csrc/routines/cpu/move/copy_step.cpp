@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "base/check.h"
 #include "routines/cpu/tier.h"
 
-NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&))
+NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&); void transpose_words(const WordPlane&);
+                  void transpose_bytes(const BytePlane&))
 
 namespace neo {
 namespace {
-
-using TransposeKernel = void (*)(const TransposePlane&);
 
 struct Wide {
   uint64_t low, high;
@@ -60,7 +60,7 @@ void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t t
 
 // Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
 template <class T>
-void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, TransposeKernel transpose) {
+void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, const PlaneKernels& transpose) {
   const int inner = p.axes - 1;
   const int outer = p.axes - 2;
   const int64_t fi = p.from[inner], ti = p.to[inner], fo = p.from[outer], td = p.to[outer];
@@ -71,16 +71,22 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
               columns * static_cast<int64_t>(sizeof(T)));
     return;
   }
-  if (sizeof(T) == 4 && fo == 1 && ti == 1) {
-    TransposePlane plane;
-    plane.src = reinterpret_cast<const float*>(from + begin);
-    plane.src_row = fi;
-    plane.dst = reinterpret_cast<float*>(to + begin * td);
-    plane.dst_row = td;
-    plane.rows = plane.padded_rows = columns;
-    plane.columns = end - begin;
-    transpose(plane);
+  if (fi == 0 && ti == 1) {
+    for (int64_t i = begin; i < end; ++i) std::fill_n(to + i * td, columns, from[i * fo]);
     return;
+  }
+  if constexpr (sizeof(T) <= 4) {
+    if (fo == 1 && ti == 1) {
+      using Element = std::conditional_t<sizeof(T) == 4, float, T>;
+      ElementPlane<Element> plane;
+      plane.src = reinterpret_cast<const Element*>(from + begin);
+      plane.src_row = fi;
+      plane.dst = reinterpret_cast<Element*>(to + begin * td);
+      plane.dst_row = td;
+      plane.rows = plane.padded_rows = columns;
+      plane.columns = end - begin;
+      return transpose(plane);
+    }
   }
   constexpr int64_t kTile = 16;
   for (int64_t i0 = begin; i0 < end; i0 += kTile) {
@@ -105,7 +111,8 @@ void run_parts(Team& team, int64_t tasks, int64_t elements, F&& f) {
 }
 
 template <class T>
-void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, TransposeKernel transpose, Team& team) {
+void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, const PlaneKernels& transpose,
+               Team& team) {
   const T* from = reinterpret_cast<const T*>(source) + p.from_offset;
   T* to = reinterpret_cast<T*>(target) + p.to_offset;
   if (p.axes == 1) {
@@ -145,7 +152,7 @@ void copy_part(const CopyPart& p, const std::byte* source, std::byte* target, Tr
 }
 
 template <class T>
-void run_plan(const CopyPlan& plan, std::byte* const* args, TransposeKernel transpose, Team& team) {
+void run_plan(const CopyPlan& plan, std::byte* const* args, const PlaneKernels& transpose, Team& team) {
   if (plan.filled >= 0) {
     T element;
     std::memcpy(&element, plan.fill_element.data(), sizeof element);
@@ -164,7 +171,9 @@ void run_plan(const CopyPlan& plan, std::byte* const* args, TransposeKernel tran
 }  // namespace
 
 CopyStep::CopyStep(std::unique_ptr<const CopyPattern> pattern, const Target& target)
-    : pattern_(std::move(pattern)), transpose_(NEO_PICK_TIER(target.isa, transpose_plane)) {}
+    : pattern_(std::move(pattern)),
+      transpose_{NEO_PICK_TIER(target.isa, transpose_plane), NEO_PICK_TIER(target.isa, transpose_words),
+                 NEO_PICK_TIER(target.isa, transpose_bytes)} {}
 
 Prepared CopyStep::prepare(std::span<const Arg> args) const {
   const auto made = std::make_unique<CopyPlan>(pattern_->planned(args));

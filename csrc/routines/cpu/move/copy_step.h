@@ -8,6 +8,17 @@
 
 namespace neo {
 
+// Transpositions of planes, for the widths of elements that have one.
+struct PlaneKernels {
+  void (*floats)(const TransposePlane&);
+  void (*words)(const WordPlane&);
+  void (*bytes)(const BytePlane&);
+
+  void operator()(const TransposePlane& plane) const { floats(plane); }
+  void operator()(const WordPlane& plane) const { words(plane); }
+  void operator()(const BytePlane& plane) const { bytes(plane); }
+};
+
 // Movement by strided copies of elements of a fixed size.
 class CopyStep final : public KernelStep {
  public:
@@ -17,7 +28,7 @@ class CopyStep final : public KernelStep {
 
  private:
   std::unique_ptr<const CopyPattern> pattern_;
-  void (*transpose_)(const TransposePlane&);
+  PlaneKernels transpose_;
 };
 
 }  // namespace neo

@@ -1,6 +1,6 @@
 #pragma once
 
-// Kernels that transpose planes of elements of 4 bytes or of one, and with them bring channels into blocks and back.
+// Kernels that transpose planes of elements of 4, 2 or 1 bytes, and with them bring channels into blocks and back.
 // Safe in kernel files.
 
 #include <stdint.h>
@@ -21,6 +21,7 @@ struct ElementPlane {
   int64_t padded_rows = 0;
 };
 using TransposePlane = ElementPlane<float>;
+using WordPlane = ElementPlane<uint16_t>;
 using BytePlane = ElementPlane<uint8_t>;
 
 }  // namespace neo

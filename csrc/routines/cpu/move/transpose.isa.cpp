@@ -31,6 +31,20 @@ NEO_INLINE void store_lanes_n(uint8_t* p, F32 x, int64_t n) {
   store_u8_n(p, bits_as_i32(x), n);
 }
 
+// So are words of 2 bytes.
+NEO_INLINE F32 load_lanes(const uint16_t* p) {
+  return bits_as_f32(load_u16(p));
+}
+NEO_INLINE F32 load_lanes_n(const uint16_t* p, int64_t n) {
+  return bits_as_f32(load_u16_n(p, n));
+}
+NEO_INLINE void store_lanes(uint16_t* p, F32 x) {
+  store_u16(p, bits_as_i32(x));
+}
+NEO_INLINE void store_lanes_n(uint16_t* p, F32 x, int64_t n) {
+  store_u16_n(p, bits_as_i32(x), n);
+}
+
 // A block of kLanes columns and up to kLanes rows; missing rows read as zero.
 template <class T>
 NEO_INLINE void transpose_block(const ElementPlane<T>& p, int64_t row, int64_t column, int64_t columns) {
@@ -67,6 +81,10 @@ NEO_INLINE void transpose_blocks(const ElementPlane<T>& p) {
 }  // namespace
 
 void transpose_plane(const TransposePlane& p) {
+  transpose_blocks(p);
+}
+
+void transpose_words(const WordPlane& p) {
   transpose_blocks(p);
 }
 

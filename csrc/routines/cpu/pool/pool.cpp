@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "ops/window.h"
 #include "routines/cost/step_cost.h"
+#include "routines/cpu/pool/pool_shape.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
 #include "routines/families.h"
@@ -33,6 +33,36 @@ std::optional<std::string> rejects_input(const Workload& workload, const Target&
   return std::nullopt;
 }
 
+}  // namespace
+
+PoolShape pool_shape(const Window& window, const Arg& src, const Arg& dst, int64_t lanes) {
+  PoolShape s;
+  s.images = src.dims[0];
+  s.channels = src.dims[1];
+  s.planes = ceil_div(src.dims[1], lanes);
+  s.src_image = src.strides[0];
+  s.src_plane = src.strides[1];
+  s.dst_image = dst.strides[0];
+  s.dst_plane = dst.strides[1];
+  const int rank = window.rank();
+  for (int i = 0; i < rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    PoolAxis& a = s.axis[3 - rank + i];
+    a.input = src.dims[at + 2];
+    a.output = dst.dims[at + 2];
+    a.kernel = window.kernel[at];
+    a.stride = window.strides[at];
+    a.dilation = window.dilations[at];
+    a.pad = window_pad_begin(window, i, a.kernel, a.input);
+    a.padded = a.input + window_pad_total(window, i, a.kernel, a.input);
+    a.src = src.strides[at + 2];
+    a.dst = dst.strides[at + 2];
+  }
+  return s;
+}
+
+namespace {
+
 struct PoolCall {
   PoolShape shape;
   TaskSplit split;
@@ -46,38 +76,16 @@ class PoolStep final : public KernelStep {
   Prepared prepare(std::span<const Arg> args) const override {
     const Arg& src = args[0];
     const Arg& dst = args[1];
-    PoolCall call;
-    PoolShape& s = call.shape;
-    s.images = src.dims[0];
-    s.channels = src.dims[1];
     const int64_t lanes = blocked_ ? src.layout.block_of(1) : 1;
-    s.planes = ceil_div(src.dims[1], lanes);
-    s.src_image = src.strides[0];
-    s.src_plane = src.strides[1];
-    s.dst_image = dst.strides[0];
-    s.dst_plane = dst.strides[1];
+    PoolCall call;
+    call.shape = pool_shape(window_, src, dst, lanes);
+    PoolShape& s = call.shape;
     s.average = average_;
     s.include_pad = include_pad_;
-    int64_t taps = 1;
-    const int rank = window_.rank();
-    for (int i = 0; i < rank; ++i) {
-      const auto at = static_cast<size_t>(i);
-      PoolAxis& a = s.axis[3 - rank + i];
-      a.input = src.dims[at + 2];
-      a.output = dst.dims[at + 2];
-      a.kernel = window_.kernel[at];
-      a.stride = window_.strides[at];
-      a.dilation = window_.dilations[at];
-      a.pad = window_pad_begin(window_, i, a.kernel, a.input);
-      a.padded = a.input + window_pad_total(window_, i, a.kernel, a.input);
-      a.src = src.strides[at + 2];
-      a.dst = dst.strides[at + 2];
-      taps *= a.kernel;
-    }
     const PoolAxis& width = s.axis[2];
     NEO_ASSERT((width.src == lanes || width.input <= 1) && (width.dst == lanes || width.output <= 1),
                "rows of a pool are dense");
-    call.split = TaskSplit::of(s.rows(), s.rows() * width.output * lanes * taps,
+    call.split = TaskSplit::of(s.rows(), s.rows() * width.output * lanes * s.taps(),
                                blocked_ ? 0 : call.shape.plain_workspace() * 4);
     return Prepared::of(call, call.split.scratch_bytes());
   }

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "routines/cpu/reduce/positions.h"
 #include "simd/vec.h"
 
@@ -26,7 +28,9 @@ struct Extremes {
 
 template <bool largest>
 int64_t find_in_row(const float* x, int64_t n, bool last) {
-  if (n < kLanes || n > INT32_MAX) return find_one_by_one<largest>(x, n, 1, last);
+  // Positions are compared as float32, which holds so many.
+  constexpr int64_t kMax = 1 << 24;
+  if (n < kLanes || n > kMax) return find_one_by_one<largest>(x, n, 1, last);
   Extremes<largest> e = {load(x), iota_i32()};
   Mask is_nan = ne(e.best, e.best);
   const auto take = [&](int64_t i) NEO_LAMBDA {
@@ -38,16 +42,9 @@ int64_t find_in_row(const float* x, int64_t n, bool last) {
   // The last elements, some of them once more: no lane sees its elements out of order.
   if (n % kLanes != 0) take(n - kLanes);
   if (any(is_nan)) return find_one_by_one<largest>(x, n, 1, last);
-  float best[kLanes];
-  int32_t at[kLanes];
-  store(best, e.best);
-  store_i32(at, e.at);
-  int64_t lane = 0;
-  for (int64_t l = 1; l < kLanes; ++l) {
-    const bool is_equal = best[l] == best[lane], is_earlier = at[l] < at[lane];
-    if (is_better<largest>(best[l], best[lane]) || (is_equal && is_earlier != last)) lane = l;
-  }
-  return at[lane];
+  const F32 top = broadcast(largest ? reduce_max(e.best) : reduce_min(e.best));
+  const F32 places = select(eq(e.best, top), to_f32(e.at), broadcast(last ? -1.0f : INFINITY));
+  return (int64_t)(last ? reduce_max(places) : reduce_min(places));
 }
 
 template <bool largest>

@@ -9,7 +9,9 @@
 
 NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
                   void softmax_tasks(const SoftmaxArgs&, int64_t, int64_t);
-                  void norm_tasks(const NormArgs&, int64_t, int64_t))
+                  void double_softmax_tasks(const DoubleSoftmaxArgs&, int64_t, int64_t);
+                  void norm_tasks(const NormArgs&, int64_t, int64_t);
+                  void double_norm_tasks(const DoubleNormArgs&, int64_t, int64_t))
 
 namespace neo {
 namespace {
@@ -25,13 +27,15 @@ class ReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
   std::vector<std::string_view> roots() const override {
-    return {"ReduceSum",  "ReduceMean",      "ReduceMax",    "ReduceMin",       "ReduceL1",          "ReduceL2",
-            "ReduceProd", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "GlobalAveragePool", "GlobalMaxPool"};
+    return {"ReduceSum",         "ReduceMean",    "ReduceMax",       "ReduceMin",    "ReduceL1",
+            "ReduceL2",          "ReduceProd",    "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
+            "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     if (!is_float_tensor(node.inputs.front())) return "the input is not a float32 tensor of known rank";
+    if (!reduce_kind(node)) return "there is no kernel for its power";
     if (!workload.outputs.front()->shape().has_rank()) return "the rank of the result is not known";
     if (!reduced_run(node)) return "the axes are not known neighbours";
     return std::nullopt;
@@ -76,21 +80,45 @@ class ReduceRoutine final : public Routine {
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
     ReduceArgs args;
-    args.kind = *reduce_kind(node.op);
+    args.kind = *reduce_kind(node);
     return std::make_unique<ReductionStep<ReduceArgs>>(args, *reduced_run(node),
                                                        NEO_PICK_TIER(target.isa, reduce_tasks));
   }
 };
 
+// The kernels of float32 and of float64, whose names have the prefix `double_`.
+template <class T>
+struct RowKernels {
+  static constexpr DType kDType = DType::Float32;
+  static constexpr std::string_view kSoftmax = "cpu:float32/softmax", kNorm = "cpu:float32/norm";
+  static auto softmax(Isa isa) { return NEO_PICK_TIER(isa, softmax_tasks); }
+  static auto norm(Isa isa) { return NEO_PICK_TIER(isa, norm_tasks); }
+};
+template <>
+struct RowKernels<double> {
+  static constexpr DType kDType = DType::Float64;
+  static constexpr std::string_view kSoftmax = "cpu/softmax", kNorm = "cpu/norm";
+  static auto softmax(Isa isa) { return NEO_PICK_TIER(isa, double_softmax_tasks); }
+  static auto norm(Isa isa) { return NEO_PICK_TIER(isa, double_norm_tasks); }
+};
+
+// Why a value is no tensor of a routine's dtype and of known rank.
+template <class T>
+std::optional<std::string> rejects_value(const Value* v) {
+  if (v->type.is_tensor() && v->dtype() == RowKernels<T>::kDType && v->shape().has_rank()) return std::nullopt;
+  return "an input is not a " + std::string(neo::name(RowKernels<T>::kDType)) + " tensor of known rank";
+}
+
+template <class T>
 class SoftmaxRoutine final : public Routine {
  public:
-  std::string_view name() const override { return "cpu:float32/softmax"; }
+  std::string_view name() const override { return RowKernels<T>::kSoftmax; }
   std::vector<std::string_view> roots() const override { return {"Softmax", "LogSoftmax"}; }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Value* input = workload.root().inputs.front();
-    if (!is_float_tensor(input) || input->shape().rank() == 0) return "the input is not a float32 tensor of known rank";
-    return std::nullopt;
+    if (auto why = rejects_value<T>(input)) return why;
+    return input->shape().rank() == 0 ? std::optional<std::string>("the input has no axis") : std::nullopt;
   }
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
@@ -109,10 +137,10 @@ class SoftmaxRoutine final : public Routine {
                                          PackedStore&) {
     const Node& node = candidate.workload->root();
     const int axis = axis_from_front(node.int_attr("axis", -1), node.inputs.front()->shape().rank());
-    SoftmaxArgs args;
+    SoftmaxArgsOf<T> args;
     args.logarithm = node.op == "LogSoftmax";
-    return std::make_unique<ReductionStep<SoftmaxArgs>>(args, AxisRun{axis, axis},
-                                                        NEO_PICK_TIER(target.isa, softmax_tasks));
+    return std::make_unique<ReductionStep<SoftmaxArgsOf<T>>>(args, AxisRun{axis, axis},
+                                                             RowKernels<T>::softmax(target.isa));
   }
 };
 
@@ -131,9 +159,12 @@ struct NormPlan {
   int64_t span = 1;
 };
 
+template <class T>
 class NormStep final : public KernelStep {
  public:
-  NormStep(NormForm form, int scale, int bias, int outputs, decltype(&scalar::norm_tasks) kernel)
+  using Kernel = void (*)(const NormArgsOf<T>& args, int64_t begin, int64_t end);
+
+  NormStep(NormForm form, int scale, int bias, int outputs, Kernel kernel)
       : form_(form), scale_(scale), bias_(bias), outputs_(outputs), kernel_(kernel) {}
 
   Prepared prepare(std::span<const Arg> args) const override {
@@ -153,20 +184,20 @@ class NormStep final : public KernelStep {
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& plan = *reinterpret_cast<const NormPlan*>(prepared);
-    const auto floats = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<float*>(args[i]); };
-    NormArgs call;
+    const auto numbers = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<T*>(args[i]); };
+    NormArgsOf<T> call;
     call.shape = plan.shape;
     call.centred = form_.centred;
-    call.epsilon = static_cast<float>(form_.epsilon);
-    call.src = floats(0);
-    call.scale = floats(scale_);
-    call.bias = floats(bias_);
+    call.epsilon = static_cast<T>(form_.epsilon);
+    call.src = numbers(0);
+    call.scale = numbers(scale_);
+    call.bias = numbers(bias_);
     call.channels = plan.channels;
     call.span = plan.span;
     const int first_output = 1 + (scale_ >= 0) + (bias_ >= 0);
-    call.dst = floats(first_output);
-    if (outputs_ > 1) call.mean = floats(first_output + 1);
-    if (outputs_ > 2) call.inverse_deviation = floats(first_output + 2);
+    call.dst = numbers(first_output);
+    if (outputs_ > 1) call.mean = numbers(first_output + 1);
+    if (outputs_ > 2) call.inverse_deviation = numbers(first_output + 2);
     run_reduction(kernel_, call, team);
   }
 
@@ -175,12 +206,13 @@ class NormStep final : public KernelStep {
   int scale_;
   int bias_;
   int outputs_;
-  decltype(&scalar::norm_tasks) kernel_;
+  Kernel kernel_;
 };
 
+template <class T>
 class NormRoutine final : public Routine {
  public:
-  std::string_view name() const override { return "cpu:float32/norm"; }
+  std::string_view name() const override { return RowKernels<T>::kNorm; }
   std::vector<std::string_view> roots() const override {
     return {"LayerNormalization", "RMSNormalization", "InstanceNormalization", "GroupNormalization"};
   }
@@ -188,11 +220,14 @@ class NormRoutine final : public Routine {
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
     const Node& node = workload.root();
     for (const Value* v : workload.inputs) {
-      if (!is_float_tensor(v)) return "an input is not a float32 tensor of known rank";
+      if (auto why = rejects_value<T>(v)) return why;
     }
     const Shape& shape = node.inputs.front()->shape();
     if (workload.inputs.size() != node.inputs.size()) return "an input is used twice or left out";
-    if (node.int_attr("stash_type", 1) > 1) return "the statistics are not float32";
+    if (std::is_same_v<T, float> && node.int_attr("stash_type", 1) > 1) return "the statistics are not float32";
+    for (size_t i = 1; i < workload.outputs.size(); ++i) {
+      if (workload.outputs[i]->dtype() != RowKernels<T>::kDType) return "the statistics have another dtype";
+    }
     const bool per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
     if (per_channel)
       return shape.rank() >= 3 ? std::nullopt : std::optional<std::string>("there is no axis to normalise over");
@@ -226,18 +261,20 @@ class NormRoutine final : public Routine {
     form.centred = node.op != "RMSNormalization";
     form.per_channel = node.op == "InstanceNormalization" || node.op == "GroupNormalization";
     form.groups = node.int_attr("num_groups", 0);
-    form.epsilon = node.float_attr("epsilon", 1e-5);
+    form.epsilon = node.float_attr("epsilon", 1e-5F);
     const int inputs = static_cast<int>(node.inputs.size());
     const int outputs = static_cast<int>(candidate.workload->outputs.size());
-    return std::make_unique<NormStep>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs,
-                                      NEO_PICK_TIER(target.isa, norm_tasks));
+    return std::make_unique<NormStep<T>>(form, inputs > 1 ? 1 : -1, inputs > 2 ? 2 : -1, outputs,
+                                         RowKernels<T>::norm(target.isa));
   }
 };
 
 }  // namespace
 
 NEO_DEFINE_ROUTINE(reduce, ReduceRoutine)
-NEO_DEFINE_ROUTINE(softmax, SoftmaxRoutine)
-NEO_DEFINE_ROUTINE(norm, NormRoutine)
+NEO_DEFINE_ROUTINE(softmax, SoftmaxRoutine<float>)
+NEO_DEFINE_ROUTINE(typed_softmax, SoftmaxRoutine<double>)
+NEO_DEFINE_ROUTINE(norm, NormRoutine<float>)
+NEO_DEFINE_ROUTINE(typed_norm, NormRoutine<double>)
 
 }  // namespace neo

@@ -26,29 +26,35 @@ struct ReduceArgs {
   float* dst = nullptr;
 };
 
-struct SoftmaxArgs {
+template <class T>
+struct SoftmaxArgsOf {
   ReduceShape shape;
   bool logarithm = false;
-  const float* src = nullptr;
-  float* dst = nullptr;
+  const T* src = nullptr;
+  T* dst = nullptr;
 };
+using SoftmaxArgs = SoftmaxArgsOf<float>;
+using DoubleSoftmaxArgs = SoftmaxArgsOf<double>;
 
 // y = (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis; without `centred`: x / sqrt(mean square
 // + epsilon).
-struct NormArgs {
+template <class T>
+struct NormArgsOf {
   ReduceShape shape;  // inner == 1
   bool centred = true;
-  float epsilon = 1e-5f;
-  const float* src = nullptr;
-  const float* scale = nullptr;  // null: 1
-  const float* bias = nullptr;   // null: 0
+  T epsilon = (T)1e-5;
+  const T* src = nullptr;
+  const T* scale = nullptr;  // null: 1
+  const T* bias = nullptr;   // null: 0
   // scale and bias hold one number per element of the row, or (channels > 0) one per channel: a row is `span` elements
   // of each of `along / span` channels, the first being row * (along / span) % channels.
   int64_t channels = 0;
   int64_t span = 1;
-  float* dst = nullptr;
-  float* mean = nullptr;  // per row, or null
-  float* inverse_deviation = nullptr;
+  T* dst = nullptr;
+  T* mean = nullptr;  // per row, or null
+  T* inverse_deviation = nullptr;
 };
+using NormArgs = NormArgsOf<float>;
+using DoubleNormArgs = NormArgsOf<double>;
 
 }  // namespace neo

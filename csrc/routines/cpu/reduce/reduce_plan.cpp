@@ -7,7 +7,11 @@
 
 namespace neo {
 
-std::optional<ReduceKind> reduce_kind(std::string_view op) {
+std::optional<ReduceKind> reduce_kind(const Node& node) {
+  if (node.op == "GlobalLpPool") {
+    const int64_t p = node.int_attr("p", 2);
+    return p == 1 ? std::optional(ReduceKind::L1) : p == 2 ? std::optional(ReduceKind::L2) : std::nullopt;
+  }
   static const std::map<std::string_view, ReduceKind> kinds = {
       {"ReduceSum", ReduceKind::Sum},
       {"ReduceMean", ReduceKind::Mean},
@@ -24,7 +28,7 @@ std::optional<ReduceKind> reduce_kind(std::string_view op) {
       {"GlobalAveragePool", ReduceKind::Mean},
       {"GlobalMaxPool", ReduceKind::Max},
   };
-  const auto it = kinds.find(op);
+  const auto it = kinds.find(node.op);
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
 }
 

@@ -12,7 +12,7 @@
 namespace neo {
 
 // What an operator does with the elements; none where it is no reduction.
-std::optional<ReduceKind> reduce_kind(std::string_view op);
+std::optional<ReduceKind> reduce_kind(const Node& node);
 
 ReduceShape shape_along(const Dims& dims, AxisRun run);
 

@@ -16,8 +16,9 @@ class TypedReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu/reduce"; }
   std::vector<std::string_view> roots() const override {
-    return {"ReduceSum",       "ReduceMean",   "ReduceMax",  "ReduceMin", "ReduceL1", "ReduceL2",
-            "ReduceSumSquare", "ReduceLogSum", "ReduceProd", "ArgMax",    "ArgMin",   "GlobalMaxPool"};
+    return {"ReduceSum", "ReduceMean",      "ReduceMax",     "ReduceMin",         "ReduceL1",
+            "ReduceL2",  "ReduceSumSquare", "ReduceLogSum",  "ReduceLogSumExp",   "ReduceProd",
+            "ArgMax",    "ArgMin",          "GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"};
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -25,8 +26,10 @@ class TypedReduceRoutine final : public Routine {
     const Value* x = node.inputs.front();
     if (!x->type.is_tensor() || !x->shape().has_rank() || !workload.outputs.front()->shape().has_rank())
       return "a rank is not known";
+    const auto kind = reduce_kind(node);
+    if (!kind) return "there is no kernel for its power";
     const auto lane = lane_of(x->dtype());
-    if (!lane || !has_typed_reduce(*reduce_kind(node.op), *lane)) return "there is no kernel for its dtype";
+    if (!lane || !has_typed_reduce(*kind, *lane)) return "there is no kernel for its dtype";
     if (!reduced_run(node)) return "the axes are not known neighbours";
     return std::nullopt;
   }
@@ -59,7 +62,7 @@ class TypedReduceRoutine final : public Routine {
     const Node& node = candidate.workload->root();
     const DType dtype = node.inputs.front()->dtype();
     TypedReduceArgs args;
-    args.kind = *reduce_kind(node.op);
+    args.kind = *reduce_kind(node);
     args.lane = *lane_of(dtype);
     args.select_last = node.int_attr("select_last_index", 0) != 0;
     args.is_truth = dtype == DType::Bool;

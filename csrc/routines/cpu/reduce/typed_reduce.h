@@ -21,18 +21,11 @@ struct TypedReduceArgs {
 // Whether there is a kernel.
 constexpr bool has_typed_reduce(ReduceKind kind, Lane lane) {
   if (kind == ReduceKind::ArgMax || kind == ReduceKind::ArgMin) return lane != Lane::F16 && lane != Lane::BF16;
-  if (lane == Lane::F64) return kind != ReduceKind::LogSumExp;
+  if (lane == Lane::F64) return true;
   if (lane > Lane::U64) return false;
-  switch (kind) {
-    case ReduceKind::Mean:  // whose sum is held in 64 bits
-      return lane < Lane::I64;
-    case ReduceKind::L2:
-    case ReduceKind::LogSum:
-    case ReduceKind::LogSumExp:
-      return false;
-    default:
-      return true;
-  }
+  if (kind == ReduceKind::Mean) return lane != Lane::U64;
+  const bool is_real = kind == ReduceKind::L2 || kind == ReduceKind::LogSum || kind == ReduceKind::LogSumExp;
+  return !is_real || lane == Lane::I32 || lane == Lane::I64;
 }
 
 }  // namespace neo

@@ -2,123 +2,12 @@
 
 #include <math.h>
 
-#include "routines/cpu/eltwise/typed_loops.h"
 #include "routines/cpu/reduce/positions.h"
+#include "routines/cpu/reduce/typed_fold.h"
+#include "simd/math64.h"
 
 namespace neo::NEO_ISA {
 namespace {
-
-// Partial results side by side, as many on every tier: these fix the order in which float64 is summed.
-template <class A>
-constexpr int kAccumulators = 64 / (int)sizeof(A);
-
-template <class T>
-constexpr bool is_real = false;
-template <>
-constexpr bool is_real<double> = true;
-
-template <class T>
-NEO_INLINE T least_of() {
-  if constexpr (is_real<T>) {
-    return (T)-INFINITY;
-  } else if constexpr (is_signed_type<T>) {
-    return (T)((Unsigned<T>)1 << (8 * sizeof(T) - 1));
-  } else {
-    return (T)0;
-  }
-}
-
-template <class T>
-NEO_INLINE T most_of() {
-  if constexpr (is_real<T>) {
-    return (T)INFINITY;
-  } else {
-    return (T)~least_of<T>();
-  }
-}
-
-template <class T>
-NEO_INLINE T multiply(T a, T b) {
-  if constexpr (sizeof(T) < 4) {
-    return (T)((uint32_t)a * (uint32_t)b);
-  } else {
-    return a * b;
-  }
-}
-
-// What is done with elements of type T, in numbers of type A. Integers that leave their range wrap.
-template <class T>
-struct Plus {
-  using A = T;
-  static NEO_INLINE A start() { return (A)0; }
-  static NEO_INLINE A of(T x) { return x; }
-  static NEO_INLINE A merge(A a, A b) { return (A)(a + b); }
-};
-
-template <class T>
-struct Squares : Plus<T> {
-  static NEO_INLINE T of(T x) { return multiply(x, x); }
-};
-
-template <class T, class From = T>
-struct Magnitudes : Plus<T> {
-  static NEO_INLINE T of(T x) {
-    if constexpr (is_real<T>) {
-      return x < 0 ? -x : x;
-    } else {
-      return (From)x < 0 ? (T)(0 - x) : x;
-    }
-  }
-};
-
-template <class T>
-struct Times : Plus<T> {
-  static NEO_INLINE T start() { return (T)1; }
-  static NEO_INLINE T merge(T a, T b) { return multiply(a, b); }
-};
-
-template <class T>
-struct Largest : Plus<T> {
-  static NEO_INLINE T start() { return least_of<T>(); }
-  static NEO_INLINE T merge(T a, T b) { return a > b || a != a ? a : b; }
-};
-
-template <class T>
-struct Smallest : Plus<T> {
-  static NEO_INLINE T start() { return most_of<T>(); }
-  static NEO_INLINE T merge(T a, T b) { return a < b || a != a ? a : b; }
-};
-
-// Of integers of at most 32 bits, as many as memory holds.
-template <class T>
-struct Wide {
-  using A = int64_t;
-  static NEO_INLINE A start() { return 0; }
-  static NEO_INLINE A of(T x) { return (A)x; }
-  static NEO_INLINE A merge(A a, A b) { return a + b; }
-};
-
-template <class Op, class T>
-NEO_INLINE typename Op::A fold_row(const T* x, int64_t n) {
-  using A = typename Op::A;
-  constexpr int kWidth = kAccumulators<A>;
-  A acc[kWidth];
-  if (n < kWidth) {
-    A sum = Op::start();
-    for (int64_t i = 0; i < n; ++i) sum = Op::merge(sum, Op::of(x[i]));
-    return sum;
-  }
-  for (int g = 0; g < kWidth; ++g) acc[g] = Op::start();
-  int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
-    for (int g = 0; g < kWidth; ++g) acc[g] = Op::merge(acc[g], Op::of(x[i + g]));
-  }
-  for (int g = 0; i < n; ++i, ++g) acc[g] = Op::merge(acc[g], Op::of(x[i]));
-  for (int width = kWidth / 2; width > 0; width /= 2) {
-    for (int g = 0; g < width; ++g) acc[g] = Op::merge(acc[g], acc[g + width]);
-  }
-  return acc[0];
-}
 
 // What makes a result of a sum. Objects of their own, so that dtypes share what differs in nothing else.
 struct Same {
@@ -144,6 +33,20 @@ struct LogOf {
   NEO_INLINE double operator()(double x) const { return ::log(x); }
 };
 
+// What a type holds of a number as Cast has it: integers towards zero, those of 64 bits no further than they reach, and
+// no number is zero.
+template <class T>
+NEO_INLINE T whole_of(double x) {
+  if constexpr (is_real<T>) {
+    return x;
+  } else if constexpr (sizeof(T) == 8 && !is_signed_type<T>) {
+    if (x >= 0x1p64) return ~(T)0;
+    if (x >= 0x1p63) return (T)x;
+  }
+  if (x >= 0x1p63) return (T)INT64_MAX;
+  return x < -0x1p63 ? (T)INT64_MIN : x == x ? (T)(int64_t)x : (T)0;
+}
+
 template <class Op, class T, class F>
 NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finish) {
   using A = typename Op::A;
@@ -153,7 +56,7 @@ NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finis
       const int64_t first = task * s.rows_per_task;
       const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
       for (int64_t i = first; i < last; ++i)
-        ((T*)args.dst)[i] = (T)finish(fold_row<Op>((const T*)args.src + i * s.along, s.along));
+        ((T*)args.dst)[i] = (T)(finish(fold_row<Op>((const T*)args.src + i * s.along, s.along)));
       continue;
     }
     const ReduceTile tile = ReduceTile::of(s, task);
@@ -167,7 +70,151 @@ NEO_KERNEL fold(const TypedReduceArgs& args, int64_t begin, int64_t end, F finis
         for (int64_t j = 0; j < tile.columns; ++j) acc[j] = Op::merge(acc[j], Op::of(x[j]));
       }
     }
-    for (int64_t j = 0; j < tile.columns; ++j) ((T*)args.dst)[tile.dst + j] = (T)finish(acc[j]);
+    for (int64_t j = 0; j < tile.columns; ++j) ((T*)args.dst)[tile.dst + j] = (T)(finish(acc[j]));
+  }
+}
+
+struct AllColumns {
+  constexpr operator int64_t() const { return kReduceColumns; }
+};
+// f(columns), which is a constant where it can be: loops over a number that is known are vectors'.
+template <class F>
+NEO_INLINE void with_columns(int64_t columns, F f) {
+  if (columns == kReduceColumns) return f(AllColumns());
+  f(columns);
+}
+
+// Sums of integers of 64 bits may leave them: those of the high and the low halves do not, of as many as memory holds.
+template <class T>
+struct HighHalves : Wide<T> {
+  static NEO_INLINE int64_t of(T x) { return (int64_t)(x >> 32); }
+};
+template <class T>
+struct LowHalves : Wide<T> {
+  static NEO_INLINE int64_t of(T x) { return (int64_t)(uint32_t)x; }
+};
+
+template <class T>
+NEO_INLINE T mean_of_halves(int64_t high, int64_t low, int64_t count) {
+  if (count == 0) return 0;
+  return (T)((((__int128)high << 32) + low) / count);
+}
+
+template <class T>
+NEO_KERNEL fold_wide_means(const TypedReduceArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  for (int64_t task = begin; task < end; ++task) {
+    if (s.inner == 1) {
+      const int64_t first = task * s.rows_per_task;
+      const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
+      for (int64_t i = first; i < last; ++i) {
+        const T* x = (const T*)args.src + i * s.along;
+        ((T*)args.dst)[i] =
+            mean_of_halves<T>(fold_row<HighHalves<T>>(x, s.along), fold_row<LowHalves<T>>(x, s.along), s.along);
+      }
+      continue;
+    }
+    const ReduceTile tile = ReduceTile::of(s, task);
+    int64_t high[kReduceColumns] = {}, low[kReduceColumns] = {};
+    for (int64_t i = 0; i < s.along; ++i) {
+      const T* x = (const T*)args.src + tile.src + i * s.inner;
+      with_columns(tile.columns, [&](auto columns) NEO_LAMBDA {
+        for (int64_t j = 0; j < columns; ++j) {
+          high[j] += HighHalves<T>::of(x[j]);
+          low[j] += LowHalves<T>::of(x[j]);
+        }
+      });
+    }
+    for (int64_t j = 0; j < tile.columns; ++j)
+      ((T*)args.dst)[tile.dst + j] = mean_of_halves<T>(high[j], low[j], s.along);
+  }
+}
+
+// Roots and logarithms of sums, for which elements of any type are loaded as double, a block at a time.
+using LoadReals = void (*)(const void* src, int64_t first, int64_t count, double* to);
+
+template <class T>
+void load_reals(const void* src, int64_t first, int64_t count, double* to) {
+  const T* x = (const T*)src + first;
+  with_columns(count, [&](auto columns) NEO_LAMBDA {
+    for (int64_t j = 0; j < columns; ++j) to[j] = (double)x[j];
+  });
+}
+
+NEO_INLINE double finish_exponentials(double top, double sum) {
+  return top > -INFINITY && top < INFINITY ? top + log(sum) : top;
+}
+
+// log(sum(exp(x))) has the maximum taken out.
+__attribute__((noinline)) double real_row(ReduceKind kind, LoadReals load, const void* src, int64_t first, int64_t n) {
+  double x[kReduceColumns], top = -INFINITY, sum = 0;
+  const auto for_each_block = [&](auto use) NEO_LAMBDA {
+    for (int64_t i = 0; i < n; i += kReduceColumns) {
+      const int64_t count = n - i < kReduceColumns ? n - i : kReduceColumns;
+      load(src, first + i, count, x);
+      use(count);
+    }
+  };
+  if (kind != ReduceKind::LogSumExp) {
+    for_each_block([&](int64_t count) NEO_LAMBDA {
+      sum += kind == ReduceKind::L2 ? fold_row<Squares<double>>(x, count) : fold_row<Plus<double>>(x, count);
+    });
+    return kind == ReduceKind::L2 ? __builtin_sqrt(sum) : ::log(sum);
+  }
+  for_each_block([&](int64_t count)
+                     NEO_LAMBDA { top = Largest<double>::merge(top, fold_row<Largest<double>>(x, count)); });
+  constexpr int kWidth = kAccumulators<double>;
+  for_each_block([&](int64_t count) NEO_LAMBDA {
+    for (; count % kWidth != 0; ++count) x[count] = -INFINITY;
+    for (int64_t i = 0; i < count; i += kWidth) {
+      for (int g = 0; g < kWidth; ++g) x[i + g] = exp(x[i + g] - top);
+    }
+    sum += fold_row<Plus<double>>(x, count);
+  });
+  return finish_exponentials(top, sum);
+}
+
+__attribute__((noinline)) void real_columns(ReduceKind kind, LoadReals load, const TypedReduceArgs& args,
+                                            const ReduceTile& tile, double* y) {
+  double x[kReduceColumns] = {}, top[kReduceColumns];
+  const auto for_each_row = [&](auto use) NEO_LAMBDA {
+    for (int64_t i = 0; i < args.shape.along; ++i) {
+      load(args.src, tile.src + i * args.shape.inner, tile.columns, x);
+      for (int64_t j = 0; j < kReduceColumns; ++j) use(j);
+    }
+  };
+  for (int64_t j = 0; j < kReduceColumns; ++j) {
+    y[j] = 0;
+    top[j] = -INFINITY;
+  }
+  if (kind == ReduceKind::L2) {
+    for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += x[j] * x[j]; });
+    for (int64_t j = 0; j < kReduceColumns; ++j) y[j] = __builtin_sqrt(y[j]);
+  } else if (kind == ReduceKind::LogSum) {
+    for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += x[j]; });
+    for (int64_t j = 0; j < tile.columns; ++j) y[j] = ::log(y[j]);
+  } else {
+    for_each_row([&](int64_t j) NEO_LAMBDA { top[j] = Largest<double>::merge(top[j], x[j]); });
+    for_each_row([&](int64_t j) NEO_LAMBDA { y[j] += exp(x[j] - top[j]); });
+    for (int64_t j = 0; j < tile.columns; ++j) y[j] = finish_exponentials(top[j], y[j]);
+  }
+}
+
+template <class T>
+NEO_KERNEL fold_as_reals(const TypedReduceArgs& args, int64_t begin, int64_t end) {
+  const ReduceShape& s = args.shape;
+  for (int64_t task = begin; task < end; ++task) {
+    if (s.inner == 1) {
+      const int64_t first = task * s.rows_per_task;
+      const int64_t last = first + s.rows_per_task < s.outer ? first + s.rows_per_task : s.outer;
+      for (int64_t i = first; i < last; ++i)
+        ((T*)args.dst)[i] = whole_of<T>(real_row(args.kind, load_reals<T>, args.src, i * s.along, s.along));
+      continue;
+    }
+    const ReduceTile tile = ReduceTile::of(s, task);
+    double y[kReduceColumns];
+    real_columns(args.kind, load_reals<T>, args, tile, y);
+    for (int64_t j = 0; j < tile.columns; ++j) ((T*)args.dst)[tile.dst + j] = whole_of<T>(y[j]);
   }
 }
 
@@ -190,7 +237,16 @@ NEO_INLINE void fold_integers(const TypedReduceArgs& args, int64_t begin, int64_
       if constexpr (is_signed_type<T>) return fold<Magnitudes<U, T>, U>(args, begin, end, same);
       return fold<Plus<U>, U>(args, begin, end, same);
     case ReduceKind::Mean:
-      if constexpr (sizeof(T) < 8) fold<Wide<T>, T>(args, begin, end, MeanOf{args.shape.along});
+      if constexpr (sizeof(T) < 8) {
+        return fold<Wide<T>, T>(args, begin, end, MeanOf{args.shape.along});
+      } else if constexpr (is_signed_type<T>) {
+        return fold_wide_means<T>(args, begin, end);
+      }
+      return;
+    case ReduceKind::L2:
+    case ReduceKind::LogSum:
+    case ReduceKind::LogSumExp:
+      if constexpr (sizeof(T) >= 4 && is_signed_type<T>) fold_as_reals<T>(args, begin, end);
       return;
     default:
       return fold<Plus<U>, U>(args, begin, end, same);
@@ -215,6 +271,8 @@ void fold_doubles(const TypedReduceArgs& args, int64_t begin, int64_t end) {
       return fold<Magnitudes<T>, T>(args, begin, end, same);
     case ReduceKind::LogSum:
       return fold<Plus<T>, T>(args, begin, end, LogOf());
+    case ReduceKind::LogSumExp:
+      return fold_as_reals<T>(args, begin, end);
     case ReduceKind::Mean:
       return fold<Plus<T>, T>(args, begin, end, MeanOf{args.shape.along});
     default:

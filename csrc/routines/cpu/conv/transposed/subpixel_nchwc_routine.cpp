@@ -136,15 +136,16 @@ LoopNest subpixel_loops(const ConvProblem& problem, const SubpixelPlan& plan, co
 
 double estimate_us(const ConvProblem& problem, const SubpixelPlan& plan, const TileKernels& kernels,
                    const Target& target) {
-  // In cycles of one vector FMA: what a register block costs beside its sums.
-  constexpr double kTile = 30, kGathers = 0.96;
+  // In cycles of one vector FMA: what a register block costs beside its sums, and each of its rows at every tap.
+  constexpr double kTile = 30, kRowOfTap = 2.5, kGathers = 0.96;
   const Im2colConvShape& s = plan.shape;
   const SubpixelTiles tiles = SubpixelTiles::of(plan, kernels);
   const double panel_bytes = tiles.reduction * tiles.vectors * static_cast<double>(plan.lanes) * 4;
   const int64_t block = std::min(plan.lanes, s.group_ic());
   const double summed = tiles.reduction * tiles.rows * tiles.vectors;
+  const double beside = kTile + kRowOfTap * tiles.rows * output_taps(s);
   const double efficiency =
-      kGathers * blocked_efficiency(tiles.rows, tiles.vectors, panel_bytes, block, target) * summed / (summed + kTile);
+      kGathers * blocked_efficiency(tiles.rows, tiles.vectors, panel_bytes, block, target) * summed / (summed + beside);
   const double flops = 2 * static_cast<double>(plan.group_vectors * plan.lanes * s.groups * s.n * s.group_ic()) *
                        static_cast<double>(output_products(s));
   const TaskSplit split = split_of(plan);

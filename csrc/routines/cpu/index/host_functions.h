@@ -1,0 +1,19 @@
+#pragma once
+
+#include "ops/op.h"
+
+// What the routine cpu/index runs, each for the operator of its name.
+
+namespace neo {
+
+void run_compress(ReferenceContext& ctx);
+void run_gather_elements(ReferenceContext& ctx);
+void run_non_max_suppression(ReferenceContext& ctx);
+void run_non_zero(ReferenceContext& ctx);
+void run_reverse_sequence(ReferenceContext& ctx);
+void run_roi_align(ReferenceContext& ctx);
+void run_scatter_elements(ReferenceContext& ctx);
+void run_unique(ReferenceContext& ctx);
+void run_window(ReferenceContext& ctx);
+
+}  // namespace neo

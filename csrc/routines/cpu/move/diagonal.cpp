@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "ops/movement.h"
+#include "ops/sizes.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/tasks.h"
+#include "routines/families.h"
+#include "routines/patterns/epilogue.h"
+
+namespace neo {
+namespace {
+
+// Rows of matrices, in each of which the columns on one side of a diagonal, or the one on it, are not zero.
+struct DiagonalCall {
+  int64_t rows = 0;     // of one matrix
+  int64_t columns = 0;  // in elements
+  int64_t width = 4;    // bytes of an element
+  TaskSplit split;      // of blocks of rows of all matrices
+  int64_t all_rows = 0;
+};
+
+constexpr int64_t kRowsOfTask = 16;
+
+enum class DiagonalKind : uint8_t { Lower, Upper, Unit };
+
+class DiagonalStep final : public KernelStep {
+ public:
+  // `k`: the diagonal, counted upwards from the main one. `one`: the element on it, of a unit matrix.
+  DiagonalStep(DiagonalKind kind, int64_t k, std::array<std::byte, 16> one) : kind_(kind), k_(k), one_(one) {}
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    const Arg& y = args.back();
+    NEO_ASSERT(args.front().is_dense() && y.is_dense(), "it takes dense tensors");
+    const auto rank = static_cast<int>(y.dims.size());
+    DiagonalCall call;
+    call.rows = y.dims[static_cast<size_t>(rank - 2)];
+    call.columns = y.dims[static_cast<size_t>(rank - 1)];
+    call.width = item_bytes(y.dtype);
+    call.all_rows = count_between(y.dims, 0, rank - 1);
+    call.split = TaskSplit::of(ceil_div(call.all_rows, kRowsOfTask), call.all_rows * (call.columns * call.width + 40));
+    return Prepared::of(call);
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+    const auto& call = *reinterpret_cast<const DiagonalCall*>(prepared);
+    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
+      const int64_t last = std::min(call.all_rows, end * kRowsOfTask);
+      const int64_t first = begin * kRowsOfTask, bytes = call.columns * call.width;
+      std::byte* y = args[kind_ == DiagonalKind::Unit ? 0 : 1];
+      if (kind_ == DiagonalKind::Unit) {
+        std::memset(y + first * bytes, 0, static_cast<size_t>((last - first) * bytes));
+        for (int64_t r = first; r < last; ++r) write_one(call, r, y);
+        return;
+      }
+      // Rows as they are while the first cache has room for them, then what is not of the triangle.
+      for (int64_t r = first; r < last; r += kRowsOfTask) {
+        const int64_t end_row = std::min(last, r + kRowsOfTask);
+        std::memcpy(y + r * bytes, args[0] + r * bytes, static_cast<size_t>((end_row - r) * bytes));
+        for (int64_t i = r; i < end_row; ++i) clear_side(call, i, y);
+      }
+    });
+  }
+
+ private:
+  // The column on the diagonal in a row; beyond the columns where k is large.
+  int64_t column_of(const DiagonalCall& call, int64_t i) const {
+    return k_ > 0 && i > INT64_MAX - k_ ? call.columns : std::max<int64_t>(i + k_, -1);
+  }
+
+  void write_one(const DiagonalCall& call, int64_t row, std::byte* y) const {
+    const int64_t at = column_of(call, row);
+    if (at < 0 || at >= call.columns) return;
+    std::memcpy(y + (row * call.columns + at) * call.width, one_.data(), static_cast<size_t>(call.width));
+  }
+
+  void clear_side(const DiagonalCall& call, int64_t row, std::byte* y) const {
+    const int64_t diagonal = column_of(call, row % call.rows);
+    const bool upper = kind_ == DiagonalKind::Upper;
+    const int64_t begin = upper ? 0 : std::clamp<int64_t>(diagonal, -1, call.columns - 1) + 1;
+    const int64_t end = upper ? std::clamp<int64_t>(diagonal, 0, call.columns) : call.columns;
+    if (begin < end) {
+      std::memset(y + (row * call.columns + begin) * call.width, 0, static_cast<size_t>((end - begin) * call.width));
+    }
+  }
+
+  DiagonalKind kind_;
+  int64_t k_;
+  std::array<std::byte, 16> one_;
+};
+
+// Triangles of matrices, and unit matrices.
+class DiagonalRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu/diagonal"; }
+  std::vector<std::string_view> roots() const override { return {"Trilu", "EyeLike"}; }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    const Node& node = workload.root();
+    const Value* x = node.inputs[0];
+    const Value* y = workload.outputs.front();
+    if (!x->type.is_tensor() || !x->shape().has_rank()) return "the rank of the input is not known";
+    if (y->dtype() == DType::String) return "strings have owners of their own";
+    if (node.op == "EyeLike") {
+      if (item_bytes(y->dtype()) > 8 || is_complex(y->dtype())) return "there is no one of its dtype";
+      return std::nullopt;
+    }
+    if (node.input(1) && (!node.inputs[1]->constant || node.inputs[1]->constant->size() != 1)) {
+      return "the diagonal is only known when it runs";
+    }
+    return std::nullopt;
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Node& node = workload.root();
+    const Value* y = workload.outputs.front();
+    Candidate c;
+    for (const Value* v : workload.inputs) {
+      const bool read = v == node.inputs[0] && node.op == "Trilu";
+      c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
+    }
+    c.outputs.push_back(plain_schema(y->type));
+    StepLoad load;
+    load.bytes = 1.5 * static_cast<double>(y->shape().element_count().hint() * item_bytes(y->dtype()));
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    c.cost.time_us = step_us(load, target);
+    return {std::move(c)};
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {
+    const Node& node = candidate.workload->root();
+    std::array<std::byte, 16> one = {};
+    if (node.op == "EyeLike") {
+      const DType dtype = candidate.workload->outputs.front()->dtype();
+      is_float(dtype) ? store_double(dtype, one.data(), 1) : store_int64(dtype, one.data(), 1);
+      return std::make_unique<DiagonalStep>(DiagonalKind::Unit, node.int_attr("k", 0), one);
+    }
+    const Value* k = node.input(1);
+    return std::make_unique<DiagonalStep>(node.int_attr("upper", 1) != 0 ? DiagonalKind::Upper : DiagonalKind::Lower,
+                                          k ? load_ints(*k->constant).front() : 0, one);
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(diagonal, DiagonalRoutine)
+
+}  // namespace neo

@@ -1,0 +1,197 @@
+#include "routines/cpu/pool/typed_pool.h"
+
+#include <math.h>
+
+#include "routines/cpu/eltwise/typed_loops.h"
+
+namespace neo::NEO_ISA {
+namespace {
+
+// The first output of an axis at which a tap lies at or beyond an element, which is counted from the padding on.
+NEO_INLINE int64_t outputs_before(const PoolAxis& a, int64_t tap, int64_t element) {
+  const int64_t distance = element - tap * a.dilation;
+  const int64_t o = distance <= 0 ? 0 : (distance + a.stride - 1) / a.stride;
+  return o < a.output ? o : a.output;
+}
+
+NEO_INLINE bool has_element(const PoolAxis& a, int64_t output, int64_t tap) {
+  const int64_t at = output * a.stride - a.pad + tap * a.dilation;
+  return at >= 0 && at < a.input;
+}
+
+// Taps of an output that an average counts.
+NEO_INLINE int64_t counted_taps(const PoolAxis& a, int64_t output, bool include_pad) {
+  int64_t count = 0;
+  for (int64_t tap = 0; tap < a.kernel; ++tap) {
+    const int64_t at = output * a.stride + tap * a.dilation;
+    count += include_pad ? at < a.padded : at >= a.pad && at < a.pad + a.input;
+  }
+  return count;
+}
+
+// f(x, base, tap) for every tap of the width and every row below the windows of row `task`: elements at x[o * stride],
+// whose place in the plane is base + o * stride, for the outputs o of [begin, end).
+template <class T, class F>
+NEO_INLINE void for_each_tap(const PoolShape& s, const T* plane, int64_t depth, int64_t height, F f) {
+  const PoolAxis &d = s.axis[0], &h = s.axis[1], &w = s.axis[2];
+  for (int64_t kd = 0; kd < d.kernel; ++kd) {
+    if (!has_element(d, depth, kd)) continue;
+    for (int64_t kh = 0; kh < h.kernel; ++kh) {
+      if (!has_element(h, height, kh)) continue;
+      const int64_t row =
+          (depth * d.stride - d.pad + kd * d.dilation) * d.src + (height * h.stride - h.pad + kh * h.dilation) * h.src;
+      for (int64_t kw = 0; kw < w.kernel; ++kw) {
+        const int64_t base = row - w.pad + kw * w.dilation;
+        f(plane + base, base, outputs_before(w, kw, w.pad), outputs_before(w, kw, w.pad + w.input));
+      }
+    }
+  }
+}
+
+// y[o] = f(y[o], x[o * stride]); a stride that is known is what the loop is vectorized for.
+template <class T, class F>
+NEO_INLINE void combine_row(T* y, const T* x, int64_t begin, int64_t end, int64_t stride, F f) {
+  if (stride == 1) {
+    for (int64_t o = begin; o < end; ++o) y[o] = f(y[o], x[o]);
+  } else if (stride == 2) {
+    for (int64_t o = begin; o < end; ++o) y[o] = f(y[o], x[2 * o]);
+  } else {
+    for (int64_t o = begin; o < end; ++o) y[o] = f(y[o], x[o * stride]);
+  }
+}
+
+template <class T>
+NEO_INLINE T lowest_of() {
+  if constexpr ((T)0.5 != (T)0) {
+    return (T)-INFINITY;
+  } else {
+    return (T)-1 < (T)0 ? (T)(1u << (8 * sizeof(T) - 1)) : (T)0;
+  }
+}
+
+NEO_INLINE int64_t in_columns(const PoolShape& s, int64_t place) {
+  const PoolAxis &d = s.axis[0], &h = s.axis[1], &w = s.axis[2];
+  const int64_t x = place % w.input, y = place / w.input % h.input, z = place / w.input / h.input;
+  return (x * h.input + y) * d.input + z;
+}
+
+template <class T>
+NEO_INLINE void max_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+  const PoolAxis& w = args.shape.axis[2];
+  for (int64_t o = 0; o < w.output; ++o) y[o] = lowest_of<T>();
+  for_each_tap(args.shape, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+    combine_row(y, x, begin, end, w.stride, [](T best, T v) NEO_LAMBDA { return v > best ? v : best; });
+  });
+}
+
+template <class T>
+NEO_INLINE void max_row_with_places(const TypedPoolArgs& args, int64_t plane, int64_t depth, int64_t height, T* y,
+                                    int64_t* places) {
+  const PoolShape& s = args.shape;
+  const PoolAxis& w = s.axis[2];
+  const int64_t size = s.axis[0].input * s.axis[1].input * w.input;
+  for (int64_t o = 0; o < w.output; ++o) {
+    y[o] = lowest_of<T>();
+    places[o] = -1;
+  }
+  for_each_tap(s, (const T*)args.src + plane * size, depth, height,
+               [&](const T* x, int64_t base, int64_t begin, int64_t end) NEO_LAMBDA {
+                 for (int64_t o = begin; o < end; ++o) {
+                   const T v = x[o * w.stride];
+                   const bool better = v > y[o] || places[o] < 0;
+                   y[o] = better ? v : y[o];
+                   places[o] = better ? base + o * w.stride : places[o];
+                 }
+               });
+  for (int64_t o = 0; o < w.output; ++o) {
+    if (places[o] >= 0) places[o] = plane * size + (args.column_major ? in_columns(s, places[o]) : places[o]);
+  }
+}
+
+template <class T>
+NEO_INLINE void average_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+  const PoolShape& s = args.shape;
+  const PoolAxis& w = s.axis[2];
+  for (int64_t o = 0; o < w.output; ++o) y[o] = (T)0;
+  for_each_tap(s, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+    combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v; });
+  });
+  const int64_t above = counted_taps(s.axis[0], depth, s.include_pad) * counted_taps(s.axis[1], height, s.include_pad);
+  for (int64_t o = 0; o < w.output; ++o) {
+    const int64_t count = above * counted_taps(w, o, s.include_pad);
+    y[o] = count == 0 ? (T)0 : y[o] / (T)count;
+  }
+}
+
+NEO_INLINE float power_of(float x, float p) {
+  return ::powf(x, p);
+}
+NEO_INLINE double power_of(double x, double p) {
+  return ::pow(x, p);
+}
+NEO_INLINE float root_of(float x) {
+  return __builtin_sqrtf(x);
+}
+NEO_INLINE double root_of(double x) {
+  return __builtin_sqrt(x);
+}
+
+template <class T>
+NEO_INLINE void lp_row(const TypedPoolArgs& args, const T* plane, int64_t depth, int64_t height, T* y) {
+  const PoolAxis& w = args.shape.axis[2];
+  const T p = (T)args.power;
+  for (int64_t o = 0; o < w.output; ++o) y[o] = (T)0;
+  for_each_tap(args.shape, plane, depth, height, [&](const T* x, int64_t, int64_t begin, int64_t end) NEO_LAMBDA {
+    if (p == (T)2) {
+      combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + v * v; });
+    } else if (p == (T)1) {
+      combine_row(y, x, begin, end, w.stride, [](T sum, T v) NEO_LAMBDA { return sum + (v < 0 ? -v : v); });
+    } else {
+      for (int64_t o = begin; o < end; ++o)
+        y[o] += power_of(x[o * w.stride] < 0 ? -x[o * w.stride] : x[o * w.stride], p);
+    }
+  });
+  if (p == (T)2) {
+    for (int64_t o = 0; o < w.output; ++o) y[o] = root_of(y[o]);
+  } else if (p != (T)1) {
+    for (int64_t o = 0; o < w.output; ++o) y[o] = power_of(y[o], (T)1 / p);
+  }
+}
+
+template <class T>
+NEO_KERNEL pool_rows(const TypedPoolArgs& args, int64_t begin, int64_t end) {
+  const PoolShape& s = args.shape;
+  const int64_t heights = s.axis[1].output, depths = s.axis[0].output, columns = s.axis[2].output;
+  const int64_t size = s.axis[0].input * s.axis[1].input * s.axis[2].input;
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t height = task % heights, depth = task / heights % depths, plane = task / heights / depths;
+    const T* x = (const T*)args.src + plane * size;
+    T* y = (T*)args.dst + task * columns;
+    if (args.kind == PoolKind::Max) {
+      if (args.places) {
+        max_row_with_places(args, plane, depth, height, y, args.places + task * columns);
+      } else {
+        max_row(args, x, depth, height, y);
+      }
+    } else if constexpr ((T)0.5 != (T)0) {
+      args.kind == PoolKind::Average ? average_row(args, x, depth, height, y) : lp_row(args, x, depth, height, y);
+    }
+  }
+}
+
+}  // namespace
+
+void typed_pool_tasks(const TypedPoolArgs& args, int64_t begin, int64_t end) {
+  switch (args.lane) {
+    case Lane::F32:
+      return pool_rows<float>(args, begin, end);
+    case Lane::F64:
+      return pool_rows<double>(args, begin, end);
+    case Lane::I8:
+      return pool_rows<int8_t>(args, begin, end);
+    default:
+      return pool_rows<uint8_t>(args, begin, end);
+  }
+}
+
+}  // namespace neo::NEO_ISA
