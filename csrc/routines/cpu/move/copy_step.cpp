@@ -58,6 +58,19 @@ void copy_rows(const std::byte* from, int64_t from_row, std::byte* to, int64_t t
   }
 }
 
+// One element again and again: a few by themselves, which are then copied behind themselves.
+template <class T>
+void fill_row(T* to, int64_t count, T element) {
+  constexpr int64_t kFew = 16, kMax = 4096 / static_cast<int64_t>(sizeof(T));
+  int64_t done = std::min(count, kFew);
+  std::fill_n(to, done, element);
+  while (done < count) {
+    const int64_t more = std::min({done, kMax, count - done});
+    std::memcpy(to + done, to, static_cast<size_t>(more) * sizeof(T));
+    done += more;
+  }
+}
+
 // Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
 template <class T>
 void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, const PlaneKernels& transpose) {
@@ -72,7 +85,7 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
     return;
   }
   if (fi == 0 && ti == 1) {
-    for (int64_t i = begin; i < end; ++i) std::fill_n(to + i * td, columns, from[i * fo]);
+    for (int64_t i = begin; i < end; ++i) fill_row(to + i * td, columns, from[i * fo]);
     return;
   }
   if constexpr (sizeof(T) <= 4) {
