@@ -10,6 +10,8 @@ namespace {
 
 // Sums of whole numbers up to here are exact in float32.
 constexpr double kExactSum = 16777216;
+// Sums up to here do not leave int32.
+constexpr double kLargestCount = 2147483648;
 
 // Rewrites one node; false where it has to stay as it is.
 using Rewrite = bool (*)(Rewriter&, Node&);
@@ -218,6 +220,47 @@ double largest_sum(const Tensor& weights, int axis) {
   return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
 }
 
+bool is_one(const Value* value) {
+  return value->shape().has_rank() && value->shape().element_count().is(1);
+}
+
+// A constant of one element, or of one for each channel along the axis `behind` the last, as one of rank 0 or 1; null
+// where it is neither.
+Value* flat_scale(Rewriter& rewriter, Value* scale, int64_t channels, int behind) {
+  const Tensor& tensor = *scale->constant;
+  if (tensor.size() == 1) return rewriter.add_constant(scale->name, tensor.reshaped({}));
+  const int at = tensor.rank() - 1 - behind;
+  if (tensor.size() != channels || at < 0 || tensor.dims()[static_cast<size_t>(at)] != channels) return nullptr;
+  return rewriter.add_constant(scale->name, tensor.reshaped({channels}));
+}
+
+// Counts of ConvInteger or MatMulInteger that nobody reads but a Cast and a Mul by the scale of x and constant ones of
+// the weights: the product of the numbers that x and the weights stand for, as tools of dynamic quantization mean it.
+bool rewrite_scaled_counts(Rewriter& rewriter, Node& node, int axis) {
+  const Node* cast = rewriter.only_reader(node.outputs.front());
+  if (!cast || cast->op != "Cast" || cast->outputs.front()->dtype() != DType::Float32) return false;
+  const Value* counts = cast->outputs.front();
+  const Node* mul = rewriter.only_reader(counts);
+  if (!mul || mul->op != "Mul" || !(mul->outputs.front()->shape() == counts->shape())) return false;
+  const Node* scales = made_by(mul->inputs[mul->inputs[0] == counts ? 1 : 0], "Mul");
+  if (!scales) return false;
+  const size_t known = scales->inputs[0]->constant ? 0 : 1;
+  Value* x_scale = scales->inputs[1 - known];
+  Value* w_scale = scales->inputs[known];
+  const Value* zero = node.input(2);
+  if (x_scale->constant || !w_scale->constant || x_scale->dtype() != DType::Float32 || !is_one(x_scale)) return false;
+  if (zero && zero->shape().rank() != x_scale->shape().rank()) return false;
+  Value* codes = node.inputs[1];
+  const int behind = node.op == "ConvInteger" ? codes->constant->rank() - 2 : 0;
+  w_scale = flat_scale(rewriter, w_scale, codes->constant->dims()[static_cast<size_t>(axis)], behind);
+  Value* weights = w_scale ? real_weights(rewriter, node, codes, w_scale, node.input(3), axis) : nullptr;
+  if (!weights) return false;
+  Value* x = dequantize(rewriter, node, node.inputs[0], x_scale, node.input(2));
+  const std::string_view op = node.op == "ConvInteger" ? "Conv" : "MatMul";
+  rewriter.replace(mul->outputs.front(), rewriter.insert(&node, op, {x, weights}, node.attrs));
+  return true;
+}
+
 // ConvInteger and MatMulInteger count in int32; in float32 where no sum can leave the whole numbers that are exact
 // there. The attribute keeps the product from routines that transform their operands, which would round.
 bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
@@ -229,13 +272,15 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   if (!is_byte(x->dtype()) || !x->shape().has_rank() || !codes->constant || !is_byte(codes->dtype()) ||
       codes->constant->rank() < 2)
     return false;
-  if ((w_zero && !w_zero->constant) || (zero && !(zero->shape().has_rank() && zero->shape().element_count().is(1))))
-    return false;
+  if ((w_zero && !w_zero->constant) || (zero && !is_one(zero))) return false;
   const int axis = is_conv ? 0 : codes->constant->rank() - 1;
   if (w_zero && w_zero->constant->rank() > 1) return false;
   const auto whole = dequantized(*codes->constant, Tensor::from<float>(DType::Float32, {}, std::vector<float>{1}),
                                  w_zero ? &*w_zero->constant : nullptr, axis);
-  if (!whole || 255 * largest_sum(*whole, axis) >= kExactSum) return false;
+  if (!whole) return false;
+  const double largest = 255 * largest_sum(*whole, axis);
+  if (largest < kLargestCount && rewrite_scaled_counts(rewriter, node, axis)) return true;
+  if (largest >= kExactSum) return false;
   Value* scale = rewriter.add_scalar(x->name + ".unit", DType::Float32, 1);
   Value* real = dequantize(rewriter, node, x, scale, zero);
   Attrs attrs = node.attrs;
@@ -255,8 +300,7 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
 
 // com.microsoft.MatMulIntegerToFloat(a, b, a scale, b scale, a zero, b zero, bias)
 bool rewrite_matmul_to_float(Rewriter& rewriter, Node& node) {
-  const auto is_one = [](const Value* v) { return !v || (v->shape().has_rank() && v->shape().element_count().is(1)); };
-  if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || !is_one(node.input(4)) ||
+  if (!is_byte(node.inputs[0]->dtype()) || !is_one(node.inputs[2]) || (node.input(4) && !is_one(node.input(4))) ||
       node.outputs.front()->dtype() != DType::Float32)
     return false;
   Value* b = real_weights(rewriter, node, node.inputs[1], node.inputs[3], node.input(5), -1);
@@ -264,6 +308,20 @@ bool rewrite_matmul_to_float(Rewriter& rewriter, Node& node) {
   Value* a = dequantize(rewriter, node, node.inputs[0], node.inputs[2], node.input(4));
   Value* product = rewriter.insert(&node, "MatMul", {a, b});
   if (node.input(6)) product = rewriter.insert(&node, "Add", {product, node.inputs[6]});
+  rewriter.replace(node.outputs.front(), product);
+  return true;
+}
+
+// com.microsoft.DynamicQuantizeMatMul(a, b, b scale, b zero, bias)
+bool rewrite_dynamic_matmul(Rewriter& rewriter, Node& node) {
+  Value* a = node.inputs[0];
+  if (a->dtype() != DType::Float32 || !a->shape().has_rank()) return false;
+  Value* b = real_weights(rewriter, node, node.inputs[1], node.inputs[2], node.input(3), -1);
+  if (!b) return false;
+  const std::vector<Value*> codes = rewriter.insert_all(&node, "DynamicQuantizeLinear", {a},
+                                                        {a->name + ".codes", a->name + ".scale", a->name + ".zero"});
+  Value* product = rewriter.insert(&node, "MatMul", {dequantize(rewriter, node, codes[0], codes[1], codes[2]), b});
+  if (node.input(4)) product = rewriter.insert(&node, "Add", {product, node.inputs[4]});
   rewriter.replace(node.outputs.front(), product);
   return true;
 }
@@ -305,6 +363,7 @@ Rewrite rewrite_of(std::string_view op) {
       {"com.microsoft.QuantizeLinear", rewrite_linear},
       {"com.microsoft.DequantizeLinear", rewrite_linear},
       {"com.microsoft.MatMulIntegerToFloat", rewrite_matmul_to_float},
+      {"com.microsoft.DynamicQuantizeMatMul", rewrite_dynamic_matmul},
       {"com.microsoft.QGemm", rewrite_gemm},
       {"com.microsoft.QLinearAdd", rewrite_binary},
       {"com.microsoft.QLinearAveragePool", rewrite_average_pool},

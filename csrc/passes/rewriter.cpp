@@ -52,17 +52,17 @@ Value* Rewriter::insert(const Node* position, std::string_view op, std::vector<V
                         std::string_view like) {
   std::string name(like);
   if (name.empty()) name = position->outputs.front() ? position->outputs.front()->name : std::string(op);
-  return insert_before(position, op, std::move(inputs), {name}, std::move(attrs)).front();
+  return insert_all(position, op, std::move(inputs), {name}, std::move(attrs)).front();
 }
 
 std::vector<Value*> Rewriter::insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs) {
   std::vector<std::string> names;
   for (const Value* v : node.outputs) names.push_back(v ? v->name : "");
-  return insert_before(&node, node.op, std::move(inputs), names, std::move(attrs));
+  return insert_all(&node, node.op, std::move(inputs), names, std::move(attrs));
 }
 
-std::vector<Value*> Rewriter::insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
-                                            const std::vector<std::string>& names, Attrs attrs) {
+std::vector<Value*> Rewriter::insert_all(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                         const std::vector<std::string>& names, Attrs attrs) {
   Node* node = graph_.insert_before(position, op, std::move(inputs), names, std::move(attrs), position->name);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
     if (node->inputs[i]) users_[node->inputs[i]].emplace_back(node, static_cast<int>(i));

@@ -38,6 +38,9 @@ class Rewriter {
   // otherwise; types are inferred.
   Value* insert(const Node* position, std::string_view op, std::vector<Value*> inputs, Attrs attrs = {},
                 std::string_view like = {});
+  // The same with several outputs, of these names.
+  std::vector<Value*> insert_all(const Node* position, std::string_view op, std::vector<Value*> inputs,
+                                 const std::vector<std::string>& names, Attrs attrs = {});
   // A node before `node` with its operator, name and number of outputs.
   std::vector<Value*> insert_like(const Node& node, std::vector<Value*> inputs, Attrs attrs);
   // Inputs beyond the last become null.
@@ -52,8 +55,6 @@ class Rewriter {
   bool finish();
 
  private:
-  std::vector<Value*> insert_before(const Node* position, std::string_view op, std::vector<Value*> inputs,
-                                    const std::vector<std::string>& names, Attrs attrs);
   void drop_read(Value* value, const Node* node, int index);
   void retire_if_unread(Node* node);
 

@@ -121,6 +121,47 @@ def test_matmul_of_integers_to_float() -> None:
     assert ops_of(after(text, "normalize_quantization")) == ["DequantizeLinear", "DequantizeLinear", "MatMul", "Add"]
 
 
+DYNAMIC = {
+    "product": (
+        "x: float32[3,8]",
+        "y = com.microsoft.DynamicQuantizeMatMul(x, w, sw, zw, b)",
+        ["DequantizeLinear", "DynamicQuantizeLinear", "DequantizeLinear", "MatMul", "Add"],
+    ),
+    "chain": (
+        "x: float32[3,8]",
+        "c, s, z = DynamicQuantizeLinear(x) \n i = MatMulInteger(c, w, z, zw) \n f = Cast(i) {to=1} \n m = Mul(s, sw) \n y = Mul(f, m)",
+        ["DynamicQuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul"],
+    ),
+    "deep-chain": (
+        "x: float32[3,600]",
+        "c, s, z = DynamicQuantizeLinear(x) \n i = MatMulInteger(c, v, z) \n f = Cast(i) {to=1} \n m = Mul(s, sx) \n y = Mul(f, m)",
+        ["DynamicQuantizeLinear", "DequantizeLinear", "DequantizeLinear", "MatMul"],
+    ),
+    "convolution": (
+        "x: float32[1,2,5,6]",
+        "c, s, z = DynamicQuantizeLinear(x) \n i = ConvInteger(c, k, z) \n f = Cast(i) {to=1} \n m = Mul(s, sk) \n y = Mul(f, m)",
+        ["DynamicQuantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_dynamic_quantization_is_written_with_numbers(name: str) -> None:
+    inputs, body, expected = DYNAMIC[name]
+    constants = (
+        "constant w = int8[8,3] splat 5 \n constant sw = float32[3] {0.01, 0.02, 0.03} \n constant zw = int8[3] {0, 1, 2} \n"
+        "constant b = float32[3] {1, 2, 3} \n constant v = int8[600,3] splat 127 \n"
+        "constant k = int8[4,2,3,3] splat 7 \n constant sk = float32[4,1,1] {0.01, 0.02, 0.03, 0.04}"
+    )
+    assert ops_of(after(text_of(inputs, body, constants), "normalize_quantization")) == expected
+
+
+def test_counts_that_others_read_stay() -> None:
+    body = "i = MatMulInteger(x, w, zx) \n f = Cast(i) {to=1} \n m = Mul(s, sx) \n g = Mul(f, m) \n y = Add(g, f)"
+    text = text_of("x: uint8[3,8], s: float32[]", body, "constant w = int8[8,3] splat 5")
+    assert "Mul" in ops_of(after(text, "normalize_quantization"))
+
+
 KEPT = {
     "large-sums": text_of("x: uint8[3,600]", "y = MatMulInteger(x, w)", "constant w = int8[600,3] splat 127"),
     "weights-at-run-time": text_of("x: uint8[3,8], w: int8[8,3]", "y = MatMulInteger(x, w)"),

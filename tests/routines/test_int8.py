@@ -366,3 +366,144 @@ def test_whole_product(seed: int, zero: str, tier: str) -> None:
         assert pinned.routines["q"].split("{")[0] == routine
         for threads in (1, 3):
             np.testing.assert_array_equal(pinned(*feeds, threads=threads), graph.evaluate(feeds)[0])
+
+
+@by_tier
+@pytest.mark.parametrize("routine", [GEMM, BLOCKED, PLANES, DEPTHWISE])
+@pytest.mark.parametrize("seed", range(8))
+def test_scale_that_running_tells(seed: int, routine: str, tier: str) -> None:
+    """Numbers as DynamicQuantizeLinear and the product of scales make them."""
+    case = Codes(seed)
+    random, graph = case.random, case.float
+    channels, columns = int(random.integers(2, 70)), int(random.integers(1, 70))
+    group = 1
+    if routine == GEMM:
+        shape, weights, axis = [3, 5, channels], [channels, columns], 1
+    elif routine == DEPTHWISE:
+        shape, weights, axis, group = [2, channels, 7, 9], [channels, 1, 3, 3], 0, channels
+    else:
+        shape, weights, axis = [2, channels, 7, 9], [columns, channels, 3, 3], 0
+    count = weights[axis]
+    dtype = pick(random, ["int8", "uint8"])
+    codes = case.codes(dtype, weights)
+    scale = random.uniform(0.001, 0.02, count).astype(np.float32)
+    point = case.codes(dtype, [count])
+    operands = [graph.add_constant("w", codes), graph.add_constant("ws", scale), graph.add_constant("wz", point)]
+    inputs = [
+        graph.add_input("x", "uint8", shape),
+        graph.add_input("s", "float32", []),
+        graph.add_input("z", "uint8", []),
+    ]
+    numbers = [
+        case.add(graph, "DequantizeLinear", inputs, "dx"),
+        case.add(graph, "DequantizeLinear", operands, "dw", axis=axis),
+    ]
+    bias = random.standard_normal(count).astype(np.float32)
+    numbers.append(graph.add_constant("b", bias))
+    if routine == GEMM:
+        y = case.add(graph, "MatMul", numbers, "p")
+    else:
+        y = case.add(graph, "Conv", numbers, "p", pads=[1, 1, 1, 1], group=group)
+    graph.outputs = [y]
+    graph.infer()
+    pinned = compile_pinned(_native.run_passes(graph, ["fold_constants"]), tier, {"p": routine})
+    assert pinned.routines["p"].split("{")[0] == routine
+    whole = codes.astype(np.int64) - point.astype(np.int64).reshape(
+        [-1 if i == axis else 1 for i in range(len(weights))]
+    )
+    for zero, step in ((0, 0.1), (255, 0.003), (77, 2.5)):
+        x = case.codes("uint8", shape)
+        sums = integer_product(x.astype(np.int64) - zero, whole, group)
+        columns_of = [1, -1, 1, 1] if routine != GEMM else [-1]
+        factor = (np.float32(step) * scale).reshape(columns_of)
+        expected = sums.astype(np.float32) * factor + bias.reshape(columns_of)
+        for threads in (1, 3):
+            result = pinned(x, np.float32(step), np.uint8(zero), threads=threads)
+            np.testing.assert_array_equal(result, expected)
+
+
+def integer_product(x: np.ndarray, w: np.ndarray, group: int) -> np.ndarray:
+    """A matrix product, or a 3x3 convolution with padding of one, in int64."""
+    if w.ndim == 2:
+        return x @ w
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    if group > 1:
+        return np.einsum("nchwij,cij->nchw", windows, w[:, 0])
+    return np.einsum("nchwij,ocij->nohw", windows, w)
+
+
+@by_tier
+@pytest.mark.parametrize("weight", [-128, 127, 255], ids=str)
+def test_extremes_of_codes(weight: int, tier: str) -> None:
+    """Sums of the largest products, of either sign, and a zero point of the weights far from the middle of its range."""
+    depth, columns = 4096, 19
+    dtype = "uint8" if weight > 127 else "int8"
+    graph = _native.Graph()
+    x = graph.add_input("x", "uint8", [5, depth])
+    w = graph.add_constant("w", np.full([depth, columns], weight, dtype))
+    point = 0 if dtype == "uint8" else -100
+    zeros = [graph.add_constant("z", np.uint8(255)), graph.add_constant("wz", np.array(point, dtype))]
+    graph.outputs = graph.add_node("MatMulInteger", [x, w, *zeros], ["y"], {}, "q").outputs
+    graph.infer()
+    pinned = compile_pinned(graph, tier, {"q": GEMM})
+    for code in (0, 1, 254, 255):
+        result = pinned(np.full([5, depth], code, np.uint8))
+        np.testing.assert_array_equal(result, np.full([5, columns], depth * (code - 255) * (weight - point)))
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_linear_by_a_scale_that_running_tells(dtype: str, tier: str) -> None:
+    case = Codes(3)
+    graph = case.float
+    x, s, z = (
+        graph.add_input(n, t, d) for n, t, d in (("f", "float32", [3, 35]), ("s", "float32", []), ("z", dtype, []))
+    )
+    codes = case.add(graph, "QuantizeLinear", [x, s, z], "q")
+    graph.outputs = [codes, case.add(graph, "DequantizeLinear", [codes, s, z], "dq")]
+    graph.infer()
+    pinned = compile_pinned(graph, tier, {"q": LINEAR, "dq": LINEAR})
+    assert {r.split("{")[0] for r in pinned.routines.values()} == {LINEAR}
+    feeds = [(case.random.standard_normal([3, 35]) * 4).astype(np.float32), np.float32(0.043), np.array(11, dtype)]
+    for result, expected in zip(pinned.module.call(feeds), graph.evaluate(feeds), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+@by_tier
+@pytest.mark.parametrize("form", ["silu", "gelu", "twice"])
+def test_function_that_rounds_on_the_way(form: str, tier: str) -> None:
+    """Codes between the parts of a function of one value: one table, unless somebody else reads them."""
+    for shared in (False, True):
+        case = Codes(len(form))
+        graph = case.float
+        dims, dtype = [2, 20, 5], "uint8"
+        x = case.input(dtype, dims)[0]
+        grids = [case.grid(dtype, s)[0:2] for s in (0.05, 0.004, 0.03, 0.02)]
+
+        def rounded(value: Any, i: int, graph: Any = graph, case: Codes = case, grids: Any = grids) -> tuple[Any, Any]:
+            codes = case.add(graph, "QuantizeLinear", [value, *(g[0] for g in grids[i])], f"q{i}")
+            return codes, dequantize(case, codes, grids[i], f"d{i}")
+
+        number = dequantize(case, x, grids[0], "d")
+        if form == "silu":
+            middle, inner = rounded(case.add(graph, "Sigmoid", [number], "f"), 1)
+            last = case.add(graph, "Mul", [number, inner], "m")
+        elif form == "gelu":
+            middle, inner = rounded(case.add(graph, "Erf", [number], "f"), 1)
+            inner = rounded(case.add(graph, "Add", [inner, case.constant(np.float32(1))[0]], "a"), 2)[1]
+            last = case.add(graph, "Mul", [number, inner], "m")
+        else:
+            middle, inner = rounded(case.add(graph, "Tanh", [number], "f"), 1)
+            last = case.add(graph, "HardSwish", [inner], "m")
+        y = case.add(graph, "QuantizeLinear", [last, *(g[0] for g in grids[3])], "q")
+        graph.outputs = [y, middle] if shared else [y]
+        graph.infer()
+        pinned = compile_pinned(graph, tier, {"q": ELTWISE})
+        assert pinned.routines["q"].split("{")[0] == ELTWISE
+        assert shared or list(pinned.routines) == ["q"]
+        feed = case.codes(dtype, dims)
+        for threads in (1, 3):
+            results = pinned.module.with_threads(threads).call([feed])
+            for result, expected in zip(results, graph.evaluate([feed]), strict=True):
+                np.testing.assert_array_equal(result, expected)

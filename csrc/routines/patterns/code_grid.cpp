@@ -10,7 +10,7 @@ int32_t CodeGrid::code_of(float number) const {
   return static_cast<int32_t>(std::clamp(code, static_cast<float>(lo()), static_cast<float>(hi())));
 }
 
-std::optional<CodeGrid> read_code_grid(const Node& node, bool any_zero) {
+std::optional<CodeGrid> read_code_grid(const Node& node, bool at_run_time) {
   const bool quantizes = node.op == "QuantizeLinear";
   if (!quantizes && node.op != "DequantizeLinear") return std::nullopt;
   const Value* codes = quantizes ? node.output(0) : node.input(0);
@@ -21,16 +21,16 @@ std::optional<CodeGrid> read_code_grid(const Node& node, bool any_zero) {
     return std::nullopt;
   const Value* scale = node.input(1);
   const Value* zero = node.input(2);
-  if (!scale->constant || scale->constant->size() != 1 || scale->dtype() != DType::Float32) return std::nullopt;
-  if (zero && zero->dtype() != codes->dtype()) return std::nullopt;
-  const bool is_known = !zero || (zero->constant && zero->constant->size() == 1);
-  if (!is_known && !(any_zero && !zero->constant && zero->shape().has_rank() && zero->shape().element_count().is(1)))
-    return std::nullopt;
+  if (scale->dtype() != DType::Float32 || (zero && zero->dtype() != codes->dtype())) return std::nullopt;
+  for (const Value* v : {scale, zero}) {
+    const bool is_one = !v || (v->shape().has_rank() && v->shape().element_count().is(1));
+    if (!is_one || !(at_run_time || !v || v->constant)) return std::nullopt;
+  }
   if (node.int_attr("block_size", 0) != 0 || node.int_attr("precision", 0) != 0) return std::nullopt;
   CodeGrid grid;
   grid.dtype = codes->dtype();
-  grid.scale = static_cast<float>(load_double(DType::Float32, scale->constant->data()));
-  if (zero && is_known) grid.zero = static_cast<int32_t>(load_double(zero->dtype(), zero->constant->data()));
+  if (scale->constant) grid.scale = static_cast<float>(load_double(DType::Float32, scale->constant->data()));
+  if (zero && zero->constant) grid.zero = static_cast<int32_t>(load_double(zero->dtype(), zero->constant->data()));
   // Products with codes and quotients by scales are normal numbers.
   constexpr float kSmallest = 1e-30f, kLargest = 1e30f;
   if (!(grid.scale > kSmallest && grid.scale < kLargest)) return std::nullopt;

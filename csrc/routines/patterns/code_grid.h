@@ -21,8 +21,8 @@ struct CodeGrid {
 };
 
 // The grid of a QuantizeLinear or DequantizeLinear between float32 and 8-bit codes, where scale and zero point are
-// constants of one element; none of any other node. `any_zero`: the zero point may be one that only running tells, and
-// is 0 then.
-std::optional<CodeGrid> read_code_grid(const Node& node, bool any_zero = false);
+// constants of one element; none of any other node. `at_run_time`: they may be ones that only running tells, and count
+// as 1 and 0 then.
+std::optional<CodeGrid> read_code_grid(const Node& node, bool at_run_time = false);
 
 }  // namespace neo

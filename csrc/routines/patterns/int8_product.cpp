@@ -170,9 +170,10 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
   const auto sources = is_whole_product(*p.node) ? std::nullopt : CodeSources::of(*p.node);
   if (sources) {
     const auto x_grid = read_code_grid(*sources->x, true);
-    if (!x_grid) return reject("the input is not 8-bit codes of one constant scale");
+    if (!x_grid) return reject("the input is not 8-bit codes of one scale");
     p.x = sources->x->inputs[0];
     p.x_grid = *x_grid;
+    p.x_scale = sources->x->input(1);
     p.x_zero = sources->x->input(2);
     p.w = sources->w->inputs[0];
     p.w_scale = sources->w->inputs[1];
@@ -194,6 +195,7 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
   } else {
     return reject("its operands are not codes, of which the second are constants");
   }
+  if (p.x_scale && p.x_scale->is_constant()) p.x_scale = nullptr;
   if (p.x_zero && p.x_zero->is_constant()) p.x_zero = nullptr;
   if (p.w->dtype() != DType::Int8 && p.w->dtype() != DType::UInt8) return reject("the weights are not 8-bit codes");
   if (!p.w->shape().is_static() || p.w->shape().element_count().is(0)) return reject("there are no weights");

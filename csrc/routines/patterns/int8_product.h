@@ -20,7 +20,8 @@ struct Int8Product {
   const Node* node = nullptr;  // the product
   const Value* x = nullptr;    // codes
   CodeGrid x_grid;
-  const Value* x_zero = nullptr;    // the zero point of x, where only running tells; or null
+  const Value* x_scale = nullptr;   // the scale of x, where only running tells; or null
+  const Value* x_zero = nullptr;    // its zero point likewise
   const Value* w = nullptr;         // codes, a constant
   const Value* w_scale = nullptr;   // one element, or one per output channel; or null: 1
   const Value* w_zero = nullptr;    // as many; or null

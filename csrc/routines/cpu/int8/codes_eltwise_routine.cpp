@@ -20,7 +20,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kTable = 256;
-constexpr size_t kMaxOfChain = 12;
+constexpr size_t kMaxNodes = 32;
 
 const Node* linear_source(const Value* value) {
   const Node* node = value ? value->producer : nullptr;
@@ -31,16 +31,95 @@ bool is_number(const Value* value) {
   return value && value->constant && value->constant->size() == 1;
 }
 
-// The operand of a node that is not a constant of one element; null where there are others.
-const Value* only_operand(const Node& node) {
-  const Value* found = nullptr;
-  for (const Value* v : node.inputs) {
-    if (!v || is_number(v)) continue;
-    if (found && found != v) return nullptr;
-    found = v;
+// The nodes that make a QuantizeLinear's codes of other codes, elementwise; codes on the way are rounded and numbers
+// again. From the nearest codes on, `open` goes further back.
+class CodesFunction {
+ public:
+  // The function behind a QuantizeLinear; false where there is none.
+  bool start(const Node& root) { return add(root, nodes_, leaves_); }
+
+  // Goes back from codes that depend on others, as long as some do; whether one value of codes is left.
+  bool open_dependent() {
+    while (leaves_.size() > 1) {
+      const auto it = std::find_if(leaves_.begin(), leaves_.end(), [&](const Value* leaf) {
+        return std::any_of(leaves_.begin(), leaves_.end(),
+                           [&](const Value* other) { return other != leaf && reaches(leaf, other, kMaxWay); });
+      });
+      if (it == leaves_.end() || !open(*it)) return false;
+    }
+    return leaves_.size() == 1;
   }
-  return found;
-}
+  bool open_last() { return open(leaves_.front()) && open_dependent(); }
+
+  // The group, where nobody else reads what it makes but its codes.
+  std::optional<Workload> workload(const Graph::Users& users, const Graph& graph) const {
+    for (const Node* node : nodes_) {
+      if (node == nodes_.back() || node->op == "DequantizeLinear") continue;
+      const auto readers = users.find(node->outputs.front());
+      if (readers == users.end() || graph.is_output(node->outputs.front())) return std::nullopt;
+      for (const auto& [reader, index] : readers->second) {
+        if (std::find(nodes_.begin(), nodes_.end(), reader) == nodes_.end()) return std::nullopt;
+      }
+    }
+    return Workload::of(nodes_);
+  }
+
+ private:
+  static constexpr int kMaxWay = 4;
+  static constexpr size_t kMaxLeaves = 3;
+  using Nodes = std::vector<const Node*>;
+  using Leaves = std::vector<const Value*>;
+
+  template <class T>
+  static void add_once(std::vector<T>& all, T item) {
+    if (std::find(all.begin(), all.end(), item) == all.end()) all.push_back(item);
+  }
+
+  // A node behind what it reads, in order; the codes that this ends at.
+  bool add(const Node& node, Nodes& nodes, Leaves& leaves) const {
+    if (std::find(nodes.begin(), nodes.end(), &node) != nodes.end()) return true;
+    if (nodes.size() >= kMaxNodes || leaves.size() > kMaxLeaves) return false;
+    const bool rounds = node.op == "QuantizeLinear";
+    if (rounds ? !read_code_grid(node) : !is_eltwise(node)) return false;
+    for (size_t i = 0; i < (rounds ? 1 : node.inputs.size()); ++i) {
+      const Value* v = node.inputs[i];
+      if (!v || is_number(v)) continue;
+      if (const Node* source = linear_source(v)) {
+        if (!read_code_grid(*source)) return false;
+        const Value* codes = source->inputs[0];
+        const bool is_opened = std::find(opened_.begin(), opened_.end(), codes) != opened_.end();
+        if (is_opened && !add(*codes->producer, nodes, leaves)) return false;
+        if (!is_opened) add_once(leaves, codes);
+        add_once(nodes, source);
+      } else if (!v->producer || !add(*v->producer, nodes, leaves)) {
+        return false;
+      }
+    }
+    add_once(nodes, &node);
+    return true;
+  }
+
+  bool open(const Value* codes) {
+    if (!codes->producer || codes->producer->op != "QuantizeLinear") return false;
+    opened_.push_back(codes);
+    const Node* root = nodes_.back();
+    nodes_.clear();
+    leaves_.clear();
+    return add(*root, nodes_, leaves_);
+  }
+
+  bool reaches(const Value* codes, const Value* other, int steps) const {
+    if (codes == other) return true;
+    if (steps == 0 || !codes->producer || codes->producer->op != "QuantizeLinear") return false;
+    Nodes nodes;
+    Leaves leaves;
+    return add(*codes->producer, nodes, leaves) &&
+           std::any_of(leaves.begin(), leaves.end(), [&](const Value* v) { return reaches(v, other, steps - 1); });
+  }
+
+  Nodes nodes_;
+  Leaves leaves_, opened_;
+};
 
 std::optional<CodesBinary::Op> binary_op(const Node& node) {
   if (node.op == "Add") return CodesBinary::Op::Add;
@@ -67,14 +146,20 @@ struct CodesEltwise {
     if (!y_grid) return reject("the result is not 8-bit codes of one constant scale");
     std::vector<const Node*> sources;
     for (const Node* node : workload.nodes) {
-      if (node->op == "DequantizeLinear") sources.push_back(node);
+      if (node->op != "DequantizeLinear") continue;
+      if (!read_code_grid(*node)) return reject("an operand is not 8-bit codes of one constant scale");
+      const bool is_outer = workload.input_index(node->inputs[0]) >= 0;
+      const bool is_new = std::none_of(sources.begin(), sources.end(),
+                                       [&](const Node* other) { return other->inputs[0] == node->inputs[0]; });
+      if (is_outer && is_new) sources.push_back(node);
     }
     if (sources.empty() || sources.size() > 2) return reject("it is not a function of one or two values of codes");
-    const auto a = read_code_grid(*sources[0]), b = read_code_grid(*sources.back());
-    if (!a || !b) return reject("an operand is not 8-bit codes of one constant scale");
     e.x = sources[0]->inputs[0];
-    if (!(e.x->shape() == e.y->shape())) return reject("an operand is broadcast");
+    for (const Node* node : workload.nodes) {
+      if (!(node->outputs.front()->shape() == e.x->shape())) return reject("an operand is broadcast");
+    }
     if (sources.size() == 1) return e;
+    if (workload.nodes.size() < 4) return reject("the function of two values is not a sum or product");
     const Node& node = *workload.nodes[2];
     const auto op = binary_op(node);
     if (!op || workload.nodes.size() > 5) return reject("the function of two values is not a sum or product");
@@ -113,7 +198,7 @@ struct CodesEltwise {
 
 // Every code through the nodes' references.
 void fill_table(const Workload& workload, const OpRegistry& ops, uint8_t* table) {
-  const Value* x = workload.nodes.front()->inputs[0];
+  const Value* x = CodesEltwise::read(workload, nullptr)->x;
   std::map<const Value*, HostValue> values;
   Tensor codes(x->dtype(), {kTable});
   for (int64_t i = 0; i < kTable; ++i) codes.as<uint8_t>()[i] = static_cast<uint8_t>(i);
@@ -244,24 +329,24 @@ class CodesEltwiseRoutine final : public Routine {
   std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
 
   std::vector<Workload> matches(const Node& root, const Graph::Users& users, const Graph& graph) const override {
-    std::vector<const Node*> nodes{&root};
-    const Value* value = root.inputs[0];
-    while (nodes.size() < kMaxOfChain) {
-      if (const Node* source = linear_source(value)) {
-        nodes.push_back(source);
-        std::reverse(nodes.begin(), nodes.end());
-        return {Workload::of(std::move(nodes))};
-      }
-      const Node* node = value->producer;
-      if (!node || value->constant || !read_only_by_one(value, users, graph) || !is_eltwise(*node)) return {};
-      const Value* operand = only_operand(*node);
-      if (!operand) return match_binary(*node, std::move(nodes));
-      const auto reads = std::count(node->inputs.begin(), node->inputs.end(), operand);
-      if (reads != 1 && !linear_source(operand)) return {};
-      nodes.push_back(node);
-      value = operand;
+    std::vector<Workload> found;
+    CodesFunction function;
+    if (function.start(root) && function.open_dependent()) {
+      // The further back, the fewer tables; what others read on the way ends it.
+      do {
+        auto workload = function.workload(users, graph);
+        if (workload) found.push_back(std::move(*workload));
+      } while (function.open_last());
     }
-    return {};
+    const Node* clamp = root.inputs[0]->producer;
+    if (clamp && !read_clamp(*clamp)) clamp = nullptr;
+    const Node* node = clamp ? clamp->inputs[0]->producer : root.inputs[0]->producer;
+    const bool is_read = clamp && !read_only_by_one(clamp->inputs[0], users, graph);
+    if (node && !is_read && read_only_by_one(root.inputs[0], users, graph)) {
+      auto binary = match_binary(*node, clamp ? std::vector{&root, clamp} : std::vector{&root});
+      found.insert(found.end(), std::make_move_iterator(binary.begin()), std::make_move_iterator(binary.end()));
+    }
+    return found;
   }
 
   std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
@@ -310,7 +395,7 @@ class CodesEltwiseRoutine final : public Routine {
     if (!binary_op(node) || node.has_attr("clamp_min") || node.has_attr("clamp_max")) return {};
     const Node* a = linear_source(node.inputs[0]);
     const Node* b = linear_source(node.inputs[1]);
-    if (!a || !b || a == b || behind.size() > 2 || (behind.size() == 2 && !read_clamp(*behind.back()))) return {};
+    if (!a || !b || a == b) return {};
     std::vector<const Node*> nodes{a, b, &node};
     nodes.insert(nodes.end(), behind.rbegin(), behind.rend());
     return {Workload::of(std::move(nodes))};
@@ -319,20 +404,33 @@ class CodesEltwiseRoutine final : public Routine {
 
 class CodesLinearStep final : public KernelStep {
  public:
-  CodesLinearStep(const CodeGrid& grid, bool quantizes, const CodesKernels& kernels)
-      : linear_{grid.scale, grid.zero, grid.is_signed()}, quantizes_(quantizes), kernels_(kernels) {}
+  CodesLinearStep(const Node& node, const Candidate& candidate, const CodesKernels& kernels)
+      : quantizes_(node.op == "QuantizeLinear"),
+        scale_(argument_of(candidate, node.input(1))),
+        zero_(argument_of(candidate, node.input(2))),
+        kernels_(kernels) {
+    const CodeGrid grid = *read_code_grid(node, true);
+    linear_ = {grid.scale, grid.zero, grid.is_signed()};
+    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
+  }
 
   Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(DenseElements::of(args)); }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& elements = *reinterpret_cast<const DenseElements*>(prepared);
-    elements.run(team, args[1], quantizes_ ? 1 : 4, [&](int64_t first, int64_t count) {
+    CodesLinear linear = linear_;
+    if (scale_ >= 0) linear.scale = *reinterpret_cast<const float*>(args[scale_]);
+    if (zero_ >= 0) {
+      const auto* zero = reinterpret_cast<const uint8_t*>(args[zero_]);
+      linear.zero = linear.is_signed ? static_cast<int8_t>(*zero) : *zero;
+    }
+    elements.run(team, args[y_], quantizes_ ? 1 : 4, [&](int64_t first, int64_t count) {
       if (quantizes_) {
-        kernels_.quantize(linear_, reinterpret_cast<const float*>(args[0]) + first,
-                          reinterpret_cast<uint8_t*>(args[1]) + first, count);
+        kernels_.quantize(linear, reinterpret_cast<const float*>(args[0]) + first,
+                          reinterpret_cast<uint8_t*>(args[y_]) + first, count);
       } else {
-        kernels_.dequantize(linear_, reinterpret_cast<const uint8_t*>(args[0]) + first,
-                            reinterpret_cast<float*>(args[1]) + first, count);
+        kernels_.dequantize(linear, reinterpret_cast<const uint8_t*>(args[0]) + first,
+                            reinterpret_cast<float*>(args[y_]) + first, count);
       }
     });
   }
@@ -340,6 +438,7 @@ class CodesLinearStep final : public KernelStep {
  private:
   CodesLinear linear_;
   bool quantizes_;
+  int scale_, zero_, y_ = 0;  // arguments; the former two where only running tells them, else negative
   const CodesKernels& kernels_;
 };
 
@@ -409,7 +508,7 @@ class CodesLinearRoutine final : public Routine {
       if (workload.outputs.size() != 3) return "a result is left out";
       return std::nullopt;
     }
-    if (!read_code_grid(workload.root())) return "not between float32 and 8-bit codes of one constant scale";
+    if (!read_code_grid(workload.root(), true)) return "not between float32 and 8-bit codes of one scale";
     if (workload.root().inputs[0]->constant) return "its input is a constant";
     return std::nullopt;
   }
@@ -421,7 +520,12 @@ class CodesLinearRoutine final : public Routine {
     const Value* y = workload.outputs.front();
     Candidate c;
     c.inputs.resize(workload.inputs.size());
-    c.inputs[static_cast<size_t>(workload.input_index(x))] = plain_schema(x->type);
+    bool is_known = true;
+    for (const Value* v : workload.root().inputs) {
+      if (!v || v->constant) continue;
+      c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+      is_known = is_known && v == x;
+    }
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     const auto count = static_cast<double>(element_count(y->shape().hint_dims()));
     const double cycles = workload.root().op == "DequantizeLinear" ? kDequantizeCycles : kQuantizeCycles;
@@ -430,7 +534,7 @@ class CodesLinearRoutine final : public Routine {
     load.bytes = 5 * count;
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
     c.cost.time_us = step_us(load, target);
-    if (is_dynamic(workload)) return {std::move(c)};
+    if (is_dynamic(workload) || !is_known) return {std::move(c)};
     return held_alike(std::move(c), y->shape(), target);
   }
 
@@ -444,8 +548,7 @@ class CodesLinearRoutine final : public Routine {
     if (is_dynamic(*candidate.workload))
       return std::make_unique<DynamicLinearStep>(NEO_PICK_TIER(target.isa, codes_kernels)());
     const Node& node = candidate.workload->root();
-    return std::make_unique<CodesLinearStep>(*read_code_grid(node), node.op == "QuantizeLinear",
-                                             NEO_PICK_TIER(target.isa, codes_kernels)());
+    return std::make_unique<CodesLinearStep>(node, candidate, NEO_PICK_TIER(target.isa, codes_kernels)());
   }
 
  private:

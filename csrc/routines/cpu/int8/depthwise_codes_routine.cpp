@@ -61,6 +61,7 @@ struct CodesDepthwiseCall {
   DotResult result;
   ConvStrides x, y, residual;
   const void* weight = nullptr;
+  int64_t columns_at = 0;  // in the scratch memory: what a grid that is known only then makes of init and scale
 };
 
 class DepthwiseCodesStep final : public KernelStep {
@@ -71,6 +72,7 @@ class DepthwiseCodesStep final : public KernelStep {
     const Int8Product& p = problem_.product;
     x_ = argument_of(candidate, p.x);
     residual_ = argument_of(candidate, p.residual);
+    grid_ = problem_.run_time_grid(candidate);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const CodesDepthwisePlan plan = plan_codes_depthwise(problem_.constant_shape(), kernels_);
     const int64_t padded = plan.blocks * kernels_.lanes;
@@ -100,13 +102,21 @@ class DepthwiseCodesStep final : public KernelStep {
     const auto* packed = reinterpret_cast<const int32_t*>(constants_.as<float>());
     call.result = problem_.result(packed, padded);
     call.weight = packed + PackedColumns::kArrays * padded;
-    return Prepared::of(call, call.split.scratch_bytes());
+    call.columns_at = call.split.scratch_bytes();
+    return Prepared::of(call, call.columns_at + (grid_.is_any() ? 2 * padded * 4 : 0));
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const CodesDepthwiseCall*>(prepared);
+    DotResult result = call.result;
+    int32_t zero = problem_.product.x_grid.zero;
+    if (grid_.is_any()) {
+      auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
+      const int64_t padded = call.plan.blocks * kernels_.lanes;
+      zero = problem_.bind_grid(grid_, args, padded, kernels_.bytes, columns, result).zero;
+    }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
-      for (int64_t task = begin; task < end; ++task) run_task(call, args, task, buffer);
+      for (int64_t task = begin; task < end; ++task) run_task(call, result, zero, args, task, buffer);
     });
   }
 
@@ -130,7 +140,8 @@ class DepthwiseCodesStep final : public KernelStep {
     }
   }
 
-  void run_task(const CodesDepthwiseCall& call, std::byte* const* args, int64_t task, uint8_t* buffer) const {
+  void run_task(const CodesDepthwiseCall& call, const DotResult& result, int32_t zero, std::byte* const* args,
+                int64_t task, uint8_t* buffer) const {
     const CodesDepthwisePlan& plan = call.plan;
     const ConvShape& s = plan.shape;
     const int64_t chunk = task % plan.chunks, block = task / plan.chunks % plan.blocks,
@@ -141,7 +152,7 @@ class DepthwiseCodesStep final : public KernelStep {
     DotFill f;
     f.src_pixel = kernels_.lanes;
     f.columns = plan.buffer_columns;
-    f.zero = problem_.product.x_grid.zero;
+    f.zero = zero;
     f.is_signed = problem_.product.x_grid.is_signed();
     const int64_t begin = std::clamp<int64_t>(s.pad_left, 0, f.columns);
     const int64_t end = std::clamp<int64_t>(s.iw + s.pad_left, begin, f.columns);
@@ -163,10 +174,10 @@ class DepthwiseCodesStep final : public KernelStep {
     d.tap_column = s.dilation_w * pixel_bytes;
     d.weight = static_cast<const int32_t*>(call.weight) + block * plan.weight_items * kernels_.lanes;
     d.pixels = s.ow;
-    d.result = &call.result;
+    d.result = &result;
     d.column = block * kernels_.lanes;
     d.dst_pixel = kernels_.lanes;
-    const int64_t item = call.result.is_float || call.result.is_whole ? 4 : 1;
+    const int64_t item = result.is_float || result.is_whole ? 4 : 1;
     for (int64_t line = 0; line < rows; ++line) {
       d.src = buffer + line * s.stride_h * row_bytes;
       const int64_t at = block * call.y.channel + (row + line) * s.ow * kernels_.lanes;
@@ -182,6 +193,7 @@ class DepthwiseCodesStep final : public KernelStep {
   Int8Problem problem_;
   int threads_;
   const CodesDepthwiseKernels& kernels_;
+  Int8Problem::RunTimeGrid grid_;
   int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
 };
@@ -202,7 +214,6 @@ class DepthwiseCodesRoutine final : public Routine {
     const auto problem = Int8Problem::read(workload, &why);
     if (!problem) return why;
     if (!problem->product.is_conv() || !problem->geometry.is_depthwise()) return "not one input channel per group";
-    if (problem->product.x_zero) return "the zero point is known only when it runs";
     if (problem->geometry.taps() > kMaxDepthwiseTaps) return "the kernel has more than 256 taps";
     return std::nullopt;
   }
@@ -241,8 +252,10 @@ class DepthwiseCodesRoutine final : public Routine {
  private:
   // Words are of neighbouring columns.
   static std::vector<int64_t> codes_of(const Int8Problem& problem, const Target& target) {
-    if (problem.geometry.window.dilations.back() != 1) return {kWordCodes};
-    return word_codes(problem, target);
+    if (problem.geometry.window.dilations.back() != 1 || !has_dot_bytes(target)) return {kWordCodes};
+    std::vector<int64_t> codes;
+    for (const bool bytes : may_be_bytes(problem)) codes.push_back(bytes ? kByteCodes : kWordCodes);
+    return codes;
   }
 
   static double estimate_us(const Int8Problem& problem, const CodesDepthwisePlan& plan,

@@ -66,6 +66,35 @@ class BufferRows {
     }
   }
 
+  // Behind the buffer's pixels: the sum of the bytes that each of the rows by columns output pixels reads.
+  int32_t* sums() const {
+    const int64_t pixels = plan_.buffer_rows * plan_.buffer_columns;
+    return reinterpret_cast<int32_t*>(buffer_ + pixels * plan_.pixel_bytes() + kVectorSlack) + pixels;
+  }
+
+  void sum(int64_t rows, int64_t columns) const {
+    const ConvShape& s = plan_.shape;
+    const int64_t line = plan_.buffer_columns, pixel_bytes = plan_.pixel_bytes();
+    int32_t* out = sums();
+    int32_t* pixel_sums = out - plan_.buffer_rows * line;
+    const int64_t filled_rows = (rows - 1) * plan_.row_step + (s.kh - 1) * s.dilation_h + 1;
+    const int64_t filled_columns = (columns - 1) * plan_.column_step + (s.kw - 1) * s.dilation_w + 1;
+    for (int64_t i = 0; i < filled_rows; ++i) {
+      kernels_.sum_pixels(buffer_ + i * line * pixel_bytes, pixel_bytes, filled_columns, s.group_ic(),
+                          pixel_sums + i * line);
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        const int32_t* window = pixel_sums + i * plan_.row_step * line + j * plan_.column_step;
+        int32_t sum = 0;
+        for (int64_t kh = 0; kh < s.kh; ++kh) {
+          for (int64_t kw = 0; kw < s.kw; ++kw) sum += window[kh * s.dilation_h * line + kw * s.dilation_w];
+        }
+        out[i * plan_.columns + j] = sum;
+      }
+    }
+  }
+
  private:
   const DotPlan& plan_;
   const DotKernels& kernels_;
@@ -76,7 +105,10 @@ class BufferRows {
 }  // namespace
 
 int64_t DotPlan::buffer_bytes() const {
-  return in_place ? 0 : buffer_rows * buffer_columns * pixel_bytes() + kVectorSlack;
+  if (in_place) return 0;
+  const int64_t pixels = buffer_rows * buffer_columns;
+  const int64_t sums = schedule.row_sums ? 4 * (pixels + rows * columns) : 0;
+  return pixels * pixel_bytes() + kVectorSlack + sums;
 }
 
 DotPanel dot_panel(const DotPlan& plan, int64_t panel) {
@@ -108,7 +140,7 @@ DotPlan plan_dot(const ConvShape& shape, const DotSchedule& schedule, const DotK
   }
   const bool whole_words =
       form == DotFill::Form::Blocks || (form == DotFill::Form::Pixels && s.ic % kernels.codes == 0);
-  plan.in_place = flat && may_read && whole_words && kernels.codes == 4 && s.groups == 1;
+  plan.in_place = flat && may_read && !schedule.row_sums && whole_words && kernels.codes == 4 && s.groups == 1;
   plan.words = ceil_div(s.group_ic(), static_cast<int64_t>(kernels.codes));
   plan.group_vectors = ceil_div(s.group_oc(), plan.lanes);
   plan.panels = ceil_div(plan.group_vectors, schedule.oc_vectors);
@@ -166,6 +198,7 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
     const int64_t rows = std::min(plan.rows, s.oh - row), columns = std::min(plan.columns, s.ow - column);
     if (!plan.in_place && filled != place) {
       rows_of.fill(image, group, row, rows, column, columns);
+      if (plan.schedule.row_sums) rows_of.sum(rows, columns);
       filled = place;
     }
     DotTile tile;
@@ -209,6 +242,7 @@ void run_dot(const DotPlan& plan, const DotKernels& kernels, const DotOperands& 
           const int64_t pixel = (row + line) * s.ow + column + pixels.begin;
           const int64_t at = image * args.dst_batch + vector * args.dst_vector + pixel * args.dst_pixel;
           tile.dst = static_cast<uint8_t*>(args.dst) + at * item;
+          if (plan.schedule.row_sums) tile.row_sums = rows_of.sums() + line * plan.columns + pixels.begin;
           if (args.residual) {
             tile.residual =
                 args.residual + image * args.residual_batch + vector * args.residual_vector + pixel * args.dst_pixel;

@@ -13,6 +13,7 @@ namespace neo {
 
 struct DotSchedule {
   int64_t oc_vectors = 4;  // of output channels per register block, 1 ... 4
+  bool row_sums = false;   // weights in words of bytes are less than they should be, by DotResult's shift
 };
 
 // Made by plan_dot; plain bytes.

@@ -72,7 +72,7 @@ struct DotCall {
   DotPlan plan;
   DotOperands args;
   TaskSplit split;
-  int64_t init_at = 0;  // in the scratch memory, where the zero point is known only then
+  int64_t columns_at = 0;  // in the scratch memory: what a grid that is known only then makes of init and scale
 };
 
 class DotStep final : public KernelStep {
@@ -87,7 +87,7 @@ class DotStep final : public KernelStep {
     const Int8Product& p = problem_.product;
     x_ = argument_of(candidate, p.x);
     residual_ = argument_of(candidate, p.residual);
-    zero_ = argument_of(candidate, p.x_zero);
+    grid_ = problem_.run_time_grid(candidate);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const DotPlan plan = plan_dot(problem_.constant_shape(), schedule_, kernels_, form_, may_read());
     constants_ = packed.floats(packed_words(plan), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
@@ -95,7 +95,9 @@ class DotStep final : public KernelStep {
       problem_.pack_columns({words, plan.channels(), codes == kByteCodes});
       const Int8Weights weights(p);
       const int64_t taps = plan.taps();
-      const auto weight = [&](int64_t c, int64_t ic, int64_t tap) { return weights.at(c, ic * taps + tap); };
+      const auto weight = [&](int64_t c, int64_t ic, int64_t tap) {
+        return weights.at(c, ic * taps + tap) - (schedule_.row_sums ? weights.shift(c) : 0);
+      };
       pack_dot_weight(plan, static_cast<int>(codes), weight, words + PackedColumns::kArrays * plan.channels());
     });
   }
@@ -133,8 +135,8 @@ class DotStep final : public KernelStep {
     const int64_t padded = call.plan.channels();
     a.result = problem_.result(packed, padded);
     a.weight = packed + PackedColumns::kArrays * padded;
-    call.init_at = call.split.scratch_bytes();
-    return Prepared::of(call, call.init_at + (zero_ >= 0 ? padded * 4 : 0));
+    call.columns_at = call.split.scratch_bytes();
+    return Prepared::of(call, call.columns_at + (grid_.is_any() ? 2 * padded * 4 : 0));
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
@@ -144,19 +146,10 @@ class DotStep final : public KernelStep {
     a.src = codes(x_);
     a.dst = args[y_];
     if (residual_ >= 0) a.residual = codes(residual_);
-    if (zero_ >= 0) {
-      const int32_t zero = a.is_signed ? static_cast<int8_t>(*codes(zero_)) : *codes(zero_);
-      auto* init = reinterpret_cast<int32_t*>(scratch + call.init_at);
-      const int64_t padded = call.plan.channels();
-      const int32_t* sums = a.result.init + 4 * padded;
-      // Bytes count from 0 on. What wraps around here comes back with the sums.
-      for (int64_t c = 0; c < padded; ++c) {
-        const uint32_t off =
-            kernels_.codes == kByteCodes ? static_cast<uint32_t>(zero) * static_cast<uint32_t>(sums[c]) : 0;
-        init[c] = static_cast<int32_t>(static_cast<uint32_t>(a.result.init[c]) - off);
-      }
-      a.zero = zero;
-      a.result.init = init;
+    if (grid_.is_any()) {
+      auto* columns = reinterpret_cast<int32_t*>(scratch + call.columns_at);
+      const bool bytes = kernels_.codes == kByteCodes;
+      a.zero = problem_.bind_grid(grid_, args, call.plan.channels(), bytes, columns, a.result).zero;
     }
     run_tasks_with<uint8_t>(team, call.split, scratch, [&](int64_t begin, int64_t end, uint8_t* buffer) {
       run_dot(call.plan, kernels_, a, begin, end, buffer);
@@ -172,7 +165,8 @@ class DotStep final : public KernelStep {
   DotSchedule schedule_;
   int threads_;
   const DotKernels& kernels_;
-  int x_ = -1, residual_ = -1, zero_ = -1, y_ = 0;
+  Int8Problem::RunTimeGrid grid_;
+  int x_ = -1, residual_ = -1, y_ = 0;
   Tensor constants_;
 };
 
@@ -224,13 +218,15 @@ class DotRoutine final : public Routine {
 
   Space space(const Workload& workload, const Target& target) const override {
     const Int8Problem problem = *Int8Problem::read(workload, nullptr);
-    Space::Parameter codes{"codes", word_codes(problem, target)}, oc_bn{"oc_bn", {}};
+    Space::Parameter codes{"codes", {}}, oc_bn{"oc_bn", {}}, row_sums{"row_sums", {}};
     for (const Schedule& schedule : schedules(problem, target)) {
-      const int64_t columns = value_of(schedule, "oc_bn");
-      if (std::find(oc_bn.values.begin(), oc_bn.values.end(), columns) == oc_bn.values.end())
-        oc_bn.values.push_back(columns);
+      for (Space::Parameter* parameter : {&codes, &oc_bn, &row_sums}) {
+        std::vector<int64_t>& values = parameter->values;
+        const int64_t value = value_of(schedule, parameter->name);
+        if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+      }
     }
-    return Space({codes, oc_bn});
+    return Space({codes, oc_bn, row_sums});
   }
 
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
@@ -257,7 +253,7 @@ class DotRoutine final : public Routine {
   }
 
   static DotSchedule dot_schedule(const Schedule& schedule, const Target& target) {
-    return {value_of(schedule, "oc_bn") / target.lanes()};
+    return {value_of(schedule, "oc_bn") / target.lanes(), value_of(schedule, "row_sums") != 0};
   }
 
   static std::vector<Schedule> schedules(const Int8Problem& problem, const Target& target) {
@@ -265,8 +261,15 @@ class DotRoutine final : public Routine {
     std::vector<Schedule> all;
     for (int64_t vectors : {4, 2, 3, 1}) {
       if (vectors > ceil_div(problem.constant_shape().group_oc(), lanes)) continue;
-      for (const int64_t codes : word_codes(problem, target))
-        all.push_back({{"codes", codes}, {"oc_bn", vectors * lanes}});
+      const Schedule words{{"codes", has_dot_bytes(target) ? kByteCodes : kWordCodes}, {"oc_bn", vectors * lanes}};
+      if (!has_dot_bytes(target)) {
+        all.push_back(words);
+        continue;
+      }
+      for (const bool bytes : may_be_bytes(problem)) {
+        all.push_back(words);
+        if (!bytes) all.back()["row_sums"] = 1;
+      }
     }
     return all;
   }

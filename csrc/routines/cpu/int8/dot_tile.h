@@ -17,12 +17,13 @@ constexpr int kDotRows = 14;
 // grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +
 // zero.
 struct DotResult {
-  const int32_t* init = nullptr;  // by column, as all of these four
+  const int32_t* init = nullptr;  // by column, as all of these five
   const float* scale = nullptr;
   const float* add = nullptr;
-  const int32_t* mask = nullptr;  // 0 for the padding lanes of a blocked layout, whose codes become 0; else -1
-  bool is_float = false;          // float32 numbers between lo and hi
-  bool is_whole = false;          // the sums themselves, int32
+  const int32_t* shift = nullptr;  // by which weights in words of bytes are less; where a tile has sums of its rows
+  const int32_t* mask = nullptr;   // 0 for the padding lanes of a blocked layout, whose codes become 0; else -1
+  bool is_float = false;           // float32 numbers between lo and hi
+  bool is_whole = false;           // the sums themselves, int32
   bool is_signed = false;
   float lo = 0, hi = 0;  // of codes: less zero
   int32_t zero = 0;
@@ -44,7 +45,8 @@ struct DotTile {
   const int32_t* weight = nullptr;          // dense: [tap][block][word][columns of the tile]
 
   const DotResult* result = nullptr;
-  int64_t column = 0;   // of the result's vectors by column
+  const int32_t* row_sums = nullptr;  // of each row's bytes, which count times the shift of a column; or null
+  int64_t column = 0;                 // of the result's vectors by column
   int64_t columns = 0;  // that exist: what is behind the last one is not written, where dst_vector is dense
   // In elements.
   void* dst = nullptr;
@@ -79,6 +81,8 @@ struct DotKernels {
   int max_rows[kDotVectors + 1];
   DotTileKernel tiles[kDotVectors + 1][kDotRows + 1];
   void (*fill)(const DotFill&);
+  // The sums of the first `bytes` bytes of pixels that are `step` bytes apart.
+  void (*sum_pixels)(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums);
 };
 
 namespace scalar {

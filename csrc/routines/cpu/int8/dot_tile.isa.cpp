@@ -65,7 +65,14 @@ NEO_INLINE void sum_tile(I32 (&acc)[R][V], const DotTile& t) {
   }
 }
 
-[[gnu::noinline]] void store_sums(const DotTile& t, const int32_t* sums, int vectors, int rows) {
+[[gnu::noinline]] void store_sums(const DotTile& t, int32_t* sums, int vectors, int rows) {
+  for (int r = 0; t.row_sums && r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      int32_t* at = sums + (r * vectors + v) * kLanes;
+      const I32 shift = load_i32(t.result->shift + t.column + v * kLanes);
+      store_i32(at, load_i32(at) + broadcast_i32(t.row_sums[r]) * shift);
+    }
+  }
   for (int v = 0; v < vectors; ++v) {
     const int64_t at = v * t.dst_vector, added = v * t.residual_vector;
     store_rows(sums + v * kLanes, (int64_t)vectors * kLanes, rows, *t.result, t.column + v * kLanes,
@@ -217,6 +224,24 @@ void fill_row(const DotFill& f) {
   fill_pixels<kBytes>(f, f.end, f.columns);
 }
 
+void sum_bytes(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums) {
+  const I32 ones = broadcast_i32(0x01010101);
+  for (int64_t p = 0; p < pixels; ++p, src += step) {
+    I32 acc = broadcast_i32(0);
+    int64_t i = 0;
+    if constexpr (kHasDotBytes) {
+      for (; i + 4 * kLanes <= bytes; i += 4 * kLanes) dot_bytes(acc, load_i32((const int32_t*)(src + i)), ones);
+    }
+    for (; i + kLanes <= bytes; i += kLanes) acc = acc + load_u8(src + i);
+    alignas(64) int32_t lanes[kLanes];
+    store_i32(lanes, acc);
+    int32_t sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
+    for (; i < bytes; ++i) sum += src[i];
+    sums[p] = sum;
+  }
+}
+
 template <bool kBytes, int V, int R>
 constexpr DotTileKernel dot_tile() {
   if constexpr (R <= max_dot_rows(V)) {
@@ -241,6 +266,7 @@ constexpr DotKernels kDotKernels = {
     {0, max_dot_rows(1), max_dot_rows(2), max_dot_rows(3), max_dot_rows(4)},
     {{}, NEO_DOT_ROWS(1), NEO_DOT_ROWS(2), NEO_DOT_ROWS(3), NEO_DOT_ROWS(4)},
     &fill_row<kBytes>,
+    &sum_bytes,
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "routines/patterns/epilogue.h"
 
 namespace neo {
 namespace {
@@ -33,6 +34,7 @@ Int8Weights::Int8Weights(const Int8Product& product)
       zeros_(by_channel(product.w_zero, product.channels())),
       channels_(product.channels()),
       depth_(product.depth()),
+      middle_(product.w->dtype() == DType::Int8 ? 0 : 128),
       by_rows_(product.channel_axis() == 0) {}
 
 int32_t Int8Weights::at(int64_t channel, int64_t k) const {
@@ -104,8 +106,9 @@ Candidate Int8Problem::candidate(const Workload& workload, bool blocks_x, bool b
     if (product.residual != product.x) c.in_place = index;
   }
   c.inputs[static_cast<size_t>(workload.input_index(product.x))] = schema(product.x, blocks_x);
-  if (product.x_zero)
-    c.inputs[static_cast<size_t>(workload.input_index(product.x_zero))] = plain_schema(product.x_zero->type);
+  for (const Value* v : {product.x_scale, product.x_zero}) {
+    if (v) c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+  }
   c.outputs.push_back(schema(product.y, blocks_y));
   return c;
 }
@@ -126,6 +129,7 @@ DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
   r.scale = reinterpret_cast<const float*>(columns + padded);
   r.add = reinterpret_cast<const float*>(columns + 2 * padded);
   r.mask = columns + 3 * padded;
+  r.shift = columns + 5 * padded;
   r.is_whole = p.is_whole;
   if (p.is_whole) return r;
   if (!p.y_grid) {
@@ -162,6 +166,34 @@ DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
   return r;
 }
 
+Int8Problem::RunTimeGrid Int8Problem::run_time_grid(const Candidate& candidate) const {
+  return {argument_of(candidate, product.x_scale), argument_of(candidate, product.x_zero)};
+}
+
+CodeGrid Int8Problem::bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, bool bytes,
+                                int32_t* to, DotResult& result) const {
+  CodeGrid x = product.x_grid;
+  if (grid.scale >= 0) {
+    x.scale = *reinterpret_cast<const float*>(args[grid.scale]);
+    auto* scale = reinterpret_cast<float*>(to + padded);
+    const float y_step = step();
+    // The packed scales are those of the weights.
+    for (int64_t c = 0; c < padded; ++c) scale[c] = x.scale * result.scale[c] / y_step;
+    result.scale = scale;
+  }
+  if (grid.zero >= 0) {
+    const auto* zero = reinterpret_cast<const uint8_t*>(args[grid.zero]);
+    x.zero = x.is_signed() ? static_cast<int8_t>(*zero) : *zero;
+    const int32_t* sums = result.init + 4 * padded;
+    // Bytes count from 0 on, so that the constants have the rest. What wraps around here comes back with the sums.
+    const uint32_t shift = bytes ? static_cast<uint32_t>(x.zero) : 0;
+    for (int64_t c = 0; c < padded; ++c)
+      to[c] = static_cast<int32_t>(static_cast<uint32_t>(result.init[c]) - shift * static_cast<uint32_t>(sums[c]));
+    result.init = to;
+  }
+  return x;
+}
+
 void Int8Problem::pack_columns(const PackedColumns& columns) const {
   constexpr double kLargestBias = 1 << 30;
   const int64_t padded = columns.padded;
@@ -174,19 +206,22 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
   auto* add = reinterpret_cast<float*>(columns.at + 2 * padded);
   int32_t* mask = columns.at + 3 * padded;
   int32_t* sums = columns.at + 4 * padded;
+  int32_t* shift = columns.at + 5 * padded;
   std::fill_n(columns.at, PackedColumns::kArrays * padded, 0);
   // What the zero point adds to a sum of bytes is taken off.
   const int32_t zero = columns.bytes ? product.x_grid.zero + (product.x_grid.is_signed() ? 128 : 0) : 0;
   for (int64_t c = 0; c < channels; ++c) {
     const auto i = static_cast<size_t>(c);
     const auto unit = static_cast<float>(static_cast<double>(product.x_grid.scale) * w_scale[i]);
+    const bool is_known = !product.x_scale;
     int64_t weight_sum = 0;
     for (int64_t k = 0; k < depth; ++k) weight_sum += weights.at(c, k);
     sums[c] = static_cast<int32_t>(weight_sum);
+    shift[c] = weights.shift(c);
     int64_t sum = -weight_sum * zero;
     // A bias of whole units is summed with the products, as QLinearConv does; any other is added to the float.
     const double units = std::nearbyint(bias[i] / unit);
-    const bool is_whole = std::abs(units) <= kLargestBias &&
+    const bool is_whole = is_known && std::abs(units) <= kLargestBias &&
                           (static_cast<float>(units * unit) == bias[i] || static_cast<float>(units) * unit == bias[i]);
     if (is_whole) {
       sum += static_cast<int64_t>(units);
@@ -195,16 +230,15 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     }
     // Sums that pass the end of int32 on their way come back.
     init[c] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<uint64_t>(sum)));
-    scale[c] = unit / step();
+    scale[c] = is_known ? unit / step() : unit;
     mask[c] = -1;
   }
 }
 
-std::vector<int64_t> word_codes(const Int8Problem& problem, const Target& target) {
-  if (!has_dot_bytes(target)) return {kWordCodes};
+std::vector<bool> may_be_bytes(const Int8Problem& problem) {
   const Int8Product& p = problem.product;
-  if (p.w->constant->is_absent() || (p.w_zero && p.w_zero->constant->is_absent())) return {kByteCodes, kWordCodes};
-  return {has_byte_weights(p) ? kByteCodes : kWordCodes};
+  if (p.w->constant->is_absent() || (p.w_zero && p.w_zero->constant->is_absent())) return {true, false};
+  return {has_byte_weights(p)};
 }
 
 }  // namespace neo

@@ -24,17 +24,20 @@ class Int8Weights {
  public:
   explicit Int8Weights(const Int8Product& product);
   int32_t at(int64_t channel, int64_t k) const;  // k: input channel of the group, then tap
+  // What all weights of a channel are less by in words of bytes, so that these are the codes themselves.
+  int32_t shift(int64_t channel) const { return middle_ - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]); }
 
  private:
   std::vector<double> codes_, zeros_;
   int64_t channels_ = 0, depth_ = 0;
+  int32_t middle_ = 0;  // of the codes' range
   bool by_rows_ = false;
 };
 
-// Where the constants by padded channel are packed: init, scale, add and mask of DotResult, and the sums of the
-// weights, by which init changes with a zero point that only running tells.
+// Where the constants by padded channel are packed: init, scale, add and mask of DotResult, the sums of the weights, by
+// which init changes with a zero point that only running tells, and the shift of DotResult.
 struct PackedColumns {
-  static constexpr int64_t kArrays = 5;
+  static constexpr int64_t kArrays = 6;
   int32_t* at = nullptr;
   int64_t padded = 0;
   bool bytes = false;  // codes of x count from 0 on, else from their zero point on
@@ -61,12 +64,23 @@ struct Int8Problem {
   void pack_columns(const PackedColumns& columns) const;
   DotResult result(const int32_t* columns, int64_t padded) const;
 
+  // Scale or zero point of x are known only when the step runs: in its arguments of these numbers, where not negative.
+  struct RunTimeGrid {
+    int scale = -1, zero = -1;
+    bool is_any() const { return scale >= 0 || zero >= 0; }
+  };
+  RunTimeGrid run_time_grid(const Candidate& candidate) const;
+  // The grid of x, and what it makes of the packed init and scale of a result: 2 * padded numbers from `to` on. `bytes`
+  // as in PackedColumns.
+  CodeGrid bind_grid(const RunTimeGrid& grid, std::byte* const* args, int64_t padded, bool bytes, int32_t* to,
+                     DotResult& result) const;
+
  private:
   float step() const;
 };
 
-// The codes in a word that a target's kernels can take: bytes where it multiplies them and the weights are some, else
-// int16. Of a saved module, whose weights are not at hand, either.
-std::vector<int64_t> word_codes(const Int8Problem& problem, const Target& target);
+// Whether the weights less their zero points are bytes: yes or no, or either for those of a saved
+// module, which are not at hand.
+std::vector<bool> may_be_bytes(const Int8Problem& problem);
 
 }  // namespace neo
