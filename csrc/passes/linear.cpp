@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ops/op.h"
+#include "passes/pattern.h"
+#include "passes/quantization.h"
 
 namespace neo {
 namespace {
@@ -63,6 +65,59 @@ Tensor scaled_weights(const LinearNode& linear, const std::vector<double>& scale
   return out;
 }
 
+// One number for all becomes one for each channel.
+Value* spread(Rewriter& rewriter, Value* value, int64_t channels) {
+  const Tensor& tensor = *value->constant;
+  if (tensor.rank() == 1 && tensor.size() == channels) return value;
+  Tensor many(tensor.dtype(), {channels});
+  store_doubles(many, std::vector<double>(static_cast<size_t>(channels), load_doubles(tensor).front()));
+  return rewriter.add_constant(value->name, std::move(many));
+}
+
+// The scales of a node's blocks, times a number for each channel along `axis`.
+Tensor scaled_blocks(const Tensor& scales, int axis, const std::vector<double>& scale) {
+  std::vector<double> numbers = load_doubles(scales);
+  const auto last = static_cast<size_t>(scales.dims().back());
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] *= scale[axis == 0 ? i / last : i % last];
+  Tensor tensor(scales.dtype(), scales.dims());
+  store_doubles(tensor, numbers);
+  return tensor;
+}
+
+// The same weights with other scales, where they are codes of one scale, or of one for each channel or each block of
+// one; else null.
+Value* scaled_codes(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale) {
+  const Node* source = made_by(linear.node->inputs[1], "DequantizeLinear");
+  if (!source || !source->inputs[0]->constant || !source->inputs[1]->constant || linear.node->op == "ConvTranspose")
+    return nullptr;
+  const int axis = weight_axis(*linear.node), rank = source->inputs[0]->constant->rank();
+  Value* zero = source->input(2);
+  if (source->int_attr("block_size", 0) != 0) {
+    if (rank != 2 || source->int_attr("axis", 1) != 1 - axis) return nullptr;
+    Tensor scales = scaled_blocks(*source->inputs[1]->constant, axis, scale);
+    std::vector<Value*> inputs{source->inputs[0], rewriter.add_constant(source->inputs[1]->name, std::move(scales))};
+    if (zero) inputs.push_back(zero);
+    return rewriter.insert(linear.node, "DequantizeLinear", std::move(inputs), source->attrs,
+                           linear.node->inputs[1]->name);
+  }
+  if (!is_byte(source->inputs[0]->dtype())) return nullptr;
+  for (const Value* v : {source->inputs[1], zero}) {
+    if (!v) continue;
+    const int64_t given = source->int_attr("axis", 1);
+    const bool by_channel = v->constant && v->constant->rank() == 1 && v->constant->size() == linear.channels &&
+                            (given < 0 ? given + rank : given) == axis;
+    if (!by_channel && !(v->constant && v->constant->size() == 1)) return nullptr;
+  }
+  std::vector<double> scales = load_doubles(*spread(rewriter, source->inputs[1], linear.channels)->constant);
+  for (size_t c = 0; c < scales.size(); ++c) scales[c] *= scale[c];
+  Tensor tensor(source->inputs[1]->dtype(), {linear.channels});
+  store_doubles(tensor, scales);
+  std::vector<Value*> inputs{source->inputs[0], rewriter.add_constant(source->inputs[1]->name, std::move(tensor))};
+  if (zero) inputs.push_back(spread(rewriter, zero, linear.channels));
+  return rewriter.insert(linear.node, "DequantizeLinear", std::move(inputs), {{"axis", static_cast<int64_t>(axis)}},
+                         linear.node->inputs[1]->name);
+}
+
 }  // namespace
 
 std::optional<LinearNode> as_linear(Node& node, bool may_clamp) {
@@ -106,8 +161,13 @@ void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<do
 }
 
 void set_weights(Rewriter& rewriter, const LinearNode& linear, const std::vector<double>& scale) {
-  rewriter.set_input(linear.node, 1,
-                     rewriter.add_constant(linear.node->inputs[1]->name, scaled_weights(linear, scale)));
+  Value* weights = scaled_codes(rewriter, linear, scale);
+  if (weights) {
+    weights->constant = scaled_weights(linear, scale);
+  } else {
+    weights = rewriter.add_constant(linear.node->inputs[1]->name, scaled_weights(linear, scale));
+  }
+  rewriter.set_input(linear.node, 1, weights);
 }
 
 std::optional<std::vector<double>> per_channel(const Value& constant, int rank, int channel_axis, int64_t channels) {

@@ -149,3 +149,39 @@ def test_a_number_that_is_zero_keeps_a_clamp() -> None:
 )
 def test_clamps_that_stay(body: str) -> None:
     assert_keeps(CONV.format(body=body), "fold_clamps")
+
+
+CODES = """graph "g" (x: float32[2,4]) -> (y) {{
+  constant w = int8[4,3] {{1, -2, 3, 40, 50, -60, 7, 8, 9, 127, -128, 0}}
+  constant s = float32[3] {{0.1, 0.2, 0.3}}
+  constant one = float32[] {{0.1}}
+  constant blocks = float32[2,3] {{0.1, 0.2, 0.3, 0.4, 0.5, 0.6}}
+  constant z = int8[3] {{1, 0, -2}}
+  constant n = float32[] {{0.5}}
+  constant c = float32[3] {{2.0, -3.0, 0.5}}
+  v = {weights}
+  t = MatMul(x, v)
+  y = Mul(t, {scale})
+}}"""
+
+
+@pytest.mark.parametrize("scale", ["n", "c"])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "DequantizeLinear(w, s, z) {axis=1}",
+        "DequantizeLinear(w, s) {axis=-1}",
+        "DequantizeLinear(w, one)",
+        "DequantizeLinear(w, blocks) {axis=0, block_size=2}",
+    ],
+    ids=["channels", "no-zero", "one", "blocks"],
+)
+def test_weights_of_codes_stay_codes(weights: str, scale: str) -> None:
+    result = after(CODES.format(weights=weights, scale=scale), "fold_constants", "fold_biases", "fold_constants")
+    assert ops_of(result) == ["DequantizeLinear", "MatMul"]
+
+
+def test_weights_of_codes_of_the_other_axis_become_numbers() -> None:
+    text = CODES.format(weights="DequantizeLinear(w, rows) {axis=0}", scale="n")
+    text = text.replace("constant one", "constant rows = float32[4] {0.1, 0.2, 0.3, 0.4} \n constant one")
+    assert ops_of(after(text, "fold_constants", "fold_biases", "remove_dead_nodes")) == ["MatMul"]
