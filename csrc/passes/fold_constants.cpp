@@ -23,7 +23,9 @@ bool is_known(const Node& node) {
 // Weights of a product that are codes: routines that multiply integers read these, so that the node stays, and its
 // result is a constant for the others.
 bool is_of_codes(const Node& node, const Graph::Users& users) {
-  if (node.op != "DequantizeLinear" || !is_byte(node.inputs.front()->dtype())) return false;
+  if (node.op != "DequantizeLinear") return false;
+  const DType dtype = node.inputs.front()->dtype();
+  if (!is_byte(dtype) && dtype != DType::Int4 && dtype != DType::UInt4) return false;
   const auto readers = users.find(node.outputs.front());
   if (readers == users.end()) return false;
   return std::any_of(readers->second.begin(), readers->second.end(), [](const auto& read) {

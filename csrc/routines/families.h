@@ -97,6 +97,7 @@
   X(int8_pool)                 \
   X(int8_eltwise)              \
   X(int8_linear)               \
+  X(int8_block_weights)        \
   X(gemv_exponent_packed)      \
   X(gemm_strassen)             \
   X(gemm)                      \

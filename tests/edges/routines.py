@@ -289,6 +289,18 @@ def _code_gemm(net: Net) -> Any:
     return _rounded(net, net.node("MatMul", [x, _code_weights(net, "KN")], pin=False))
 
 
+def _block_gemm(net: Net) -> Any:
+    net.fixed.update("KN")
+    random = np.random.default_rng(2)
+    depth, columns = net.dims("KN")
+    blocks = -(-depth // 4)
+    parts = [random.integers(0, 16, (rows, columns)).astype(np.uint8) for rows in (depth, blocks)]
+    scale = np.full((blocks, columns), 0.25, np.float32)
+    operands = [net.array(parts[0]), net.array(scale), net.array(parts[1])]
+    weights = net.node("DequantizeLinear", operands, pin=False, axis=0, block_size=4)
+    return net.node("MatMul", [net.input("BMK"), weights])
+
+
 def _code_function(op: str, inputs: int = 1, axes: str = "NCHW", **attrs: Any) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         operands = [_linear(net, net.input(axes, "uint8", 256)) for _ in range(inputs)]
@@ -375,6 +387,7 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_BLOCK, _code_function("Add", 2, "ABC")),
         Spec(_IMAGE, _code_function("HardSwish")),
     ],
+    "cpu:int8/block_weights": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _block_gemm)],
     "cpu:int8/linear": [
         Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
         Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft whose weights are blocks of few bits: constant weights are made float on import."""
+"""Operators of com.microsoft whose weights are blocks of few bits."""
 
 from __future__ import annotations
 
@@ -133,6 +133,27 @@ def _matmul_nbits_at_run_time(call: Call, n: int, k: int, size: int, bits: int) 
     return [y]
 
 
+def _block_weights(call: Call, codes: _Array, factors: _Array, zeros: _Array, size: int) -> _native.Value:
+    """The weights [K, N] of codes [N, K] with a scale and a zero point for each block of `size`, [N, blocks].
+
+    Codes stay codes where each block has neighbours along K and a zero point that is a code.
+    """
+    k, blocks, dtype = codes.shape[1], factors.shape[1], call.need(0).dtype
+    if call.input(4) is None and np.array_equal(zeros, zeros.astype(np.uint8)):
+        parts = [call.array(np.ascontiguousarray(codes.T), "uint8")]
+        parts.append(call.array(np.ascontiguousarray(factors.T), "float32"))
+        parts.append(call.array(np.ascontiguousarray(zeros.T).astype(np.uint8), "uint8"))
+        weights = call.add("DequantizeLinear", parts, {"axis": 0, "block_size": size})
+        return weights if dtype == "float32" else call.add("Cast", [weights], {"to": dtype})
+    block_of = np.arange(k) // size
+    if call.input(4) is not None:
+        block_of = call.need_constant(4, "the groups").reshape(-1)[:k]
+        if block_of.size != k or (k and not 0 <= block_of.min() <= block_of.max() < blocks):
+            msg = f"[{call.op}] g_idx must give each of {k} rows one of {blocks} blocks. Got {block_of.size}"
+            raise ModelError(msg)
+    return call.array(((codes.astype(np.float32) - zeros[:, block_of]) * factors[:, block_of]).T, dtype)
+
+
 @register("MatMulNBits", domain=_DOMAIN)
 def _matmul_nbits(call: Call) -> Results:
     """Weights [N, blocks, bytes] with a scale and a zero point for each block along K."""
@@ -152,16 +173,9 @@ def _matmul_nbits(call: Call) -> Results:
     _check_size(call, "the scales", scales, n * blocks)
     codes = _unpack(packed.reshape(n, blocks, -1), bits, size).reshape(n, -1)[:, :k]
     zeros = _zero_points(call, 3, n, blocks, bits)
-    block_of = np.arange(k) // size
-    if call.input(4) is not None:
-        block_of = call.need_constant(4, "the groups").reshape(-1)[:k]
-        if block_of.size != k or (k and not 0 <= block_of.min() <= block_of.max() < blocks):
-            msg = f"[{call.op}] g_idx must give each of {k} rows one of {blocks} blocks. Got {block_of.size}"
-            raise ModelError(msg)
-    factors = scales.reshape(n, blocks).astype(np.float32)[:, block_of]
-    weights = (codes.astype(np.float32) - zeros[:, block_of]) * factors
+    factors = scales.reshape(n, blocks).astype(np.float32)
     x = call.need(0)
-    y = call.add("MatMul", [x, call.array(weights.T, x.dtype)])
+    y = call.add("MatMul", [x, _block_weights(call, codes, factors, zeros, size)])
     if call.input(5) is not None:
         y = call.add("Add", [y, call.need(5)])
     return [y]

@@ -1,0 +1,54 @@
+#pragma once
+
+// Products of float32 rows by weights that are codes of 4 or 8 bits, with a scale and perhaps a zero point for each
+// block along the sum. A word of a vector's lane holds neighbouring codes of one column, the first in its lowest bits.
+
+#include <stdint.h>
+
+namespace neo {
+
+constexpr int kBlockRows = 8;     // of a register block at most
+constexpr int kBlockVectors = 4;  // of columns
+
+struct BlockTile {
+  const float* x = nullptr;     // rows that prepare() made, x_row apart
+  const float* sums = nullptr;  // of each row's blocks, sums_row apart; where there are zero points
+  int64_t x_row = 0, sums_row = 0;
+  // Of the first vector of columns; by vector, then block: words, scales and zero points of the lanes.
+  const uint32_t* words = nullptr;
+  const float* scales = nullptr;
+  const uint8_t* zeros = nullptr;  // or null: all are `middle`
+  float middle = 0;
+  int64_t blocks = 0, block_words = 0;
+  const float* bias = nullptr;  // or null
+  float lo = 0, hi = 0;
+  float* y = nullptr;
+  int64_t y_row = 0;
+  int64_t columns = 0;  // that exist from the first vector on
+};
+
+struct BlockKernels {
+  int lanes;
+  int max_rows;
+  // Rows as tiles read them, from blocks of `block` elements of which the last may be shorter, to blocks of `padded`:
+  // the numbers that meet codes higher in a word are smaller by as much. `sums`: of each block, or null.
+  void (*prepare)(const float* x, int64_t depth, int64_t block, int64_t padded, float* to, float* sums);
+  // Sums, by rows: how many a kernel takes (1, 2, 4 or 8), and vectors: so many, or 1.
+  int (*vectors)(int rows);
+  void (*tile)(const BlockTile& tile, int rows, int vectors);
+};
+
+namespace scalar {
+const BlockKernels& block_kernels(int bits);
+}
+namespace avx2 {
+const BlockKernels& block_kernels(int bits);
+}
+namespace avx512 {
+const BlockKernels& block_kernels(int bits);
+}
+namespace neon {
+const BlockKernels& block_kernels(int bits);
+}
+
+}  // namespace neo

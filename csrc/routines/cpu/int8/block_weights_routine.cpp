@@ -1,0 +1,388 @@
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "base/int_math.h"
+#include "routines/cost/step_cost.h"
+#include "routines/cpu/int8/block_weights.h"
+#include "routines/cpu/int8/int8_problem.h"
+#include "routines/cpu/tasks.h"
+#include "routines/cpu/tier.h"
+#include "routines/families.h"
+#include "routines/patterns/epilogue.h"
+#include "routines/patterns/float_tensor.h"
+#include "routines/space.h"
+
+namespace neo {
+namespace {
+
+const BlockKernels& block_kernels_of(int64_t bits, const Target& target) {
+  return NEO_PICK_TIER(target.isa, block_kernels)(static_cast<int>(bits));
+}
+
+// A product of float32 rows by constant codes, scaled in blocks along the sum; one block where there is none.
+struct BlockProduct {
+  const Value* x = nullptr;
+  const Value* codes = nullptr;
+  const Value* scale = nullptr;
+  const Value* zero = nullptr;  // or null
+  const Value* bias = nullptr;  // or null
+  const Value* y = nullptr;
+  int64_t depth = 0, columns = 0, block = 0;
+  bool by_columns = false;  // the weights are [columns, depth]
+  float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
+
+  static std::optional<BlockProduct> read(const Workload& workload, std::string* why);
+
+  int64_t blocks() const { return ceil_div(depth, block); }
+  // The code of an element as an unsigned number, and what a block's scale or zero point is.
+  int64_t first_code() const {
+    const DType dtype = codes->dtype();
+    return dtype == DType::Int8 ? -128 : (dtype == DType::Int4 ? -8 : 0);
+  }
+  std::vector<int64_t> all_codes() const {
+    std::vector<int64_t> numbers = load_ints(*codes->constant);
+    for (int64_t& code : numbers) code -= first_code();
+    return numbers;
+  }
+  std::vector<double> all_zeros() const {
+    std::vector<double> numbers = zero ? load_doubles(*zero->constant) : std::vector<double>{0};
+    for (double& number : numbers) number -= static_cast<double>(first_code());
+    return numbers;
+  }
+  // The element of a scale or zero point with so many numbers.
+  size_t at(size_t numbers, int64_t column, int64_t of_block) const {
+    if (numbers == 1) return 0;
+    if (numbers == static_cast<size_t>(columns) && blocks() == 1) return static_cast<size_t>(column);
+    return static_cast<size_t>(by_columns ? column * blocks() + of_block : of_block * columns + column);
+  }
+  bool is_absent() const {
+    return codes->constant->is_absent() || scale->constant->is_absent() || (zero && zero->constant->is_absent());
+  }
+  int64_t rows_at_hint() const { return element_count(y->shape().hint_dims()) / std::max<int64_t>(1, columns); }
+};
+
+std::optional<BlockProduct> BlockProduct::read(const Workload& workload, std::string* why) {
+  const auto reject = [&](const char* reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
+  if (workload.nodes.size() != 2) return reject("the weights are not codes");
+  const Node& source = *workload.nodes.front();
+  const Node& node = workload.root();
+  BlockProduct p;
+  p.x = node.inputs[0];
+  p.y = workload.outputs.front();
+  p.codes = source.inputs[0];
+  p.scale = source.inputs[1];
+  p.zero = source.input(2);
+  if (!is_float_tensor(p.x) || p.x->is_constant() || !is_float_tensor(p.y))
+    return reject("not between float32 tensors");
+  for (const Value* v : {p.codes, p.scale, p.zero}) {
+    if (v && !v->is_constant()) return reject("the weights are not constants");
+  }
+  const DType dtype = p.codes->dtype();
+  if (dtype != DType::Int8 && dtype != DType::UInt8 && dtype != DType::Int4 && dtype != DType::UInt4)
+    return reject("the weights are not codes of 4 or 8 bits");
+  if (p.scale->dtype() != DType::Float32) return reject("the scale is not float32");
+  if (p.codes->shape().rank() != 2 || p.codes->shape().element_count().is(0))
+    return reject("the weights are no matrix");
+  if (node.op == "Gemm" && (node.int_attr("transA", 0) != 0 || node.float_attr("alpha", 1) != 1 ||
+                            (node.input(2) && node.float_attr("beta", 1) != 1)))
+    return reject("the product is transposed or scaled");
+  p.by_columns = node.op == "Gemm" && node.int_attr("transB", 0) != 0;
+  const Dims dims = p.codes->shape().to_dims();
+  const int sum_axis = p.by_columns ? 1 : 0;
+  p.depth = dims[static_cast<size_t>(sum_axis)];
+  p.columns = dims[static_cast<size_t>(1 - sum_axis)];
+  if (!p.x->shape().has_rank() || p.x->shape().rank() < 1) return reject("the rank of the input is not known");
+  p.block = source.int_attr("block_size", 0);
+  int64_t axis = source.int_attr("axis", 1);
+  if (axis < 0) axis += 2;
+  const bool in_blocks = p.block > 0;
+  if (!in_blocks) p.block = p.depth;
+  for (const Value* v : {p.scale, p.zero}) {
+    if (!v) continue;
+    const int64_t count = v->constant->size();
+    if (in_blocks ? axis != sum_axis || count != p.blocks() * p.columns
+                  : count != 1 && (axis == sum_axis || count != p.columns))
+      return reject("the scales are not those of blocks along the sum");
+  }
+  p.bias = node.input(2);
+  if (p.bias && (!p.bias->is_constant() || !is_float_tensor(p.bias) || p.bias->constant->size() != p.columns ||
+                 !p.bias->shape()[p.bias->shape().rank() - 1].is(p.columns)))
+    return reject("the bias is not a float32 constant of one element per column");
+  p.lo = static_cast<float>(node.float_attr("clamp_min", p.lo));
+  p.hi = static_cast<float>(node.float_attr("clamp_max", p.hi));
+  return p;
+}
+
+// What is packed: middle, bias, scales, zero points (where columns have them), words.
+struct BlockPlan {
+  int64_t lanes = 0, vectors = 0, blocks = 0, block_words = 0;
+  int64_t padded_block = 0;  // elements of the sum
+  bool zeros = false, bias = false;
+
+  static BlockPlan of(const BlockProduct& p, int64_t bits, bool zeros, int64_t lanes) {
+    BlockPlan plan;
+    plan.lanes = lanes;
+    plan.vectors = ceil_div(p.columns, lanes);
+    plan.blocks = p.blocks();
+    const int64_t codes = 32 / bits;
+    plan.padded_block = round_up(p.block, codes);
+    plan.block_words = plan.padded_block / codes;
+    plan.zeros = zeros;
+    plan.bias = p.bias != nullptr;
+    return plan;
+  }
+  int64_t padded_columns() const { return vectors * lanes; }
+  int64_t scales() const { return padded_columns() * blocks; }
+  int64_t bias_at() const { return 1; }
+  int64_t scales_at() const { return bias_at() + (bias ? padded_columns() : 0); }
+  int64_t zeros_at() const { return scales_at() + scales(); }
+  int64_t words_at() const { return zeros_at() + (zeros ? ceil_div(scales(), int64_t{4}) : 0); }
+  int64_t size() const { return words_at() + scales() * block_words; }
+  int64_t padded_depth() const { return blocks * padded_block; }
+};
+
+struct BlockCall {
+  int64_t rows = 0, row_chunk = 0, vector_chunk = 0, vector_chunks = 0;
+  TaskSplit split;
+};
+
+class BlockWeightsStep final : public KernelStep {
+ public:
+  BlockWeightsStep(const BlockProduct& p, const Candidate& candidate, const Target& target, PackedStore& packed)
+      : depth_(p.depth),
+        columns_(p.columns),
+        block_(p.block),
+        lo_(p.lo),
+        hi_(p.hi),
+        threads_(target.threads),
+        kernels_(block_kernels_of(value_of(candidate.schedule, "bits"), target)) {
+    const int64_t bits = value_of(candidate.schedule, "bits");
+    plan_ = BlockPlan::of(p, bits, value_of(candidate.schedule, "zeros") != 0, target.lanes());
+    packed_ = packed.floats(plan_.size(), {p.codes, p.scale, p.zero, p.bias},
+                            [&](float* to) { pack(p, plan_, static_cast<int>(bits), to); });
+  }
+
+  static BlockCall split_rows(const BlockPlan& plan, int64_t rows, int64_t columns, int threads) {
+    constexpr int64_t kRows = 32, kMinVectors = kBlockVectors;
+    BlockCall call;
+    call.rows = rows;
+    call.row_chunk = std::clamp<int64_t>(rows, 1, kRows);
+    const int64_t operations = 2 * (rows + kBlockRows) * columns * plan.padded_depth();
+    const int64_t parts = std::clamp<int64_t>(worthwhile_tasks(operations / 2), 1, ceil_div(plan.vectors, kMinVectors));
+    call.vector_chunk = round_up(ceil_div(plan.vectors, parts), kMinVectors);
+    call.vector_chunks = ceil_div(plan.vectors, call.vector_chunk);
+    const int64_t workspace = 4 * call.row_chunk * (plan.padded_depth() + (plan.zeros ? plan.blocks : 0));
+    const int64_t tasks = ceil_div(rows, call.row_chunk) * call.vector_chunks;
+    call.split = TaskSplit::of(tasks, operations, workspace, threads);
+    return call;
+  }
+
+  Prepared prepare(std::span<const Arg> args) const override {
+    NEO_ASSERT(args[0].is_dense() && args[1].is_dense(), "the rows of a product are not dense");
+    const BlockCall call = split_rows(plan_, element_count(args[1].dims) / columns_, columns_, threads_);
+    return Prepared::of(call, call.split.scratch_bytes());
+  }
+
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
+    const auto& call = *reinterpret_cast<const BlockCall*>(prepared);
+    const auto* x = reinterpret_cast<const float*>(args[0]);
+    auto* y = reinterpret_cast<float*>(args[1]);
+    run_tasks_with<float>(team, call.split, scratch, [&](int64_t begin, int64_t end, float* workspace) {
+      int64_t prepared_chunk = -1;
+      float* sums = plan_.zeros ? workspace + call.row_chunk * plan_.padded_depth() : nullptr;
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t chunk = task / call.vector_chunks, vector = task % call.vector_chunks * call.vector_chunk;
+        const int64_t row = chunk * call.row_chunk, rows = std::min(call.row_chunk, call.rows - row);
+        for (int64_t r = 0; chunk != prepared_chunk && r < rows; ++r) {
+          kernels_.prepare(x + (row + r) * depth_, depth_, block_, plan_.padded_block,
+                           workspace + r * plan_.padded_depth(), sums ? sums + r * plan_.blocks : nullptr);
+        }
+        prepared_chunk = chunk;
+        const int64_t last = std::min(vector + call.vector_chunk, plan_.vectors);
+        run_rows(workspace, sums, rows, vector, last, y + row * columns_);
+      }
+    });
+  }
+
+ private:
+  static void pack(const BlockProduct& p, const BlockPlan& plan, int bits, float* to) {
+    const std::vector<int64_t> codes = p.all_codes();
+    const std::vector<double> zeros = p.all_zeros(), scales = load_doubles(*p.scale->constant);
+    std::fill_n(to, plan.size(), 0.0f);
+    to[0] = static_cast<float>(zeros.front());
+    if (p.bias) std::memcpy(to + plan.bias_at(), p.bias->constant->as<float>(), static_cast<size_t>(p.columns) * 4);
+    auto* zero_bytes = reinterpret_cast<uint8_t*>(to + plan.zeros_at());
+    auto* words = reinterpret_cast<uint32_t*>(to + plan.words_at());
+    const int64_t of_word = 32 / bits;
+    for (int64_t column = 0; column < p.columns; ++column) {
+      const int64_t vector = column / plan.lanes, lane = column % plan.lanes;
+      for (int64_t b = 0; b < plan.blocks; ++b) {
+        const int64_t place = (vector * plan.blocks + b) * plan.lanes + lane;
+        to[plan.scales_at() + place] = static_cast<float>(scales[p.at(scales.size(), column, b)]);
+        if (plan.zeros) zero_bytes[place] = static_cast<uint8_t>(zeros[p.at(zeros.size(), column, b)]);
+        const int64_t count = std::min(p.block, p.depth - b * p.block);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t k = b * p.block + i;
+          const int64_t code = codes[static_cast<size_t>(p.by_columns ? column * p.depth + k : k * p.columns + column)];
+          const int64_t word = ((vector * plan.blocks + b) * plan.block_words + i / of_word) * plan.lanes + lane;
+          words[word] |= static_cast<uint32_t>(code) << (i % of_word * bits);
+        }
+      }
+    }
+  }
+
+  void run_rows(const float* x, const float* sums, int64_t rows, int64_t begin, int64_t end, float* y) const {
+    const float* packed = packed_.as<float>();
+    BlockTile tile;
+    tile.x_row = plan_.padded_depth();
+    tile.sums_row = plan_.blocks;
+    tile.middle = packed[0];
+    tile.blocks = plan_.blocks;
+    tile.block_words = plan_.block_words;
+    tile.lo = lo_;
+    tile.hi = hi_;
+    tile.y_row = columns_;
+    const auto* zeros = reinterpret_cast<const uint8_t*>(packed + plan_.zeros_at());
+    const auto* words = reinterpret_cast<const uint32_t*>(packed + plan_.words_at());
+    // Vectors of columns stay in the cache for all rows.
+    for (int64_t group = begin; group < end; group += kBlockVectors) {
+      for (int64_t r = 0; r < rows;) {
+        int count = kernels_.max_rows;
+        while (count > rows - r) count /= 2;
+        const int64_t last = std::min(group + kBlockVectors, end);
+        const int wide = kernels_.vectors(count);
+        for (int64_t v = group; v < last;) {
+          const int vectors = v + wide <= last ? wide : 1;
+          const int64_t place = v * plan_.blocks * plan_.lanes;
+          tile.x = x + r * tile.x_row;
+          tile.sums = sums ? sums + r * tile.sums_row : nullptr;
+          tile.scales = packed + plan_.scales_at() + place;
+          tile.zeros = plan_.zeros ? zeros + place : nullptr;
+          tile.words = words + place * plan_.block_words;
+          tile.bias = plan_.bias ? packed + plan_.bias_at() + v * plan_.lanes : nullptr;
+          tile.y = y + r * columns_ + v * plan_.lanes;
+          tile.columns = columns_ - v * plan_.lanes;
+          kernels_.tile(tile, count, vectors);
+          v += vectors;
+        }
+        r += count;
+      }
+    }
+  }
+
+  int64_t depth_, columns_, block_;
+  float lo_, hi_;
+  int threads_;
+  const BlockKernels& kernels_;
+  BlockPlan plan_;
+  Tensor packed_;
+};
+
+// Products by weights of 4 or 8 bits (MatMulNBits, DequantizeLinear of constants), which are read from memory as these.
+class BlockWeightsRoutine final : public Routine {
+ public:
+  std::string_view name() const override { return "cpu:int8/block_weights"; }
+  std::vector<std::string_view> roots() const override { return {"MatMul", "Gemm"}; }
+
+  std::vector<Workload> matches(const Node& root, const Graph::Users&, const Graph&) const override {
+    if (root.inputs.size() < 2 || !root.inputs[1] || !root.inputs[1]->producer) return {};
+    const Node* source = root.inputs[1]->producer;
+    if (source->op != "DequantizeLinear" || !source->inputs[0]->is_constant()) return {};
+    return {Workload::of({source, &root})};
+  }
+
+  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
+    std::string why;
+    if (workload.is_exact()) return kRejectExact;
+    return BlockProduct::read(workload, &why) ? std::nullopt : std::optional(why);
+  }
+
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const BlockProduct p = *BlockProduct::read(workload, nullptr);
+    std::vector<Candidate> all;
+    for (const Schedule& schedule : schedules(p)) all.push_back(candidate_of(workload, p, schedule, target));
+    return all;
+  }
+
+  Space space(const Workload& workload, const Target&) const override {
+    Space::Parameter bits{"bits", {}}, zeros{"zeros", {}};
+    for (const Schedule& schedule : schedules(*BlockProduct::read(workload, nullptr))) {
+      for (Space::Parameter* parameter : {&bits, &zeros}) {
+        std::vector<int64_t>& values = parameter->values;
+        const int64_t value = value_of(schedule, parameter->name);
+        if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+      }
+    }
+    return Space({bits, zeros});
+  }
+
+  Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
+                      const Schedule& schedule) const override {
+    return candidate_of(workload, *BlockProduct::read(workload, nullptr), schedule, target);
+  }
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return make_step(candidate, target, ops, packed);
+  }
+
+  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
+                                         PackedStore& packed) {
+    return std::make_unique<BlockWeightsStep>(*BlockProduct::read(*candidate.workload, nullptr), candidate, target,
+                                              packed);
+  }
+
+ private:
+  // Bits of a packed code, and whether there are several zero points: facts of the weights, any for those of a saved
+  // module, which are not at hand.
+  static std::vector<Schedule> schedules(const BlockProduct& p) {
+    const auto schedule = [](int64_t bits, bool zeros) {
+      Schedule s{{"bits", bits}};
+      if (zeros) s["zeros"] = 1;
+      return s;
+    };
+    if (p.is_absent()) return {schedule(4, false), schedule(4, true), schedule(8, false), schedule(8, true)};
+    const std::vector<double> zeros = p.all_zeros();
+    const bool is_one = std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == zeros.front(); });
+    const std::vector<int64_t> codes = p.all_codes();
+    const bool is_small = std::all_of(codes.begin(), codes.end(), [](int64_t code) { return code < 16; });
+    return {schedule(is_small ? 4 : 8, !is_one)};
+  }
+
+  static Candidate candidate_of(const Workload& workload, const BlockProduct& p, const Schedule& schedule,
+                                const Target& target) {
+    constexpr double kDecodeCycles = 2.4, kTileCycles = 60;
+    Candidate c;
+    c.inputs.resize(workload.inputs.size());
+    c.inputs[static_cast<size_t>(workload.input_index(p.x))] = plain_schema(p.x->type);
+    c.outputs.push_back(plain_schema(p.y->type));
+    c.schedule = schedule;
+    const int64_t bits = value_of(schedule, "bits");
+    const BlockKernels& kernels = block_kernels_of(bits, target);
+    const BlockPlan plan = BlockPlan::of(p, bits, value_of(schedule, "zeros") != 0, target.lanes());
+    const BlockCall call = BlockWeightsStep::split_rows(plan, p.rows_at_hint(), p.columns, target.threads);
+    const auto rows = static_cast<double>(call.rows), vectors = static_cast<double>(plan.vectors);
+    const double tiles = std::ceil(rows / kernels.max_rows);
+    const double words = vectors * static_cast<double>(plan.padded_depth());
+    StepLoad load;
+    load.arithmetic_us = cycles_us(
+        core_cycles(target) * (words * (rows + kDecodeCycles * tiles) + tiles * vectors * kTileCycles), target);
+    load.bytes = 4 * rows * static_cast<double>(p.depth + p.columns);
+    load.constant_bytes = 4 * static_cast<double>(plan.size());
+    load.tasks = call.split.serial ? 1 : static_cast<double>(call.split.tasks);
+    c.cost.time_us = step_us(load, target);
+    c.cost.packed_bytes = 4 * plan.size();
+    return c;
+  }
+};
+
+}  // namespace
+
+NEO_DEFINE_ROUTINE(int8_block_weights, BlockWeightsRoutine)
+
+}  // namespace neo
