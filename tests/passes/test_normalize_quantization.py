@@ -90,6 +90,10 @@ WRITTEN = {
         text_of(CODES, "y = MaxPool(x) {kernel_shape=[2, 2]}"),
         ["DequantizeLinear", "MaxPool", "QuantizeLinear"],
     ),
+    "nearest-resize": (
+        text_of(CODES, 'y = Resize(x, -, k) {mode="nearest"}', "constant k = float32[4] {1, 1, 2, 2}"),
+        ["DequantizeLinear", "Resize", "QuantizeLinear"],
+    ),
     "matmul-integer": (
         text_of(MATRIX, "y = MatMulInteger(x, w, zx)", "constant w = int8[8,3] splat 5"),
         ["DequantizeLinear", "DequantizeLinear", "MatMul", "Cast"],
@@ -108,7 +112,7 @@ WRITTEN = {
 @pytest.mark.parametrize("name", WRITTEN)
 def test_runs_in_float(name: str) -> None:
     text, expected = WRITTEN[name]
-    exact = "max-pool" in name or "integer" in name or "one-scale" in name
+    exact = "max-pool" in name or "resize" in name or "integer" in name or "one-scale" in name
     assert ops_of(after(text, "normalize_quantization", steps=0 if exact else 1)) == expected
 
 
@@ -168,6 +172,7 @@ KEPT = {
     "scale-at-run-time": text_of("x: uint8[3,8], s: float32[]", "y = com.microsoft.QLinearSigmoid(x, s, zx, sy, zy)"),
     "old-softmax": text_of(CODES, "y = com.microsoft.QLinearSoftmax(x, sx, zx, sy, zy) {axis=1, opset=12}"),
     "float-pool": 'graph "g" (x: float32[1,2,4,4]) -> (y) {\n y = MaxPool(x) {kernel_shape=[2, 2]}\n}',
+    "linear-resize": text_of(CODES, 'y = Resize(x, -, k) {mode="linear"}', "constant k = float32[4] {1, 1, 2, 2}"),
     "pool-with-indices": text_of(CODES, "p, y = MaxPool(x) {kernel_shape=[2, 2]}"),
 }
 
