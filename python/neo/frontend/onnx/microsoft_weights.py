@@ -133,7 +133,7 @@ def _matmul_nbits_at_run_time(call: Call, n: int, k: int, size: int, bits: int) 
     return [y]
 
 
-def _block_weights(call: Call, codes: _Array, factors: _Array, zeros: _Array, size: int) -> _native.Value:
+def _block_weights(call: Call, codes: _Array, factors: _Array, zeros: _Array, size: int) -> Any:
     """The weights [K, N] of codes [N, K] with a scale and a zero point for each block of `size`, [N, blocks].
 
     Codes stay codes where each block has neighbours along K and a zero point that is a code.
