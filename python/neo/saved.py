@@ -86,7 +86,7 @@ for _kind in (Module, VariantModule):
     copyreg.pickle(_kind, _reduce)
 
 
-def _loaded(parts: list[tuple[_native.Module, _native.Machine, dict[str, str]]]) -> Module:
+def _loaded(parts: list[tuple[_native.Module, _native.Machine, dict[str, str], bool]]) -> Module:
     modules = [_module(*part) for part in parts]
     if len(modules) == 1:
         return modules[0]

@@ -20,7 +20,7 @@ namespace neo {
 namespace {
 
 constexpr int64_t kTable = 256;
-constexpr size_t kMaxNodes = 32;
+constexpr size_t kMaxTabledNodes = 32;
 
 const Node* linear_source(const Value* value) {
   const Node* node = value ? value->producer : nullptr;
@@ -78,7 +78,7 @@ class CodesFunction {
   // A node behind what it reads, in order; the codes that this ends at.
   bool add(const Node& node, Nodes& nodes, Leaves& leaves) const {
     if (std::find(nodes.begin(), nodes.end(), &node) != nodes.end()) return true;
-    if (nodes.size() >= kMaxNodes || leaves.size() > kMaxLeaves) return false;
+    if (nodes.size() >= kMaxTabledNodes || leaves.size() > kMaxLeaves) return false;
     const bool rounds = node.op == "QuantizeLinear";
     if (rounds ? !read_code_grid(node) : !is_eltwise(node)) return false;
     for (size_t i = 0; i < (rounds ? 1 : node.inputs.size()); ++i) {
