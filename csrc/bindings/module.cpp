@@ -274,7 +274,7 @@ void bind_module(py::module_& m) {
       .def(
           "call_shuffled",
           [](Module& module, const py::list& inputs, uint64_t seed) {
-            return call(module, inputs, nullptr, nullptr, nullptr, seed);
+            return call(module, inputs, nullptr, nullptr, nullptr, py::none(), seed);
           },
           py::arg("inputs"), py::arg("seed"),
           "Runs the items of every region one by one in another order that their dependencies allow, over memory whose "
