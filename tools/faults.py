@@ -259,14 +259,14 @@ FAULTS = (
     Fault(
         "shared_memory",
         "csrc/exec/plan_memory.cpp",
-        "      if (planned[i]->outlives) continue;\n",
+        "    if (outlives[i]) continue;\n",
         "",
         "A buffer that is read after its region shares bytes with one that is written there.",
         ("tests/runtime/test_memory_plan.py",),
     ),
     Fault(
         "lost_dependency",
-        "csrc/exec/plan_memory.cpp",
+        "csrc/exec/dependencies.cpp",
         "    append(uses.reads, loop.captured);\n",
         "",
         "The memory of what a loop's body reads from outside is taken for others before the loop runs.",

@@ -68,7 +68,7 @@ def test_bench_prints_the_median(neo_command, digits_file):
     status, out, err = neo_command("bench", digits_file, "--seconds", "0.01", "--shape", "N=2", "--threads", "1")
     assert (status, err) == (0, "")
     assert re.fullmatch(
-        r"[\d.]+ ms median, [\d.]+ ms least, [\d.]+ to [\d.]+ ms \(10 to 90 %\), \d+ calls, [\d.]+ items/s, 1 threads, cpu\n",
+        r"[\d.]+ ms median, [\d.]+ ms least, [\d.]+ to [\d.]+ ms \(10 to 90 %\), \d+ calls, [\d.]+ items/s, 1 thread, cpu\n",
         out,
     )
 

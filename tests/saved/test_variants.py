@@ -42,7 +42,7 @@ def path(module: neo.Module, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def readable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of so few plans that they are not shortened."""
     path = tmp_path_factory.mktemp("variants") / "few.neo"
-    module = neo.compile(MODELS["network"], target=sorted({TIERS[0], TIERS[-1]}), threads=2, shapes={"N": BATCHES})
+    module = neo.compile(MODELS["network"], target=sorted({TIERS[0], TIERS[-1]}), threads=2, shapes={"N": BATCHES[1:]})
     module.save(path)
     return path
 
@@ -244,4 +244,4 @@ def test_variants_of_other_machines_are_not_read(readable: Path) -> None:
     number = len(variants.isas) - 1
     variants.metadata[f"neo.plan.{number}"] = json.dumps({"blocks": []})
     variants.metadata[f"neo.signature.{number}"] = ""
-    assert len(neo.load(variants.join()).variants) == 3
+    assert len(neo.load(variants.join()).variants) == 2

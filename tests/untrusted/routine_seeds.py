@@ -100,7 +100,7 @@ _NETWORKS = {
     ),
     "kinds": _Network(
         "float[4, 5, 6] x, double[1, 3, 9, 9] d, uint8[1, 3, 9, 9] u, int64[4, 5] i, float[2, 64, 1] s",
-        "a = CumSum (x, axis) b = Hardmax (x) c = Trilu (x) f = DFT (s, , axis) o = OneHot (i, depth, off_on) n = NonZero (i) "
+        "a = CumSum (x, axis) b = Hardmax (x) c = Trilu (x) f = DFT <axis = 1> (s) o = OneHot (i, depth, off_on) n = NonZero (i) "
         "p = MaxPool <kernel_shape = [3, 3]> (d) q = Softmax (d) r = LayerNormalization (d, nine) "
         'v = Resize <mode = "linear"> (u, , twice)',
         "a, b, c, f, o, n, p, q, r, v",

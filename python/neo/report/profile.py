@@ -110,8 +110,6 @@ class Profile:
         What selection expected of a call.
     threads : int
         Threads a call could use, of all executors.
-    executors : (int, int)
-        Their number, and the threads of each.
     estimate_sizes, measured_sizes : mapping of str to int
         The symbols of the inputs' shapes: what selection took them for, and what they were in the calls.
     spans : tuple of Span
