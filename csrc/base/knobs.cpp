@@ -12,6 +12,9 @@ namespace {
 constexpr KnobInfo kKnobs[] = {
     {Knob::MaxIsa, "NEO_MAX_ISA", KnobType::Text, "", 0, 0, "",
      "Caps the instruction set (scalar, avx2, avx512, avx512_vnni, neon); unset: what the CPU reports."},
+    {Knob::Machine, "NEO_MACHINE", KnobType::Text, "", 0, 0, "",
+     "A file of the figures that estimates use, as `neo machine --measure` prints them; unset: those of a middling "
+     "core."},
     {Knob::NumThreads, "NEO_NUM_THREADS", KnobType::Int, "0", 0, 1024, "",
      "Threads of a call that does not say; 0: the physical cores that this process may really use."},
     {Knob::SpinUs, "NEO_SPIN_US", KnobType::Int, "50", 0, 1000000, "",

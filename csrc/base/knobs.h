@@ -10,7 +10,7 @@ namespace neo {
 
 // Every environment variable that neo reads; knobs.cpp holds the one table. A knob is read each time it is
 // asked for, so a change of the environment counts from the next use on; what keeps the value says so.
-enum class Knob { MaxIsa, NumThreads, SpinUs, Pin, Verify, Device };
+enum class Knob { MaxIsa, Machine, NumThreads, SpinUs, Pin, Verify, Device };
 
 enum class KnobType {
   Bool,    // 0, 1, false, true, off, on

@@ -19,6 +19,7 @@ void bind_select(py::module_& m);
 void bind_collapse(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
+void bind_cost(py::module_& m);
 void bind_devices(py::module_& m);
 void bind_tune(py::module_& m);
 void bind_machine(py::module_& m);  // before what takes one

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_select(m);
   neo::python::bind_collapse(m);
   neo::python::bind_info(m);
+  neo::python::bind_cost(m);
   neo::python::bind_devices(m);
   neo::python::bind_tune(m);
 }

@@ -291,7 +291,7 @@ void bind_select(py::module_& m) {
          const std::pair<int64_t, int64_t>& caches) {
         auto bound = std::make_shared<BoundProblem>();
         bound->target = machine_of(target, threads);
-        bound->target.planned = {caches.first, caches.second};
+        if (caches.second > 0) bound->target.caches = {caches.first, caches.second};
         ProblemOptions options;
         options.trees = std::move(trees);
         if (allow) {

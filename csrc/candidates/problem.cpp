@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "routines/cost/product_start.h"
 
 namespace neo {
 namespace {
@@ -153,6 +154,7 @@ class Builder {
             if (options_.trees && candidate.kind == Candidate::Kind::Step) {
               candidate.cost.time_us = options_.trees->time_us(candidate, target_).value_or(candidate.cost.time_us);
             }
+            if (candidate.cost.load.family == StepFamily::Product) candidate.cost.time_us += start_us(routine->name());
             const double estimate_us = candidate.cost.time_us;
             variable.choices.push_back({std::move(candidate), -1, estimate_us});
           }

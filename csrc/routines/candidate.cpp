@@ -101,12 +101,30 @@ LoopNest Routine::loops(const Candidate&, const Target&) const {
   return {};
 }
 
-double roofline_us(const Work& work, const Target& target, double efficiency) {
-  StepLoad load;
-  load.arithmetic_us = static_cast<double>(work.flops.hint()) / (target.gflops_per_thread * efficiency * 1e3);
-  load.bytes = static_cast<double>(work.bytes.hint());
-  load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-  return step_us(load, target);
+double schema_bytes(const Type& type, const Schema& schema) {
+  if (!type.is_tensor() || !type.shape.has_rank() || type.dtype == DType::String) return 0;
+  double bytes = static_cast<double>(item_bytes(type.dtype));
+  for (const int64_t d : schema.layout.physical_dims(type.shape.hint_dims())) bytes *= static_cast<double>(d);
+  return bytes;
+}
+
+Arg hint_arg(const Type& type, const Schema& schema) {
+  const Dims dims = type.shape.hint_dims();
+  return {type.dtype, schema.layout, dims, dense_strides(schema.layout.physical_dims(dims)), true};
+}
+
+void price(Candidate& candidate, const Workload& workload, StepLoad load, const Target& target) {
+  if (load.reads == 0) {
+    for (size_t i = 0; i < workload.inputs.size(); ++i) {
+      if (candidate.inputs[i]) load.reads += schema_bytes(workload.inputs[i]->type, *candidate.inputs[i]);
+    }
+  }
+  if (load.writes == 0) {
+    for (size_t i = 0; i < workload.outputs.size(); ++i)
+      load.writes += schema_bytes(workload.outputs[i]->type, candidate.outputs[i]);
+  }
+  candidate.cost.load = load;
+  candidate.cost.time_us = step_us(load, target);
 }
 
 }  // namespace neo

@@ -2,6 +2,7 @@
 
 #include "base/isa.h"
 #include "exec/team.h"
+#include "routines/cost/machine.h"
 
 namespace neo {
 
@@ -13,5 +14,9 @@ struct Limits {
 
 // Measured in about a tenth of a second: the best of a few rounds, so that other programs lower it little.
 Limits measure_limits(Isa isa, Team& team);
+
+// The figures of this machine for estimates: the best of a few rounds of each, in about a second. Its cores are those
+// of the team.
+Machine measure_machine(Isa isa, Team& team);
 
 }  // namespace neo

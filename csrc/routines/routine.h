@@ -13,7 +13,7 @@
 #include "ir/graph.h"
 #include "ir/schema.h"
 #include "ops/op.h"
-#include "routines/cost/target.h"
+#include "routines/cost/step_cost.h"
 #include "routines/packed_store.h"
 
 namespace neo {
@@ -72,6 +72,7 @@ std::string to_string(const Schedule& schedule);
 // What executing a candidate takes; the resources of the selection problem.
 struct Cost {
   double time_us = 0;
+  StepLoad load;        // what time_us was made of, where price() made it
   double error = 0;     // rms, in units of the direct method's
   bool rounds = false;  // operands to fewer bits than their dtype has: only where the user allows it
   int64_t packed_bytes = 0;
@@ -167,8 +168,15 @@ std::unique_ptr<Step> make_host_adapt(const Type& type, const Schema& from, cons
 // A constant brought into another schema at compile time.
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to);
 
-// Time at the target's figures: the slower of arithmetic at `efficiency` of the peak and traffic, plus a step's fixed
-// cost.
-double roofline_us(const Work& work, const Target& target, double efficiency);
+// What converting does, counted; for the CPU alone.
+StepLoad adapt_load(const Type& type, const Schema& from, const Schema& to);
+
+// Bytes of a value as a schema holds it, lanes of padding too; at the hints.
+double schema_bytes(const Type& type, const Schema& schema);
+// An operand of a step as it is bound at the hints.
+Arg hint_arg(const Type& type, const Schema& schema);
+// Gives a candidate, whose schemas are filled in, the cost of a load. The load's bytes, where it has none, are those of
+// the operands.
+void price(Candidate& candidate, const Workload& workload, StepLoad load, const Target& target);
 
 }  // namespace neo

@@ -194,6 +194,7 @@ SavedModule read_compact(std::span<const std::byte> bytes, const FileBytes& file
             "a saved module must be for an instruction set that runs here. Got ", isa_name(head.target.isa),
             ", expected ", isa_name(host_isa()), " or weaker");
   reader.target = head.target;
+  reader.target.caches = host_caches(head.target);
   SavedModule module;
   auto plan = std::make_shared<Plan>();
   io(reader, plan->input_names);

@@ -73,6 +73,7 @@ Target read_target(const Json& json) {
   target.l2_bytes = json.at("l2_bytes").as_int(1 << 10, kMaxBytes);
   target.kept_bytes = json.at("kept_bytes").as_int(0, kMaxBytes);
   target.cold_constants = json.at("cold_constants").as_bool();
+  target.caches = host_caches(target);
   read_device(target);
   if (const Json* texels = json.find("image_texels")) target.figures.image_texels = texels->as_int(0, kMaxExtent);
   return target;

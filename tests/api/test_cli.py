@@ -5,10 +5,11 @@ import re
 import subprocess
 import sys
 
+import neo
 import numpy as np
 import onnx
 import pytest
-from neo import _native
+from neo import _native, demo
 from onnx import TensorProto, helper
 
 from tests.api.conftest import build, value
@@ -240,3 +241,34 @@ def test_python_m_neo_is_the_same_command(digits_file):
         [sys.executable, "-m", "neo", "check", digits_file], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "neo runs every node of this model\n", "")
+
+
+def test_machine_prints_the_figures_of_estimates_and_what_it_measures_can_stand_in(neo_command, tmp_path, monkeypatch):
+    status, out, err = neo_command("machine")
+    assert (status, err) == (0, "")
+    assert out == _native.machine_text("cpu")
+    status, measured, err = neo_command("machine", "--measure", "--threads", "2")
+    assert (status, err) == (0, "")
+    assert [line.split(" = ")[0] for line in measured.splitlines()] == [x.split(" = ")[0] for x in out.splitlines()]
+    file = tmp_path / "machine.txt"
+    file.write_text(
+        "# another one\n" + re.sub(r"^ghz = .*$", "ghz = 1.25", measured, flags=re.MULTILINE), encoding="utf-8"
+    )
+    monkeypatch.setenv("NEO_MACHINE", str(file))
+    assert "ghz = 1.25\n" in _native.machine_text("cpu")
+    slower = neo.compile(demo.model_bytes(), threads=1)._native.estimate_us
+    monkeypatch.delenv("NEO_MACHINE")
+    assert slower > neo.compile(demo.model_bytes(), threads=1)._native.estimate_us
+
+
+def test_a_machine_file_that_is_missing_or_damaged_is_one_line(neo_command, digits_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEO_MACHINE", str(tmp_path / "none.txt"))
+    status, _, err = neo_command("explain", digits_file)
+    assert status == 1
+    assert err.startswith("[machine] NEO_MACHINE must name a file that can be read. Got ")
+    file = tmp_path / "machine.txt"
+    file.write_text("ghz = fast\n", encoding="utf-8")
+    monkeypatch.setenv("NEO_MACHINE", str(file))
+    status, _, err = neo_command("machine")
+    assert status == 1
+    assert 'Got "ghz = fast" in ' in err

@@ -58,13 +58,13 @@ TEST(Target, MoreThreadsGetMoreOfMemoryUntilThereIsNoMore) {
 // of one reading; nothing is added where the caches beyond are near.
 TEST(StepCost, FarWeightsWaitAsOftenAsTheyAreRead) {
   Target target = Target::parse("cpu:scalar", 2);
-  target.planned = {32 << 10, 1 << 20, 20};
+  target.caches = {32 << 10, 1 << 20, 20};
   const double once = far_us(1e5, 1, target);
   EXPECT_NEAR(once, 1e5 / 2 * (1.0 / 20 - 1.0 / 80) / 1e3, 1e-9);
   EXPECT_DOUBLE_EQ(far_us(1e5, 3, target), once);
   EXPECT_DOUBLE_EQ(far_us(1e7, 3, target), 500 * once);
   EXPECT_EQ(far_us(1e7, 0.5, target), 0);
-  target.planned.far_gbps = 100;
+  target.caches.far_gbps = 100;
   EXPECT_EQ(far_us(1e7, 3, target), 0);
 }
 

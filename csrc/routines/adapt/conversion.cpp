@@ -4,11 +4,15 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/int_math.h"
 #include "routines/cost/step_cost.h"
 #include "routines/routine.h"
 
 namespace neo {
 namespace {
+
+// Elements that one thread converts faster than two.
+constexpr double kSerialConverted = 16384;
 
 bool is_copy(const Schema& from, const Schema& to) {
   return from.device != to.device && from.dtype == to.dtype && from.scheme == to.scheme && from.layout == to.layout &&
@@ -21,25 +25,7 @@ double step_time_us(const Type& type, const Schema& from, const Schema& to, cons
   const double infinite = std::numeric_limits<double>::infinity();
   if (from.device == DeviceKind::Cpu && to.device == DeviceKind::Cpu) {
     if (!is_host_convertible(from, to)) return infinite;
-    Work work;
-    work.bytes = type.shape.element_count() * Dim(2 * item_bytes(type.dtype));
-    // Blocks of few channels are mostly padding, which is moved too.
-    for (const Schema* s : {&from, &to}) {
-      if (!s->layout.is_blocked()) continue;
-      const Layout::Block block = s->layout.blocks().front();
-      const Dim& channels = type.shape[block.axis];
-      if (!channels.is_constant() || channels.value() < 1 || channels.value() >= block.size) continue;
-      work.bytes =
-          work.bytes + type.shape.element_count() * Dim(item_bytes(type.dtype) * (block.size / channels.value()));
-    }
-    const double move_us = roofline_us(work, target, 1);
-    if (item_bytes(type.dtype) > 1 || from.layout == to.layout) return move_us;
-    // Bytes are transposed in vectors of their own, padding and all: what a cycle moves is not bound by memory.
-    constexpr double kByteCycles = 0.6;
-    double bytes = 1;
-    for (const Dim& d : (to.layout.is_blocked() ? to : from).layout.physical_dims(type.shape))
-      bytes *= static_cast<double>(d.hint());
-    return std::max(move_us, cycles_us(bytes * kByteCycles, target) / target.threads);
+    return step_us(adapt_load(type, from, to), target);
   }
   const auto bytes = static_cast<double>((type.shape.element_count() * Dim(item_bytes(type.dtype))).hint());
   const DeviceFigures& f = target.figures;
@@ -57,6 +43,29 @@ std::optional<Schema> intermediate_schema(const Schema& from, const Schema& to) 
 
 std::string adapt_name(const Schema& from, const Schema& to) {
   return str(from.device == to.device ? name(from.device) : "copy", ":adapt/", from.to_string(), "->", to.to_string());
+}
+
+StepLoad adapt_load(const Type& type, const Schema& from, const Schema& to) {
+  StepLoad load{StepFamily::Convert};
+  load.reads = schema_bytes(type, from);
+  load.writes = schema_bytes(type, to);
+  const double elements = std::max(load.reads, load.writes) / static_cast<double>(item_bytes(type.dtype));
+  const Layout& layout = (to.layout.is_blocked() ? to : from).layout;
+  load.tasks = elements > kSerialConverted ? 0 : 1;
+  if (!layout.is_blocked()) return load;
+  const Layout::Block block = layout.blocks().front();
+  const Dims dims = type.shape.hint_dims();
+  double planes = 1;
+  for (int i = 0; i <= block.axis; ++i)
+    planes *= static_cast<double>(i == block.axis ? ceil_div(dims[static_cast<size_t>(i)], block.size)
+                                                  : dims[static_cast<size_t>(i)]);
+  load.runs = planes;
+  load.cycles = elements / static_cast<double>(block.size);
+  // Bytes of a block that channels do not fill are moved one by one.
+  const int64_t odd = dims[static_cast<size_t>(block.axis)] % block.size;
+  if (item_bytes(type.dtype) == 1 && odd > 0)
+    load.cycles += elements / planes * static_cast<double>(odd) / static_cast<double>(block.size);
+  return load;
 }
 
 double adapt_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {

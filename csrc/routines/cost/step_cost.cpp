@@ -2,10 +2,66 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace neo {
+namespace {
+
+constexpr StepRow kRows[] = {
+#define NEO_STEP_CONSTANTS(family, cycles, run_cycles, traffic, fixed_us) {cycles, run_cycles, traffic, fixed_us},
+#include "routines/cost/step_constants.inc"
+#undef NEO_STEP_CONSTANTS
+};
+
+constexpr std::string_view kFamilyNames[] = {
+#define NEO_STEP_ROW(family) #family,
+#include "routines/cost/step_rows.inc"
+#undef NEO_STEP_ROW
+};
+
+static_assert(std::size(kRows) == kStepFamilies);
+
+}  // namespace
+
+std::string_view name(StepFamily family) {
+  return kFamilyNames[static_cast<size_t>(family)];
+}
+
+const StepRow& step_row(StepFamily family) {
+  return kRows[static_cast<size_t>(family)];
+}
+
+double traffic_us(double bytes, double speedup, const Machine& machine) {
+  // The share of a cache that one step's operands find free.
+  constexpr double kFree = 0.75;
+  double left = bytes / speedup, us = 0;
+  for (const CacheLevel& level : machine.cache) {
+    const double here = std::min(left, kFree * static_cast<double>(level.bytes));
+    if (here > 0) us += here / (level.gbps * 1e3);
+    left -= here;
+  }
+  const double memory_gbps = std::min(machine.memory_gbps, machine.shared_memory_gbps / speedup);
+  return us + left / (memory_gbps * 1e3);
+}
 
 double step_us(const StepLoad& load, const Target& target) {
+  return step_us(load, target, step_row(load.family));
+}
+
+double step_us(const StepLoad& load, const Target& target, const StepRow& row) {
+  // The share of the shorter of arithmetic and traffic that the longer one does not hide.
+  constexpr double kExposed = 0.3;
+  const Machine& machine = target.machine;
+  const double bytes = load.reads + load.writes;
+  const double tasks = load.tasks > 0 ? load.tasks : bytes > kSerialBytes ? target.threads : 1;
+  const double speedup = tasks > 1 ? tasks / std::ceil(tasks / target.threads) : 1;
+  const double arithmetic_us = (row.cycles * load.cycles + row.run_cycles * load.runs) / (machine.ghz * 1e3) / speedup;
+  const double data_us = row.traffic * traffic_us(bytes, speedup, machine);
+  return machine.step_us + row.fixed_us + (speedup > 1 ? machine.wake_us : 0) + std::max(arithmetic_us, data_us) +
+         kExposed * std::min(arithmetic_us, data_us);
+}
+
+double product_us(const ProductLoad& load, const Target& target) {
   constexpr double kStepUs = 0.1;
   constexpr double kForkUs = 2.0;
   constexpr double kCacheBytes = 12e6;
@@ -19,7 +75,7 @@ double step_us(const StepLoad& load, const Target& target) {
   const double memory = target.memory_gbps * std::min(kAlone * speedup, kTogether) * 1e3;
   const double data_us = std::min(load.bytes, kCacheBytes) / cache + std::max(load.bytes - kCacheBytes, 0.0) / memory;
   const double arithmetic_us = load.arithmetic_us / speedup;
-  const double fixed_us = kStepUs + (speedup > 1 ? kForkUs : 0) + load.also_us / speedup;
+  const double fixed_us = kStepUs + (speedup > 1 ? kForkUs : 0);
   if (!target.cold_constants || load.constant_bytes == 0) {
     return fixed_us + std::max(arithmetic_us, data_us + load.constant_bytes / cache);
   }

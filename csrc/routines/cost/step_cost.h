@@ -4,17 +4,56 @@
 
 namespace neo {
 
-// What a step does, for an estimate.
+// The families of kernels that have a row of fitted constants each (step_rows.inc).
+enum class StepFamily : uint8_t {
+#define NEO_STEP_ROW(family, ...) family,
+#include "routines/cost/step_rows.inc"
+#undef NEO_STEP_ROW
+};
+inline constexpr int kStepFamilies = 0
+#define NEO_STEP_ROW(...) +1
+#include "routines/cost/step_rows.inc"
+#undef NEO_STEP_ROW
+    ;
+std::string_view name(StepFamily family);
+
+// What a step does, counted: no microseconds.
 struct StepLoad {
+  StepFamily family = StepFamily::Product;
+  double cycles = 0;  // of one core, by the routine's count of vector instructions
+  double runs = 0;    // loops that begin anew: rows, planes, stretches of memory
+  double tasks = 0;   // of equal size; 1: the calling thread does it all; 0: as many as threads where much is moved
+  double reads = 0;   // bytes, lanes of padding too
+  double writes = 0;
+};
+
+// The constants of a family: what a counted cycle, run and byte take.
+struct StepRow {
+  double cycles = 1;      // of a core, for a counted cycle
+  double run_cycles = 0;  // of a core, for a run
+  double traffic = 1;     // times what reading as many bytes takes
+  double fixed_us = 0;    // beside Machine::step_us
+};
+const StepRow& step_row(StepFamily family);
+
+// Microseconds of a step on a target's team: the one formula of all but products. With a row of the caller's, to fit.
+double step_us(const StepLoad& load, const Target& target);
+double step_us(const StepLoad& load, const Target& target, const StepRow& row);
+
+// Microseconds of one member for its part of so many bytes, from the nearest caches that hold them.
+double traffic_us(double bytes, double speedup, const Machine& machine);
+
+// What a product does: a convolution, a matrix product; and a step of a routine that has no fitted row. Trees that were
+// trained on this formula correct it (docs/tuning.md).
+struct ProductLoad {
   double arithmetic_us = 0;   // on one thread, while data moves
-  double also_us = 0;         // on one thread, beside that
   double bytes = 0;           // that are read and written once
   double constant_bytes = 0;  // that are read once
   double tasks = 1;           // of equal size; 1: the calling thread does it all
 };
 
 // Microseconds on the target's team.
-double step_us(const StepLoad& load, const Target& target);
+double product_us(const ProductLoad& load, const Target& target);
 
 // Whether a core's private cache keeps so many bytes while others pass by.
 bool is_cache_resident(double bytes, const Target& target);

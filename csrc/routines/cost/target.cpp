@@ -112,6 +112,8 @@ Target Target::parse(std::string_view name, int threads) {
     target.kept_bytes = std::max(target.kept_bytes, host_topology().l3_bytes / 4 * 3);
   }
   target.memory_gbps *= std::clamp(threads / 2.0, 1.0, has_mesh ? kMaxMeshMemory : kMaxMemory);
+  target.caches = host_caches(target);
+  target.machine = Machine::of(target.isa, runs_here(target));
   return target;
 }
 
@@ -120,11 +122,13 @@ bool has_wide_fmas(const Target& target) {
 }
 
 PrivateCaches private_caches(const Target& target) {
-  if (target.planned.l2_bytes > 0) return target.planned;
+  return target.caches.l2_bytes > 0 ? target.caches : PrivateCaches{target.l1_bytes, target.l2_bytes};
+}
+
+PrivateCaches host_caches(const Target& target) {
   PrivateCaches caches = {target.l1_bytes, target.l2_bytes};
   if (!runs_here(target)) return caches;
   if (host_core().has_mesh) caches.far_gbps = kMeshGbps;
-  // Of this machine, which tells too little rather than too much.
   caches.l1_bytes = std::max(caches.l1_bytes, host_topology().l1d_bytes);
   caches.l2_bytes = std::max(caches.l2_bytes, host_topology().l2_bytes);
   return caches;

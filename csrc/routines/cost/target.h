@@ -6,6 +6,7 @@
 
 #include "base/isa.h"
 #include "exec/device_registry.h"
+#include "routines/cost/machine.h"
 
 namespace neo {
 
@@ -34,7 +35,8 @@ struct Target {
   double memory_gbps = 0;        // all threads together
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
-  PrivateCaches planned;         // with caches of this size; 0: with the host's where it runs there
+  PrivateCaches caches;          // that schedules are planned by; 0 bytes: l1_bytes and l2_bytes
+  Machine machine;               // that steps are estimated for
   int64_t kept_bytes = 8 << 20;  // a model with no more constants finds them in the caches
   bool cold_constants = false;   // the model at hand finds them in memory
 
@@ -45,8 +47,10 @@ struct Target {
   static Target parse(std::string_view name, int threads);
 };
 
-// What schedules are planned by: target.planned, else the host's where the target runs on it, else the target's.
+// What schedules are planned by.
 PrivateCaches private_caches(const Target& target);
+// The same for a target of these instructions on this host, which tells too little rather than too much.
+PrivateCaches host_caches(const Target& target);
 
 // Whether estimates are of cores that start two of the widest FMAs per cycle.
 bool has_wide_fmas(const Target& target);

@@ -75,4 +75,15 @@ std::optional<std::vector<SliceRange>> slice_ranges(const Node& node) {
   return ranges;
 }
 
+double gathered_runs(const Node& node) {
+  const Dims x = node.inputs[0]->shape().hint_dims(), indices = node.inputs[1]->shape().hint_dims();
+  if (node.op == "GatherND") {
+    return indices.empty() ? 1 : static_cast<double>(element_count(indices) / std::max<int64_t>(1, indices.back()));
+  }
+  double runs = static_cast<double>(element_count(indices));
+  for (int i = 0; i < normalized_axis(node, static_cast<int>(x.size())); ++i)
+    runs *= static_cast<double>(x[static_cast<size_t>(i)]);
+  return runs;
+}
+
 }  // namespace neo

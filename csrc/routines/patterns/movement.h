@@ -30,4 +30,7 @@ struct SliceRange {
 // Of a Slice, one per sliced axis; of a Split, one per output. None where the starts are not known at compile time.
 std::optional<std::vector<SliceRange>> slice_ranges(const Node& node);
 
+// Stretches of memory that a Gather or GatherND copies, at the hints.
+double gathered_runs(const Node& node);
+
 }  // namespace neo

@@ -93,64 +93,47 @@ ChannelAxis channels_of(const Value* v, const Shape& out) {
   return v->shape()[axis] == out[1] ? ChannelAxis::All : ChannelAxis::Other;
 }
 
-// An operand that repeats its elements along short rows, and is copied for that.
-bool is_copied(const Value* v, const Value* out) {
-  const Shape& shape = out->shape();
-  int64_t run = 1;
-  bool repeats = false;
-  for (int i = 0; i < shape.rank(); ++i) {
-    const int axis = v->shape().rank() - 1 - i, out_axis = shape.rank() - 1 - i;
-    const bool one = axis < 0 || v->shape()[axis].is(1);
-    if (!one) return repeats && run < kShortRow;
-    repeats = repeats || !shape[out_axis].is(1);
-    run *= shape[out_axis].hint();
-  }
-  return false;
-}
-
-// The first pass over a tile is hidden behind its transfer, the others find it in the first cache. Arithmetic of many
-// steps leaves a processor no room to load ahead.
-double estimate_us(const Workload& workload, const CompiledEltwise& compiled, double bytes, const Target& target) {
+// The program over the elements as they are held, lanes of padding too. A row begins anew.
+StepLoad load_of(const Candidate& c, const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
+  // A pass over a tile in the first cache loads and stores, whatever it computes.
   constexpr double kPassCycles = 3;
-  // A line that is written is asked for by its owner, and written back, beside the transfer itself.
-  constexpr double kOwned = 2;
+  // An element of an operand that repeats along short rows, which is copied into place first.
+  constexpr double kNestedCycles = 1.5;
   const Value* out = workload.outputs.front();
-  double heaviest = 0, all = 0;
-  for (int i = 0; i < compiled.program.steps; ++i) {
-    const double cycles = std::max(kPassCycles, step_cycles(compiled.program.step[i].op));
-    heaviest = std::max(heaviest, cycles);
-    all += cycles;
-  }
+  std::vector<Arg> args;
+  double cycles = out->dtype() != DType::Float32 ? kPassCycles : 0;
   for (int i : compiled.inputs) {
     const Value* v = workload.inputs[static_cast<size_t>(i)];
-    all += is_copied(v, out) || v->dtype() != DType::Float32 ? kPassCycles : 0;
+    cycles += v->dtype() != DType::Float32 ? kPassCycles : 0;
+    args.push_back(hint_arg(v->type, *c.inputs[static_cast<size_t>(i)]));
   }
-  all += out->dtype() != DType::Float32 ? kPassCycles : 0;
-  const double vectors = static_cast<double>(out->shape().element_count().hint()) / static_cast<double>(target.lanes());
-  StepLoad load;
-  load.arithmetic_us = cycles_us(vectors * heaviest, target);
-  load.also_us = cycles_us(vectors * (all - heaviest + (heaviest > kPassCycles ? kPassCycles : 0)), target);
-  load.bytes = bytes + kOwned * static_cast<double>(out->shape().element_count().hint() * item_bytes(out->dtype()));
-  load.tasks = bytes > kSerialBytes ? target.threads : 1;
-  return step_us(load, target);
+  args.push_back(hint_arg(out->type, c.outputs.front()));
+  for (int i = 0; i < compiled.program.steps; ++i)
+    cycles += std::max(kPassCycles, step_cycles(compiled.program.step[i].op));
+  std::vector<const Arg*> operands;
+  for (const Arg& arg : args) operands.push_back(&arg);
+  const EltwiseSpace space = plan_space(operands, target.lanes());
+  const auto elements = static_cast<double>(space.rows * space.inner);
+  StepLoad load{StepFamily::Eltwise, cycles * elements / target.lanes(), static_cast<double>(space.rows * space.tiles)};
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (space.mode[i] == EltwiseMode::Nested) load.cycles += kNestedCycles * elements;
+  }
+  load.tasks = elements > static_cast<double>(kSerialEltwise) ? target.threads : 1;
+  return load;
 }
 
 // Every operand in its plain layout.
-Candidate plain_eltwise_candidate(const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
+Candidate plain_eltwise_candidate(const Workload& workload, const CompiledEltwise& compiled) {
   const Value* out = workload.outputs.front();
   Candidate plain;
-  Work work;
   plain.inputs.resize(workload.inputs.size());
   for (int i : compiled.inputs) {
     const Value* v = workload.inputs[static_cast<size_t>(i)];
     plain.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
-    work.bytes = work.bytes + v->shape().element_count() * Dim(item_bytes(v->dtype()));
     if (plain.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant)
       plain.in_place = i;
   }
   plain.outputs.push_back(plain_schema(out->type));
-  work.bytes = work.bytes + out->shape().element_count() * Dim(item_bytes(out->dtype()));
-  plain.cost.time_us = estimate_us(workload, compiled, static_cast<double>(work.bytes.hint()), target);
   return plain;
 }
 
@@ -203,9 +186,9 @@ class EltwiseRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const CompiledEltwise compiled = *compile_eltwise(workload, nullptr);
-    Candidate plain = plain_eltwise_candidate(workload, compiled, target);
-    std::vector<Candidate> all{plain};
-    if (auto blocked = block_channels(plain, workload, compiled, target)) all.push_back(std::move(*blocked));
+    std::vector<Candidate> all{plain_eltwise_candidate(workload, compiled)};
+    if (auto blocked = block_channels(all.front(), workload, compiled, target)) all.push_back(std::move(*blocked));
+    for (Candidate& c : all) price(c, workload, load_of(c, workload, compiled, target), target);
     return all;
   }
 
@@ -245,9 +228,6 @@ class EltwiseRoutine final : public Routine {
     }
     if (!any) return std::nullopt;
     c.outputs.front().layout = Layout::channel_blocked(shape.rank(), target.lanes());
-    // An image of few channels is mostly padding lanes then, which are computed too.
-    const int64_t channels = shape[1].value(), lanes = target.lanes();
-    if (channels < lanes) c.cost.time_us *= static_cast<double>(lanes) / static_cast<double>(channels);
     return c;
   }
 };

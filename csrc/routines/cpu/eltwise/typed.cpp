@@ -14,6 +14,9 @@ namespace {
 
 using TypedKernel = decltype(&scalar::typed_tasks);
 
+// One thread is faster than two where a step takes less, of as many elements at once as a vector of float32 has.
+constexpr double kSerialCycles = 65536;
+
 struct TypedPlan {
   EltwiseSpace space;
   int64_t tile = 0;
@@ -23,7 +26,6 @@ struct TypedPlan {
 class TypedStepRun final : public KernelStep {
  public:
   TypedStepRun(CompiledTyped compiled, TypedKernel kernel) : compiled_(std::move(compiled)), kernel_(kernel) {
-    constexpr double kSerialCycles = 65536;  // of as many elements at once as a vector of float32 has
     serial_ = static_cast<int64_t>(kSerialCycles / compiled_.cycles);
   }
 
@@ -86,23 +88,32 @@ class TypedRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const CompiledTyped compiled = *compile_typed(workload);
     const Value* out = workload.outputs.front();
-    const double elements = static_cast<double>(out->shape().element_count().hint());
     Candidate c;
-    StepLoad load;
+    std::vector<Arg> args;
     c.inputs.resize(workload.inputs.size());
     for (int i : compiled.inputs) {
       const Value* v = workload.inputs[static_cast<size_t>(i)];
       c.inputs[static_cast<size_t>(i)] = plain_schema(v->type);
-      load.bytes += static_cast<double>(v->shape().element_count().hint() * item_bytes(v->dtype()));
+      args.push_back(hint_arg(v->type, *c.inputs[static_cast<size_t>(i)]));
       if (c.in_place < 0 && v->dtype() == out->dtype() && v->shape() == out->shape() && !v->constant) c.in_place = i;
     }
     c.outputs.push_back(plain_schema(out->type));
-    load.bytes += elements * static_cast<double>(item_bytes(out->dtype()));
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    // A line that is written is asked for by its owner, and written back, beside the transfer itself.
-    load.bytes += 2 * elements * static_cast<double>(item_bytes(out->dtype()));
-    load.arithmetic_us = cycles_us(elements / static_cast<double>(target.lanes()) * compiled.cycles, target);
-    c.cost.time_us = step_us(load, target);
+    args.push_back(hint_arg(out->type, c.outputs.front()));
+    std::vector<const Arg*> operands;
+    for (const Arg& arg : args) operands.push_back(&arg);
+    const EltwiseSpace space = plan_space(operands, 0);
+    const auto elements = static_cast<double>(space.rows * space.inner);
+    // Elements are loaded and stored, whatever is computed.
+    constexpr double kPassCycles = 5;
+    // An element of an operand that repeats along short rows, which is copied into place first.
+    constexpr double kNestedCycles = 1.5;
+    StepLoad load{StepFamily::TypedEltwise, (compiled.cycles + kPassCycles) * elements / target.lanes(),
+                  static_cast<double>(space.rows)};
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (space.mode[i] == EltwiseMode::Nested) load.cycles += kNestedCycles * elements;
+    }
+    load.tasks = elements * compiled.cycles > kSerialCycles ? target.threads : 1;
+    price(c, workload, load, target);
     return {std::move(c)};
   }
 

@@ -53,12 +53,12 @@ TaskSplit split_of(const ExponentPackedShape& shape) {
 double estimate_us(const ExponentPackedShape& shape, const Target& target) {
   const auto vectors = static_cast<double>(shape.panels * shape.vectors * shape.rows);
   const TaskSplit split = split_of(shape);
-  StepLoad load;
+  ProductLoad load;
   load.arithmetic_us = cycles_us(exponent_packed_cycles(target) * vectors, target);
   load.bytes = 4 * static_cast<double>(shape.rows + shape.panels * shape.width());
   load.constant_bytes = 4 * static_cast<double>(shape.size());
   load.tasks = static_cast<double>(split.serial ? 1 : split.tasks);
-  return step_us(load, target);
+  return product_us(load, target);
 }
 
 // One row of A and what becomes of it. Plain bytes.

@@ -129,13 +129,13 @@ class TypedGemmRoutine final : public Routine {
     const auto products =
         static_cast<double>(s.batches() * s.m * s.k) *
         static_cast<double>(few ? s.n : round_up(s.n, TypedGemmKernel::of(target).columns(Lane::F64)));
-    StepLoad load;
+    ProductLoad load;
     // Of as many products as a vector of float32 has; integers of 64 bits are multiplied in parts.
     const double cycles = (is_float(problem.c->dtype()) ? 3 : 6) / (few ? 2.0 : 1.0);
     load.arithmetic_us = cycles_us(cycles * products / static_cast<double>(target.lanes()), target);
     load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
     load.tasks = products > 200000 ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

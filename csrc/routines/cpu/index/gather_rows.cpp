@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
 #include "routines/patterns/epilogue.h"
+#include "routines/patterns/movement.h"
 
 namespace neo {
 namespace {
@@ -141,11 +142,8 @@ class GatherRowsRoutine final : public Routine {
     const Value* output = workload.outputs.front();
     Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    Work work;
-    work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
-    Target alone = target;
-    alone.threads = 1;
-    c.cost.time_us = 1 + roofline_us(work, alone, 1) * 2;
+    const double bytes = schema_bytes(output->type, c.outputs.front());
+    price(c, workload, {StepFamily::GatherRows, 0, gathered_runs(workload.root()), 1, bytes, bytes}, target);
     return {std::move(c)};
   }
 

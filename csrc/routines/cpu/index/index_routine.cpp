@@ -99,20 +99,14 @@ class IndexRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    Work work;
     double elements = 0;
     for (const auto* values : {&workload.inputs, &workload.outputs}) {
       for (const Value* v : *values) {
-        if (!v->shape().has_rank()) continue;
-        const Dim count = v->shape().element_count();
-        elements += static_cast<double>(count.hint());
-        work.bytes = work.bytes + count * Dim(item_bytes(v->dtype()));
+        if (v->shape().has_rank()) elements += static_cast<double>(v->shape().element_count().hint());
       }
     }
-    Target alone = target;
-    alone.threads = 1;
-    c.cost.time_us = 1 + roofline_us(work, alone, 1) +
-                     cycles_us(host_operator(workload.root().op).element_cycles * elements, target);
+    const double cycles = host_operator(workload.root().op).element_cycles * elements;
+    price(c, workload, {StepFamily::GatherElements, cycles, 1, 1}, target);
     return {std::move(c)};
   }
 

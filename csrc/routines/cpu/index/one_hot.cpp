@@ -99,12 +99,12 @@ class OneHotRoutine final : public Routine {
     }
     c.outputs.push_back(plain_schema(output->type));
     constexpr double kIndexCycles = 2;
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us =
         cycles_us(kIndexCycles * static_cast<double>(node.inputs[0]->shape().element_count().hint()), target);
     load.bytes = static_cast<double>(output->shape().element_count().hint() * item_bytes(output->dtype()));
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

@@ -233,11 +233,13 @@ class ScatterNdRoutine final : public Routine {
     }
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
     if (known && node.inputs[0] != node.inputs[2]) c.in_place = workload.input_index(node.inputs[0]);
-    Work work;
-    for (const Value* v : {node.inputs[0], node.inputs[2]}) {
-      if (v->shape().has_rank()) work.bytes = work.bytes + v->shape().element_count() * Dim(2 * item_bytes(v->dtype()));
-    }
-    c.cost.time_us = roofline_us(work, target, 1) * (known ? 1 : 4) + (known ? 0 : 1);
+    const Value* updates = node.inputs[2];
+    const double bytes = schema_bytes(updates->type, plain_schema(updates->type));
+    StepLoad load{StepFamily::ScatterNd, known ? 0 : bytes / static_cast<double>(item_bytes(updates->dtype())), 1,
+                  known ? 0.0 : 1.0};
+    // What lies in place is not copied.
+    if (c.in_place >= 0) load.reads = load.writes = std::max(bytes, 1.0);
+    price(c, workload, load, target);
     return {std::move(c)};
   }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -185,7 +186,11 @@ class TopKRoutine final : public Routine {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    c.cost.time_us = 0.5 + roofline_us(workload.work(ops), target, 0.05);
+    const auto elements = static_cast<double>(input->shape().element_count().hint());
+    const auto found = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
+    // Of elements in any order, each that is larger than the least one found so far takes its place in a heap.
+    const double entered = found * (1 + std::log(std::max(1.0, elements / std::max(found, 1.0))));
+    price(c, workload, {StepFamily::TopK, elements, entered * std::log2(found + 1)}, target);
     return {std::move(c)};
   }
 

@@ -369,13 +369,13 @@ class BlockWeightsRoutine final : public Routine {
     const auto rows = static_cast<double>(call.rows), vectors = static_cast<double>(plan.vectors);
     const double tiles = std::ceil(rows / kernels.max_rows);
     const double words = vectors * static_cast<double>(plan.padded_depth());
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (words * (rows + kDecodeCycles * tiles) + tiles * vectors * kTileCycles), target);
     load.bytes = 4 * rows * static_cast<double>(p.depth + p.columns);
     load.constant_bytes = 4 * static_cast<double>(plan.size());
     load.tasks = call.split.serial ? 1 : static_cast<double>(call.split.tasks);
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     c.cost.packed_bytes = 4 * plan.size();
     return c;
   }

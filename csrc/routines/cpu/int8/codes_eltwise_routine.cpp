@@ -367,13 +367,8 @@ class CodesEltwiseRoutine final : public Routine {
     if (e.x->dtype() == e.y->dtype()) c.in_place = workload.input_index(e.x);
     const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
     constexpr double kLookUpCycles = 1.2, kBinaryCycles = 22;  // of an element, of a vector
-    StepLoad load;
-    load.arithmetic_us = cycles_us(
-        core_cycles(target) * count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles),
-        target);
-    load.bytes = count * (e.other ? 3 : 2);
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    const double cycles = count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles);
+    price(c, workload, {StepFamily::CodesEltwise, cycles, 1}, target);
     if (!e.other) c.cost.packed_bytes = kTable;
     return held_alike(std::move(c), e.y->shape(), target);
   }
@@ -529,11 +524,7 @@ class CodesLinearRoutine final : public Routine {
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     const auto count = static_cast<double>(element_count(y->shape().hint_dims()));
     const double cycles = workload.root().op == "DequantizeLinear" ? kDequantizeCycles : kQuantizeCycles;
-    StepLoad load;
-    load.arithmetic_us = cycles_us(core_cycles(target) * count / static_cast<double>(target.lanes()) * cycles, target);
-    load.bytes = 5 * count;
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    price(c, workload, {StepFamily::CodesLinear, count / static_cast<double>(target.lanes()) * cycles, 1}, target);
     if (is_dynamic(workload) || !is_known) return {std::move(c)};
     return held_alike(std::move(c), y->shape(), target);
   }

@@ -185,7 +185,7 @@ class CodesPoolRoutine final : public Routine {
     c.inputs[x] = plain_schema(p.x->type);
     c.inputs[x]->layout = Layout::channel_blocked(rank, target.lanes());
     c.outputs.push_back(plain_schema(p.y->type));
-    c.cost.time_us = estimate_us(p, target);
+    price(c, workload, load_of(p, target), target);
     std::vector<Candidate> all;
     if (p.is_global()) all.push_back(c);
     c.outputs.front().layout = c.inputs[x]->layout;
@@ -205,7 +205,7 @@ class CodesPoolRoutine final : public Routine {
   }
 
  private:
-  static double estimate_us(const CodesPoolProblem& p, const Target& target) {
+  static StepLoad load_of(const CodesPoolProblem& p, const Target& target) {
     constexpr double kTapCycles = 2, kPixelCycles = 10;
     const Dims x = p.x->shape().hint_dims(), y = p.y->shape().hint_dims();
     const auto lanes = static_cast<double>(target.lanes());
@@ -217,11 +217,7 @@ class CodesPoolRoutine final : public Routine {
     } else {
       for (int64_t k : read_window(*p.pool, p.axes()).kernel) taps *= static_cast<double>(k);
     }
-    StepLoad load;
-    load.arithmetic_us = cycles_us(core_cycles(target) * pixels / lanes * (taps * kTapCycles + kPixelCycles), target);
-    load.bytes = static_cast<double>(element_count(x) + element_count(y));
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    return step_us(load, target);
+    return {StepFamily::CodesPool, pixels / lanes * (taps * kTapCycles + kPixelCycles), 1};
   }
 };
 

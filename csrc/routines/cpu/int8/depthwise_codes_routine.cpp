@@ -268,14 +268,14 @@ class DepthwiseCodesRoutine final : public Routine {
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
     const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
     const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (filled * (kernels.bytes ? kCopyCycles : kFillCycles) + vectors * (items + result)),
         target);
     load.bytes = problem.traffic_bytes();
     const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
-    return step_us(load, target);
+    return product_us(load, target);
   }
 };
 

@@ -59,13 +59,13 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
   }
-  StepLoad load;
+  ProductLoad load;
   load.arithmetic_us = cycles_us(tiles * per_word * words + beside * core_cycles(target), target);
   load.bytes = problem.traffic_bytes();
   load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
   const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
   load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
-  return step_us(load, target);
+  return product_us(load, target);
 }
 
 struct DotCall {

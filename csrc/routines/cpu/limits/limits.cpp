@@ -83,4 +83,80 @@ Limits measure_limits(Isa isa, Team& team) {
   return limits;
 }
 
+namespace {
+
+// Seconds of the calling thread's processor, the least of some rounds.
+template <class F>
+double least_seconds(int rounds, F&& f) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < rounds; ++round) {
+    const double start = processor_seconds();
+    f();
+    least = std::min(least, processor_seconds() - start);
+  }
+  return least;
+}
+
+// A chain of multiplications and additions of integers takes a core four cycles a link.
+double measure_ghz() {
+  constexpr int kRounds = 10;
+  constexpr int64_t kLinks = 1 << 20, kLinkCycles = 4;
+  volatile uint64_t start = 1;
+  const double seconds = least_seconds(kRounds, [&] {
+    uint64_t x = start;
+    for (int64_t i = 0; i < kLinks; ++i) x = x * 6364136223846793005u + 1442695040888963407u;
+    start = x;
+  });
+  return 1e-9 * static_cast<double>(kLinks * kLinkCycles) / seconds;
+}
+
+}  // namespace
+
+Machine measure_machine(Isa isa, Team& team) {
+  constexpr int kRounds = 20;
+  constexpr int64_t kReadBytes = 32 << 20, kStep = 1 << 12;
+  const auto read = NEO_PICK_TIER(isa, limit_read);
+  SerialTeam alone;
+  const Limits one = measure_limits(isa, alone), all = measure_limits(isa, team);
+  Machine machine = Machine::of(isa, true);
+  machine.ghz = measure_ghz();
+  machine.gflops = one.gflops;
+  machine.memory_gbps = one.gbps;
+  machine.shared_memory_gbps = all.gbps;
+  // A buffer of half a level's size lies in that level, and one of the last level's in a part of it, which is shared.
+  int64_t below = 0;
+  for (CacheLevel& level : machine.cache) {
+    const int64_t bytes =
+        std::max(std::min(level.bytes / 2, below > 0 ? 6 * below : level.bytes), kStep) / kStep * kStep;
+    below = level.bytes;
+    Arena arena;
+    arena.reserve(bytes);
+    auto* floats = reinterpret_cast<float*>(arena.data());
+    const int64_t count = bytes / static_cast<int64_t>(sizeof(float)), times = std::max<int64_t>(1, kReadBytes / bytes);
+    std::fill_n(floats, count, 1.0f);
+    volatile float sum = 0;
+    const double seconds = least_seconds(kRounds, [&] {
+      for (int64_t i = 0; i < times; ++i) sum = read(floats, count);
+    });
+    level.gbps = 1e-9 * static_cast<double>(bytes * times) / seconds;
+  }
+  // What a team takes longer for a share each than a member for one. Members that wait for work poll for a while:
+  // shared steps follow each other at once, as they do in a plan.
+  constexpr int kShared = 2000;
+  constexpr int64_t kShareRounds = 1 << 11;
+  const auto multiply_add = NEO_PICK_TIER(isa, limit_multiply_add);
+  std::vector<float> sums(static_cast<size_t>(team.size()));  // read by nobody; keeps the work from being left out
+  double together = std::numeric_limits<double>::infinity(), by_one = together;
+  for (int i = 0; i < kShared; ++i) {
+    const double start = wall_seconds();
+    sums[0] = multiply_add(kStarts, kShareRounds);
+    const double between = wall_seconds();
+    share_out(team, [&](size_t member) { sums[member] = multiply_add(kStarts, kShareRounds); });
+    by_one = std::min(by_one, between - start);
+    together = std::min(together, wall_seconds() - between);
+  }
+  machine.wake_us = 1e6 * std::max(0.0, together - by_one);
+  return machine;
+}
+
 }  // namespace neo

@@ -98,7 +98,8 @@ class LrnRoutine final : public Routine {
       c.inputs.front()->layout = layout;
       c.outputs.front().layout = layout;
     }
-    c.cost.time_us = roofline_us(workload.work(ops), target, 0.12);
+    price(c, workload, {StepFamily::Lrn, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
+          target);
     return {std::move(c)};
   }
 

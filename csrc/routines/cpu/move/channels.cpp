@@ -378,7 +378,7 @@ class ChannelsRoutine final : public Routine {
       c.inputs.push_back(is_read ? std::optional(blocked(value, target)) : std::nullopt);
     }
     for (const Value* value : workload.outputs) c.outputs.push_back(blocked(value, target));
-    c.cost.time_us = estimate_us(workload, outputs, target);
+    price(c, workload, load_of(workload, outputs, target), target);
     return {std::move(c)};
   }
 
@@ -399,7 +399,7 @@ class ChannelsRoutine final : public Routine {
     return schema;
   }
 
-  static double estimate_us(const Workload& workload, const std::vector<Channels>& outputs, const Target& target) {
+  static StepLoad load_of(const Workload& workload, const std::vector<Channels>& outputs, const Target& target) {
     constexpr double kVectorCycles = 2, kPickCycles = 2;
     int ids = 0;
     std::map<const Value*, int> numbers;
@@ -414,11 +414,9 @@ class ChannelsRoutine final : public Routine {
     const Dims dims = workload.outputs.front()->shape().hint_dims();
     double pixels = 1;
     for (size_t i = 0; i < dims.size(); ++i) pixels *= i == 1 ? 1.0 : static_cast<double>(dims[i]);
-    StepLoad load;
-    load.arithmetic_us = cycles_us(cycles * pixels, target);
-    load.bytes = 8 * static_cast<double>(target.lanes()) * pixels * static_cast<double>(picks.size());
-    load.tasks = load.bytes <= ChannelsStep::kSerialChannelBytes ? 1 : target.threads;
-    return step_us(load, target);
+    const double bytes = 8 * static_cast<double>(target.lanes()) * pixels * static_cast<double>(picks.size());
+    return {StepFamily::Channels, cycles * pixels, static_cast<double>(picks.size()),
+            bytes <= ChannelsStep::kSerialChannelBytes ? 1.0 : target.threads};
   }
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "routines/cpu/move/copy_step.h"
 #include "routines/families.h"
@@ -6,6 +7,56 @@
 
 namespace neo {
 namespace {
+
+// Rows that copy_rows() moves without a call.
+bool is_short_row(double bytes) {
+  return bytes == 4 || bytes == 8 || bytes == 12 || bytes == 16 || (bytes > 16 && bytes <= 64);
+}
+
+// What the parts of a copy do: whole rows, of which short ones are moves and not calls, vectors of transposed planes,
+// elements one by one. A plane begins anew.
+StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& target) {
+  constexpr double kElementCycles = 1.3, kRepeatedCycles = 0.9, kTransposedCycles = 2;
+  constexpr double kPlaneRuns = 3, kShortRuns = 0.17, kPlaneRows = 64;
+  std::vector<Arg> args;
+  for (size_t i = 0; i < workload.inputs.size(); ++i) {
+    if (c.inputs[i]) args.push_back(hint_arg(workload.inputs[i]->type, *c.inputs[i]));
+  }
+  for (size_t i = 0; i < workload.outputs.size(); ++i)
+    args.push_back(hint_arg(workload.outputs[i]->type, c.outputs[i]));
+  const CopyPlan plan = make_copy_pattern(workload)->planned(args);
+  const double lanes = target.lanes();
+  const auto filled = static_cast<double>(plan.fill_count * plan.width);
+  StepLoad load{StepFamily::Copy, 0, 1, 1, 0, filled};
+  for (int64_t i = 0; i < plan.parts; ++i) {
+    const CopyPart& p = plan.part[i];
+    double elements = 1;
+    for (int axis = 0; axis < p.axes; ++axis) elements *= static_cast<double>(p.size[axis]);
+    if (elements > static_cast<double>(kSerialCopied)) load.tasks = target.threads;
+    load.reads += elements * static_cast<double>(plan.width);
+    load.writes += elements * static_cast<double>(plan.width);
+    const int inner = p.axes - 1;
+    const double element_cycles = p.axes > 0 && p.from[inner] == 0 ? kRepeatedCycles : kElementCycles;
+    const bool in_rows = p.axes == 0 || (p.from[inner] == 1 && p.to[inner] == 1);
+    const double row = p.axes > 0 ? static_cast<double>(p.size[inner]) : 1;
+    if (p.axes < 2) {
+      load.cycles += in_rows ? 0 : element_cycles * elements;
+      load.runs += kPlaneRuns;
+      continue;
+    }
+    const auto rows = static_cast<double>(p.size[inner - 1]);
+    const double planes = elements / (row * rows) * std::ceil(rows / kPlaneRows);
+    load.runs += kPlaneRuns * planes;
+    if (in_rows) {
+      load.runs += elements / row * (is_short_row(row * static_cast<double>(plan.width)) ? kShortRuns : 1);
+    } else if (plan.width == 4 && p.from[inner - 1] == 1 && p.to[inner] == 1) {
+      load.cycles += kTransposedCycles * elements / row * std::ceil(row / lanes) * std::max(1.0, lanes / rows);
+    } else {
+      load.cycles += element_cycles * elements;
+    }
+  }
+  return load;
+}
 
 // Movement by strided copies, any dtype of a fixed size.
 class CopyRoutine final : public Routine {
@@ -39,16 +90,11 @@ class CopyRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
     Candidate c;
-    Work work;
     for (const Value* v : workload.inputs) {
       const bool read = node.op == "Concat" || (v == node.inputs.front() && node.op != "ConstantOfShape");
       c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
-    for (const Value* v : workload.outputs) {
-      c.outputs.push_back(plain_schema(v->type));
-      work.bytes = work.bytes + v->shape().element_count() * Dim(2 * item_bytes(v->dtype()));
-    }
-    c.cost.time_us = roofline_us(work, target, 1) * (node.op == "Transpose" ? 1.1 : 1);
+    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     std::vector<Candidate> all{c};
     // Channels that become the last axis are read from their blocks, a vector at a time.
     if (node.op == "Transpose" && node.inputs[0]->dtype() == DType::Float32 && node.inputs[0]->shape().rank() >= 3 &&
@@ -56,6 +102,7 @@ class CopyRoutine final : public Routine {
       c.inputs[0]->layout = Layout::channel_blocked(node.inputs[0]->shape().rank(), target.lanes());
       all.push_back(std::move(c));
     }
+    for (Candidate& each : all) price(each, workload, copy_load(each, workload, target), target);
     return all;
   }
 

@@ -116,8 +116,7 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
 // f(begin, end, member) over tasks that move `elements` together; few elements are not worth waking a team.
 template <class F>
 void run_parts(Team& team, int64_t tasks, int64_t elements, F&& f) {
-  constexpr int64_t kSerialElements = 16384;
-  if (elements <= kSerialElements)
+  if (elements <= kSerialCopied)
     f(int64_t{0}, tasks, 0);
   else
     team.parallel_for(tasks, f);

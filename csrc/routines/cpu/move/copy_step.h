@@ -19,6 +19,9 @@ struct PlaneKernels {
   void operator()(const BytePlane& plane) const { bytes(plane); }
 };
 
+// A part of no more elements is not worth waking a team.
+constexpr int64_t kSerialCopied = 16384;
+
 // Movement by strided copies of elements of a fixed size.
 class CopyStep final : public KernelStep {
  public:

@@ -121,10 +121,10 @@ class DiagonalRoutine final : public Routine {
       c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(y->type));
-    StepLoad load;
+    ProductLoad load;
     load.bytes = 1.5 * static_cast<double>(y->shape().element_count().hint() * item_bytes(y->dtype()));
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

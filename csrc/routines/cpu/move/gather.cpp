@@ -107,9 +107,8 @@ class GatherRoutine final : public Routine {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(output->type));
-    Work work;
-    work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
-    c.cost.time_us = roofline_us(work, target, 1) * 1.5;
+    const double bytes = schema_bytes(output->type, c.outputs.front());
+    price(c, workload, {StepFamily::Gather, 0, gathered_runs(workload.root()), 0, bytes, bytes}, target);
     return {std::move(c)};
   }
 

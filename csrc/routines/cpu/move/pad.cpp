@@ -236,19 +236,21 @@ class PadRoutine final : public Routine {
     const Value* input = workload.root().inputs.front();
     const Value* output = workload.outputs.front();
     std::vector<Candidate> all;
+    double rows = 1;
+    const Dims dims = output->shape().hint_dims();
+    for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= static_cast<double>(dims[i]);
     Candidate c;
     for (const Value* v : workload.inputs) {
       c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
     }
     c.outputs.push_back(plain_schema(output->type));
-    Work work;
-    work.bytes = output->shape().element_count() * Dim(2 * item_bytes(output->dtype()));
-    c.cost.time_us = roofline_us(work, target, 1);
+    price(c, workload, {StepFamily::Pad, 0, rows}, target);
     all.push_back(c);
     if (keeps_blocks(workload.root())) {
       const Layout layout = Layout::channel_blocked(output->shape().rank(), target.lanes());
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       c.outputs.front().layout = layout;
+      price(c, workload, {StepFamily::Pad, 0, rows / static_cast<double>(dims[1])}, target);
       all.push_back(c);
       if (fills_lanes(workload.root(), target.lanes())) {
         c.kind = Candidate::Kind::View;

@@ -125,8 +125,7 @@ class PoolRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     Candidate c;
     c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
@@ -135,7 +134,7 @@ class PoolRoutine final : public Routine {
       c.inputs.front()->layout = layout;
       c.outputs.front().layout = layout;
     }
-    c.cost.time_us = kBlocked ? roofline_us(workload.work(ops), target, 0.2) : plain_us(workload, ops, target);
+    price(c, workload, kBlocked ? blocked_load(workload, target) : plain_load(workload, target), target);
     return {std::move(c)};
   }
 
@@ -154,9 +153,21 @@ class PoolRoutine final : public Routine {
   }
 
  private:
-  // The vectors of a row of the input and of one of the output, and what a row takes besides.
-  static double plain_us(const Workload& workload, const OpRegistry& ops, const Target& target) {
-    constexpr double kRowCycles = 25;
+  static StepLoad blocked_load(const Workload& workload, const Target& target) {
+    const Dims y = workload.outputs.front()->shape().hint_dims();
+    double taps = 1, rows = 1;
+    for (int64_t k : read_window(workload.root(), static_cast<int>(y.size()) - 2).kernel)
+      taps *= static_cast<double>(k);
+    for (size_t i = 0; i + 1 < y.size(); ++i)
+      rows *= static_cast<double>(i == 1 ? ceil_div(y[i], int64_t{target.lanes()}) : y[i]);
+    const double vectors = rows * static_cast<double>(y.back());
+    constexpr double kVectorCycles = 3;
+    const bool is_serial = TaskSplit::of(2, static_cast<int64_t>(vectors * taps) * target.lanes()).serial;
+    return {StepFamily::Pool, vectors * (taps + kVectorCycles), rows, is_serial ? 1.0 : target.threads};
+  }
+
+  // The vectors of a row of the input and of one of the output.
+  static StepLoad plain_load(const Workload& workload, const Target& target) {
     const Node& node = workload.root();
     const Shape& x = node.inputs.front()->shape();
     const Shape& y = workload.outputs.front()->shape();
@@ -168,12 +179,11 @@ class PoolRoutine final : public Routine {
     const int64_t stride = window.strides.back();
     const double tap = stride == 1 ? 1 : stride == 2 ? 3 : 20;
     const double row = vectors(x[x.rank() - 1]) * (above + 1) +
-                       vectors(y[y.rank() - 1]) * (tap * static_cast<double>(window.kernel.back()) + 1) + kRowCycles;
-    StepLoad load;
-    load.arithmetic_us = cycles_us(rows * row, target);
-    load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    return step_us(load, target);
+                       vectors(y[y.rank() - 1]) * (tap * static_cast<double>(window.kernel.back()) + 1);
+    const double work =
+        rows * static_cast<double>(y[y.rank() - 1].hint()) * above * static_cast<double>(window.kernel.back());
+    const bool is_serial = TaskSplit::of(2, static_cast<int64_t>(work)).serial;
+    return {StepFamily::PlainPool, rows * row, rows, is_serial ? 1.0 : target.threads};
   }
 };
 
@@ -248,8 +258,7 @@ class GlobalPoolRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* output = workload.outputs.front();
     const int rank = workload.inputs.front()->shape().rank();
     Candidate c;
@@ -257,12 +266,11 @@ class GlobalPoolRoutine final : public Routine {
     c.inputs.front() = plain_schema(workload.inputs.front()->type);
     c.inputs.front()->layout = Layout::channel_blocked(rank, target.lanes());
     c.outputs.push_back(plain_schema(output->type));
-    // Traffic that is nearly all reading.
-    Work work = workload.work(ops);
-    StepLoad load;
-    load.bytes = 0.7 * static_cast<double>(work.bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    const double vectors = schema_bytes(workload.inputs.front()->type, *c.inputs.front()) / (4 * target.lanes());
+    const Dims x = workload.inputs.front()->shape().hint_dims();
+    const double planes = static_cast<double>(x[0] * ceil_div(x[1], int64_t{target.lanes()}));
+    const bool is_serial = TaskSplit::of(static_cast<int64_t>(planes), static_cast<int64_t>(64 * vectors)).serial;
+    price(c, workload, {StepFamily::GlobalPool, vectors, planes, is_serial ? 1.0 : target.threads}, target);
     std::vector<Candidate> all{c};
     if (output->shape().rank() == rank) {
       c.outputs.front().layout = c.inputs.front()->layout;

@@ -91,11 +91,11 @@ class TypedPoolRoutine final : public Routine {
     constexpr double kTapCycles = 1;
     Candidate c = Candidate::plain(workload);
     const Work work = workload.work(ops);
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(kTapCycles * static_cast<double>(work.flops.hint()), target);
     load.bytes = static_cast<double>(work.bytes.hint());
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

@@ -333,7 +333,12 @@ class Recurrent64Routine final : public Routine {
     Candidate c;
     c.inputs = inputs_of(workload, form);
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    c.cost.time_us = 2 * roofline_us(workload.work(ops), target, 0.5);
+    const Work work = workload.work(ops);
+    ProductLoad load;
+    load.arithmetic_us = 4 * static_cast<double>(work.flops.hint()) / (target.gflops_per_thread * 1e3);
+    load.bytes = static_cast<double>(work.bytes.hint());
+    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
+    c.cost.time_us = product_us(load, target);
     return {c};
   }
 

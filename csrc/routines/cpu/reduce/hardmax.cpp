@@ -79,11 +79,11 @@ class HardmaxRoutine final : public Routine {
     constexpr double kElementCycles = 0.5;
     const Shape& x = workload.root().inputs.front()->shape();
     Candidate c = Candidate::plain(workload);
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(kElementCycles * static_cast<double>(x.element_count().hint()), target);
     load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

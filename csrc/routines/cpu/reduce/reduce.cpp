@@ -16,13 +16,6 @@ NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
 namespace neo {
 namespace {
 
-Candidate plain_reduce_candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
-                                 double efficiency) {
-  Candidate c = Candidate::plain(workload);
-  c.cost.time_us = roofline_us(workload.work(ops), target, efficiency);
-  return c;
-}
-
 class ReduceRoutine final : public Routine {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
@@ -41,34 +34,15 @@ class ReduceRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
-    Candidate c = plain_reduce_candidate(workload, target, ops, 1);
-    c.cost.time_us = estimate_us(workload, target, ops);
-    for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
-    return {std::move(c)};
-  }
-
-  // Rows are summed in vectors and then across; columns in vectors side by side.
-  static double estimate_us(const Workload& workload, const Target& target, const OpRegistry& ops) {
-    constexpr double kRowCycles = 10, kVectorCycles = 2, kColumnCycles = 3, kExpCycles = 20;
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    constexpr double kExpCycles = 10;
     const Node& node = workload.root();
-    const Shape& x = node.inputs.front()->shape();
-    const AxisRun run = *reduced_run(node);
-    double outer = 1, along = 1, inner = 1;
-    for (int i = 0; i < x.rank(); ++i) {
-      (i < run.first ? outer : i <= run.last ? along : inner) *= static_cast<double>(x[i].hint());
-    }
-    const double lanes = target.lanes();
-    double cycles = outer * (kRowCycles + kVectorCycles * std::ceil(along / lanes));
-    if (inner > 1) cycles = outer * along * kColumnCycles * std::ceil(inner / lanes);
-    if (node.op == "ReduceLogSumExp") cycles += kExpCycles * outer * std::ceil(along * inner / lanes);
-    constexpr double kSerial = 8192;
-    StepLoad load;
-    load.arithmetic_us = cycles_us(cycles, target);
-    load.bytes = 0.7 * static_cast<double>(workload.work(ops).bytes.hint());  // nearly all reading
-    load.tasks = outer * along * inner > kSerial ? target.threads : 1;
-    return step_us(load, target);
+    const ReduceShape shape = shape_along(node.inputs.front()->shape().hint_dims(), *reduced_run(node));
+    Candidate c = Candidate::plain(workload);
+    for (size_t i = 1; i < c.inputs.size(); ++i) c.inputs[i].reset();
+    price(c, workload, reduction_load(StepFamily::Reduce, shape, node.op == "ReduceLogSumExp" ? kExpCycles : 1, target),
+          target);
+    return {std::move(c)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -121,9 +95,12 @@ class SoftmaxRoutine final : public Routine {
     return input->shape().rank() == 0 ? std::optional<std::string>("the input has no axis") : std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
-    Candidate c = plain_reduce_candidate(workload, target, ops, 0.02);
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Shape& x = workload.root().inputs.front()->shape();
+    const int axis = axis_from_front(workload.root().int_attr("axis", -1), x.rank());
+    Candidate c = Candidate::plain(workload);
+    price(c, workload, reduction_load(StepFamily::Softmax, shape_along(x.hint_dims(), {axis, axis}), 1, target),
+          target);
     c.in_place = 0;
     return {std::move(c)};
   }
@@ -243,9 +220,16 @@ class NormRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
-    return {plain_reduce_candidate(workload, target, ops, 0.1)};
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
+    const Node& node = workload.root();
+    const Dims x = node.inputs.front()->shape().hint_dims();
+    const int rank = static_cast<int>(x.size());
+    const int first = node.op == "InstanceNormalization" ? 2
+                      : node.op == "GroupNormalization"  ? 1
+                                                         : axis_from_front(node.int_attr("axis", -1), rank);
+    Candidate c = Candidate::plain(workload);
+    price(c, workload, reduction_load(StepFamily::Norm, shape_along(x, {first, rank - 1}), 1, target), target);
+    return {std::move(c)};
   }
 
   std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,

@@ -48,4 +48,25 @@ ReduceShape shape_along(const Dims& dims, AxisRun run) {
   return s;
 }
 
+StepLoad reduction_load(StepFamily family, const ReduceShape& shape, double cycles, const Target& target) {
+  // Two elements of rows that are shorter than a vector count as one; a task of columns begins as slowly as many rows.
+  constexpr double kTaskRuns = 15;
+  const auto outer = static_cast<double>(shape.outer), along = static_cast<double>(shape.along);
+  const int64_t lanes = target.lanes();
+  const bool is_serial = shape.outer * shape.along * shape.inner <= kSerialReduced;
+  StepLoad load{family};
+  load.tasks = is_serial ? 1 : target.threads;
+  const bool gives_less = family == StepFamily::Reduce || family == StepFamily::TypedReduce;
+  if (shape.inner > 1) {
+    load.cycles = cycles * outer * along * static_cast<double>(ceil_div(shape.inner, lanes));
+    load.runs = (gives_less ? kTaskRuns : 1) * static_cast<double>(shape.tasks);
+  } else if (gives_less && shape.along < lanes) {
+    load.cycles = cycles * outer * std::max(1.0, along / 2);
+  } else {
+    load.cycles = cycles * outer * static_cast<double>(ceil_div(shape.along, lanes));
+    load.runs = outer;
+  }
+  return load;
+}
+
 }  // namespace neo

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "exec/step.h"
+#include "routines/cost/step_cost.h"
 #include "routines/cpu/reduce/reduce.h"
 #include "routines/patterns/reduced_axes.h"
 
@@ -16,11 +17,16 @@ std::optional<ReduceKind> reduce_kind(const Node& node);
 
 ReduceShape shape_along(const Dims& dims, AxisRun run);
 
+// Elements that one thread reduces faster than two.
+constexpr int64_t kSerialReduced = 8192;
+
+// What a kernel does that takes `cycles` for each vector of float32; rows are reduced across in the end.
+StepLoad reduction_load(StepFamily family, const ReduceShape& shape, double cycles, const Target& target);
+
 template <class Kernel, class Args>
 void run_reduction(Kernel kernel, const Args& args, Team& team) {
-  constexpr int64_t kSerial = 8192;
   const ReduceShape& s = args.shape;
-  if (s.outer * s.along * s.inner <= kSerial) return kernel(args, 0, s.tasks);
+  if (s.outer * s.along * s.inner <= kSerialReduced) return kernel(args, 0, s.tasks);
   team.parallel_for(s.tasks, [&](int64_t begin, int64_t end, int) { kernel(args, begin, end); });
 }
 

@@ -38,11 +38,11 @@ class ScanRoutine final : public Routine {
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
     c.in_place = workload.input_index(x);
     const auto elements = static_cast<double>(x->shape().element_count().hint());
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(kElementCycles * elements, target);
     load.bytes = 2 * elements * static_cast<double>(item_bytes(x->dtype()));
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

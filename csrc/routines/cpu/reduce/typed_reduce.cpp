@@ -1,5 +1,6 @@
 #include "routines/cpu/reduce/typed_reduce.h"
 
+#include "base/int_math.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/eltwise/typed_compiler.h"
 #include "routines/cpu/reduce/reduce_plan.h"
@@ -10,6 +11,24 @@ NEO_DECLARE_TIERS(void typed_reduce_tasks(const TypedReduceArgs& args, int64_t b
 
 namespace neo {
 namespace {
+
+// Vectors where a row or the columns fill them, else elements one by one; the lanes of a long row are compared in the
+// end.
+StepLoad positions_load(const ReduceShape& shape, int64_t lanes, const Target& target) {
+  const auto outer = static_cast<double>(shape.outer), along = static_cast<double>(shape.along);
+  const bool is_serial = shape.outer * shape.along * shape.inner <= kSerialReduced;
+  StepLoad load{StepFamily::Positions};
+  load.tasks = is_serial ? 1 : target.threads;
+  if (shape.inner > 1) {
+    load.cycles = outer * along * static_cast<double>(shape.inner / lanes + shape.inner % lanes);
+  } else if (shape.along < lanes || lanes == 1) {
+    load.cycles = outer * along;
+  } else {
+    load.cycles = outer * static_cast<double>(ceil_div(shape.along, lanes));
+    load.runs = outer;
+  }
+  return load;
+}
 
 // Reductions of integers, truth values and float64; positions of extremes, of float32 too.
 class TypedReduceRoutine final : public Routine {
@@ -34,21 +53,20 @@ class TypedReduceRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
-    // Of as many elements as a vector of float32 has.
-    constexpr double kVectorCycles = 4;
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* x = workload.root().inputs.front();
     Candidate c;
     c.inputs.resize(workload.inputs.size());
     c.inputs.front() = plain_schema(x->type);
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    StepLoad load;
-    const auto elements = static_cast<double>(x->shape().element_count().hint());
-    load.arithmetic_us = cycles_us(kVectorCycles * elements / static_cast<double>(target.lanes()), target);
-    load.bytes = 0.7 * static_cast<double>(workload.work(ops).bytes.hint());  // nearly all reading
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = step_us(load, target);
+    const Node& node = workload.root();
+    const bool finds = node.op == "ArgMax" || node.op == "ArgMin";
+    const ReduceShape shape = shape_along(x->shape().hint_dims(), *reduced_run(node));
+    price(c, workload,
+          finds
+              ? positions_load(shape, x->dtype() == DType::Float32 ? target.lanes() : 1, target)
+              : reduction_load(StepFamily::TypedReduce, shape, static_cast<double>(item_bytes(x->dtype())) / 4, target),
+          target);
     return {std::move(c)};
   }
 

@@ -23,17 +23,13 @@ class ReferenceRoutine final : public Routine {
     ops.get(workload.root().op);
     Candidate c = Candidate::plain(workload);
     c.kind = Candidate::Kind::Host;
-    Target alone = target;
-    alone.threads = 1;
-    double elements = 0;
-    for (const auto* values : {&workload.inputs, &workload.outputs}) {
-      for (const Value* v : *values) {
-        if (v->type.is_tensor() && v->shape().has_rank())
-          elements += static_cast<double>(v->shape().element_count().hint());
-      }
+    // What computes nothing moves elements one by one.
+    double moved = 0;
+    for (const Value* v : workload.outputs) {
+      if (v->type.is_tensor() && v->shape().has_rank()) moved += static_cast<double>(v->shape().element_count().hint());
     }
-    c.cost.time_us =
-        5 + 2 * roofline_us(workload.work(ops), alone, kSlowness) + cycles_us(kElementCycles * elements, alone);
+    const auto flops = static_cast<double>(workload.work(ops).flops.hint());
+    price(c, workload, {StepFamily::Reference, std::max(flops, moved), 1, 1}, target);
     return {std::move(c)};
   }
 

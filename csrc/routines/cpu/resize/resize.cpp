@@ -197,8 +197,7 @@ class ResizeRoutine : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.nodes.front()->inputs.front();
     const bool blocked = form_ != ResizeForm::Plain;
     Candidate c;
@@ -211,7 +210,7 @@ class ResizeRoutine : public Routine {
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;
       if (form_ == ResizeForm::Blocked) c.outputs.front().layout = layout;
     }
-    c.cost.time_us = roofline_us(workload.work(ops), target, blocked ? 0.25 : 0.06) * (blocked ? 1 : 1.5);
+    price(c, workload, load_of(*workload.nodes.front(), c, target), target);
     return {std::move(c)};
   }
 
@@ -228,6 +227,38 @@ class ResizeRoutine : public Routine {
   }
 
  private:
+  // Vectors of the rows that are mixed and of those that are written, each as often as it has taps; elements are
+  // gathered where the layout is plain.
+  StepLoad load_of(const Node& node, const Candidate& c, const Target& target) const {
+    const Shape& x = node.inputs.front()->shape();
+    const Dims from = x.hint_dims(), to = node.outputs.front()->shape().hint_dims();
+    const int rank = x.rank(), first = ResizeStep::first_axis(rank, form_);
+    const auto taps = [&](int axis) {
+      const auto at = static_cast<size_t>(axis);
+      return static_cast<double>(tap_table(node, resize_factor(node, axis), from[at], to[at]).taps);
+    };
+    const bool is_plain = form_ == ResizeForm::Plain;
+    const double lanes = target.lanes();
+    double planes = 1;
+    for (int i = 0; i < first; ++i) {
+      const auto d = static_cast<double>(from[static_cast<size_t>(i)]);
+      planes *= i == 1 && !is_plain ? std::ceil(d / lanes) : d;
+    }
+    const double rows = first + 1 < rank ? planes * static_cast<double>(to[static_cast<size_t>(first)]) : planes;
+    const double row_taps = first + 1 < rank ? taps(first) : 1, column_taps = taps(rank - 1);
+    const auto vectors = [&](int64_t d) {
+      return is_plain ? std::ceil(static_cast<double>(d) / lanes) : static_cast<double>(d);
+    };
+    // A gather loads lane by lane.
+    const double tap_cycles = is_plain ? lanes : 1.5;
+    const double mixed = row_taps > 1 ? row_taps * vectors(from.back()) : 0;
+    const double cycles = rows * (1.5 * mixed + vectors(to.back()) * (1 + tap_cycles * column_taps));
+    const auto work = static_cast<int64_t>(
+        rows * lanes * (row_taps * static_cast<double>(from.back()) + column_taps * static_cast<double>(to.back())));
+    const bool is_serial = TaskSplit::of(2, is_plain ? work / target.lanes() : work).serial;
+    return {is_plain ? StepFamily::PlainResize : StepFamily::Resize, cycles, rows, is_serial ? 1.0 : target.threads};
+  }
+
   // N, C, H, W as N, H, W, C.
   static bool moves_channels_last(const Node& transpose) {
     const auto axes = transpose_axes(transpose);

@@ -294,11 +294,11 @@ class TypedResizeRoutine final : public Routine {
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
     const Work work = workload.work(ops);
     const auto elements = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(elements + kFlopCycles * static_cast<double>(work.flops.hint()), target);
     load.bytes = static_cast<double>(work.bytes.hint());
     load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = 0.5 + step_us(load, target);
+    c.cost.time_us = 0.5 + product_us(load, target);
     return {std::move(c)};
   }
 

@@ -239,11 +239,11 @@ class FourierRoutine final : public Routine {
     const Value* y = workload.outputs.front();
     c.outputs.push_back(plain_schema(y->type));
     const auto numbers = static_cast<double>(y->shape().element_count().hint());
-    StepLoad load;
+    ProductLoad load;
     load.arithmetic_us = cycles_us(kNumberCycles * numbers, target);
     load.bytes = 2 * numbers * static_cast<double>(item_bytes(y->dtype()));
     load.tasks = target.threads;
-    c.cost.time_us = step_us(load, target);
+    c.cost.time_us = product_us(load, target);
     return {std::move(c)};
   }
 

@@ -112,7 +112,8 @@ class LinearModelRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target,
                                     const OpRegistry& ops) const override {
     Candidate c = Candidate::plain(workload);
-    c.cost.time_us = roofline_us(workload.work(ops), target, 0.2);
+    price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
+          target);
     return {std::move(c)};
   }
 

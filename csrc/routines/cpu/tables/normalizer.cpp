@@ -50,7 +50,8 @@ class NormalizerRoutine final : public Routine {
     Candidate c;
     c.inputs.emplace_back(plain_schema(workload.inputs.front()->type));
     c.outputs.push_back(plain_schema(workload.outputs.front()->type));
-    c.cost.time_us = roofline_us(workload.work(ops), target, 0.1);
+    price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
+          target);
     return {std::move(c)};
   }
 

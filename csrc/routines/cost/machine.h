@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/isa.h"
+
+namespace neo {
+
+// One level of a core's memory.
+struct CacheLevel {
+  int64_t bytes = 0;  // of one instance
+  double gbps = 0;    // 10^9 bytes per second that one core reads from it
+};
+
+// A machine as data. Estimates read these figures and never look at the host.
+struct Machine {
+  double ghz = 0;                   // clock of a core at work
+  double gflops = 0;                // float32 operations of a core, 10^9 per second, two per multiply-add
+  std::array<CacheLevel, 3> cache;  // from the nearest on; 0 bytes: there is none
+  double memory_gbps = 0;           // 10^9 bytes per second that one core reads from memory
+  double shared_memory_gbps = 0;    // the same of all cores together
+  double wake_us = 0;               // to share a step with the team and to wait for its end
+  double step_us = 0;               // of every step, whatever it does
+
+  // Figures of a middling core with these instructions; with caches of the host's sizes where `is_host`, or all of them
+  // from the file that NEO_MACHINE names.
+  static Machine of(Isa isa, bool is_host);
+
+  // "ghz = 3.7" and so on, a figure a line.
+  std::string to_text() const;
+  // Reads to_text(); lines that begin with # are comments. A figure that is missing, not known or not positive is an
+  // Unsupported error that names the file.
+  static Machine parse(std::string_view text, std::string_view file);
+};
+
+}  // namespace neo
