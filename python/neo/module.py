@@ -425,7 +425,7 @@ class Module:
         """
         from neo.report.explain import Explanation
 
-        measured_us = None if inputs is None else self.profile(inputs).total_us
+        profile = None if inputs is None else self.profile(inputs)
         sizes = {} if inputs is None else self._sizes(inputs)
         estimate_us = float(self._native.estimate_us)
         tuning = "" if self._tuning is None else str(self._tuning)
@@ -439,12 +439,13 @@ class Module:
             self._subject(),
             node,
             estimate_us,
-            measured_us,
+            None if profile is None else profile.total_us,
             hints,
             sizes,
             tuning=tuning,
             bound=self._bound() if node is None else None,
             figures=figures,
+            far=() if profile is None else profile.far,
             schedules=None if node is None or self._selection is None else schedules,
             is_named=self._selection is not None and self._selection.problem.cpu_penalty_us > 0,
             makespan=self._makespan() if node is None else None,

@@ -3,13 +3,15 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import neo
 import numpy as np
 import onnx
 import pytest
 from neo import demo
-from neo.report.explain import Bound
+from neo.report.estimates import FarStep, far_steps, render_far
+from neo.report.explain import Bound, Explanation
 
 
 def statuses(node):
@@ -173,3 +175,45 @@ def test_a_gap_is_told():
         "within 0.99% of optimal: no choice is below 100.0 us (elimination, branch and bound); "
         "greedy 202.0 us (+100.0%), pbqp nothing allowed"
     )
+
+
+def test_steps_far_from_their_estimates_are_named_with_both_times():
+    steps = [
+        FarStep("slow", 40.0, 10.0),
+        FarStep("quick", 10.0, 35.0),
+        FarStep("near", 30.0, 20.0),
+        FarStep("small", 0.4, 0.1),
+        FarStep("unknown", 9.0, 0.0),
+    ]
+    far = far_steps(steps, 100.0)
+    assert [s.node for s in far] == ["slow", "quick", "unknown"]
+    assert far[0].ratio == 4
+    line = render_far(far)
+    assert line.startswith("\nfar from their estimates: slow 40.0 us for 10.0, quick 10.0 us for 35.0, unknown")
+    assert " and 1 more" in render_far((*far, FarStep("", 50.0, 1.0)))
+    assert render_far(()) == ""
+
+
+def test_a_profile_and_an_explanation_with_inputs_say_which_steps_are_far(digits, images):
+    profile = digits.profile({"image": images[:4]})
+    profile = replace(profile, estimate_sizes=profile.measured_sizes)
+    slowed = replace(profile, steps=tuple(replace(s, time_us=9 * s.estimate_us + 9) for s in profile.steps))
+    assert {s.node for s in slowed.far} == {s.node for s in slowed.steps}
+    assert "far from their estimates" in str(slowed)
+    assert replace(slowed, measured_sizes={"N": 99}).far == ()
+    exact = replace(profile, steps=tuple(replace(s, time_us=s.estimate_us * s.calls) for s in profile.steps))
+    assert exact.far == ()
+    assert "far from" not in str(exact)
+    explanation = digits.explain(inputs={"image": images[:4]})
+    assert (explanation.far == ()) == ("far from their estimates" not in str(explanation))
+
+
+def test_a_tuned_module_says_where_measured_times_were_far_from_estimates(digits):
+    subject = digits._subject()
+    chosen = [node["choices"][choice] for node, choice in zip(subject.nodes, subject.choices, strict=False)]
+    chosen = [c for c in chosen if "routine" in c]
+    for c in chosen:
+        c |= {"measured": True, "time_us": 50.0, "estimate_us": 5.0}
+    explanation = Explanation.of(subject, None, 500.0, None, {}, {})
+    assert len(explanation.far) == len(chosen)
+    assert "us for 5.0" in str(explanation)

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any
 
 from neo.errors import ModelError
+from neo.report.estimates import FarStep, far_steps, render_far
 from neo.report.page import plain, render_page
 from neo.report.subject import Subject
 from neo.report.table import render_sizes, render_table
@@ -174,6 +175,8 @@ class Explanation:
         Of a target with a device: which device's figures the estimates are from.
     makespan : Makespan or None
         What the executors should take; None for one executor of the team size that selection was for.
+    far : tuple of FarStep
+        Steps that took twice as long as estimated, or half as long: in the measured call, or where tuning measured.
     """
 
     nodes: tuple[NodeExplanation, ...]
@@ -185,6 +188,7 @@ class Explanation:
     bound: Bound | None = None
     figures: str = ""
     makespan: Makespan | None = None
+    far: tuple[FarStep, ...] = ()
     _subject: Subject | None = field(default=None, repr=False, compare=False)
     _wanted: str | None = field(default=None, repr=False)
 
@@ -201,6 +205,7 @@ class Explanation:
         tuning: str = "",
         bound: Bound | None = None,
         figures: str = "",
+        far: tuple[FarStep, ...] = (),
         schedules: Callable[[str], Mapping[str, int]] | None = None,
         is_named: bool = False,
         makespan: Makespan | None = None,
@@ -217,7 +222,11 @@ class Explanation:
                 explained.append(_explain(node, choice, changes, schedules, is_named=is_named))
         if wanted is not None and not explained:
             raise _unknown_node(wanted, [n["name"] for n in nodes])
-        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound, figures, makespan)
+        if measured_us is None:
+            chosen = ((n.node, n.options[0]) for n in explained if n.options and n.options[0].measured)
+            tuned = (FarStep(node, o.time_us or 0.0, o.estimate_us or 0.0) for node, o in chosen)
+            far = far_steps(tuned, estimate_us)
+        told = (estimate_us, measured_us, estimate_sizes, measured_sizes, tuning, bound, figures, makespan, far)
         return cls(tuple(explained), *told, subject, wanted)
 
     @property
@@ -236,7 +245,8 @@ class Explanation:
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
 
     def __str__(self) -> str:
-        text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + f"\n{self._totals()}{self._devices()}"
+        text = self._nodes_text() + (f"\n{self.bound}" if self.bound else "") + render_far(self.far)
+        text += f"\n{self._totals()}{self._devices()}"
         if self.makespan:
             text += f"\n{self.makespan}"
         sources = [o.source for n in self.nodes for o in n.options if o.source]

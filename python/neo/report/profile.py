@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neo.report.estimates import FarStep, far_steps, render_far
 from neo.report.explain import explained_data
 from neo.report.page import plain, render_page
 from neo.report.subject import Machine, Subject
@@ -262,6 +263,14 @@ class Profile:
         }
         return dict(plain(data))
 
+    @property
+    def far(self) -> tuple[FarStep, ...]:
+        """Steps that took twice as long as estimated, or half as long; none where other sizes were estimated."""
+        if self.estimate_sizes != self.measured_sizes:
+            return ()
+        steps = (FarStep(s.node, s.time_us / max(s.calls, 1), s.estimate_us) for s in self.steps)
+        return far_steps(steps, self.total_us)
+
     def html(self, path: str | PathLike[str], *, title: str | None = None) -> None:
         """Write one HTML file that shows the graph, the timeline, the roofline, the memory and every choice.
 
@@ -303,7 +312,7 @@ class Profile:
             each = f"{self.executors[1]} thread{'s' if self.executors[1] > 1 else ''}"
             where = f"{self.executors[0]} executors of {each}, busy {busy} of the time"
         return (
-            f"{table}\n{len(self.steps)} steps, {self.total_us:.1f} us on {where}"
+            f"{table}{render_far(self.far)}\n{len(self.steps)} steps, {self.total_us:.1f} us on {where}"
             f"{render_sizes(self.measured_sizes)}; selection expected {self.estimate_us:.1f} us"
             f"{'' if alike else render_sizes(self.estimate_sizes)}"
         )
