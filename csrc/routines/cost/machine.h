@@ -10,20 +10,20 @@
 namespace neo {
 
 // One level of a core's memory.
-struct CacheLevel {
+struct CacheFigures {
   int64_t bytes = 0;  // of one instance
   double gbps = 0;    // 10^9 bytes per second that one core reads from it
 };
 
 // A machine as data. Estimates read these figures and never look at the host.
 struct Machine {
-  double ghz = 0;                   // clock of a core at work
-  double gflops = 0;                // float32 operations of a core, 10^9 per second, two per multiply-add
-  std::array<CacheLevel, 3> cache;  // from the nearest on; 0 bytes: there is none
-  double memory_gbps = 0;           // 10^9 bytes per second that one core reads from memory
-  double shared_memory_gbps = 0;    // the same of all cores together
-  double wake_us = 0;               // to share a step with the team and to wait for its end
-  double step_us = 0;               // of every step, whatever it does
+  double ghz = 0;                     // clock of a core at work
+  double gflops = 0;                  // float32 operations of a core, 10^9 per second, two per multiply-add
+  std::array<CacheFigures, 3> cache;  // from the nearest on; 0 bytes: there is none
+  double memory_gbps = 0;             // 10^9 bytes per second that one core reads from memory
+  double shared_memory_gbps = 0;      // the same of all cores together
+  double wake_us = 0;                 // to share a step with the team and to wait for its end
+  double step_us = 0;                 // of every step, whatever it does
 
   // Figures of a middling core with these instructions; with caches of the host's sizes where `is_host`, or all of them
   // from the file that NEO_MACHINE names.

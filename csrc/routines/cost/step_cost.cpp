@@ -35,7 +35,7 @@ double traffic_us(double bytes, double speedup, const Machine& machine) {
   // The share of a cache that one step's operands find free.
   constexpr double kFree = 0.75;
   double left = bytes / speedup, us = 0;
-  for (const CacheLevel& level : machine.cache) {
+  for (const CacheFigures& level : machine.cache) {
     const double here = std::min(left, kFree * static_cast<double>(level.bytes));
     if (here > 0) us += here / (level.gbps * 1e3);
     left -= here;

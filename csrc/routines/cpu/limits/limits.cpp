@@ -125,7 +125,7 @@ Machine measure_machine(Isa isa, Team& team) {
   machine.shared_memory_gbps = all.gbps;
   // A buffer of half a level's size lies in that level, and one of the last level's in a part of it, which is shared.
   int64_t below = 0;
-  for (CacheLevel& level : machine.cache) {
+  for (CacheFigures& level : machine.cache) {
     const int64_t bytes =
         std::max(std::min(level.bytes / 2, below > 0 ? 6 * below : level.bytes), kStep) / kStep * kStep;
     below = level.bytes;
