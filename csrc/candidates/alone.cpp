@@ -21,7 +21,7 @@ double estimate_us(const Candidate& candidate, const Target& target, const OpReg
 Target alone(const Target& target) {
   Target one = Target::parse(target.name, 1);
   one.cold_constants = target.cold_constants;
-  one.planned = target.planned;
+  one.caches = target.caches;
   return one;
 }
 
