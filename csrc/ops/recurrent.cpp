@@ -299,7 +299,7 @@ std::vector<double> multiply_transposed(const std::vector<double>& rows, int64_t
 }
 
 void run_direction(const ReferenceContext& ctx, const RecurrentSizes& sizes, int64_t direction,
-                   const std::vector<double>& x, const GateProducts& products, const RecurrentStep& step,
+                   const std::vector<double>& x, const GateProducts& products, const RecurrentUpdate& step,
                    std::vector<double>& state, std::vector<double>& y) {
   const bool reverse = is_reverse(ctx.node(), direction);
   if (sizes.steps == 0 || sizes.batch == 0) return;

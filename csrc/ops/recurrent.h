@@ -61,12 +61,12 @@ struct GateProducts {
 
 // One element of the batch at one step: `x` and `h` are the gates' sums of the input and of the hidden state, `state`
 // is the hidden state to renew, `b` the place in the batch.
-using RecurrentStep = std::function<void(const double* x, const double* h, double* state, int64_t b)>;
+using RecurrentUpdate = std::function<void(const double* x, const double* h, double* state, int64_t b)>;
 
 // Runs one direction over all sequences and writes rows of Y; `state` [batch][hidden] begins as the initial and ends as
 // the final hidden state.
 void run_direction(const ReferenceContext& ctx, const RecurrentSizes& sizes, int64_t direction,
-                   const std::vector<double>& x, const GateProducts& products, const RecurrentStep& step,
+                   const std::vector<double>& x, const GateProducts& products, const RecurrentUpdate& step,
                    std::vector<double>& state, std::vector<double>& y);
 
 // An initial state of one direction as [batch][size]; zeros where the input is left out.

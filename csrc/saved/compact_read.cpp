@@ -195,6 +195,7 @@ SavedModule read_compact(std::span<const std::byte> bytes, const FileBytes& file
             ", expected ", isa_name(host_isa()), " or weaker");
   reader.target = head.target;
   reader.target.caches = host_caches(head.target);
+  reader.target.machine = Machine::of(head.target.isa, false);
   SavedModule module;
   auto plan = std::make_shared<Plan>();
   io(reader, plan->input_names);

@@ -74,6 +74,7 @@ Target read_target(const Json& json) {
   target.kept_bytes = json.at("kept_bytes").as_int(0, kMaxBytes);
   target.cold_constants = json.at("cold_constants").as_bool();
   target.caches = host_caches(target);
+  target.machine = Machine::of(target.isa, false);
   read_device(target);
   if (const Json* texels = json.find("image_texels")) target.figures.image_texels = texels->as_int(0, kMaxExtent);
   return target;

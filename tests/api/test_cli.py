@@ -98,7 +98,8 @@ def test_profile_prints_a_table_and_writes_json_and_a_picture(neo_command, digit
         "profile", digits_file, "--top", "2", "--json", tmp_path / "p.json", "--timeline", tmp_path / "t.png"
     )
     assert (status, err) == (0, "")
-    assert len(out.splitlines()) == 2 + 2 + 1
+    # Where steps are far from their estimates, a line says so.
+    assert len([line for line in out.splitlines() if "tuning measures them" not in line]) == 2 + 2 + 1
     assert json.loads((tmp_path / "p.json").read_text())["steps"]
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 

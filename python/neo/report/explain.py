@@ -298,7 +298,11 @@ class Explanation:
             ]
             best = min(others, key=lambda o: o.time_us or 0.0, default=None)
             against = f"{best.routine} {_time_text(best)}" if best else ""
-            op = " + ".join(dict.fromkeys(ops[name] for name in first.nodes if name in ops)) if len(first.nodes) > 1 else n.op
+            op = (
+                " + ".join(dict.fromkeys(ops[name] for name in first.nodes if name in ops))
+                if len(first.nodes) > 1
+                else n.op
+            )
             routine = f"in {holders[n.node]}" if n.node in holders else first.routine
             rows.append((n.node or "-", op, routine, _time_text(first), against, n.place))
         titles = ("node", "op", "chosen", "us", "best other, us", "where, and why")

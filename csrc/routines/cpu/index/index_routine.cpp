@@ -105,7 +105,9 @@ class IndexRoutine final : public Routine {
         if (v->shape().has_rank()) elements += static_cast<double>(v->shape().element_count().hint());
       }
     }
-    const double cycles = host_operator(workload.root().op).element_cycles * elements;
+    // The family's cycles are fitted to elements of the result alone.
+    constexpr double kOperandShare = 0.4;
+    const double cycles = kOperandShare * host_operator(workload.root().op).element_cycles * elements;
     price(c, workload, {StepFamily::GatherElements, cycles, 1, 1}, target);
     return {std::move(c)};
   }

@@ -5,11 +5,6 @@
 namespace neo {
 namespace {
 
-// How much slower plain loops are than a kernel near the roofline; large, so that any kernel is preferred.
-constexpr double kSlowness = 0.004;
-// For each element of an input or the result, whatever the operator does with it.
-constexpr double kElementCycles = 10;
-
 // Every op by its plain loops. Takes and gives the plain layout, any dtype, any rank, sizes born at run time.
 class ReferenceRoutine final : public Routine {
  public:
@@ -25,8 +20,11 @@ class ReferenceRoutine final : public Routine {
     c.kind = Candidate::Kind::Host;
     // What computes nothing moves elements one by one.
     double moved = 0;
-    for (const Value* v : workload.outputs) {
-      if (v->type.is_tensor() && v->shape().has_rank()) moved += static_cast<double>(v->shape().element_count().hint());
+    for (const auto* values : {&workload.inputs, &workload.outputs}) {
+      for (const Value* v : *values) {
+        if (v->type.is_tensor() && v->shape().has_rank())
+          moved += static_cast<double>(v->shape().element_count().hint());
+      }
     }
     const auto flops = static_cast<double>(workload.work(ops).flops.hint());
     price(c, workload, {StepFamily::Reference, std::max(flops, moved), 1, 1}, target);
