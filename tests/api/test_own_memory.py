@@ -224,28 +224,6 @@ def test_transposed_bfloat16_that_speaks_dlpack():
     np.testing.assert_array_equal(from_dlpack(Transposed()), numbers.T)
 
 
-def test_tensors_of_torch(pair):
-    torch = pytest.importorskip("torch")
-    memory = torch.zeros(2, 3)
-    got = pair(torch.from_numpy(A).requires_grad_(), torch.from_numpy(B), out={"rest": memory})
-    assert got[1] is memory
-    np.testing.assert_array_equal(memory.numpy(), A - B)
-    with pytest.raises(neo.DTypeError, match=r"Hint: a\.to\(torch\.float32\)"):
-        pair(torch.from_numpy(A).double(), B)
-
-
-def test_bfloat16_of_torch():
-    torch = pytest.importorskip("torch")
-    model = build(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        [value("x", ["N", 3], TensorProto.BFLOAT16)],
-        [value("y", ["N", 3], TensorProto.BFLOAT16)],
-    )
-    x, y = torch.arange(-3, 3).reshape(2, 3).to(torch.bfloat16), torch.zeros(2, 3, dtype=torch.bfloat16)
-    neo.compile(model)(x, out=y)
-    assert torch.equal(y, torch.relu(x))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.uint8, np.int64, bool])
 def test_an_error_of_dtypes_says_what_converts(pair, dtype):
     with pytest.raises(neo.DTypeError) as error:

@@ -4,13 +4,10 @@ import logging
 import warnings
 
 import neo
+import neo.torch
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-import neo.torch  # noqa: E402
+import torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

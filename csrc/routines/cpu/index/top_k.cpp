@@ -178,8 +178,7 @@ class TopKRoutine final : public Routine {
     return std::nullopt;
   }
 
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target,
-                                    const OpRegistry& ops) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.root().inputs.front();
     Candidate c;
     for (const Value* v : workload.inputs) {
