@@ -85,6 +85,8 @@ class Follower {
     } else if (node.op == "Concat" || (is_first && is_among(kKeepsElements, node)) ||
                (image == Image::Norm && (node.op == "Max" || node.op == "Reciprocal"))) {
       follow_outputs(node, image);
+    } else if (node.op == "Where") {
+      if (node.inputs[0] != value) follow_outputs(node, image);
     } else if (node.op == "Add" || node.op == "Sub") {
       const Value* other = is_first ? node.inputs[1] : node.inputs.front();
       if (other->is_constant()) follow_outputs(node, image);
@@ -100,12 +102,12 @@ class Follower {
     return uniform(node.inputs.front() == value ? node.inputs[1] : node.inputs.front()) == 0.0;
   }
 
+  // Products and quotients: of a value by its norm, or by something else.
   bool scales(const Node& node, const Value* value) {
     const Value *a = node.inputs[0], *b = node.inputs[1];
-    if (is(a, Image::Elements) && is(b, Image::Norm)) return true;
+    if (is(b, Image::Norm) && (is(a, Image::Elements) || (node.op == "Div" && is(a, Image::Norm)))) return true;
     if (node.op == "Mul" && is(a, Image::Norm) && is(b, Image::Elements)) return true;
-    const Value* other = a == value ? b : a;
-    if (other == value || other->is_constant()) follow_outputs(node, images_.at(value));
+    if (node.op == "Mul" || value == a) follow_outputs(node, images_.at(value));
     return false;
   }
 

@@ -46,3 +46,20 @@ def test_rows_of_zeros_stay_zeros_where_they_are_normalized(rows):
 def test_a_product_that_nobody_normalizes_may_mix_rows():
     problem = neo.compile(with_weights(model_of("z = MatMul(x, w)")), threads=1).explain()
     assert "gemm_strassen" in str(problem)
+
+
+@pytest.mark.parametrize("reader", ["LpNormalization <axis = 1> (c)", "Sign (c)"])
+def test_pixels_of_zeros_stay_zeros_beside_others(reader):
+    model = parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 18]>
+        pixels (float[1, 32, 40, 40] x) => (float[1, 64, 40, 40] z) <float[64, 32, 3, 3] w> {{
+          c = Conv <pads = [1, 1, 1, 1]> (x, w)
+          z = {reader}
+        }}""")
+    random = np.random.default_rng(5)
+    weights = random.standard_normal((64, 32, 3, 3)).astype("f")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    x = random.standard_normal((1, 32, 40, 40)).astype("f")
+    x[..., 20:] = 0
+    z = neo.compile(model, threads=1)(x)
+    assert z[..., :20].any()
+    assert not z[..., 21:].any()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.passes.rewriting import after, assert_keeps, lines_of
 
-HEAD = """graph "g" (x: float32[6,4]) -> (z) {
+HEAD = """graph "g" (x: float32[6,4], v: float32[6,8]) -> (z) {
       constant w = float32[4,8] {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}
       constant b = float32[8] {1, 0, 0, 0, 0, 0, 0, 0}
       constant axes = int64[1] {-1}
@@ -23,6 +23,13 @@ MAGNIFIED = {
         "s = Mul(p, p)  n = ReduceSum(s, axes)  r = Sqrt(n)  m = Max(r, tiny)  i = Reciprocal(m)  z = Mul(p, i)"
     ),
     "a norm that is expanded": "n = ReduceL2(p, axes)  s = Shape(p)  e = Expand(n, s)  z = Div(p, e)",
+    "a norm whose zeros are replaced": (
+        "n = ReduceL2(p, axes)  e = Equal(n, zero)  s = Where(e, half, n)  z = Div(p, s)"
+    ),
+    "cosine similarity": (
+        "m = Mul(p, v)  d = ReduceSum(m, axes)  a = ReduceL2(p, axes)  o = ReduceL2(v, axes)  n = Mul(a, o)  "
+        "c = Max(n, tiny)  z = Div(d, c)"
+    ),
     "heads": (
         "constant h = int64[3] {6, 2, 4}  q = Reshape(p, h)  t = Transpose(q) {perm=[1, 0, 2]}  "
         "n = ReduceL2(t, axes)  z = Div(t, n)"
