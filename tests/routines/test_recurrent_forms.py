@@ -3,27 +3,13 @@
 import numpy as np
 import pytest
 
+from benchmarks.models.recurrent import ACTIVATIONS, FUNCTIONS
 from tests.routines.pinning import TIERS, compile_pinned, pick, rejections
 from tests.routines.test_recurrent import COMPRESSED, ROUTINE, Layer, attrs_of
 
 by_tier = pytest.mark.parametrize("tier", TIERS)
 by_op = pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 
-FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
-#: ONNX's functions with the number of their parameters.
-ACTIVATIONS = {
-    "Affine": 2,
-    "Elu": 1,
-    "HardSigmoid": 2,
-    "LeakyRelu": 1,
-    "Relu": 0,
-    "ScaledTanh": 2,
-    "Sigmoid": 0,
-    "Softplus": 0,
-    "Softsign": 0,
-    "Tanh": 0,
-    "ThresholdedRelu": 1,
-}
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
 
 

@@ -5,6 +5,7 @@
 #include "routines/cpu/gemm/typed_gemm.h"
 #include "routines/cpu/recurrent/ragged_rows.h"
 #include "routines/cpu/recurrent/recurrent64.h"
+#include "routines/cpu/recurrent/recurrent_arguments.h"
 #include "routines/cpu/recurrent/recurrent_step.h"
 #include "routines/cpu/tasks.h"
 #include "routines/cpu/tier.h"
@@ -52,6 +53,7 @@ class Recurrent64Step final : public KernelStep {
   Recurrent64Step(const Candidate& candidate, const Target& target, PackedStore& packed)
       : op_(candidate.workload->root().op),
         form_(*read_recurrent(candidate.workload->root(), nullptr)),
+        arguments_(RecurrentArguments::of(candidate, form_)),
         multiply_(NEO_PICK_TIER(target.isa, typed_gemm_tasks)),
         finish_(NEO_PICK_TIER(target.isa, recurrent64_finish)) {
     const int64_t columns = NEO_PICK_TIER(target.isa, typed_gemm_columns)(Lane::F64);
@@ -65,36 +67,11 @@ class Recurrent64Step final : public KernelStep {
         const auto of = [](const Value* v) { return v ? v->constant->as<double>() : nullptr; };
         pack(of(form_.w), of(form_.r), of(form_.b), of(form_.peepholes), reinterpret_cast<double*>(to));
       });
-    } else {
-      for (int i = 0; i < 4; ++i) given_[i] = argument_of(candidate, given[i]);
     }
-    x_ = argument_of(candidate, form_.x);
-    lengths_ = argument_of(candidate, form_.lengths);
-    initial_h_ = argument_of(candidate, form_.initial_h);
-    initial_c_ = argument_of(candidate, form_.initial_c);
-    int next = static_cast<int>(
-        std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
-    const Node& node = candidate.workload->root();
-    for (size_t i = 0; i < 3; ++i) outputs_[i] = node.output(i) ? next++ : -1;
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(x_)];
-    for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "a recurrent layer takes dense tensors");
-    const int64_t steps = x.dims[form_.batch_first ? 1 : 0], batch = x.dims[form_.batch_first ? 0 : 1];
-    const Dims state =
-        form_.batch_first ? Dims{batch, form_.directions, form_.hidden} : Dims{form_.directions, batch, form_.hidden};
-    if (lengths_ >= 0) {
-      const Dims& given = args[static_cast<size_t>(lengths_)].dims;
-      NEO_CHECK(given == Dims{batch}, Shape, op_, "sequence_lens must have dims ", to_string(Dims{batch}), ". Got ",
-                to_string(given));
-    }
-    for (int i : {initial_h_, initial_c_}) {
-      if (i < 0) continue;
-      const Dims& dims = args[static_cast<size_t>(i)].dims;
-      NEO_CHECK(dims == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
-                to_string(dims));
-    }
+    const auto [steps, batch] = arguments_.sizes(args, form_, op_);
     const Recurrent64Call call = plan({steps, steps, batch, steps * batch, true});
     return Prepared::of(call, call.scratch * 8);
   }
@@ -103,8 +80,8 @@ class Recurrent64Step final : public KernelStep {
     const auto& whole = *reinterpret_cast<const Recurrent64Call*>(prepared);
     auto* memory = reinterpret_cast<double*>(scratch);
     auto* lengths = reinterpret_cast<int32_t*>(memory + whole.lengths);
-    if (lengths_ >= 0)
-      bound_lengths(reinterpret_cast<const int32_t*>(args[lengths_]), whole.x_steps, whole.batch, lengths);
+    if (arguments_.lengths >= 0)
+      bound_lengths(reinterpret_cast<const int32_t*>(args[arguments_.lengths]), whole.x_steps, whole.batch, lengths);
     else
       std::fill_n(lengths, whole.batch, static_cast<int32_t>(whole.x_steps));
     RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
@@ -113,7 +90,7 @@ class Recurrent64Step final : public KernelStep {
     static_cast<RecurrentSizesOfRun&>(call) = sizes;
     const RaggedRows rows = RaggedRows::at(reinterpret_cast<float*>(memory + call.ragged), call);
     rows.order_by_length(form_, call, lengths);
-    if (outputs_[0] >= 0) clear_ends(form_, call, lengths, sizeof(double), args[outputs_[0]]);
+    if (arguments_.outputs[0] >= 0) clear_ends(form_, call, lengths, sizeof(double), args[arguments_.outputs[0]]);
     const double* weights = weights_of(call, args, memory);
     project(call, rows, args, weights, memory, team);
     const int64_t tasks = form_.directions * call.chunks;
@@ -176,8 +153,9 @@ class Recurrent64Step final : public KernelStep {
 
   const double* weights_of(const Recurrent64Call& call, std::byte* const* args, double* memory) const {
     if (form_.has_constant_weights) return reinterpret_cast<const double*>(weights_.as<float>());
-    const auto of = [&](int i) { return given_[i] < 0 ? nullptr : reinterpret_cast<const double*>(args[given_[i]]); };
-    pack(of(0), of(1), of(2), of(3), memory + call.weights);
+    const auto of = [&](int i) { return i < 0 ? nullptr : reinterpret_cast<const double*>(args[i]); };
+    const RecurrentArguments& a = arguments_;
+    pack(of(a.w), of(a.r), of(a.b), of(a.peepholes), memory + call.weights);
     return memory + call.weights;
   }
 
@@ -207,7 +185,7 @@ class Recurrent64Step final : public KernelStep {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t d = i / parts, first = i % parts * kRows, last = std::min(first + kRows, call.rows);
         double* x = memory + call.x + d * call.rows * form_.input;
-        rows.gather(form_, call, d, first, last, sizeof(double), args[x_], x);
+        rows.gather(form_, call, d, first, last, sizeof(double), args[arguments_.x], x);
         double* to = memory + call.from_x + (d * call.rows + first) * w_.padded();
         for (int64_t panel = 0; panel < w_.panels(); ++panel) {
           multiply(w_, x + first * form_.input, form_.input, last - first, weights + d * direction_size(), panel, to,
@@ -240,8 +218,8 @@ class Recurrent64Step final : public KernelStep {
                       to + place * hidden);
       }
     };
-    load(initial_h_, h);
-    load(initial_c_, cell);
+    load(arguments_.initial_h, h);
+    load(arguments_.initial_c, cell);
     const double* own = weights + d * direction_size();
     double* products = memory + call.products + task * call.chunk * r_.padded();
     Cell64Args a;
@@ -271,29 +249,27 @@ class Recurrent64Step final : public KernelStep {
       run_phase(form_.kind, r_, h, own + w_.size(), step, end);
       if (form_.kind == CellKind::GruGates)
         run_phase(CellKind::GruCandidate, candidate_, reset, own + w_.size() + r_.size(), step, end);
-      if (outputs_[0] < 0) continue;
+      if (arguments_.outputs[0] < 0) continue;
       const int64_t* y_rows = rows.y_rows + d * call.rows + rows.starts[step];
       for (int64_t place = first; place < end; ++place)
-        std::copy_n(h + place * hidden, hidden, reinterpret_cast<double*>(args[outputs_[0]]) + y_rows[place]);
+        std::copy_n(h + place * hidden, hidden, reinterpret_cast<double*>(args[arguments_.outputs[0]]) + y_rows[place]);
     }
     const auto store = [&](int argument, const double* from) {
       for (int64_t place = first; place < last && argument >= 0; ++place)
         std::copy_n(from + place * hidden, hidden,
                     reinterpret_cast<double*>(args[argument]) + state_row(call, d, rows.order[place]));
     };
-    store(outputs_[1], h);
-    store(outputs_[2], cell);
+    store(arguments_.outputs[1], h);
+    store(arguments_.outputs[2], cell);
   }
 
   std::string op_;
   RecurrentForm form_;
+  RecurrentArguments arguments_;
   decltype(&scalar::typed_gemm_tasks) multiply_;
   decltype(&scalar::recurrent64_finish) finish_;
   Matrix64 w_, r_, candidate_;
-  Tensor weights_;                   // of each direction: W, R (GruGates: z and r, then h), biases, peepholes
-  int given_[4] = {-1, -1, -1, -1};  // W, R, B and the peepholes, where they are not constants
-  int x_ = 0, lengths_ = -1, initial_h_ = -1, initial_c_ = -1;
-  int outputs_[3] = {-1, -1, -1};
+  Tensor weights_;  // of each direction: W, R (GruGates: z and r, then h), biases, peepholes
 };
 
 }  // namespace

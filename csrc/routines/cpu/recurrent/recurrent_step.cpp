@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/recurrent/ragged_rows.h"
+#include "routines/cpu/recurrent/recurrent_arguments.h"
 #include "routines/cpu/tasks.h"
 #include "routines/patterns/epilogue.h"
 
@@ -27,56 +28,28 @@ class RecurrentStep final : public KernelStep {
       : op_(candidate.workload->root().op),
         design_(RecurrentDesign::of(*read_recurrent(candidate.workload->root(), nullptr), method, target)),
         packed_(pack_recurrent(form_, design_.packing, kernels_.tiles, kernels_.pack_rows, packed)),
-        constants_(packed_.weights()) {
+        constants_(packed_.weights()),
+        arguments_(RecurrentArguments::of(candidate, form_)) {
     packed_.recurrent.exponent_packed.prefetched = packed_.candidate.exponent_packed.prefetched = kernels_.prefetched;
     if (design_.has_codes()) {
       w_codes_ = CodesMatrix(form_, *form_.w, *form_.w_scale, form_.w_zero, form_.input, design_.codes, packed);
       r_codes_ = CodesMatrix(form_, *form_.r, *form_.r_scale, form_.r_zero, form_.hidden, design_.codes, packed);
     }
-    x_ = argument_of(candidate, form_.x);
-    lengths_ = argument_of(candidate, form_.lengths);
-    initial_h_ = argument_of(candidate, form_.initial_h);
-    initial_c_ = argument_of(candidate, form_.initial_c);
-    if (!form_.has_constant_weights) {
-      w_ = argument_of(candidate, form_.w);
-      r_ = argument_of(candidate, form_.r);
-      b_ = argument_of(candidate, form_.b);
-      peepholes_ = argument_of(candidate, form_.peepholes);
-    }
-    int next = static_cast<int>(
-        std::count_if(candidate.inputs.begin(), candidate.inputs.end(), [](const auto& s) { return s.has_value(); }));
-    const Node& node = candidate.workload->root();
-    for (size_t i = 0; i < 3; ++i) outputs_[i] = node.output(i) ? next++ : -1;
   }
 
   Prepared prepare(std::span<const Arg> args) const override {
-    const Arg& x = args[static_cast<size_t>(x_)];
-    for (const Arg& arg : args) NEO_ASSERT(arg.is_dense(), "a recurrent layer takes dense tensors");
-    const int64_t steps = x.dims[form_.batch_first ? 1 : 0], batch = x.dims[form_.batch_first ? 0 : 1];
-    const Dims state =
-        form_.batch_first ? Dims{batch, form_.directions, form_.hidden} : Dims{form_.directions, batch, form_.hidden};
-    if (lengths_ >= 0) {
-      const Dims& given = args[static_cast<size_t>(lengths_)].dims;
-      NEO_CHECK(given == Dims{batch}, Shape, op_, "sequence_lens must have dims ", to_string(Dims{batch}), ". Got ",
-                to_string(given));
-    }
-    for (int i : {initial_h_, initial_c_}) {
-      if (i < 0) continue;
-      const Dims& given = args[static_cast<size_t>(i)].dims;
-      NEO_CHECK(given == state, Shape, op_, "an initial state must have dims ", to_string(state), ". Got ",
-                to_string(given));
-    }
+    const auto [steps, batch] = arguments_.sizes(args, form_, op_);
     const RecurrentCall call = plan_call(design_, {steps, steps, batch, steps * batch, false});
     return Prepared::of(call, scratch_floats(design_, steps, batch) * 4);
   }
 
   void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& whole = *reinterpret_cast<const RecurrentCall*>(prepared);
-    if (lengths_ < 0) return run_call(whole, args, scratch, team);
+    if (arguments_.lengths < 0) return run_call(whole, args, scratch, team);
     auto* lengths = reinterpret_cast<int32_t*>(scratch);
-    bound_lengths(reinterpret_cast<const int32_t*>(args[lengths_]), whole.x_steps, whole.batch, lengths);
+    bound_lengths(reinterpret_cast<const int32_t*>(args[arguments_.lengths]), whole.x_steps, whole.batch, lengths);
     const RecurrentSizesOfRun sizes = sizes_of_lengths(lengths, whole.x_steps, whole.batch);
-    if (outputs_[0] >= 0) clear_ends(form_, sizes, lengths, sizeof(float), args[outputs_[0]]);
+    if (arguments_.outputs[0] >= 0) clear_ends(form_, sizes, lengths, sizeof(float), args[arguments_.outputs[0]]);
     const bool is_whole = sizes.rows == whole.rows;
     run_call(is_whole ? whole : plan_call(design_, sizes), args, scratch, team);
   }
@@ -90,7 +63,7 @@ class RecurrentStep final : public KernelStep {
     const bool has_steps = call.steps > 0;
     if (has_steps) {
       if (!form_.has_constant_weights) pack_weights(call, args, memory, team);
-      const auto* x = reinterpret_cast<const float*>(args[x_]);
+      const auto* x = reinterpret_cast<const float*>(args[arguments_.x]);
       if (call.is_ragged) gather_rows(call, reinterpret_cast<const int32_t*>(scratch), x, memory, team);
       if (design_.has_codes())
         project_codes(call, x, memory, team);
@@ -99,15 +72,15 @@ class RecurrentStep final : public KernelStep {
       else if (!call.takes_input)
         project(call, x, memory, team);
     }
-    load_state(call, args, initial_h_, memory + call.h, call.two_h ? 2 : 1, memory);
-    if (form_.kind == CellKind::Lstm) load_state(call, args, initial_c_, memory + call.cell, 1, memory);
+    load_state(call, args, arguments_.initial_h, memory + call.h, call.two_h ? 2 : 1, memory);
+    if (form_.kind == CellKind::Lstm) load_state(call, args, arguments_.initial_c, memory + call.cell, 1, memory);
     if (has_steps) {
       design_.has_codes() ? run_codes(call, args, memory, team)
       : by_strassen()     ? run_products(call, args, memory, team)
                           : run_steps(call, args, memory, team);
     }
-    store_state(call, args, outputs_[1], memory + call.h, call.two_h ? 2 : 1, memory);
-    store_state(call, args, outputs_[2], memory + call.cell, 1, memory);
+    store_state(call, args, arguments_.outputs[1], memory + call.h, call.two_h ? 2 : 1, memory);
+    store_state(call, args, arguments_.outputs[2], memory + call.cell, 1, memory);
   }
 
   // Weights that are not constants.
@@ -126,19 +99,19 @@ class RecurrentStep final : public KernelStep {
     const GemmPlan plan = projection_plan(form_, 1, design_.packing, kernels_.tiles);
     const int64_t panels = design_.packing.parts * plan.panels, blocks = form_.directions * packer.blocks();
     const auto pack = [&](int64_t begin, int64_t end, int) {
-      packer.pack_projection(plan, design_.packing.parts, at(w_), std::min(begin, panels), std::min(end, panels),
-                             to.projection);
+      packer.pack_projection(plan, design_.packing.parts, at(arguments_.w), std::min(begin, panels),
+                             std::min(end, panels), to.projection);
       const int64_t first = std::max<int64_t>(begin - panels, 0), last = std::max<int64_t>(end - panels, 0);
-      packer.pack_gates(at(r_), 0, packer.recurrent_gates(), first, last, to.recurrent);
-      if (packer.has_candidate()) packer.pack_gates(at(r_), 2, 1, first, last, to.candidate);
+      packer.pack_gates(at(arguments_.r), 0, packer.recurrent_gates(), first, last, to.recurrent);
+      if (packer.has_candidate()) packer.pack_gates(at(arguments_.r), 2, 1, first, last, to.candidate);
     };
     if (packer.gates_size(form_.gates) + packer.bias_size() * form_.input < kSerialFloats)
       pack(0, panels + blocks, 0);
     else
       team.parallel_for(panels + blocks, pack);
-    packer.pack_bias(at(b_), to.bias);
-    packer.pack_candidate_bias(at(b_), to.candidate_bias);
-    if (to.peepholes) packer.pack_peepholes(at(peepholes_), to.peepholes);
+    packer.pack_bias(at(arguments_.b), to.bias);
+    packer.pack_candidate_bias(at(arguments_.b), to.candidate_bias);
+    if (to.peepholes) packer.pack_peepholes(at(arguments_.peepholes), to.peepholes);
   }
 
   // Orders the rows of sequences of lengths of their own, and copies them.
@@ -469,7 +442,7 @@ class RecurrentStep final : public KernelStep {
       c.gates_x = memory + gates_of_chunk(call, direction, chunk) + (step - chunk.first) * form_.gates * packed_.lanes;
     } else if (call.takes_input) {
       c.x = is_packed ? memory + call.x + direction * call.x_size + first_row * form_.input
-                      : reinterpret_cast<const float*>(args[x_]) + first_row * form_.input;
+                      : reinterpret_cast<const float*>(args[arguments_.x]) + first_row * form_.input;
       c.x_row = row_step * form_.input;
       c.input = form_.input;
       c.input_weights = weights.projection + direction * packed_.width * form_.input;
@@ -494,8 +467,8 @@ class RecurrentStep final : public KernelStep {
         c.h_out = reset;
       }
     }
-    if (outputs_[0] < 0) return c;
-    c.y = reinterpret_cast<float*>(args[outputs_[0]]);
+    if (arguments_.outputs[0] < 0) return c;
+    c.y = reinterpret_cast<float*>(args[arguments_.outputs[0]]);
     if (is_packed) {
       c.y_rows = rows.y_rows + direction * call.rows + first_row;
     } else {
@@ -554,10 +527,8 @@ class RecurrentStep final : public KernelStep {
   const RecurrentKernels& kernels_ = design_.kernels;
   PackedRecurrent packed_;
   RecurrentWeights constants_;
+  RecurrentArguments arguments_;
   CodesMatrix w_codes_, r_codes_;  // of 8-bit codes
-  int x_ = 0, lengths_ = -1, initial_h_ = -1, initial_c_ = -1;
-  int w_ = -1, r_ = -1, b_ = -1, peepholes_ = -1;  // where they are not constants
-  int outputs_[3] = {-1, -1, -1};
 };
 
 }  // namespace

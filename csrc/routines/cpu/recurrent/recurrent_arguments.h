@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "exec/step.h"
+#include "routines/patterns/recurrent_form.h"
+#include "routines/routine.h"
+
+namespace neo {
+
+// Where the tensors of a recurrent layer are among its step's arguments; -1: it has none, or a constant.
+struct RecurrentArguments {
+  int x = 0, lengths = -1, initial_h = -1, initial_c = -1;
+  int w = -1, r = -1, b = -1, peepholes = -1;
+  int outputs[3] = {-1, -1, -1};
+
+  static RecurrentArguments of(const Candidate& candidate, const RecurrentForm& form);
+
+  struct Sizes {
+    int64_t steps = 0, batch = 0;
+  };
+  // The sizes of X, whose layout is the form's. A Shape error where the lengths or an initial state do not fit them.
+  Sizes sizes(std::span<const Arg> args, const RecurrentForm& form, std::string_view op) const;
+};
+
+}  // namespace neo
