@@ -1,4 +1,4 @@
-// A saved module: it is loaded, and what loads runs on made-up inputs, all within a quota.
+// A saved module: it is loaded, and what loads runs on synthetic inputs, all within a quota.
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/check.h"
+#include "exec/executors.h"
 #include "exec/run.h"
 #include "fuzz/counts.h"
 #include "fuzz/envelope.h"
@@ -38,13 +39,14 @@ Reached load_and_run(std::span<const std::byte> bytes, Random& random) {
   try {
     const auto run = make_run(module.plan, std::make_shared<BindingCache>(), kQuota);
     SerialTeam team;
+    OneExecutor alone(team);
     std::vector<HostValue> inputs;
     {
       const BudgetScope scope(std::make_shared<Budget>(kQuota));
       inputs = synthetic_inputs(*module.plan, random);
     }
-    run->call(inputs, team);
-    run->call(inputs, team);
+    run->call(inputs, alone);
+    run->call(inputs, alone);
     return Reached::Ran;
   } catch (const Error&) {
     return Reached::Loaded;
