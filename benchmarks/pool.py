@@ -46,7 +46,7 @@ def build(folder: Path) -> Path:
     program = folder / "fork_join"
     csrc = _ROOT / "csrc"
     sources = [_ROOT / "benchmarks" / "micro" / "fork_join.cpp"]
-    sources += [csrc / "runtime" / "thread_pool.cpp", csrc / "runtime" / "phased_run.cpp"]
+    sources += [csrc / "runtime" / name for name in ("thread_pool.cpp", "phased_run.cpp", "futex.cpp")]
     sources += sorted((csrc / "base").glob("*.cpp"))
     flags = ["-std=c++20", "-O2", "-fopenmp", "-pthread", f"-I{csrc}"]
     done = subprocess.run(

@@ -116,7 +116,7 @@ def of_run() -> Iterator[None]:
     except CancelledError as error:
         raise Fail(str(error)) from error
     except UnsupportedError as error:
-        raise NotImplemented(str(error)) from error
+        raise NotImplemented(str(error)) from error  # noqa: F901 - the class above
     except ModelError as error:
         raise InvalidArgument(str(error)) from error
     except _OWN:
