@@ -66,6 +66,9 @@ function(neo_isa_sources target)
     target_link_libraries(${objects} PRIVATE neo_instrumentation)
     if(tier STREQUAL scalar)
       set_property(TARGET ${objects} PROPERTY NEO_SMALL_TIER TRUE)
+      # Blocks of 1, 2, 4 and 12 rows of a vector, of 1, 2 and 6 of two, 1 and 4 of three, 1 and 3 of four.
+      target_compile_definitions(${objects} PRIVATE NEO_TILE_ROWS=0x000A001200461016ull
+                                                    NEO_TILE_COLUMNS=0x000A001200461016ull)
     endif()
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
     set_property(TARGET ${target} APPEND PROPERTY NEO_OBJECTS $<TARGET_OBJECTS:${objects}>)

@@ -7,8 +7,12 @@
 namespace neo::NEO_ISA {
 namespace {
 
-// The sums, the weights of one word, a broadcast and, where the tier has no product that sums, a product.
+// The sums, the weights of one word, a broadcast and, where the tier has no product that sums, a product. The scalar
+// tier, which few machines run, is kept small.
 constexpr int max_dot_rows(int vectors) {
+#ifdef NEO_ISA_SCALAR
+  return vectors == 1 ? 4 : (vectors == 2 ? 2 : 1);
+#endif
   return kVectorRegisters == 32 ? (vectors == 4 ? 6 : (vectors == 3 ? 8 : (vectors == 2 ? 12 : 14)))
                                 : (vectors == 4 ? 2 : (vectors == 3 ? 3 : (vectors == 2 ? 5 : 10)));
 }

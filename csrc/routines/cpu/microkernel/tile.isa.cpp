@@ -2,8 +2,8 @@
 
 #include "routines/cpu/microkernel/accumulate.h"
 
-// The register blocks that an export compiles, by form: bit 16 * (vectors - 1) + rows (used_kernels.h). The others are
-// put together from those, to the same bits.
+// The register blocks that are compiled, by form: bit 16 * (vectors - 1) + rows. An export has those that its plan uses
+// (used_kernels.h), the scalar tier of the library a few. The others are put together from those, to the same bits.
 #ifndef NEO_TILE_ROWS
 #define NEO_TILE_ROWS (~(uint64_t)0)
 #define NEO_TILE_COLUMNS (~(uint64_t)0)
