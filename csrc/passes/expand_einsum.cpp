@@ -76,14 +76,14 @@ class EinsumExpansion {
   }
 
  private:
-  // False where an operand has a label twice, or one label has two sizes, or none may be.
+  // False where an operand has a label twice, or a size is 0. A label whose sizes may differ broadcasts.
   bool note_sizes(const EinsumEquation& equation) {
     for (size_t i = 0; i < equation.operands.size(); ++i) {
       const EinsumTerm& term = equation.operands[i];
       for (size_t axis = 0; axis < term.size(); ++axis) {
         const Dim& size = node_.inputs[i]->shape()[static_cast<int>(axis)];
         if (std::count(term.begin(), term.end(), term[axis]) > 1 || size.is(0)) return false;
-        if (!(sizes_.emplace(term[axis], size).first->second == size)) return false;
+        if (!(sizes_.emplace(term[axis], size).first->second == size)) broadcast_.insert(term[axis]);
       }
     }
     return true;
@@ -93,7 +93,8 @@ class EinsumExpansion {
     return std::all_of(term.begin(), term.end(), [&](EinsumLabel label) { return sizes_.at(label).is_constant(); });
   }
 
-  // Whether every reshape leads from axes that stay where they are to axes of known sizes.
+  // Whether every reshape leads from axes that stay where they are to axes of known sizes, and only axes of both operands
+  // that are kept broadcast: MatMul and Mul do that, sums do not.
   bool is_expressible(const EinsumEquation& equation) const {
     EinsumTerm first = equation.operands.front();
     for (size_t i = 1; i < equation.operands.size(); ++i) {
@@ -104,6 +105,9 @@ class EinsumExpansion {
                        b = remaining(second, first, kept);
       const ProductAxes axes = ProductAxes::of(a, b, kept);
       first = axes.result();
+      for (const EinsumLabel label : joined(axes.lead, joined(axes.rows, axes.columns, axes.summed))) {
+        if (broadcast_.count(label) > 0) return false;
+      }
       if (axes.summed.empty()) continue;
       const auto fits = [&](const EinsumTerm& outer, const EinsumTerm& inner) {
         return outer.size() <= 1 ? inner.size() <= 1 || is_known(inner) : is_known(outer) && is_known(inner);
@@ -209,6 +213,7 @@ class EinsumExpansion {
   Rewriter& rewriter_;
   const Node& node_;
   std::map<EinsumLabel, Dim> sizes_;
+  std::set<EinsumLabel> broadcast_;  // whose sizes may differ
 };
 
 bool expand_equations(Graph& graph, const PassContext& context) {

@@ -86,6 +86,24 @@ def test_what_stays(equation: str, symbols: str) -> None:
     assert ops_of(after(graph_text(equation, symbols), "expand_einsum")) == ["Einsum"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "equation", "ops"),
+    [
+        (("M,2,3", "N,3,2"), "bij,bjk->bik", ["MatMul"]),
+        (("M,N,5,4", "K,L,6,4"), "bcxd,bcyd->bcxy", ["Transpose", "MatMul"]),
+        (("1,2,3", "5,3,2"), "bij,bjk->bik", ["MatMul"]),
+        (("M,3", "N,4"), "bi,bj->bij", ["Unsqueeze", "Unsqueeze", "Mul"]),
+        (("M,3", "N,4"), "bi,bj->ij", ["Einsum"]),
+        (("1,2,3", "5,3,2", "5,7"), "bij,bjk,bl->ikl", ["Einsum"]),
+    ],
+)
+def test_sizes_of_one_letter_that_may_differ(sizes: tuple[str, ...], equation: str, ops: list[str]) -> None:
+    inputs = ", ".join(f"x{i}: float32[{dims}]" for i, dims in enumerate(sizes))
+    names = ", ".join(f"x{i}" for i in range(len(sizes)))
+    text = f'graph "g" ({inputs}) -> (y) {{\n  y = Einsum({names}) {{equation="{equation}"}}\n}}'
+    assert ops_of(after(text, "expand_einsum")) == ops
+
+
 def test_an_axis_that_repeats_along_another_stays() -> None:
     text = 'graph "g" (x: float32[2,1], z: float32[3,4]) -> (y) {\n  y = Einsum(x, z) {equation="ij,jk->ik"}\n}'
     assert ops_of(after(text, "expand_einsum")) == ["Einsum"]
