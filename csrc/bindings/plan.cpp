@@ -183,9 +183,13 @@ py::dict describe_plan(const Plan& plan) {
 py::dict describe_region(const Block& block, int block_number, int region_number, const Binding& binding) {
   const Region& region = block.regions[static_cast<size_t>(region_number)];
   py::dict offsets, sizes;
+  py::set outliving;
   const auto is_host = [&](size_t slot) { return block.slots[slot].device == DeviceKind::Cpu; };
-  for (const int slot : region.planned) {
-    if (is_host(static_cast<size_t>(slot))) offsets[py::int_(slot)] = binding.offset[static_cast<size_t>(slot)];
+  for (size_t i = 0; i < region.planned.size(); ++i) {
+    const int slot = region.planned[i];
+    if (!is_host(static_cast<size_t>(slot))) continue;
+    offsets[py::int_(slot)] = binding.offset[static_cast<size_t>(slot)];
+    if (region.outlives[i]) outliving.add(slot);
   }
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
@@ -196,7 +200,10 @@ py::dict describe_region(const Block& block, int block_number, int region_number
   py::dict entry;
   entry["block"] = block_number;
   entry["region"] = region_number;
-  entry["arena_bytes"] = binding.arena_bytes;
+  entry["place"] = region.place;
+  entry["passing_bytes"] = binding.passing_bytes;
+  entry["kept_bytes"] = binding.kept_bytes;
+  entry["outliving"] = outliving;
   entry["scratch_bytes"] = binding.scratch_bytes;
   entry["offsets"] = offsets;
   entry["sizes"] = sizes;

@@ -284,17 +284,18 @@ std::shared_ptr<const Binding> bind_region(const Block& block, const Region& reg
   binding->late_bytes = places.late();
 
   std::vector<int64_t> bytes;
-  std::vector<size_t> of_host, of_device;
-  for (int planned : region.planned) {
-    const auto i = static_cast<size_t>(planned);
+  std::vector<size_t> passing, kept, of_device;
+  for (size_t at = 0; at < region.planned.size(); ++at) {
+    const auto i = static_cast<size_t>(region.planned[at]);
     const Slot& slot = block.slots[i];
     NEO_ASSERT(binding->sized[i], "the planned buffer \"", slot.name, "\" has no size");
     const bool is_host = !kHasDevices || slot.device == DeviceKind::Cpu;
-    (is_host ? of_host : of_device).push_back(bytes.size());
+    (!is_host ? of_device : region.outlives[at] ? kept : passing).push_back(at);
     bytes.push_back(align_up(element_count(slot.layout.physical_dims(binding->dims[i])) * item_bytes(slot.type.dtype),
                              is_host ? kAlignment : kDeviceAlignment));
   }
-  binding->arena_bytes = place_buffers(region, std::move(of_host), bytes, binding->offset);
+  binding->passing_bytes = place_buffers(region, std::move(passing), bytes, binding->offset);
+  binding->kept_bytes = place_buffers(region, std::move(kept), bytes, binding->offset);
   binding->device_arena_bytes = place_buffers(region, std::move(of_device), bytes, binding->offset);
 
   places.check_order(region);

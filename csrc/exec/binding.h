@@ -16,11 +16,12 @@ struct Binding {
   SymbolValues symbols;
   std::vector<bool> sized;          // by slot: its dims are known
   std::vector<Dims> dims;           // by slot
-  std::vector<int64_t> offset;      // by slot, bytes into the arena; -1 where not planned
+  std::vector<int64_t> offset;      // by slot, bytes into the arena that holds it; -1 where not planned
   std::vector<int64_t> view_bytes;  // by slot, bytes from the base; views only
   std::vector<int> caller_owned;    // sized slots whose memory is the caller's or a step's own: their dims are checked
   std::vector<int64_t> late_bytes;  // by slot: what memory of unknown size must hold for the view; empty: no such view
-  int64_t arena_bytes = 0;
+  int64_t passing_bytes = 0;        // of the arena whose contents end with the region
+  int64_t kept_bytes = 0;           // of the arena at the region's place
   int64_t scratch_bytes = 0;
   std::vector<Prepared> prepared;  // by item; empty for items that need none
   // Of regions with device steps.
@@ -34,7 +35,7 @@ std::vector<int64_t> temporary_offsets(const StepLaunches& launches, int counts)
 // One argument of a kernel or device step.
 Arg describe_slot(const Block& block, const Binding& binding, int slot);
 
-// Checks guards, evaluates every formula, plans the arena (greedy by size over may_share) and prepares kernel steps.
+// Checks guards, evaluates every formula, plans the arenas (greedy by size over may_share) and prepares kernel steps.
 std::shared_ptr<const Binding> bind_region(const Block& block, const Region& region, const SymbolValues& symbols);
 
 // Bindings by symbol values, the least recently used dropped beyond `capacity`. Thread-safe.

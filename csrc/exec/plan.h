@@ -147,7 +147,11 @@ struct Region {
   std::vector<Item> items;
   std::vector<SymbolSource> sources;  // read in order when the region starts; a symbol bound twice is checked
   std::vector<Guard> guards;
-  std::vector<int> planned;  // the arena slots it writes
+  std::vector<int> planned;    // the arena slots it writes
+  std::vector<bool> outlives;  // by planned: later regions read it, or it is a result
+  // Which of the block's arenas holds those that outlive it; a later region has the same one once nobody reads them.
+  int place = -1;             // -1: none does
+  std::vector<int> released;  // dynamic slots that nobody reads behind it
   Dependencies dependencies;
   // (i, j): planned[i] and planned[j] may share bytes, because the dependencies order all uses of one before the
   // writers of the other. Symmetric.
@@ -161,7 +165,7 @@ struct Block {
   std::vector<Region> regions;
 };
 
-// Fills in `planned`, `dependencies` and `may_share` of every region of a block.
+// Fills in what regions say of memory (`planned` to `may_share`).
 void plan_memory(Block& block);
 
 // Fills in `later` of the items of every region: products of few rows read their weights once and do little else, so

@@ -14,12 +14,18 @@ struct Buffer {
   std::vector<uint32_t> accesses;  // readers and writers
 };
 
-// By slot: the last region that reads it, as long as the block lives where that is a result.
+// By slot that is a memory: the last region that uses it, as long as the block lives where that is a result.
 std::vector<size_t> last_reads(const Block& block, const std::vector<int>& memories) {
   std::vector<size_t> last(block.slots.size(), 0);
   for (size_t r = 0; r < block.regions.size(); ++r) {
+    const auto read = [&](int slot) { last[static_cast<size_t>(memories[static_cast<size_t>(slot)])] = r; };
+    for (const SymbolSource& source : block.regions[r].sources) {
+      if (!source.symbol.formula) read(source.slot);
+    }
     for (const Item& item : block.regions[r].items) {
-      for (const int slot : uses_of(item).reads) last[static_cast<size_t>(memories[static_cast<size_t>(slot)])] = r;
+      const Uses uses = uses_of(item);
+      std::for_each(uses.reads.begin(), uses.reads.end(), read);
+      std::for_each(uses.writes.begin(), uses.writes.end(), read);
     }
   }
   for (const int slot : block.results)
@@ -106,6 +112,26 @@ BitMatrix find_shareable(const Dependencies& order, const std::vector<Buffer>& b
   return may_share;
 }
 
+// Regions whose outliving memories are read no more give their place to later ones.
+void share_places(Block& block, const std::vector<size_t>& last) {
+  std::vector<size_t> taken_until;  // by place: the last region that reads any of it
+  for (size_t r = 0; r < block.regions.size(); ++r) {
+    Region& region = block.regions[r];
+    size_t until = r;
+    for (size_t i = 0; i < region.planned.size(); ++i) {
+      if (region.outlives[i]) until = std::max(until, last[static_cast<size_t>(region.planned[i])]);
+    }
+    if (until == r) continue;
+    const auto free = std::find_if(taken_until.begin(), taken_until.end(), [&](size_t end) { return end < r; });
+    region.place = static_cast<int>(free - taken_until.begin());
+    if (free == taken_until.end()) {
+      taken_until.push_back(until);
+    } else {
+      *free = until;
+    }
+  }
+}
+
 }  // namespace
 
 void plan_memory(Block& block) {
@@ -125,7 +151,13 @@ void plan_memory(Block& block) {
       outlives.push_back(last[memory] > r);
     }
     region.may_share = find_shareable(region.dependencies, buffers, outlives);
+    region.outlives = std::move(outlives);
   }
+  for (size_t i = 0; i < block.slots.size(); ++i) {
+    if (block.slots[i].storage == Slot::Storage::Dynamic && last[i] < block.regions.size())
+      block.regions[last[i]].released.push_back(static_cast<int>(i));
+  }
+  share_places(block, last);
 }
 
 }  // namespace neo

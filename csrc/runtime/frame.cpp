@@ -62,9 +62,11 @@ Frame::Frame(const Block& block, RunState& run)
       data_(block.slots.size(), nullptr),
       host_(block.slots.size()),
       bound_(block.regions.size()),
-      arenas_(block.regions.size()),
       lanes_(1),
       spare_(block.results.size()) {
+  for (const Region& region : block.regions) {
+    if (region.place >= static_cast<int>(kept_.size())) kept_.resize(static_cast<size_t>(region.place) + 1);
+  }
   take_memory(static_cast<int64_t>(block.slots.size() * (sizeof(HostValue) + sizeof(std::byte*))));
   for (size_t i = 0; i < block.slots.size(); ++i) {
     const Slot& slot = block.slots[i];
@@ -79,7 +81,8 @@ Frame::Frame(const Block& block, RunState& run)
 int64_t Frame::arena_bytes() const {
   int64_t total = 0;
   for (const Lane& lane : lanes_) total += lane.scratch.capacity_bytes();
-  for (const Arena& a : arenas_) total += a.capacity_bytes();
+  total += passing_.capacity_bytes();
+  for (const Arena& a : kept_) total += a.capacity_bytes();
   for (const auto& [block, frame] : children_) total += frame->arena_bytes();
   return total;
 }
@@ -120,6 +123,7 @@ std::vector<HostValue> Frame::call(std::span<const HostValue> arguments, const S
   for (size_t r = 0; r < block_.regions.size(); ++r) {
     enter_region(r);
     run_region(block_.regions[r]);
+    for (const int slot : block_.regions[r].released) host_[static_cast<size_t>(slot)] = {};
   }
   std::vector<HostValue> results;
   results.reserve(block_.results.size());
@@ -226,13 +230,22 @@ void Frame::enter_region(size_t index) {
       check_bound(block_.slots[slot], host_[slot].tensor.dims(), binding_->dims[slot]);
   }
 
-  arenas_[index].reserve(binding_->arena_bytes);
-  std::byte* arena = arenas_[index].data();
-  if (run_.shuffle) std::fill_n(arena, binding_->arena_bytes, kGone);
+  passing_.reserve(binding_->passing_bytes);
+  std::byte* passing = passing_.data();
+  std::byte* kept = nullptr;
+  if (region.place >= 0) {
+    Arena& arena = kept_[static_cast<size_t>(region.place)];
+    arena.reserve(binding_->kept_bytes);
+    kept = arena.data();
+  }
+  if (run_.shuffle) {
+    std::fill_n(passing, passing_.capacity_bytes(), kGone);
+    if (kept != nullptr) std::fill_n(kept, binding_->kept_bytes, kGone);
+  }
   lanes_.front().scratch.reserve(binding_->scratch_bytes);
-  for (int planned : region.planned) {
-    const auto slot = static_cast<size_t>(planned);
-    data_[slot] = arena + binding_->offset[slot];
+  for (size_t i = 0; i < region.planned.size(); ++i) {
+    const auto slot = static_cast<size_t>(region.planned[i]);
+    data_[slot] = (region.outlives[i] ? kept : passing) + binding_->offset[slot];
   }
   if (kHasDevices && device_) device_->enter_region(index, bound);
   for (size_t r = 0; r < block_.results.size(); ++r) {

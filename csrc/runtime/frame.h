@@ -86,7 +86,8 @@ class Frame {
   std::vector<std::shared_ptr<const Binding>> bound_;  // by region
   const Binding* binding_ = nullptr;                   // of the region that runs
   size_t region_ = 0;                                  // that region
-  std::vector<Arena> arenas_;                          // by region
+  Arena passing_;                                      // what no later region reads
+  std::vector<Arena> kept_;                            // by Region::place
   std::vector<Lane> lanes_;                            // by executor
   std::vector<std::vector<Tensor>> spare_;  // by result: memory given out before, reused once nobody holds it
   std::map<const Block*, std::unique_ptr<Frame>> children_;

@@ -21,6 +21,7 @@ from neo.limits import checked_threads
 from neo.memory import Closed, Memory
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
+from neo.report.memory import arena_bytes
 from neo.report.step import Step
 from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor
@@ -508,7 +509,7 @@ class Module:
     def memory(self) -> Memory:
         """Bytes that the module holds now, and those that a call of the assumed sizes takes."""
         regions = self._native.regions_at_hints()
-        call = sum(r["arena_bytes"] for r in regions) + max((r["scratch_bytes"] for r in regions), default=0)
+        call = arena_bytes(regions) + max((r["scratch_bytes"] for r in regions), default=0)
         return Memory(self._native.constant_bytes, self._native.kept_bytes, call)
 
     def warm_up(self, inputs: Mapping[str, Input] | None = None) -> Module:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.runtime.size_graphs import Builder, random_sizes, shifted_windows
 
@@ -128,3 +129,50 @@ def test_resizing_one_axis() -> None:
     out = b.op("Resize", "x", "", b.constant(np.float32([1.601])), mode="nearest")
     model = b.model({"x": ["n"]}, [out])
     assert_agrees(neo.compile(model), model, {"x": np.float32([1, 2, 4, 8, 16])})
+
+
+def _stages(count: int) -> onnx.ModelProto:
+    """Stages that each keep the positive rows, whose number only a call tells, and widen them in between.
+
+    The first and the last stage's rows are read at the end.
+    """
+    random = np.random.default_rng(7)
+    nodes, kept = [], ["x"]
+    for i in range(count):
+        for op, inputs, outputs, attrs in [
+            ("Greater", [kept[-1], "zero"], [f"is{i}"], {}),
+            ("Compress", [kept[-1], f"is{i}"], [f"row{i}"], {"axis": 0}),
+            ("Unsqueeze", [f"row{i}", "one"], [f"column{i}"], {}),
+            ("MatMul", [f"column{i}", "wide"], [f"wide{i}"], {}),
+            ("Softmax", [f"wide{i}"], [f"soft{i}"], {}),
+            ("MatMul", [f"soft{i}", "narrow"], [f"narrow{i}"], {}),
+            ("Squeeze", [f"narrow{i}", "one"], [f"x{i}"], {}),
+        ]:
+            nodes.append(helper.make_node(op, inputs, outputs, outputs[0], **attrs))
+        kept.append(f"x{i}")
+    nodes.append(helper.make_node("Concat", ["x0", kept[-1]], ["y"], axis=0))
+    constants = {
+        "zero": np.zeros(1, np.float32),
+        "one": np.array([1]),
+        "wide": random.standard_normal((1, 2048), dtype=np.float32),
+        "narrow": random.random((2048, 1), dtype=np.float32),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "stages",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_what_ends_with_a_stage_shares_its_memory_with_other_stages() -> None:
+    x = np.random.default_rng(3).standard_normal(300, dtype=np.float32)
+    bytes_held = []
+    for count in (2, 12):
+        model = _stages(count)
+        module = neo.compile(model, threads=1)
+        assert_agrees(module, model, {"x": x})
+        bytes_held.append(module.memory.kept)
+    assert bytes_held[1] < 1.5 * bytes_held[0], bytes_held

@@ -5,7 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["memory_over_steps"]
+__all__ = ["arena_bytes", "memory_over_steps"]
+
+#: The place of the arena that the regions of a block share for what ends with them.
+_PASSING = -1
+
+
+def arena_bytes(regions: Sequence[Mapping[str, Any]]) -> int:
+    """Return what all arenas of a call hold, in bytes.
+
+    Parameters
+    ----------
+    regions : sequence of mapping
+        Where the buffers of the regions lie.
+    """
+    return _arena_bases(regions)[1]
+
+
+def _arenas_of(region: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Place and bytes of each arena that a region uses."""
+    passing = (_PASSING, region["passing_bytes"])
+    return [passing] if region["place"] == _PASSING else [passing, (region["place"], region["kept_bytes"])]
+
+
+def _arena_bases(regions: Sequence[Mapping[str, Any]]) -> tuple[dict[tuple[int, int], int], int]:
+    """Where each arena begins if they lie one behind the other, by block and place, and where the last one ends."""
+    sizes: dict[tuple[int, int], int] = {}
+    for region in regions:
+        for place, size in _arenas_of(region):
+            key = region["block"], place
+            sizes[key] = max(sizes.get(key, 0), size)
+    bases, end = {}, 0
+    for key in sorted(sizes):
+        bases[key] = end
+        end += sizes[key]
+    return bases, end
 
 
 def memory_over_steps(
@@ -29,7 +63,7 @@ def memory_over_steps(
     buffers: list[dict[str, Any]] = []
     arenas: list[dict[str, Any]] = []
     sizes: dict[tuple[int, int], int] = {}
-    base = 0
+    bases, end = _arena_bases(regions)
     scratch: dict[int, int] = {}
     for region in sorted(regions, key=lambda r: (r["block"], r["region"])):
         number = region["block"]
@@ -38,12 +72,14 @@ def memory_over_steps(
             continue
         sizes |= {(number, slot): n for slot, n in region["sizes"].items()}
         scratch[number] = max(scratch.get(number, 0), region["scratch_bytes"])
-        arena = {"block": number, "region": region["region"], "base": base, "bytes": region["arena_bytes"]}
-        arenas.append(arena | {"first": own[0], "last": max(ends[i] for i in own)})
+        for place, size in _arenas_of(region):
+            arena = {"block": number, "region": region["region"], "base": bases[number, place], "bytes": size}
+            arenas.append(arena | {"first": own[0], "last": max(ends[i] for i in own)})
         for slot, offset in region["offsets"].items():
             if (number, slot) not in uses:
                 continue
             first, last = uses[number, slot]
+            base = bases[number, region["place"] if slot in region["outliving"] else _PASSING]
             if slot in blocks[number]["results"]:
                 last = max(ends[i] for i in own)
             buffers.append(
@@ -58,7 +94,6 @@ def memory_over_steps(
                     "bytes": region["sizes"].get(slot, 0),
                 }
             )
-        base += region["arena_bytes"]
     held = {"result": 0, "owned": 0}
     unknown = 0
     outputs = []
@@ -84,7 +119,7 @@ def memory_over_steps(
     return {
         "packed_bytes": int(packed_bytes),
         "constant_bytes": constants,
-        "arena_bytes": base,
+        "arena_bytes": end,
         "scratch_bytes": sum(scratch.values()),
         "result_bytes": held["result"],
         "owned_bytes": held["owned"],
