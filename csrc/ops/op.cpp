@@ -99,6 +99,8 @@ Dim InferContext::fresh(std::string_view stem, Range range) {
   if (range.lo == range.hi) return range.lo;
   const size_t i = fresh_count_++;
   if (i < node_.symbols.size() && is_named_after(node_.symbols[i], stem)) {
+    // A pass has found that no other number will do.
+    if (const Range settled = node_.symbols[i].range; settled.lo == settled.hi) return settled.lo;
     node_.symbols[i].range = range;
     return Dim::symbol(node_.symbols[i].name, range, node_.symbols[i].hint);
   }

@@ -48,6 +48,7 @@ bool fold_constants(Graph& graph, const PassContext& context);
 bool fold_shapes(Graph& graph, const PassContext& context);
 bool inline_branches(Graph& graph, const PassContext& context);
 bool refine_ranks(Graph& graph, const PassContext& context);
+bool settle_sizes(Graph& graph, const PassContext& context);
 bool remove_dead_nodes(Graph& graph, const PassContext& context);
 bool merge_common_nodes(Graph& graph, const PassContext& context);
 bool remove_identities(Graph& graph, const PassContext& context);

@@ -20,6 +20,7 @@ std::span<const Pass> standard_pipeline() {
       {"fold_shapes", fold_shapes},
       {"inline_branches", inline_branches},
       {"refine_ranks", refine_ranks},
+      {"settle_sizes", settle_sizes},
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},

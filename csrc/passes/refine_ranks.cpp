@@ -98,7 +98,7 @@ class Refiner {
 // with another one the call would fail at that node anyway. The same for its sizes that a node needs to be a number.
 bool refine_ranks(Graph& graph, const PassContext& context) {
   Refiner refiner(context);
-  refiner.refine(graph, false);
+  refiner.refine(graph, true);
   if (!refiner.changed()) return false;
   do infer_graph(graph, context.ops);
   while (refiner.settle_sizes(graph));
