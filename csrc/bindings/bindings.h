@@ -16,7 +16,7 @@ namespace py = pybind11;
 void bind_errors(py::module_& m);
 void bind_graph(py::module_& m);
 void bind_select(py::module_& m);
-void bind_collapse(py::module_& m);
+void bind_solve(py::module_& m);
 void bind_module(py::module_& m);
 void bind_info(py::module_& m);
 void bind_cost(py::module_& m);

@@ -8,7 +8,7 @@ PYBIND11_MODULE(_neo, m) {
   neo::python::bind_module(m);
   neo::python::bind_saved(m);
   neo::python::bind_select(m);
-  neo::python::bind_collapse(m);
+  neo::python::bind_solve(m);
   neo::python::bind_info(m);
   neo::python::bind_cost(m);
   neo::python::bind_devices(m);

@@ -1,7 +1,6 @@
 #include "select/collapse.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "select/problem.h"
@@ -20,16 +19,16 @@ Factor plane_of(const Reduction::Pair& pair, int plane, int p, int q, size_t row
 
 }  // namespace
 
-Collapse::Collapse(Problem problem, const CollapseLimits& limits) : reduction_(std::move(problem)) {
+Collapse::Collapse(Problem problem, const WorkLimits& limits) : reduction_(std::move(problem)) {
   allowed_ = reduction_.run();
   steps_ = reduction_.steps();
   constant_ = reduction_.constant();
   if (!allowed_) return;
   eliminate(limits);
-  allowed_ = constant_[0] < std::numeric_limits<double>::infinity();
+  allowed_ = constant_[0] < kInfinity;
 }
 
-void Collapse::eliminate(const CollapseLimits& limits) {
+void Collapse::eliminate(const WorkLimits& limits) {
   const auto& variables = reduction_.variables();
   const int planes = reduction_.planes();
   std::vector<int> number(variables.size(), -1), sizes;

@@ -9,18 +9,11 @@
 
 namespace neo::select {
 
-struct CollapseLimits {
-  double largest = 0;  // cells of one joined table
-  double most = 0;     // of all together; beyond, only what stays within `small` is eliminated
-  double small = 0;
-  double enough = 0;  // up to which no other order is tried
-};
-
-// A problem after everything that can be decided exactly and cheaply: reductions, then elimination. What is left, the
-// core, is for a search; where nothing is left the problem is solved.
+// A problem after everything that can be decided exactly and cheaply: reductions, then elimination. The rest,
+// the core, is for a search; where nothing is left the problem is solved.
 class Collapse {
  public:
-  Collapse(Problem problem, const CollapseLimits& limits);
+  Collapse(Problem problem, const WorkLimits& limits);
 
   bool allowed() const { return allowed_; }
   const Reduction& reduction() const { return reduction_; }
@@ -37,7 +30,7 @@ class Collapse {
   std::vector<int> complete(const std::vector<int>& core_choice) const;
 
  private:
-  void eliminate(const CollapseLimits& limits);
+  void eliminate(const WorkLimits& limits);
 
   Reduction reduction_;
   bool allowed_ = false;

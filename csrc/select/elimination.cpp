@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,103 +12,33 @@ namespace {
 
 constexpr size_t kBlockCells = 4096;  // of a joined table
 
-// A factor seen from a larger scope: its stride along each of that scope's axes, 0 where it has none.
-struct Broadcast {
-  const double* values;
-  std::vector<size_t> strides;
-};
-
-Broadcast broadcast(const Factor& factor, const std::vector<int>& scope, const std::vector<int>& sizes) {
-  Broadcast out{factor.values.data(), std::vector<size_t>(scope.size(), 0)};
-  size_t stride = 1, axis = scope.size();
-  for (size_t i = factor.scope.size(); i-- > 0; stride *= at(sizes[at(factor.scope[i])])) {
-    while (scope[--axis] != factor.scope[i]) {
-    }
-    out.strides[axis] = stride;
-  }
-  return out;
-}
-
-// to[0..n) += values, one by one or the same for all.
-void add_run(double* to, const double* values, size_t n, bool same) {
-  if (same) {
-    const double x = *values;
-    for (size_t i = 0; i < n; ++i) to[i] += x;
-  } else {
-    for (size_t i = 0; i < n; ++i) to[i] += values[i];
-  }
-}
-
-// Adds a factor, from an offset into it, to a table over the axes `from` and on.
-void add(double* to, const Broadcast& factor, size_t offset, const std::vector<size_t>& shape, size_t from) {
-  size_t last = shape.size();
-  if (last == from) {
-    *to += factor.values[offset];
-    return;
-  }
-  // The longest run of inner axes along which the factor is dense, or does not change.
-  --last;
-  const bool same = factor.strides[last] == 0;
-  size_t run = shape[last];
-  while (last > from && factor.strides[last - 1] == (same ? 0 : run)) run *= shape[--last];
-  std::vector<size_t> index(last - from, 0);
-  size_t where = offset;
-  for (;;) {
-    add_run(to, factor.values + where, run, same);
-    to += run;
-    size_t axis = last;
-    for (;;) {
-      if (axis == from) return;
-      --axis;
-      where += factor.strides[axis];
-      if (++index[axis - from] < shape[axis]) break;
-      where -= factor.strides[axis] * shape[axis];
-      index[axis - from] = 0;
-    }
-  }
-}
-
 bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
-std::vector<size_t> shape_of(const std::vector<int>& scope, const std::vector<int>& sizes) {
-  std::vector<size_t> shape;
-  for (const int v : scope) shape.push_back(at(sizes[at(v)]));
-  return shape;
-}
-
-// Factors whose scope lies in another's are added to that one.
-void merge(std::vector<Factor>& factors, const std::vector<int>& sizes) {
-  std::stable_sort(factors.begin(), factors.end(),
-                   [](const Factor& a, const Factor& b) { return a.scope.size() > b.scope.size(); });
+// Factors whose scope lies in another's are added to that one; longer scopes come first.
+void merge_subsets(std::vector<Factor>& factors, const std::vector<int>& sizes) {
+  size_t longest = 0;
+  for (const Factor& factor : factors) longest = std::max(longest, factor.scope.size());
   std::vector<Factor> kept;
-  for (Factor& factor : factors) {
-    const auto host = std::find_if(kept.begin(), kept.end(),
-                                   [&](const Factor& other) { return is_subset(factor.scope, other.scope); });
-    if (host == kept.end()) {
-      kept.push_back(std::move(factor));
-    } else {
-      add(host->values.data(), broadcast(factor, host->scope, sizes), 0, shape_of(host->scope, sizes), 0);
+  for (size_t length = longest; length > 0; --length) {
+    for (Factor& factor : factors) {
+      if (factor.scope.size() != length) continue;
+      const auto host = std::find_if(kept.begin(), kept.end(),
+                                     [&](const Factor& other) { return is_subset(factor.scope, other.scope); });
+      if (host == kept.end()) {
+        kept.push_back(std::move(factor));
+        factor.scope.clear();
+      } else {
+        add(*host, factor, sizes);
+      }
     }
   }
   factors = std::move(kept);
 }
 
-size_t cells_of(const std::vector<int>& scope, const std::vector<int>& sizes) {
-  size_t cells = 1;
-  for (const int v : scope) cells *= at(sizes[at(v)]);
-  return cells;
-}
-
-std::vector<int> united(const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<int> both;
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  return both;
-}
-
-// Fewer factors of the same sum: those whose sum is small beside a table of so many cells, which every factor that is
-// left is added to. `sums` holds what is made.
+// Fewer factors of the same sum: factors are added up where their sum is small beside the table of `table` cells to
+// which each factor is added in the end. `sums` holds the sums.
 std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t table, const std::vector<int>& sizes,
                                     std::deque<Factor>& sums) {
   constexpr size_t kSmall = 4;
@@ -126,8 +55,7 @@ std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t ta
     if (second == 0) break;
     Factor& sum =
         sums.emplace_back(Factor{united(factors[first]->scope, factors[second]->scope), std::vector(least, 0.0)});
-    for (const size_t i : {first, second})
-      add(sum.values.data(), broadcast(*factors[i], sum.scope, sizes), 0, shape_of(sum.scope, sizes), 0);
+    for (const size_t i : {first, second}) add(sum, *factors[i], sizes);
     factors[first] = &sum;
     factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(second));
   }
@@ -141,15 +69,7 @@ Elimination::Elimination(std::vector<int> sizes, int count, std::vector<Factor> 
   for (Factor& factor : factors) place(std::move(factor));
   for (int v = 0; v < count_; ++v) eliminate(v);
   for (size_t v = at(count_); v < buckets_.size(); ++v) {
-    std::stable_sort(buckets_[v].begin(), buckets_[v].end(),
-                     [](const Factor& a, const Factor& b) { return a.scope < b.scope; });
-    for (Factor& factor : buckets_[v]) {
-      if (rest_.empty() || rest_.back().scope != factor.scope) {
-        rest_.push_back(std::move(factor));
-        continue;
-      }
-      for (size_t i = 0; i < factor.values.size(); ++i) rest_.back().values[i] += factor.values[i];
-    }
+    for (Factor& factor : merged(std::move(buckets_[v]))) rest_.push_back(std::move(factor));
   }
 }
 
@@ -163,7 +83,7 @@ void Elimination::place(Factor factor) {
 
 void Elimination::eliminate(int v) {
   auto& bucket = buckets_[at(v)];
-  merge(bucket, sizes_);
+  merge_subsets(bucket, sizes_);
   if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
   std::vector<int> scope;
   for (const Factor& factor : bucket) scope = united(scope, factor.scope);
@@ -176,7 +96,7 @@ void Elimination::eliminate(int v) {
   // The joined table is made block by block, of the inner axes, so that a block stays in the nearest caches.
   size_t inner = shape.size(), block = 1;
   while (inner > 1 && (block == 1 || block * shape[inner - 1] <= kBlockCells)) block *= shape[--inner];
-  std::vector<double> least(cells, std::numeric_limits<double>::infinity()), joined(block);
+  std::vector<double> least(cells, kInfinity), joined(block);
   std::vector<size_t> index(inner, 0);  // of the block, along the axes before `inner`
   for (size_t begin = 0; begin < cells; begin += block) {
     for (size_t i = 0; i < shape[0]; ++i) {
@@ -186,7 +106,7 @@ void Elimination::eliminate(int v) {
         add(joined.data(), part, std::inner_product(index.begin(), index.end(), part.strides.begin(), size_t{0}), shape,
             inner);
       }
-      for (size_t j = 0; j < block; ++j) least[begin + j] = std::min(least[begin + j], joined[j]);
+      take_least(least.data() + begin, joined.data(), block);
     }
     for (size_t axis = inner; --axis > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
@@ -206,7 +126,7 @@ bool Elimination::decode(std::vector<int>& choice) const {
       for (size_t i = 0; i < total.size(); ++i) total[i] += factor.values[offset + i * step];
     }
     const auto best = std::min_element(total.begin(), total.end());
-    if (!(*best < std::numeric_limits<double>::infinity())) return false;
+    if (!(*best < kInfinity)) return false;
     choice[at(v)] = static_cast<int>(best - total.begin());
   }
   return true;

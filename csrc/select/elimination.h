@@ -1,7 +1,9 @@
 #pragma once
 
-#include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "select/factor.h"
 
 namespace neo::select {
 
@@ -12,7 +14,7 @@ struct Order {
   double cells = 0;  // of all joined tables
 };
 
-// By which the next variable is taken: the joined table's cells, or the cells of the pairs that become neighbours.
+// How the next variable is chosen: by the joined table's cells, or by the cells of the pairs that become neighbours.
 enum class Rule { Weight, Fill };
 
 // Takes the cheapest variable first, as long as its joined table has at most `limit` cells. `allowed`: those that may
@@ -20,18 +22,16 @@ enum class Rule { Weight, Fill };
 Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs, double limit,
                    Rule rule, const std::vector<char>& allowed);
 
-// A table with an axis per variable of its scope, which increases; row-major.
-struct Factor {
-  std::vector<int> scope;
-  std::vector<double> values;
-};
+// An order that sweeps each connected part from one end and keeps the variables on the boundary few: partial choices of
+// a search that assigns variables in the reverse order agree on a small boundary, and only the best of them are needed.
+std::vector<int> linear_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs);
 
 // Exact bucket elimination of the variables 0 .. count - 1 in this order.
 class Elimination {
  public:
   Elimination(std::vector<int> sizes, int count, std::vector<Factor> factors);
 
-  // What does not depend on a variable that is left.
+  // The part that does not depend on a variable that is left.
   double constant() const { return constant_; }
   // On the variables that are left, one per scope.
   const std::vector<Factor>& rest() const { return rest_; }

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "select/elimination.h"
 #include "select/problem.h"
@@ -10,6 +12,19 @@ namespace neo::select {
 namespace {
 
 using Neighbours = std::vector<std::vector<int>>;  // each sorted
+
+Neighbours neighbours_of(size_t count, const std::vector<std::pair<int, int>>& pairs) {
+  Neighbours neighbours(count);
+  for (const auto& [u, v] : pairs) {
+    neighbours[at(u)].push_back(v);
+    neighbours[at(v)].push_back(u);
+  }
+  for (auto& near : neighbours) {
+    std::sort(near.begin(), near.end());
+    near.erase(std::unique(near.begin(), near.end()), near.end());
+  }
+  return neighbours;
+}
 
 bool insert(std::vector<int>& sorted, int v) {
   const auto place = std::lower_bound(sorted.begin(), sorted.end(), v);
@@ -37,20 +52,73 @@ double fill(const std::vector<int>& sizes, const Neighbours& neighbours, int v) 
   return cells;
 }
 
+// A variable at an end of the part that `start` lies in: the last of a walk by levels, twice.
+int far_end(const Neighbours& neighbours, int start) {
+  for (int walk = 0; walk < 2; ++walk) {
+    std::vector<char> seen(neighbours.size(), 0);
+    seen[at(start)] = 1;
+    std::vector<int> level{start}, last;
+    while (!level.empty()) {
+      last = std::exchange(level, {});
+      for (const int v : last) {
+        for (const int a : neighbours[at(v)]) {
+          if (!std::exchange(seen[at(a)], 1)) level.push_back(a);
+        }
+      }
+    }
+    start = *std::min_element(last.begin(), last.end(), [&](int a, int b) {
+      return std::make_pair(neighbours[at(a)].size(), a) < std::make_pair(neighbours[at(b)].size(), b);
+    });
+  }
+  return start;
+}
+
 }  // namespace
+
+std::vector<int> linear_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs) {
+  enum class Place : char { Outside, Boundary, Done };
+  struct Waiting {
+    int v;
+    int age;  // when it came to the boundary
+  };
+  const Neighbours neighbours = neighbours_of(sizes.size(), pairs);
+  std::vector<Place> places(sizes.size(), Place::Outside);
+  std::vector<double> bits;
+  for (const int n : sizes) bits.push_back(std::log2(n) + 1e-3);
+  std::vector<int> order;
+  // How far the boundary grows when a variable leaves it.
+  const auto growth = [&](int v) {
+    double sum = -bits[at(v)];
+    for (const int a : neighbours[at(v)]) {
+      if (places[at(a)] == Place::Outside) sum += bits[at(a)];
+    }
+    return sum;
+  };
+  for (size_t first = 0; first < sizes.size(); ++first) {
+    if (places[first] != Place::Outside) continue;
+    std::vector<Waiting> boundary{{far_end(neighbours, static_cast<int>(first)), 0}};
+    for (int age = 1; !boundary.empty(); ++age) {
+      const auto next = std::min_element(boundary.begin(), boundary.end(), [&](const Waiting& a, const Waiting& b) {
+        return std::make_pair(growth(a.v), a.age) < std::make_pair(growth(b.v), b.age);
+      });
+      const int v = next->v;
+      boundary.erase(next);
+      places[at(v)] = Place::Done;
+      order.push_back(v);
+      for (const int a : neighbours[at(v)]) {
+        if (std::exchange(places[at(a)], std::max(places[at(a)], Place::Boundary)) == Place::Outside) {
+          boundary.push_back({a, age});
+        }
+      }
+    }
+  }
+  return order;
+}
 
 Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs, double limit,
                    Rule rule, const std::vector<char>& allowed) {
   const int count = static_cast<int>(sizes.size());
-  Neighbours neighbours(at(count));
-  for (const auto& [u, v] : pairs) {
-    neighbours[at(u)].push_back(v);
-    neighbours[at(v)].push_back(u);
-  }
-  for (auto& near : neighbours) {
-    std::sort(near.begin(), near.end());
-    near.erase(std::unique(near.begin(), near.end()), near.end());
-  }
+  Neighbours neighbours = neighbours_of(sizes.size(), pairs);
   struct Key {
     double first;
     double cells;
@@ -59,7 +127,7 @@ Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<in
   };
   const auto key_of = [&](int v) {
     const double cells = weight(sizes, neighbours, v);
-    // What is too large is not taken: its exact place does not matter.
+    // A table that is too large is not taken: its exact place does not matter.
     return Key{rule == Rule::Fill && cells <= limit ? fill(sizes, neighbours, v) : cells, cells, v};
   };
   std::vector<Key> keys;

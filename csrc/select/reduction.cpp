@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "select/problem.h"
 
 namespace neo::select {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // How a pair's plane is walked: for choice i of one end and j of the other.
 struct View {
@@ -106,8 +103,8 @@ bool Reduction::drop_forbidden() {
 
 bool Reduction::drop_beyond_limits() {
   for (int k = planes_ - 1; k > 0; --k) {
-    double limit = limits_[at(k - 1)];
-    limit += kLimitTolerance * std::max(1.0, std::abs(limit)) - constant_[at(k)];
+    const double given = limits_[at(k - 1)];
+    const double limit = given + rounding_of(given) - constant_[at(k)];
     double least = 0, most = 0;
     for (const Pair& pair : pairs_) {
       if (!pair.left || pair.planes == 1) continue;
@@ -121,7 +118,7 @@ bool Reduction::drop_beyond_limits() {
       if (!variable.left) continue;
       least += *std::min_element(&variable.unary[at(k * variable.size)], &variable.unary[0] + (k + 1) * variable.size);
     }
-    const double slack = limit - least, rounding = kLimitTolerance * std::max(1.0, std::abs(limit));
+    const double slack = limit - least, rounding = rounding_of(limit);
     if (slack < 0) {
       exceeded_ = limited_[at(k - 1)];
       return false;
@@ -265,7 +262,7 @@ bool Reduction::never_worse(int v, int b, int a) const {
       double gap = -kInfinity;
       for (int j = 0; j < values.count; ++j) {
         const double mine = values(a, j);
-        // Where a is forbidden anything is as good.
+        // Any choice is as good as one that is forbidden.
         if (mine < kInfinity) gap = std::max(gap, values(b, j) - mine);
       }
       worse += gap;
@@ -360,8 +357,8 @@ bool Reduction::fold(int v) {
   return true;
 }
 
-// A pair by which each choice of the neighbour allows one choice of v, and which. Where v has more than two neighbours
-// only one that v decides in turn: else the pairs that move could make elimination harder.
+// A pair by which each choice of the neighbour allows one choice of v, and which. If v has more than two neighbours, v
+// must decide the neighbour in turn: else the pairs that move could make elimination harder.
 std::optional<std::pair<int, std::vector<int>>> Reduction::decider(int v) const {
   const Variable& variable = variables_[at(v)];
   const bool few = variable.pairs.size() <= 2;

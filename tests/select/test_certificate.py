@@ -1,35 +1,24 @@
 """Bounds are proven to a checker that shares no code with the solver, and wrong proofs are refused."""
 
 import dataclasses
-import functools
 import math
 
 import numpy as np
 import pytest
-from neo.select import InfeasibleError, Problem, collapse, solve, solver
-from neo.select import branch_and_bound as search
+from neo.select import InfeasibleError, Problem, solve
 
 from tests.select.certificate import InvalidCertificateError, check
 from tests.select.generators import NETWORKS, brute_force, grid, inception, random_problem, residual
+from tests.select.test_solver import FORCED
 
 
-@pytest.fixture
-def force_search(monkeypatch):
-    monkeypatch.setattr(collapse, "ENOUGH", 0)
-    monkeypatch.setattr(collapse, "MOST", 0)
-    monkeypatch.setattr(collapse, "LARGEST", 12)
-    monkeypatch.setattr(collapse, "TABLE_LIMIT", 10)
-    monkeypatch.setattr(search, "FIRST_WIDTH", 2)
-    monkeypatch.setattr(solver, "branch_and_bound", functools.partial(search.branch_and_bound, table_limit=10))
-
-
-def check_generated(seeds, **options):
+def check_generated(seeds, work=None, **options):
     searched = 0
     for seed in seeds:
         rng = np.random.default_rng([seed, 5])
         problem = random_problem(rng, **options)
         try:
-            solution = solve(problem, certify=True)
+            solution = solve(problem, certify=True, work=work)
         except InfeasibleError:
             continue
         assert solution.certificate.bound == pytest.approx(solution.lower_bound)
@@ -49,8 +38,9 @@ def test_bounds_of_generated_problems_are_proven(resources, integer):
 
 
 @pytest.mark.parametrize("resources", [0, 1, 2])
-def test_bounds_of_searches_are_proven(resources, force_search):
-    assert check_generated(range(60), resources=resources, variables=7, density=0.9, integer=False) > 0
+def test_bounds_of_searches_are_proven(resources):
+    options = {"variables": 7, "density": 0.9, "integer": False}
+    assert check_generated(range(60), FORCED, resources=resources, **options) > 0
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -79,13 +69,9 @@ def test_a_limit_that_does_not_bind_is_not_used():
     check(problem, solution.certificate)
 
 
-def test_a_bound_that_is_not_the_optimum_is_proven(monkeypatch):
-    monkeypatch.setattr(search, "LAST_WIDTH", 64)
+def test_a_bound_that_is_not_the_optimum_is_proven():
     problem = grid(9, 9, 6)
-    monkeypatch.setattr(collapse, "LARGEST", 1 << 8)
-    monkeypatch.setattr(collapse, "TABLE_LIMIT", 1 << 8)
-    monkeypatch.setattr(solver, "branch_and_bound", functools.partial(search.branch_and_bound, table_limit=1 << 8))
-    solution = solve(problem, certify=True)
+    solution = solve(problem, certify=True, work={"last_width": 64, "largest": 256, "small": 256, "table": 256})
     assert not solution.proven
     check(problem, solution.certificate)
     with pytest.raises(InvalidCertificateError):

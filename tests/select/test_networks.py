@@ -1,28 +1,19 @@
 """Problems with the structure of real networks: the solvers against each other, proofs and bounds."""
 
-import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
-from neo.select import InfeasibleError, Problem, Resource, cheapest, collapse, greedy, improve, pbqp, solve, solver
-from neo.select import branch_and_bound as search
+from neo.select import InfeasibleError, Problem, Resource, cheapest, greedy, improve, pbqp, solve
 
 from tests.select.generators import NETWORKS, chain, dense, detector, grid, inception, residual
 
 INF = math.inf
 
 
-@pytest.fixture
-def force_search(monkeypatch):
-    """Solve by branch and bound, with split buckets, what elimination alone would solve."""
-    monkeypatch.setattr(collapse, "ENOUGH", 0)
-    monkeypatch.setattr(collapse, "MOST", 0)
-    monkeypatch.setattr(collapse, "LARGEST", 64)
-    monkeypatch.setattr(collapse, "TABLE_LIMIT", 64)
-    small = functools.partial(search.branch_and_bound, table_limit=256)
-    monkeypatch.setattr(solver, "branch_and_bound", small)
+# Solve by branch and bound, with split buckets, what elimination alone would solve.
+FORCED = {"enough": 0, "most": 0, "largest": 64, "small": 64, "table": 256}
 
 
 def dynamic_programming(problem):
@@ -55,12 +46,11 @@ def test_networks_are_solved_with_proof(name):
 
 
 @pytest.mark.parametrize("name", ["residual", "inception", "detector"])
-def test_search_agrees_with_elimination(name, force_search, monkeypatch):
+def test_search_agrees_with_elimination(name):
     small = {"residual": {"blocks": 4}, "inception": {"modules": 2}, "detector": {"scales": 3}}[name]
     problem = NETWORKS[name](**small).problem()
-    searched = solve(problem)
+    searched = solve(problem, work=FORCED)
     assert searched.method == "elimination, branch and bound"
-    monkeypatch.undo()
     eliminated = solve(problem)
     assert eliminated.method == "elimination"
     assert searched.lower_bound <= eliminated.total * (1 + 1e-9)
@@ -160,9 +150,9 @@ def test_grids_agree_with_a_sweep(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_searched_grids_agree_with_a_sweep(seed, force_search):
+def test_searched_grids_agree_with_a_sweep(seed):
     problem = grid(7, 7, 4, seed=seed)
-    solution = solve(problem)
+    solution = solve(problem, work=FORCED)
     assert solution.method == "elimination, branch and bound"
     assert solution.proven
     assert solution.total == pytest.approx(sweep_grid(problem, 7, 7))

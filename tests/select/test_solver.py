@@ -8,26 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from neo.errors import Error, ModelError
-from neo.select import InfeasibleError, Problem, Resource, Solution, collapse, solve, solver
-from neo.select import branch_and_bound as search
+from neo.select import InfeasibleError, Problem, Resource, Solution, solve
 
 from tests.select.generators import brute_force, inception, random_problem
 
 INF = math.inf
 
 
+# Tables and levels so small that buckets must be split, and a search must widen.
+FORCED = {"enough": 0, "most": 0, "largest": 12, "small": 10, "table": 10, "first_width": 2}
+
+
 @pytest.fixture(params=["as it is", "forced search"])
-def solve_both(request, monkeypatch):
-    """`solve`, and `solve` with tables and levels so small that it must split buckets, search and widen."""
-    if request.param == "forced search":
-        monkeypatch.setattr(collapse, "ENOUGH", 0)
-        monkeypatch.setattr(collapse, "MOST", 0)
-        monkeypatch.setattr(collapse, "LARGEST", 12)
-        monkeypatch.setattr(collapse, "TABLE_LIMIT", 10)
-        monkeypatch.setattr(search, "FIRST_WIDTH", 2)
-        small = functools.partial(search.branch_and_bound, table_limit=10)
-        monkeypatch.setattr(solver, "branch_and_bound", small)
-    return solve
+def solve_both(request):
+    """`solve`, and `solve` where it has to search."""
+    return solve if request.param == "as it is" else functools.partial(solve, work=FORCED)
 
 
 def check(problem: Problem, solution: Solution, best: float) -> None:
@@ -41,7 +36,7 @@ def check(problem: Problem, solution: Solution, best: float) -> None:
     assert solution.total <= best + rounding
 
 
-def check_against_brute_force(problem: Problem) -> None:
+def check_against_brute_force(problem: Problem, solve=solve) -> None:
     best, least = brute_force(problem)
     error = None
     try:
@@ -69,14 +64,14 @@ def test_generated_problems(solve_both, resources, integer):
     for seed in range(150):
         rng = np.random.default_rng([seed, resources, integer])
         check_against_brute_force(
-            random_problem(rng, variables=int(rng.integers(0, 7)), resources=resources, integer=integer)
+            random_problem(rng, variables=int(rng.integers(0, 7)), resources=resources, integer=integer), solve_both
         )
 
 
 def test_dense_problems_are_searched(solve_both):
     for seed in range(60):
         rng = np.random.default_rng([seed, 77])
-        check_against_brute_force(random_problem(rng, variables=6, choices=5, density=1.0, integer=False))
+        check_against_brute_force(random_problem(rng, variables=6, choices=5, density=1.0, integer=False), solve_both)
 
 
 numbers = st.integers(-5, 9) | st.just(INF)
@@ -125,7 +120,7 @@ def test_parts_that_do_not_touch():
 
 def test_negative_costs(solve_both):
     problem = Problem([[-1.0, 2.0], [0.0, -5.0]], {(0, 1): [[0.0, 3.0], [0.0, -4.0]]})
-    check(problem, solve(problem), -7.0)
+    check(problem, solve_both(problem), -7.0)
 
 
 def test_a_conversion_that_two_readers_share_is_paid_once(solve_both):
@@ -133,12 +128,12 @@ def test_a_conversion_that_two_readers_share_is_paid_once(solve_both):
     costs = [[0.0], [10.0, 0.0], [10.0, 0.0], [0.0, 15.0]]
     wants_b = [[0.0, 0.0], [INF, 0.0]]
     problem = Problem(costs, {(1, 3): wants_b, (2, 3): wants_b})
-    solution = solve(problem)
+    solution = solve_both(problem)
     assert solution.choice == [0, 1, 1, 1]
     check(problem, solution, 15.0)
     # Paid per edge it would not be worth it.
     apart = Problem([[0.0], [10.0, 15.0], [10.0, 15.0]])
-    assert solve(apart).total == 20.0
+    assert solve_both(apart).total == 20.0
 
 
 def test_groups_that_overlap_compete(solve_both):
@@ -148,7 +143,7 @@ def test_groups_that_overlap_compete(solve_both):
     first = [[0.0, INF, 0.0], [INF, 0.0, INF]]
     second = [[0.0, 0.0, INF], [INF, INF, 0.0]]
     problem = Problem(costs, {(0, 2): first, (1, 2): second})
-    solution = solve(problem)
+    solution = solve_both(problem)
     assert solution.choice == [0, 1, 2]
     check(problem, solution, 22.0)
 
@@ -156,7 +151,7 @@ def test_groups_that_overlap_compete(solve_both):
 def test_ties_force_agreement(solve_both):
     tie = np.where(np.eye(3) > 0, 0.0, INF)
     problem = Problem([[0, 1, 5], [5, 1, 0], [5, 1, 5]], {(0, 1): tie, (1, 2): tie})
-    solution = solve(problem)
+    solution = solve_both(problem)
     assert solution.choice == [1, 1, 1]
     check(problem, solution, 3.0)
 
@@ -165,7 +160,7 @@ def test_forbidden_pairs_that_leave_nothing(solve_both):
     # Two choices each and three variables that must all differ.
     differ = np.where(np.eye(2) > 0, INF, 0.0)
     with pytest.raises(InfeasibleError, match=r"pairs that leave none|none left of its 2") as caught:
-        solve(Problem([[0.0, 0.0]] * 3, {(0, 1): differ, (0, 2): differ, (1, 2): differ}))
+        solve_both(Problem([[0.0, 0.0]] * 3, {(0, 1): differ, (0, 2): differ, (1, 2): differ}))
     assert caught.value.resource is None
     assert isinstance(caught.value, ModelError)
     assert isinstance(caught.value, Error)
@@ -186,7 +181,7 @@ def test_a_limit_that_cannot_be_met_is_explained(solve_both):
         ],
     )
     with pytest.raises(InfeasibleError) as caught:
-        solve(problem)
+        solve_both(problem)
     error = caught.value
     assert (error.resource, error.limit, error.smallest) == ("packed_bytes", 10.0, 12.0)
     assert str(error).splitlines() == [
@@ -194,13 +189,13 @@ def test_a_limit_that_cannot_be_met_is_explained(solve_both):
         "Hint: raise the limit to 12.",
     ]
     reachable = Problem(problem.costs, problem.edges, [Resource("packed_bytes", 12.0, [[7, 3, 9], [6, 9]])])
-    assert solve(reachable).choice == [1, 1]
+    assert solve_both(reachable).choice == [1, 1]
 
 
 def test_limits_that_exclude_each_other_are_named(solve_both):
     problem = Problem([[0.0, 0.0]], {}, [Resource("packed_bytes", 1, [[0, 2]]), Resource("error", 1, [[2, 0]])])
     with pytest.raises(InfeasibleError, match="packed_bytes <= 1, error <= 1") as caught:
-        solve(problem)
+        solve_both(problem)
     assert caught.value.resource is None
 
 
@@ -210,9 +205,9 @@ def test_a_limit_of_zero_forbids_what_uses_anything(solve_both):
     costs = [rng.random(4) for _ in range(12)]
     error = [np.array([0.0, 1e-7, 0.0, 1.0])] * 12
     edges = {(i, i + 1): rng.random((4, 4)) for i in range(11)}
-    strict = solve(Problem(costs, edges, [Resource("error", 0.0, error)]))
+    strict = solve_both(Problem(costs, edges, [Resource("error", 0.0, error)]))
     assert set(strict.choice) <= {0, 2}
-    masked = solve(Problem([np.where(e > 0, INF, c) for c, e in zip(costs, error, strict=True)], edges))
+    masked = solve_both(Problem([np.where(e > 0, INF, c) for c, e in zip(costs, error, strict=True)], edges))
     assert strict.total == pytest.approx(masked.total)
     assert strict.proven
 
@@ -220,7 +215,7 @@ def test_a_limit_of_zero_forbids_what_uses_anything(solve_both):
 def test_a_limit_is_met_exactly(solve_both):
     # 0.1 ten times does not sum to 1.0 in every order.
     problem = Problem([[1.0, 0.0]] * 10, {}, [Resource("error", 1.0, [[0.1, 0.3]] * 10)])
-    assert solve(problem).choice == [0] * 10
+    assert solve_both(problem).choice == [0] * 10
 
 
 def test_an_infinite_limit_limits_nothing():
@@ -234,6 +229,12 @@ def test_the_same_problem_gives_the_same_choice():
     problem = inception(3).problem(limits={"packed_bytes": 0.3})
     choices = {tuple(solve(problem).choice) for _ in range(3)}
     assert len(choices) == 1
+
+
+def test_limits_of_work_are_known_numbers():
+    for work in ({"width": 1}, {"table": -1.0}, {"table": math.nan}):
+        with pytest.raises(ModelError, match="a limit of work must be known and at least 0"):
+            solve(Problem([[0.0]]), work=work)
 
 
 def test_a_budget_is_a_time():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neo.select.elimination import Array, Elimination, Scope, Split
+from neo.select.problem import Array
 
+Scope = tuple[int, ...]
 Shift = tuple[Scope, int, Array]
+Split = tuple[list[Scope], Array]
 
 
 @dataclass(frozen=True)
@@ -88,27 +92,12 @@ class Certificate:
         return count
 
 
-class Trace:
-    """What a search notes of its bounds on the way."""
-
-    def __init__(self) -> None:
-        self.order: list[int] = []
-        self.shifts: list[Shift] = []
-        self._relaxations: list[tuple[Array, int | None, list[Shift], Elimination]] = []
-
-    def relaxed(self, tables: Elimination, *, prices: Array, resource: int | None = None, shifted: bool) -> None:
-        """Note a relaxation that the search will use."""
-        self._relaxations.append((prices, resource, self.shifts if shifted else [], tables))
-
-    def search(self, variables: list[int], resources: list[str]) -> Search:
-        """The proof, in the problem's variables and resources."""
-        relaxations = [
-            Relaxation(
-                {name: float(price) for name, price in zip(resources, prices, strict=False)},
-                None if resource is None else resources[resource],
-                shifts,
-                {v: split for v, split in enumerate(tables.splits) if len(split) > 1},
-            )
-            for prices, resource, shifts, tables in self._relaxations
-        ]
-        return Search([variables[v] for v in self.order], relaxations)
+def certificate_of(found: Mapping[str, Any], bound: float, limited: Sequence[str]) -> Certificate:
+    """The certificate that the solver gives with a solution, of this bound, of a problem with these limited resources."""
+    names = [limited[k] for k in found["limited"]]
+    relaxations = [
+        Relaxation(dict(zip(names, prices, strict=False)), None if k < 0 else names[k], shifts, splits)
+        for prices, k, shifts, splits in found["relaxations"]
+    ]
+    search = Search(found["order"], relaxations) if relaxations else None
+    return Certificate(bound, found["steps"], tuple(limited) if found["uses_limits"] else (), search)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neo.select.elimination import linear_order
+from neo import _native
 from neo.select.problem import Array, Problem
 
 STATES = 1 << 14
@@ -36,7 +36,7 @@ def dprs(problem: Problem, *, states: int = STATES) -> tuple[list[int] | None, b
         Whether nothing was dropped: the choice is the best, and where there is none, none is allowed.
     """
     sizes = problem.sizes
-    order = linear_order(sizes, problem.edges)
+    order = _native.linear_order(sizes, list(problem.edges))
     place = {v: i for i, v in enumerate(order)}
     earlier: list[list[tuple[int, Array]]] = [[] for _ in sizes]
     last = list(range(len(sizes)))  # by place: where the variable's last neighbour is

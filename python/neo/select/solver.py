@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neo import _native
 from neo.errors import ModelError
-from neo.select.branch_and_bound import Core, branch_and_bound
-from neo.select.certificate import Certificate, Trace
+from neo.select.certificate import Certificate, certificate_of
 from neo.select.chain import chain
-from neo.select.collapse import Collapse
 from neo.select.dprs import dprs
-from neo.select.elimination import Factor
 from neo.select.greedy import cheapest, greedy, improve
 from neo.select.pbqp import pbqp
-from neo.select.problem import LIMIT_TOLERANCE, InfeasibleError, Pair, Problem
+from neo.select.problem import Array, InfeasibleError, Problem, Resource
 from neo.select.two_pass import tagged
 
 
@@ -73,7 +72,12 @@ METHODS: dict[str, Callable[[Problem], tuple[list[int] | None, bool]]] = {
 
 
 def solve(
-    problem: Problem, *, budget_s: float | None = None, certify: bool = False, method: str | None = None
+    problem: Problem,
+    *,
+    budget_s: float | None = None,
+    certify: bool = False,
+    method: str | None = None,
+    work: Mapping[str, float] | None = None,
 ) -> Solution:
     """Minimise the total cost within the resources' limits.
 
@@ -91,6 +95,8 @@ def solve(
     method : str, optional
         One of `METHODS` instead of the best there is. What it finds may be forbidden (a total of infinity), and has a
         bound only where the method proves it.
+    work : mapping of str to float, optional
+        Sizes that bound the work instead of the solver's own (docs/selection.md); methods do not look at them.
 
     Raises
     ------
@@ -109,8 +115,21 @@ def solve(
     if method is not None:
         return _by_method(problem, method, certify)
     start = time.perf_counter()
-    solution = _minimise(problem, math.inf if budget_s is None else start + budget_s, certify=certify)
-    return replace(solution, seconds=time.perf_counter() - start)
+    limited = [r for r in problem.resources if math.isfinite(r.limit)]
+    found = _native.solve(
+        *problem.flat, [_flat_resource(r) for r in limited], budget_s, certify=certify, work=dict(work or {})
+    )
+    if found["obstacle"]:
+        raise _infeasible(problem, limited, found)
+    choice, proven = found["choice"], found["proven"]
+    total = problem.evaluate(choice)
+    bound = total if proven else min(found["bound"], total)
+    certificate = None
+    if certify:
+        certificate = certificate_of(
+            found["certificate"], total if proven else found["bound"], [r.name for r in limited]
+        )
+    return Solution(choice, total, bound, found["method"], proven, time.perf_counter() - start, certificate)
 
 
 def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
@@ -121,7 +140,7 @@ def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
     start = time.perf_counter()
     choice, proven = METHODS[method](problem)
     if choice is None:
-        raise _nothing_allowed() if proven else _nothing_found()
+        raise _infeasible(problem, [], {"obstacle": "pairs" if proven else "effort"})
     total = problem.evaluate(choice)
     seconds = time.perf_counter() - start
     return Solution(choice, total, total if proven else -math.inf, method, proven, seconds)
@@ -130,121 +149,55 @@ def _by_method(problem: Problem, method: str, certify: bool) -> Solution:
 def _two_pass(problem: Problem) -> tuple[list[int] | None, bool]:
     """Devices by the list, and what is best for them."""
     try:
-        return _minimise(problem.restricted(tagged(problem)), math.inf).choice, False
+        return solve(problem.restricted(tagged(problem))).choice, False
     except InfeasibleError:
         return None, False
 
 
 def _searched(problem: Problem) -> tuple[list[int] | None, bool]:
     """Branch and bound on the arrays as they are."""
-    costs: list[Factor] = [((v,), c) for v, c in enumerate(problem.costs)]
-    costs.extend(problem.edges.items())
-    outcome = branch_and_bound(Core(problem.sizes, costs, [], np.zeros(0)), accept=lambda _: True)
-    return outcome.choice, outcome.complete
+    found = _native.solve(*problem.flat, [], search_alone=True)
+    return (None if found["obstacle"] else found["choice"]), found["proven"] or found["obstacle"] == "pairs"
 
 
-def _minimise(problem: Problem, deadline: float, *, certify: bool = False) -> Solution:
-    try:
-        choice, bound, complete, method, certificate = _found(problem, deadline, certify)
-    except _NothingFoundError as error:
-        raise _explained(problem, deadline, proven=error.proven) from None
-    total = problem.evaluate(choice)
-    return Solution(choice, total, total if complete else min(bound, total), method, complete, 0.0, certificate)
+def _flat_resource(resource: Resource) -> tuple[float, Array, npt.NDArray[np.int64], Array]:
+    def flat(tables: Sequence[npt.ArrayLike]) -> Array:
+        return np.concatenate([np.ravel(t) for t in tables]) if tables else np.zeros(0)
+
+    pairs = np.array(list(resource.matrices), dtype=np.int64).reshape(-1, 2)
+    return resource.limit, flat(list(resource.vectors)), pairs, flat(list(resource.matrices.values()))
 
 
-class _NothingFoundError(Exception):
-    def __init__(self, *, proven: bool) -> None:
-        super().__init__()
-        self.proven = proven
-
-
-def _found(problem: Problem, deadline: float, certify: bool) -> tuple[list[int], float, bool, str, Certificate | None]:
-    """Choice, lower bound, whether it is the best, method, certificate."""
-    limited = any(math.isfinite(r.limit) for r in problem.resources)
-    try:
-        collapse = Collapse(problem, limited=False)
-        choice = collapse.complete([]) if collapse.solved else None
-        if limited and (choice is None or not problem.is_feasible(choice)):
-            collapse = Collapse(problem, limited=True)
-            choice = collapse.complete([]) if collapse.solved else None
-            if choice is not None and not problem.is_feasible(choice):
-                raise _NothingFoundError(proven=True)
-    except InfeasibleError:
-        if not limited:
-            raise
-        raise _NothingFoundError(proven=True) from None
-    if choice is not None:
-        certificate = Certificate(problem.evaluate(choice), collapse.steps, collapse.limits) if certify else None
-        return choice, math.nan, True, "elimination" if collapse.eliminated else "reduction", certificate
-    core = collapse.core()
-    trace = Trace() if certify else None
-
-    def accept(core_choice: list[int]) -> bool:
-        if not core.usage:
-            return True
-        whole = collapse.complete(core_choice)
-        return whole is not None and problem.is_feasible(whole)
-
-    outcome = branch_and_bound(core, accept=accept, deadline=deadline, trace=trace)
-    if outcome.choice is None:
-        raise _NothingFoundError(proven=outcome.complete)
-    choice = collapse.complete(outcome.choice)
-    if choice is None:
-        raise _NothingFoundError(proven=True)
-    bound = problem.evaluate(choice) if outcome.complete else outcome.bound + collapse.constant
-    certificate = None
-    if trace is not None:
-        search = trace.search(collapse.core_variables, [r.name for r in collapse.resources])
-        certificate = Certificate(bound, collapse.steps, collapse.limits, search)
-    method = "elimination, prices, branch and bound" if core.usage else "elimination, branch and bound"
-    return choice, bound, outcome.complete, method, certificate
-
-
-def _nothing_found() -> InfeasibleError:
-    return InfeasibleError(
-        "[select] some combination of choices must be allowed. Got none found, and none is ruled out\n"
-        "Hint: give the search more time."
-    )
-
-
-def _nothing_allowed() -> InfeasibleError:
-    return InfeasibleError("[select] some combination of choices must be allowed. Got forbidden pairs that leave none")
-
-
-def _explained(problem: Problem, deadline: float, *, proven: bool) -> InfeasibleError:
-    """Which limit cannot be met, and what could be reached, for a problem whose search found nothing."""
-    limited = [r for r in problem.resources if math.isfinite(r.limit)]
-    if not limited and not proven:
-        return _nothing_found()
-    for resource in limited:
-        costs = [np.where(np.isinf(c), np.inf, r) for c, r in zip(problem.costs, resource.vectors, strict=True)]
-        edges: dict[Pair, npt.ArrayLike] = {e: np.asarray(m) for e, m in resource.matrices.items()}
-        for e, m in problem.edges.items():
-            if e in edges:
-                edges[e] = np.where(np.isinf(m), np.inf, edges[e])
-            elif np.isinf(m).any():
-                edges[e] = np.where(np.isinf(m), np.inf, 0.0)
-        least = _minimise(Problem(costs, edges), deadline)
-        if least.lower_bound > resource.limit + LIMIT_TOLERANCE * max(1.0, abs(resource.limit)):
-            smallest = _number(least.lower_bound)
-            return InfeasibleError(
-                f"[select] the limit on {resource.name} must be reachable. Got {_number(resource.limit)}, the smallest "
-                f"reachable value is {smallest}{'' if least.proven else ' or more'}\n"
-                f"Hint: raise the limit to {smallest}{'' if least.proven else ' or more'}.",
-                resource=resource.name,
-                limit=resource.limit,
-                smallest=least.lower_bound,
-            )
+def _infeasible(problem: Problem, limited: Sequence[Resource], found: Mapping[str, Any]) -> InfeasibleError:
+    """Why the solver has found nothing (Obstacle in csrc/select/solve.h)."""
     limits = ", ".join(f"{r.name} <= {_number(r.limit)}" for r in limited)
-    if not limited:
-        return _nothing_allowed()
-    if proven:
+    obstacle = found["obstacle"]
+    if obstacle == "limit":
+        resource, smallest = limited[found["which"]], found["smallest"]
+        reached = f"{_number(smallest)}{'' if found['smallest_proven'] else ' or more'}"
         return InfeasibleError(
-            f"[select] the limits must be reachable together. Got {limits}, reachable one by one only"
+            f"[select] the limit on {resource.name} must be reachable. Got {_number(resource.limit)}, the smallest "
+            f"reachable value is {reached}\n"
+            f"Hint: raise the limit to {reached}.",
+            resource=resource.name,
+            limit=resource.limit,
+            smallest=smallest,
+        )
+    if obstacle == "variable":
+        v = found["which"]
+        return InfeasibleError(
+            "[select] every variable must have a choice that fits some choice of each neighbour. "
+            f"Got none left of its {problem.sizes[v]} - at variable {v}"
         )
     return InfeasibleError(
-        f"[select] the limits must be reachable together. Got {limits}; no choice was found, and none is ruled out\n"
-        "Hint: raise a limit, or give the search more time."
+        {
+            "pairs": "[select] some combination of choices must be allowed. Got forbidden pairs that leave none",
+            "effort": "[select] some combination of choices must be allowed. Got none found, and none is ruled out\n"
+            "Hint: give the search more time.",
+            "limits": f"[select] the limits must be reachable together. Got {limits}, reachable one by one only",
+            "limits, effort": f"[select] the limits must be reachable together. Got {limits}; no choice was found, and "
+            "none is ruled out\nHint: raise a limit, or give the search more time.",
+        }[obstacle]
     )
 
 
