@@ -150,22 +150,6 @@ py::list choices_of(const SelectionProblem& problem, const SelectionProblem::Nod
 
 void bind_select(py::module_& m) {
   py::class_<BoundProblem, std::shared_ptr<BoundProblem>>(m, "Problem", "The selection problem of a graph, as arrays.")
-      .def_property_readonly("costs",
-                             [](const BoundProblem& p) {
-                               py::list costs;
-                               for (const auto& c : p.problem->costs) costs.append(vector_of(c));
-                               return costs;
-                             })
-      .def_property_readonly("edges",
-                             [](const BoundProblem& p) {
-                               py::list edges;
-                               for (const auto& e : p.problem->edges) {
-                                 const auto rows =
-                                     static_cast<py::ssize_t>(p.problem->costs[static_cast<size_t>(e.u)].size());
-                                 edges.append(py::make_tuple(e.u, e.v, vector_of(e.costs).attr("reshape")(rows, -1)));
-                               }
-                               return edges;
-                             })
       .def_property_readonly("flat",
                              [](const BoundProblem& p) {
                                const FlatArrays flat = flatten(*p.problem);

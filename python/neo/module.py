@@ -401,7 +401,8 @@ class Module:
         nodes, graph = problem.nodes, problem.graph
         if self._tuning is not None and self._tuning.hints:
             mark_hints(nodes, self._tuning.hints)
-        changes = total_changes(problem.costs, problem.edges, choices, len(nodes))
+        arrays = Problem.from_flat(Flat(*problem.flat))
+        changes = total_changes(arrays.costs, arrays.edges, choices, len(nodes))
         return Subject(
             name or graph["name"],
             self.target,

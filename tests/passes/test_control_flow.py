@@ -4,6 +4,7 @@ import neo
 import numpy as np
 import pytest
 from neo import _native
+from neo.candidates import selection_arrays
 
 from tests.passes.rewriting import after, lines_of, ops_of, parsed
 
@@ -106,7 +107,7 @@ def test_what_a_branch_needs_is_not_asked_of_the_other() -> None:
 @pytest.mark.parametrize("rank", [2, 3])
 def test_another_rank_is_refused_when_it_comes(rank: int) -> None:
     problem = _native.build_problem(_native.run_passes(parsed(OPEN)), "cpu", 1)
-    module = problem.lower([int(np.argmin(costs)) for costs in problem.costs], 0.0, 1)
+    module = problem.lower([int(np.argmin(costs)) for costs in selection_arrays(problem).costs], 0.0, 1)
     feeds = [np.ones((5, 4), np.float32), np.array(rank == 3)]
     if rank == 3:
         assert module.call(feeds)[0].shape == (5, 1, 1, 2)
@@ -130,7 +131,7 @@ def test_types_are_checked_again_when_they_change() -> None:
       y = MatMul(t, w)
     }"""
     problem = _native.build_problem(parsed(text), "cpu", 1)
-    module = problem.lower([int(np.argmin(costs)) for costs in problem.costs], 0.0, 1)
+    module = problem.lower([int(np.argmin(costs)) for costs in selection_arrays(problem).costs], 0.0, 1)
     for rows, fits in [(3, True), (3, True), (6, True), (6, False), (6, False), (6, True), (4, True)]:
         feeds = [np.ones((rows, 4), np.float32), np.array(fits)]
         if fits:

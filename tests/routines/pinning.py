@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from neo import _native
-from neo.select import Problem, solve
+from neo.select import Flat, Problem, solve
 
 # Float kernels know no difference between these two.
 TIERS = [tier for tier in _native.host_tiers() if tier != "avx512_vnni"]
@@ -39,10 +39,7 @@ def compile_pinned(
         return pin is None or routine == pin.removesuffix("{}") or routine.split("{")[0] == pin
 
     problem = _native.build_problem(graph, f"cpu:{tier}", threads, allow)
-    edges: dict[tuple[int, int], np.ndarray] = {}
-    for u, v, matrix in problem.edges:
-        edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix
-    solution = solve(Problem(problem.costs, edges, []))
+    solution = solve(Problem.from_flat(Flat(*problem.flat)))
     module = problem.lower(list(solution.choice), float(solution.total), threads, keeps_denormals=keeps_denormals)
     return Pinned(module, {step["node"]: step["routine"] for step in module.steps if step["op"] != "neo.Adapt"})
 

@@ -116,7 +116,7 @@ def test_entries_have_the_keys_of_their_stub():
     problem = _native.build_problem(graph, "cpu:scalar", 1)
     assert all(set(entry) == TYPED_DICTS["NodeEntry"] for entry in problem.nodes)
     assert all(set(entry) == TYPED_DICTS["TrialEntry"] for entry in _native.make_bench(problem, 1).trials)
-    module = problem.lower([0] * len(problem.costs), 0.0, 1)
+    module = problem.lower([0] * len(problem.flat[0]), 0.0, 1)
     assert all(set(entry) == TYPED_DICTS["StepEntry"] for entry in module.steps)
     _, events, _, _ = module.trace([np.ones(4, np.float32)])
     assert events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,16 @@ _Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def total_changes(
-    costs: Sequence[_Array], edges: Sequence[tuple[int, int, _Array]], choices: Sequence[int], nodes: int
+    costs: Sequence[_Array], edges: Mapping[tuple[int, int], _Array], choices: Sequence[int], nodes: int
 ) -> list[_Array]:
     """Microseconds that each choice of each node adds to the selection's total, conversions chosen anew.
 
     Parameters
     ----------
-    costs, edges : sequences of array
-        The arrays of the selection problem.
+    costs : sequence of array
+        Per variable of the selection problem, the cost of each choice.
+    edges : mapping (u, v) -> array
+        The cost of each pair of choices.
     choices : sequence of int
         The choice of each variable.
     nodes : int
@@ -32,7 +34,7 @@ def total_changes(
         Per node and choice; infinite where the choice forbids that of a neighbour.
     """
     towards: list[list[tuple[int, _Array]]] = [[] for _ in costs]
-    for u, v, matrix in edges:
+    for (u, v), matrix in edges.items():
         towards[u].append((v, matrix))
         towards[v].append((u, matrix.T))
     changes = []
@@ -43,7 +45,7 @@ def total_changes(
             if other < nodes:
                 total = total + matrix[:, choices[other]]
             else:
-                held[other] = held[other] + matrix if other in held else matrix
+                held[other] = matrix
         for schema, matrix in held.items():
             alone = np.array(costs[schema], dtype=np.float64)
             for other, theirs in towards[schema]:

@@ -313,8 +313,8 @@ class _Sweeping:
         shares: dict[str, tuple[float, int, _Work]] = {}
         for work in self._works:
             tune_problem(work.bench, context, self._database, budget=None, selected=lambda: [])
-            choice = list(solve(selection_arrays(work.problem)).choice)
-            costs = work.problem.costs
+            arrays = selection_arrays(work.problem)
+            choice, costs = list(solve(arrays).choice), arrays.costs
             total = sum(float(costs[v][c]) for v, c in enumerate(choice)) or 1.0
             times: dict[str, float] = {}
             points: dict[str, int] = {}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from neo import _native
-from neo.select import Problem, solve
+from neo.select import Flat, Problem, solve
 
 from tests.routines.gpu.programs import need_device
 from tests.routines.gpu.vision_models import with_equal_overlaps, with_ties
@@ -62,10 +62,7 @@ def test_runs_on_the_device_as_on_the_cpu(op, inputs, constants, attributes, out
     need_device("opencl")
     graph = build(op, inputs, constants, attributes, outputs)
     problem = _native.build_problem(graph, "opencl", 1, lambda _, name: name.startswith(routine))
-    edges = {}
-    for u, v, matrix in problem.edges:
-        edges[u, v] = edges[u, v] + matrix if (u, v) in edges else matrix
-    solution = solve(Problem(problem.costs, edges, []))
+    solution = solve(Problem.from_flat(Flat(*problem.flat)))
     module = problem.lower(list(solution.choice), float(solution.total), 1)
     assert any(step["routine"].startswith(routine) for step in module.steps)
     for _ in range(2):
