@@ -75,6 +75,14 @@ Candidate Candidate::plain(const Workload& workload) {
   return c;
 }
 
+Candidate Candidate::reading(const Workload& workload, std::initializer_list<const Value*> read) {
+  Candidate c = plain(workload);
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    if (std::find(read.begin(), read.end(), workload.inputs[i]) == read.end()) c.inputs[i].reset();
+  }
+  return c;
+}
+
 std::string Candidate::text() const {
   std::string text(routine->name());
   if (!schedule.empty()) text += to_string(schedule);

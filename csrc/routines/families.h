@@ -148,7 +148,7 @@
   NEO_DEVICE_ROUTINES(X)       \
   X(reference)
 
-// For a class with a static make_step(); NEO_DEFINE_ROUTINE for one that needs no arguments besides.
+// For a RoutineOf; NEO_DEFINE_ROUTINE for one that needs no arguments besides.
 #define NEO_DEFINE_STEP(name, ...)                                                                                  \
   std::unique_ptr<Step> make_##name##_step(const Candidate& candidate, const Target& target, const OpRegistry& ops, \
                                            PackedStore& packed) {                                                   \
@@ -161,6 +161,18 @@
   NEO_DEFINE_STEP(name, __VA_ARGS__)
 
 namespace neo {
+
+// The base of a routine whose make() is its static make_step(), which needs nothing else of the routine.
+template <class Self, class Base = Routine>
+class RoutineOf : public Base {
+ public:
+  using Base::Base;
+
+  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
+                             PackedStore& packed) const override {
+    return Self::make_step(candidate, target, ops, packed);
+  }
+};
 
 using MakeStep = std::unique_ptr<Step> (*)(const Candidate& candidate, const Target& target, const OpRegistry& ops,
                                            PackedStore& packed);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +19,7 @@
 
 namespace neo {
 
-// What one routine would compute: one node, or a group of nodes that ends in `root`. Only the root's outputs, and those
+// The nodes that one routine would compute: one, or a group that ends in `root`. Only the root's outputs, and those
 // of nodes that the group repeats, are read from outside the group. Constant inputs stay in `inputs`; their values are
 // facts for the routine, not part of the text.
 struct Workload {
@@ -55,7 +56,7 @@ struct ParsedWorkload {
   std::unique_ptr<Graph> graph;
   Workload workload;
 };
-// What a workload's text does not hold.
+// Facts that a workload's text does not hold.
 struct WorkloadFacts {
   // Tensors: a constant by its name ("k0"; none: its contents are absent), one in an attribute by its hash.
   std::function<std::optional<Tensor>(std::string_view)> constants;
@@ -69,7 +70,7 @@ ParsedWorkload parse_workload(std::string_view text, const OpRegistry& ops, cons
 using Schedule = std::map<std::string, int64_t, std::less<>>;
 std::string to_string(const Schedule& schedule);
 
-// What executing a candidate takes; the resources of the selection problem.
+// The time and the resources of a candidate in the selection problem.
 struct Cost {
   double time_us = 0;
   StepLoad load;        // what time_us was made of, where price() made it
@@ -104,8 +105,10 @@ struct Candidate {
       offsets;  // in elements; View: where each output starts, ConcatInPlace: where each of the node's inputs goes
   int in_place = -1;  // input whose memory an output of equal schema and size may take over
 
-  // That reads and gives every operand as plain_schema has it.
+  // Reads and gives every operand as plain_schema has it.
   static Candidate plain(const Workload& workload);
+  // The same, but reads only these inputs at run time, null ones aside.
+  static Candidate reading(const Workload& workload, std::initializer_list<const Value*> read);
   std::string text() const;  // "cpu:float32/direct_nchwc{ic_bn=16 oc_bn=32 reg_n=14}"
 };
 
@@ -132,7 +135,7 @@ class Routine {
   // The candidate of one point of the space; asserts that it is one.
   virtual Candidate candidate(const Workload& workload, const Target& target, const OpRegistry& ops,
                               const Schedule& schedule) const;
-  // What a schedule makes of the workload, for a cost model.
+  // A schedule's loops over the workload, for a cost model.
   virtual LoopNest loops(const Candidate& candidate, const Target& target) const;
   // Packs constants through the store and binds the kernel; the same calls of the store for the same candidate. Not
   // called for views.
@@ -168,7 +171,7 @@ std::unique_ptr<Step> make_host_adapt(const Type& type, const Schema& from, cons
 // A constant brought into another schema at compile time.
 Tensor adapt_constant(const Tensor& tensor, const Schema& from, const Schema& to);
 
-// What converting does, counted; for the CPU alone.
+// The work of a conversion, for the CPU alone.
 StepLoad adapt_load(const Type& type, const Schema& from, const Schema& to);
 
 // Bytes of a value as a schema holds it, lanes of padding too; at the hints.

@@ -48,29 +48,37 @@ double step_us(const StepLoad& load, const Target& target) {
   return step_us(load, target, step_row(load.family));
 }
 
+namespace {
+
+// How many times as fast as one thread the target's team is.
+double speedup_of(double tasks, double bytes, const Target& target) {
+  if (tasks == 0) tasks = bytes > kSerialBytes ? target.threads : 1;
+  return target.threads > 1 && tasks > 1 ? tasks / std::ceil(tasks / target.threads) : 1;
+}
+
+}  // namespace
+
 double step_us(const StepLoad& load, const Target& target, const StepRow& row) {
   // The share of the shorter of arithmetic and traffic that the longer one does not hide.
   constexpr double kExposed = 0.3;
   const Machine& machine = target.machine;
   const double bytes = load.reads + load.writes;
-  const double tasks = load.tasks > 0 ? load.tasks : bytes > kSerialBytes ? target.threads : 1;
-  const double speedup = tasks > 1 ? tasks / std::ceil(tasks / target.threads) : 1;
+  const double speedup = speedup_of(load.tasks, bytes, target);
   const double arithmetic_us = (row.cycles * load.cycles + row.run_cycles * load.runs) / (machine.ghz * 1e3) / speedup;
   const double data_us = row.traffic * traffic_us(bytes, speedup, machine);
   return machine.step_us + row.fixed_us + (speedup > 1 ? machine.wake_us : 0) + std::max(arithmetic_us, data_us) +
          kExposed * std::min(arithmetic_us, data_us);
 }
 
-double product_us(const ProductLoad& load, const Target& target) {
+double unfitted_us(const UnfittedLoad& load, const Target& target) {
   constexpr double kStepUs = 0.1;
   constexpr double kForkUs = 2.0;
   constexpr double kCacheBytes = 12e6;
-  // Of the target's figure, which stands for mixed traffic: one thread, and all of them.
+  // Shares of the target's figure, which stands for mixed traffic, of one thread and of all threads.
   constexpr double kAlone = 0.75, kTogether = 1.45;
   // The share of the time of constants from memory that arithmetic does not hide.
   constexpr double kExposed = 0.6;
-  double speedup = 1;
-  if (target.threads > 1 && load.tasks > 1) speedup = load.tasks / std::ceil(load.tasks / target.threads);
+  const double speedup = speedup_of(load.tasks, load.bytes, target);
   const double cache = target.l2_gbps * speedup * 1e3;
   const double memory = target.memory_gbps * std::min(kAlone * speedup, kTogether) * 1e3;
   const double data_us = std::min(load.bytes, kCacheBytes) / cache + std::max(load.bytes - kCacheBytes, 0.0) / memory;

@@ -17,7 +17,7 @@ inline constexpr int kStepFamilies = 0
     ;
 std::string_view name(StepFamily family);
 
-// What a step does, counted: no microseconds.
+// The work of a step in counts, without microseconds.
 struct StepLoad {
   StepFamily family = StepFamily::Product;
   double cycles = 0;  // of one core, by the routine's count of vector instructions
@@ -43,27 +43,27 @@ double step_us(const StepLoad& load, const Target& target, const StepRow& row);
 // Microseconds of one member for its part of so many bytes, from the nearest caches that hold them.
 double traffic_us(double bytes, double speedup, const Machine& machine);
 
-// What a product does: a convolution, a matrix product; and a step of a routine that has no fitted row. Trees that were
-// trained on this formula correct it (docs/tuning.md).
-struct ProductLoad {
+// The work of a step without a fitted row: of products, which trees trained on this formula correct (docs/tuning.md),
+// and of every other routine that has no row of its own.
+struct UnfittedLoad {
   double arithmetic_us = 0;   // on one thread, while data moves
   double bytes = 0;           // that are read and written once
   double constant_bytes = 0;  // that are read once
-  double tasks = 1;           // of equal size; 1: the calling thread does it all
+  double tasks = 0;           // of equal size; 1: the calling thread does it all; 0: by the bytes
 };
 
 // Microseconds on the target's team.
-double product_us(const ProductLoad& load, const Target& target);
+double unfitted_us(const UnfittedLoad& load, const Target& target);
 
 // Whether a core's private cache keeps so many bytes while others pass by.
 bool is_cache_resident(double bytes, const Target& target);
 
-// What a thread that computes waits for bytes that it reads again from beyond its private cache, in microseconds.
+// Microseconds that a computing thread waits for bytes that it reads again from beyond its private cache.
 double stream_us(double bytes);
 
-// What a thread waits longer for constants that it reads `times` times, again only those that its private cache does
-// not keep, where estimates count one reading by the whole team: through caches as near as on the machines that their
-// figures come from, reading again costs nothing more.
+// Microseconds that a thread waits longer for constants that it reads `times` times, again only those that its cache
+// does not keep, where estimates count one reading by the whole team: through caches as near as on the machines that
+// their figures come from, reading again costs nothing more.
 double far_us(double bytes, double times, const Target& target);
 // That of one byte that is not kept.
 double far_byte_us(const Target& target);

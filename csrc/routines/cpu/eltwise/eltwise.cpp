@@ -158,7 +158,7 @@ EltwiseProgram by_argument(const CompiledEltwise& compiled) {
   return program;
 }
 
-class EltwiseRoutine final : public Routine {
+class EltwiseRoutine final : public RoutineOf<EltwiseRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/eltwise"; }
   std::vector<std::string_view> roots() const override { return eltwise_ops(); }
@@ -190,11 +190,6 @@ class EltwiseRoutine final : public Routine {
     if (auto blocked = block_channels(all.front(), workload, compiled, target)) all.push_back(std::move(*blocked));
     for (Candidate& c : all) price(c, workload, load_of(c, workload, compiled, target), target);
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

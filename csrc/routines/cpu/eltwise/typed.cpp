@@ -74,7 +74,7 @@ class TypedStepRun final : public KernelStep {
 };
 
 // One node at a time, in the lanes of its own dtypes.
-class TypedRoutine final : public Routine {
+class TypedRoutine final : public RoutineOf<TypedRoutine> {
  public:
   std::string_view name() const override { return "cpu/eltwise"; }
   std::vector<std::string_view> roots() const override { return typed_ops(); }
@@ -115,11 +115,6 @@ class TypedRoutine final : public Routine {
     load.tasks = elements * compiled.cycles > kSerialCycles ? target.threads : 1;
     price(c, workload, load, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -234,7 +234,7 @@ LoopNest gemm_loops(const GemmPlan& plan, bool constant_b, const TileKernels& ke
 
 // C = clamp(alpha A B + bias + beta R) over broadcast batches, where R is a run-time bias or another tensor that is
 // added. A constant B is packed; everything else is read through its strides.
-class GemmRoutine final : public Routine {
+class GemmRoutine final : public RoutineOf<GemmRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/gemm"; }
   std::vector<std::string_view> roots() const override { return gemm_roots(); }
@@ -276,11 +276,6 @@ class GemmRoutine final : public Routine {
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const GemmProblem problem = *read_gemm(*candidate.workload, nullptr);
     return gemm_loops(plan_of(problem, candidate.schedule, target), problem.packs_b(), GemmKernels::of(target).tiles);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

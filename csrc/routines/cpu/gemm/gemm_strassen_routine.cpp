@@ -148,7 +148,7 @@ class StrassenGemmStep final : public KernelStep {
 };
 
 // Rows times a constant matrix by seven products of quarters: Strassen 1969.
-class StrassenGemmRoutine final : public Routine {
+class StrassenGemmRoutine final : public RoutineOf<StrassenGemmRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/gemm_strassen"; }
   std::vector<std::string_view> roots() const override { return gemm_roots(); }
@@ -188,11 +188,6 @@ class StrassenGemmRoutine final : public Routine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -53,12 +53,12 @@ TaskSplit split_of(const ExponentPackedShape& shape) {
 double estimate_us(const ExponentPackedShape& shape, const Target& target) {
   const auto vectors = static_cast<double>(shape.panels * shape.vectors * shape.rows);
   const TaskSplit split = split_of(shape);
-  ProductLoad load;
+  UnfittedLoad load;
   load.arithmetic_us = cycles_us(exponent_packed_cycles(target) * vectors, target);
   load.bytes = 4 * static_cast<double>(shape.rows + shape.panels * shape.width());
   load.constant_bytes = 4 * static_cast<double>(shape.size());
   load.tasks = static_cast<double>(split.serial ? 1 : split.tasks);
-  return product_us(load, target);
+  return unfitted_us(load, target);
 }
 
 // One row of A and what becomes of it. Plain bytes.
@@ -145,7 +145,7 @@ class ExponentPackedStep final : public KernelStep {
 };
 
 // One row times constant weights, which are held in 28 bits: see exponent_packed.h.
-class ExponentPackedRoutine final : public Routine {
+class ExponentPackedRoutine final : public RoutineOf<ExponentPackedRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/gemv_exponent_packed"; }
   std::vector<std::string_view> roots() const override { return gemm_roots(); }
@@ -181,11 +181,6 @@ class ExponentPackedRoutine final : public Routine {
     c.cost.time_us = estimate_us(shape, target) + activation_us(problem.epilogue, *problem.c, target);
     c.cost.packed_bytes = 4 * (shape.size() + (problem.bias ? shape.panels * shape.width() : 0));
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

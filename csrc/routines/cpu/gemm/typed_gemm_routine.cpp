@@ -95,7 +95,7 @@ class TypedGemmStep final : public KernelStep {
 };
 
 // MatMul and Gemm of float64 and integers, and of float32 by few columns; all operands read where they lie.
-class TypedGemmRoutine final : public Routine {
+class TypedGemmRoutine final : public RoutineOf<TypedGemmRoutine> {
  public:
   std::string_view name() const override { return "cpu/gemm"; }
   std::vector<std::string_view> roots() const override { return {"MatMul", "Gemm", "com.microsoft.FusedMatMul"}; }
@@ -129,19 +129,14 @@ class TypedGemmRoutine final : public Routine {
     const auto products =
         static_cast<double>(s.batches() * s.m * s.k) *
         static_cast<double>(few ? s.n : round_up(s.n, TypedGemmKernel::of(target).columns(Lane::F64)));
-    ProductLoad load;
+    UnfittedLoad load;
     // Of as many products as a vector of float32 has; integers of 64 bits are multiplied in parts.
     const double cycles = (is_float(problem.c->dtype()) ? 3 : 6) / (few ? 2.0 : 1.0);
     load.arithmetic_us = cycles_us(cycles * products / static_cast<double>(target.lanes()), target);
     load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
     load.tasks = products > 200000 ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    c.cost.time_us = unfitted_us(load, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "routines/cpu/index/index.h"
+#include "routines/families.h"
 #include "routines/patterns/epilogue.h"
 #include "routines/patterns/movement.h"
 
@@ -121,7 +122,7 @@ class GatherRowsStep final : public HostStep {
 };
 
 // Gather and GatherND with indices that only running tells.
-class GatherRowsRoutine final : public Routine {
+class GatherRowsRoutine final : public RoutineOf<GatherRowsRoutine> {
  public:
   std::string_view name() const override { return "cpu/gather_rows"; }
   std::vector<std::string_view> roots() const override { return {"Gather", "GatherND"}; }
@@ -145,11 +146,6 @@ class GatherRowsRoutine final : public Routine {
     const double bytes = schema_bytes(output->type, c.outputs.front());
     price(c, workload, {StepFamily::GatherRows, 0, gathered_runs(workload.root()), 1, bytes, bytes}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

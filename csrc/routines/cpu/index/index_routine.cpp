@@ -78,7 +78,7 @@ const HostOperator& host_operator(std::string_view op) {
 
 // Operators whose inputs say where elements go, or how many there are: on the host, where an index outside its axis can
 // be an error.
-class IndexRoutine final : public Routine {
+class IndexRoutine final : public RoutineOf<IndexRoutine> {
  public:
   std::string_view name() const override { return "cpu/index"; }
   std::vector<std::string_view> roots() const override {
@@ -110,11 +110,6 @@ class IndexRoutine final : public Routine {
     const double cycles = kOperandShare * host_operator(workload.root().op).element_cycles * elements;
     price(c, workload, {StepFamily::GatherElements, cycles, 1, 1}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,

@@ -5,6 +5,7 @@
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/tasks.h"
+#include "routines/families.h"
 #include "routines/patterns/epilogue.h"
 #include "routines/patterns/movement.h"
 
@@ -70,7 +71,7 @@ class OneHotFillStep final : public KernelStep {
   DType dtype_;
 };
 
-class OneHotRoutine final : public Routine {
+class OneHotRoutine final : public RoutineOf<OneHotRoutine> {
  public:
   std::string_view name() const override { return "cpu/one_hot"; }
   std::vector<std::string_view> roots() const override { return {"OneHot"}; }
@@ -92,25 +93,12 @@ class OneHotRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
     const Value* output = workload.outputs.front();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      const bool read = v == node.inputs[0] || v == node.inputs[2];
-      c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(output->type));
+    Candidate c = Candidate::reading(workload, {node.inputs[0], node.inputs[2]});
     constexpr double kIndexCycles = 2;
-    ProductLoad load;
-    load.arithmetic_us =
-        cycles_us(kIndexCycles * static_cast<double>(node.inputs[0]->shape().element_count().hint()), target);
-    load.bytes = static_cast<double>(output->shape().element_count().hint() * item_bytes(output->dtype()));
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    const auto indices = static_cast<double>(node.inputs[0]->shape().element_count().hint());
+    const auto bytes = static_cast<double>(output->shape().element_count().hint() * item_bytes(output->dtype()));
+    c.cost.time_us = unfitted_us({cycles_us(kIndexCycles * indices, target), bytes}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

@@ -5,6 +5,7 @@
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/index/scatter.h"
 #include "routines/cpu/tasks.h"
+#include "routines/families.h"
 #include "routines/patterns/epilogue.h"
 
 namespace neo {
@@ -203,7 +204,7 @@ bool are_known(const Node& node) {
   return true;
 }
 
-class ScatterNdRoutine final : public Routine {
+class ScatterNdRoutine final : public RoutineOf<ScatterNdRoutine> {
  public:
   std::string_view name() const override { return "cpu/scatter_nd"; }
   std::vector<std::string_view> roots() const override { return {"ScatterND"}; }
@@ -241,11 +242,6 @@ class ScatterNdRoutine final : public Routine {
     if (c.in_place >= 0) load.reads = load.writes = std::max(bytes, 1.0);
     price(c, workload, load, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

@@ -7,6 +7,7 @@
 #include "routines/cpu/index/index.h"
 #include "routines/cpu/index/ordered_key.h"
 #include "routines/cpu/tasks.h"
+#include "routines/families.h"
 
 namespace neo {
 namespace {
@@ -163,7 +164,7 @@ bool has_top_k(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 || dtype == DType::Int64;
 }
 
-class TopKRoutine final : public Routine {
+class TopKRoutine final : public RoutineOf<TopKRoutine> {
  public:
   std::string_view name() const override { return "cpu/top_k"; }
   std::vector<std::string_view> roots() const override { return {"TopK"}; }
@@ -180,22 +181,13 @@ class TopKRoutine final : public Routine {
 
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.root().inputs.front();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
+    Candidate c = Candidate::reading(workload, {input});
     const auto elements = static_cast<double>(input->shape().element_count().hint());
     const auto found = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
     // Of elements in any order, each that is larger than the least one found so far takes its place in a heap.
     const double entered = found * (1 + std::log(std::max(1.0, elements / std::max(found, 1.0))));
     price(c, workload, {StepFamily::TopK, elements, entered * std::log2(found + 1)}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

@@ -284,7 +284,7 @@ class BlockWeightsStep final : public KernelStep {
 };
 
 // Products by weights of 4 or 8 bits (MatMulNBits, DequantizeLinear of constants), which are read from memory as these.
-class BlockWeightsRoutine final : public Routine {
+class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/block_weights"; }
   std::vector<std::string_view> roots() const override { return {"MatMul", "Gemm"}; }
@@ -326,11 +326,6 @@ class BlockWeightsRoutine final : public Routine {
     return candidate_of(workload, *BlockProduct::read(workload, nullptr), schedule, target);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     return std::make_unique<BlockWeightsStep>(*BlockProduct::read(*candidate.workload, nullptr), candidate, target,
@@ -369,13 +364,13 @@ class BlockWeightsRoutine final : public Routine {
     const auto rows = static_cast<double>(call.rows), vectors = static_cast<double>(plan.vectors);
     const double tiles = std::ceil(rows / kernels.max_rows);
     const double words = vectors * static_cast<double>(plan.padded_depth());
-    ProductLoad load;
+    UnfittedLoad load;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (words * (rows + kDecodeCycles * tiles) + tiles * vectors * kTileCycles), target);
     load.bytes = 4 * rows * static_cast<double>(p.depth + p.columns);
     load.constant_bytes = 4 * static_cast<double>(plan.size());
     load.tasks = call.split.serial ? 1 : static_cast<double>(call.split.tasks);
-    c.cost.time_us = product_us(load, target);
+    c.cost.time_us = unfitted_us(load, target);
     c.cost.packed_bytes = 4 * plan.size();
     return c;
   }

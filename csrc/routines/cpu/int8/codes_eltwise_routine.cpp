@@ -323,7 +323,7 @@ class CodesEltwiseStep final : public KernelStep {
 };
 
 // Elementwise functions between codes: as the linear operators and the function compute them, code by code.
-class CodesEltwiseRoutine final : public Routine {
+class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/eltwise"; }
   std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
@@ -371,11 +371,6 @@ class CodesEltwiseRoutine final : public Routine {
     price(c, workload, {StepFamily::CodesEltwise, cycles, 1}, target);
     if (!e.other) c.cost.packed_bytes = kTable;
     return held_alike(std::move(c), e.y->shape(), target);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry& ops,
@@ -488,7 +483,7 @@ class DynamicLinearStep final : public KernelStep {
 };
 
 // QuantizeLinear and DequantizeLinear by one scale in one pass, and DynamicQuantizeLinear in two.
-class CodesLinearRoutine final : public Routine {
+class CodesLinearRoutine final : public RoutineOf<CodesLinearRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/linear"; }
   std::vector<std::string_view> roots() const override {
@@ -527,11 +522,6 @@ class CodesLinearRoutine final : public Routine {
     price(c, workload, {StepFamily::CodesLinear, count / static_cast<double>(target.lanes()) * cycles, 1}, target);
     if (is_dynamic(workload) || !is_known) return {std::move(c)};
     return held_alike(std::move(c), y->shape(), target);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -155,7 +155,7 @@ class CodesPoolStep final : public KernelStep {
 };
 
 // Pools of codes between the two linear operators: a maximum is that of the codes, an average that of their numbers.
-class CodesPoolRoutine final : public Routine {
+class CodesPoolRoutine final : public RoutineOf<CodesPoolRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/pool_nchwc"; }
   std::vector<std::string_view> roots() const override { return {"QuantizeLinear"}; }
@@ -191,11 +191,6 @@ class CodesPoolRoutine final : public Routine {
     c.outputs.front().layout = c.inputs[x]->layout;
     all.push_back(std::move(c));
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

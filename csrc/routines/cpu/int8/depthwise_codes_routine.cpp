@@ -199,7 +199,7 @@ class DepthwiseCodesStep final : public KernelStep {
 };
 
 // Depthwise convolution of 8-bit codes, summed exactly (patterns/int8_product.h).
-class DepthwiseCodesRoutine final : public Routine {
+class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/depthwise_nchwc"; }
   std::vector<std::string_view> roots() const override { return {"Conv", "ConvInteger", "QuantizeLinear"}; }
@@ -237,11 +237,6 @@ class DepthwiseCodesRoutine final : public Routine {
     return Space({{"codes", codes_of(*Int8Problem::read(workload, nullptr), target)}});
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     const bool bytes = value_of(candidate.schedule, "codes") == kByteCodes;
@@ -268,14 +263,14 @@ class DepthwiseCodesRoutine final : public Routine {
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
     const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
     const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
-    ProductLoad load;
+    UnfittedLoad load;
     load.arithmetic_us = cycles_us(
         core_cycles(target) * (filled * (kernels.bytes ? kCopyCycles : kFillCycles) + vectors * (items + result)),
         target);
     load.bytes = problem.traffic_bytes();
     const TaskSplit split = TaskSplit::of(plan.tasks, codes_depthwise_work(s));
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
-    return product_us(load, target);
+    return unfitted_us(load, target);
   }
 };
 

@@ -59,13 +59,13 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
     beside += filled * (plan.form == Form::Planes ? codes * kPlaneCycles
                                                   : std::ceil(codes / static_cast<double>(plan.lanes)) * kFillCycles);
   }
-  ProductLoad load;
+  UnfittedLoad load;
   load.arithmetic_us = cycles_us(tiles * per_word * words + beside * core_cycles(target), target);
   load.bytes = problem.traffic_bytes();
   load.constant_bytes = 4 * static_cast<double>(packed_words(plan));
   const TaskSplit split = TaskSplit::of(plan.tasks, s.flops());
   load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
-  return product_us(load, target);
+  return unfitted_us(load, target);
 }
 
 struct DotCall {
@@ -172,7 +172,7 @@ class DotStep final : public KernelStep {
 
 // Products of 8-bit codes, summed exactly in int32 (patterns/int8_product.h).
 template <DotFill::Form form>
-class DotRoutine final : public Routine {
+class DotRoutine final : public RoutineOf<DotRoutine<form>> {
  public:
   std::string_view name() const override {
     return form == Form::Pixels   ? "cpu:int8/gemm"
@@ -232,11 +232,6 @@ class DotRoutine final : public Routine {
   Candidate candidate(const Workload& workload, const Target& target, const OpRegistry&,
                       const Schedule& schedule) const override {
     return candidate_of(workload, *Int8Problem::read(workload, nullptr), schedule, target);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

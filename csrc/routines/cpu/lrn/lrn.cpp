@@ -68,7 +68,7 @@ class LrnStep final : public KernelStep {
 
 // LRN over channel blocks, or over the plain layout.
 template <bool kBlocked>
-class LrnRoutine final : public Routine {
+class LrnRoutine final : public RoutineOf<LrnRoutine<kBlocked>> {
  public:
   std::string_view name() const override { return kBlocked ? "cpu:float32/lrn_nchwc" : "cpu:float32/lrn_nchw"; }
   std::vector<std::string_view> roots() const override { return {"LRN"}; }
@@ -101,11 +101,6 @@ class LrnRoutine final : public Routine {
     price(c, workload, {StepFamily::Lrn, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -28,12 +28,12 @@ double blocked_efficiency(double rows, double vectors, double panel_bytes, int64
 
 double tasks_us(double flops, double efficiency, int64_t tasks, double bytes, const Target& target,
                 double constant_bytes) {
-  ProductLoad load;
+  UnfittedLoad load;
   load.arithmetic_us = flops / (target.gflops_per_thread * std::max(efficiency, 0.01) * 1e3);
   load.bytes = bytes;
   load.constant_bytes = constant_bytes;
   load.tasks = static_cast<double>(tasks);
-  return product_us(load, target);
+  return unfitted_us(load, target);
 }
 
 }  // namespace neo

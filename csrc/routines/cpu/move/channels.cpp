@@ -336,7 +336,7 @@ class ChannelsStep final : public KernelStep {
 };
 
 // Concatenations, slices, splits and shuffles of channels held in blocks whose edges they do not keep.
-class ChannelsRoutine final : public Routine {
+class ChannelsRoutine final : public RoutineOf<ChannelsRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/channels_nchwc"; }
   std::vector<std::string_view> roots() const override { return {"Concat", "Slice", "Split", "Reshape", "Transpose"}; }
@@ -380,11 +380,6 @@ class ChannelsRoutine final : public Routine {
     for (const Value* value : workload.outputs) c.outputs.push_back(blocked(value, target));
     price(c, workload, load_of(workload, outputs, target), target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

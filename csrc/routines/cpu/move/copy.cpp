@@ -59,7 +59,7 @@ StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& t
 }
 
 // Movement by strided copies, any dtype of a fixed size.
-class CopyRoutine final : public Routine {
+class CopyRoutine final : public RoutineOf<CopyRoutine> {
  public:
   std::string_view name() const override { return "cpu/copy"; }
   std::vector<std::string_view> roots() const override {
@@ -104,11 +104,6 @@ class CopyRoutine final : public Routine {
     }
     for (Candidate& each : all) price(each, workload, copy_load(each, workload, target), target);
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

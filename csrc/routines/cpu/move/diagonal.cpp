@@ -91,7 +91,7 @@ class DiagonalStep final : public KernelStep {
 };
 
 // Triangles of matrices, and unit matrices.
-class DiagonalRoutine final : public Routine {
+class DiagonalRoutine final : public RoutineOf<DiagonalRoutine> {
  public:
   std::string_view name() const override { return "cpu/diagonal"; }
   std::vector<std::string_view> roots() const override { return {"Trilu", "EyeLike"}; }
@@ -115,22 +115,10 @@ class DiagonalRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
     const Value* y = workload.outputs.front();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      const bool read = v == node.inputs[0] && node.op == "Trilu";
-      c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(y->type));
-    ProductLoad load;
-    load.bytes = 1.5 * static_cast<double>(y->shape().element_count().hint() * item_bytes(y->dtype()));
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    Candidate c = Candidate::reading(workload, {node.op == "Trilu" ? node.inputs[0] : nullptr});
+    const auto written = static_cast<double>(y->shape().element_count().hint() * item_bytes(y->dtype()));
+    c.cost.time_us = unfitted_us({0, 1.5 * written}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

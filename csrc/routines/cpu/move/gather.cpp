@@ -83,7 +83,7 @@ std::optional<std::vector<int64_t>> indices_of(const Node& node) {
 }
 
 // Gather with constant indices.
-class GatherRoutine final : public Routine {
+class GatherRoutine final : public RoutineOf<GatherRoutine> {
  public:
   std::string_view name() const override { return "cpu/gather"; }
   std::vector<std::string_view> roots() const override { return {"Gather"}; }
@@ -102,19 +102,10 @@ class GatherRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.root().inputs.front();
     const Value* output = workload.outputs.front();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(output->type));
+    Candidate c = Candidate::reading(workload, {input});
     const double bytes = schema_bytes(output->type, c.outputs.front());
     price(c, workload, {StepFamily::Gather, 0, gathered_runs(workload.root()), 0, bytes, bytes}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

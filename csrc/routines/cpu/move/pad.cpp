@@ -208,7 +208,7 @@ class PadStep final : public KernelStep {
 };
 
 // Pad of every mode by pads that are known, any dtype of a fixed size.
-class PadRoutine final : public Routine {
+class PadRoutine final : public RoutineOf<PadRoutine> {
  public:
   std::string_view name() const override { return "cpu/pad"; }
   std::vector<std::string_view> roots() const override { return {"Pad"}; }
@@ -239,11 +239,7 @@ class PadRoutine final : public Routine {
     double rows = 1;
     const Dims dims = output->shape().hint_dims();
     for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= static_cast<double>(dims[i]);
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(output->type));
+    Candidate c = Candidate::reading(workload, {input});
     price(c, workload, {StepFamily::Pad, 0, rows}, target);
     all.push_back(c);
     if (keeps_blocks(workload.root())) {
@@ -260,11 +256,6 @@ class PadRoutine final : public Routine {
       }
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

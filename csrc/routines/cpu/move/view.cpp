@@ -41,7 +41,7 @@ bool is_ranked_tensor(const Value* v) {
 }
 
 // Reshapes, and slices and splits along the outermost axis that counts: the same memory under another shape.
-class ViewRoutine final : public Routine {
+class ViewRoutine final : public RoutineOf<ViewRoutine> {
  public:
   std::string_view name() const override { return "cpu/view"; }
   std::vector<std::string_view> roots() const override {
@@ -72,11 +72,8 @@ class ViewRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Node& node = workload.root();
     const Value* input = node.inputs.front();
-    Candidate c;
+    Candidate c = Candidate::reading(workload, {input});
     c.kind = Candidate::Kind::View;
-    for (const Value* v : workload.inputs)
-      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     if (is_reshape(node.op)) {
       c.offsets = {Dim(0)};
       std::vector<Candidate> all{c};
@@ -94,11 +91,6 @@ class ViewRoutine final : public Routine {
       }
     }
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate&, const Target&, const OpRegistry&, PackedStore&) {
@@ -124,7 +116,7 @@ bool is_blockable(DType dtype) {
 }
 
 // Concat whose pieces are contiguous in the result: producers write them in place.
-class ConcatInPlaceRoutine final : public Routine {
+class ConcatInPlaceRoutine final : public RoutineOf<ConcatInPlaceRoutine> {
  public:
   std::string_view name() const override { return "cpu/concat_in_place"; }
   std::vector<std::string_view> roots() const override { return {"Concat"}; }
@@ -164,11 +156,6 @@ class ConcatInPlaceRoutine final : public Routine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate&, const Target&, const OpRegistry&, PackedStore&) {

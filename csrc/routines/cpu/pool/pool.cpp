@@ -113,7 +113,7 @@ class PoolStep final : public KernelStep {
 
 // MaxPool and AveragePool over channel blocks, or over the plain layout.
 template <bool kBlocked>
-class PoolRoutine final : public Routine {
+class PoolRoutine final : public RoutineOf<PoolRoutine<kBlocked>> {
  public:
   std::string_view name() const override { return kBlocked ? "cpu:float32/pool_nchwc" : "cpu:float32/pool_nchw"; }
   std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool"}; }
@@ -136,11 +136,6 @@ class PoolRoutine final : public Routine {
     }
     price(c, workload, kBlocked ? blocked_load(workload, target) : plain_load(workload, target), target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
@@ -244,7 +239,7 @@ bool reduces_planes(const Node& node) {
 }
 
 // Global pools, and the reductions that are ones, over channel blocks. The result is as plain as it is blocked.
-class GlobalPoolRoutine final : public Routine {
+class GlobalPoolRoutine final : public RoutineOf<GlobalPoolRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/global_pool_nchwc"; }
   std::vector<std::string_view> roots() const override {
@@ -277,11 +272,6 @@ class GlobalPoolRoutine final : public Routine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -68,7 +68,7 @@ std::optional<Lane> pooled_lane(DType dtype) {
 }
 
 // Pools of other dtypes than float32, those of other norms than sums, and maxima with their places.
-class TypedPoolRoutine final : public Routine {
+class TypedPoolRoutine final : public RoutineOf<TypedPoolRoutine> {
  public:
   std::string_view name() const override { return "cpu/pool"; }
   std::vector<std::string_view> roots() const override { return {"MaxPool", "AveragePool", "LpPool"}; }
@@ -91,17 +91,9 @@ class TypedPoolRoutine final : public Routine {
     constexpr double kTapCycles = 1;
     Candidate c = Candidate::plain(workload);
     const Work work = workload.work(ops);
-    ProductLoad load;
-    load.arithmetic_us = cycles_us(kTapCycles * static_cast<double>(work.flops.hint()), target);
-    load.bytes = static_cast<double>(work.bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    const double arithmetic_us = cycles_us(kTapCycles * static_cast<double>(work.flops.hint()), target);
+    c.cost.time_us = unfitted_us({arithmetic_us, static_cast<double>(work.bytes.hint())}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

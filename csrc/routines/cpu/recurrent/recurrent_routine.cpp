@@ -179,7 +179,7 @@ std::vector<Candidate> with_levels(const Workload& workload, RecurrentWay way, c
 //                 else those of all steps first, as one matrix product
 //   input_levels  of Strassen's algorithm, by which that is done
 //   levels        by which the product with R is done, of all rows of a batch
-class RecurrentRoutine final : public Routine {
+class RecurrentRoutine final : public RoutineOf<RecurrentRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/recurrent"; }
   std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
@@ -216,11 +216,6 @@ class RecurrentRoutine final : public Routine {
     return candidate_of(workload, method_of(schedule, RecurrentWay::InputFirst), target);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::InputFirst), target, packed);
@@ -236,7 +231,7 @@ class RecurrentRoutine final : public Routine {
 
 // The same for a batch of one whose weights R leave the private caches: they are held in 28 bits (see
 // exponent_packed.h).
-class ExponentPackedRecurrentRoutine final : public Routine {
+class ExponentPackedRecurrentRoutine final : public RoutineOf<ExponentPackedRecurrentRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/recurrent_exponent_packed"; }
   std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
@@ -271,11 +266,6 @@ class ExponentPackedRecurrentRoutine final : public Routine {
     return candidate_of(workload, method_of(schedule, RecurrentWay::ExponentPacked), target);
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     return make_recurrent_step(candidate, method_of(candidate.schedule, RecurrentWay::ExponentPacked), target, packed);
@@ -283,7 +273,7 @@ class ExponentPackedRecurrentRoutine final : public Routine {
 };
 
 // com.microsoft.DynamicQuantizeLSTM: both products of 8-bit codes, summed exactly.
-class CodesRecurrentRoutine final : public Routine {
+class CodesRecurrentRoutine final : public RoutineOf<CodesRecurrentRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/recurrent"; }
   std::vector<std::string_view> roots() const override { return {"com.microsoft.DynamicQuantizeLSTM"}; }
@@ -303,11 +293,6 @@ class CodesRecurrentRoutine final : public Routine {
     return {c};
   }
 
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
-  }
-
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
                                          PackedStore& packed) {
     return make_recurrent_step(candidate, {RecurrentWay::Codes}, target, packed);
@@ -315,7 +300,7 @@ class CodesRecurrentRoutine final : public Routine {
 };
 
 // The same of float64, whatever the form.
-class Recurrent64Routine final : public Routine {
+class Recurrent64Routine final : public RoutineOf<Recurrent64Routine> {
  public:
   std::string_view name() const override { return "cpu:float64/recurrent"; }
   std::vector<std::string_view> roots() const override { return {"LSTM", "GRU", "RNN"}; }
@@ -334,17 +319,9 @@ class Recurrent64Routine final : public Routine {
     c.inputs = inputs_of(workload, form);
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     const Work work = workload.work(ops);
-    ProductLoad load;
-    load.arithmetic_us = 4 * static_cast<double>(work.flops.hint()) / (target.gflops_per_thread * 1e3);
-    load.bytes = static_cast<double>(work.bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    const double arithmetic_us = 4 * static_cast<double>(work.flops.hint()) / (target.gflops_per_thread * 1e3);
+    c.cost.time_us = unfitted_us({arithmetic_us, static_cast<double>(work.bytes.hint())}, target);
     return {c};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -62,7 +62,7 @@ class HardmaxStep final : public KernelStep {
   Kernel kernel_;
 };
 
-class HardmaxRoutine final : public Routine {
+class HardmaxRoutine final : public RoutineOf<HardmaxRoutine> {
  public:
   std::string_view name() const override { return "cpu/hardmax"; }
   std::vector<std::string_view> roots() const override { return {"Hardmax"}; }
@@ -79,17 +79,9 @@ class HardmaxRoutine final : public Routine {
     constexpr double kElementCycles = 0.5;
     const Shape& x = workload.root().inputs.front()->shape();
     Candidate c = Candidate::plain(workload);
-    ProductLoad load;
-    load.arithmetic_us = cycles_us(kElementCycles * static_cast<double>(x.element_count().hint()), target);
-    load.bytes = static_cast<double>(workload.work(ops).bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    const double arithmetic_us = cycles_us(kElementCycles * static_cast<double>(x.element_count().hint()), target);
+    c.cost.time_us = unfitted_us({arithmetic_us, static_cast<double>(workload.work(ops).bytes.hint())}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -16,7 +16,7 @@ NEO_DECLARE_TIERS(void reduce_tasks(const ReduceArgs&, int64_t, int64_t);
 namespace neo {
 namespace {
 
-class ReduceRoutine final : public Routine {
+class ReduceRoutine final : public RoutineOf<ReduceRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/reduce"; }
   std::vector<std::string_view> roots() const override {
@@ -43,11 +43,6 @@ class ReduceRoutine final : public Routine {
     price(c, workload, reduction_load(StepFamily::Reduce, shape, node.op == "ReduceLogSumExp" ? kExpCycles : 1, target),
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
@@ -84,7 +79,7 @@ std::optional<std::string> rejects_value(const Value* v) {
 }
 
 template <class T>
-class SoftmaxRoutine final : public Routine {
+class SoftmaxRoutine final : public RoutineOf<SoftmaxRoutine<T>> {
  public:
   std::string_view name() const override { return RowKernels<T>::kSoftmax; }
   std::vector<std::string_view> roots() const override { return {"Softmax", "LogSoftmax"}; }
@@ -103,11 +98,6 @@ class SoftmaxRoutine final : public Routine {
           target);
     c.in_place = 0;
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
@@ -187,7 +177,7 @@ class NormStep final : public KernelStep {
 };
 
 template <class T>
-class NormRoutine final : public Routine {
+class NormRoutine final : public RoutineOf<NormRoutine<T>> {
  public:
   std::string_view name() const override { return RowKernels<T>::kNorm; }
   std::vector<std::string_view> roots() const override {
@@ -230,11 +220,6 @@ class NormRoutine final : public Routine {
     Candidate c = Candidate::plain(workload);
     price(c, workload, reduction_load(StepFamily::Norm, shape_along(x, {first, rank - 1}), 1, target), target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -11,7 +11,7 @@ NEO_DECLARE_TIERS(void scan_tasks(const ScanArgs& args, int64_t begin, int64_t e
 namespace neo {
 namespace {
 
-class ScanRoutine final : public Routine {
+class ScanRoutine final : public RoutineOf<ScanRoutine> {
  public:
   std::string_view name() const override { return "cpu/scan"; }
   std::vector<std::string_view> roots() const override { return {"CumSum", "CumProd"}; }
@@ -31,24 +31,12 @@ class ScanRoutine final : public Routine {
     constexpr double kElementCycles = 2;
     const Node& node = workload.root();
     const Value* x = node.inputs[0];
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == x ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    Candidate c = Candidate::reading(workload, {x});
     c.in_place = workload.input_index(x);
     const auto elements = static_cast<double>(x->shape().element_count().hint());
-    ProductLoad load;
-    load.arithmetic_us = cycles_us(kElementCycles * elements, target);
-    load.bytes = 2 * elements * static_cast<double>(item_bytes(x->dtype()));
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = product_us(load, target);
+    const double bytes = 2 * elements * static_cast<double>(item_bytes(x->dtype()));
+    c.cost.time_us = unfitted_us({cycles_us(kElementCycles * elements, target), bytes}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -31,7 +31,7 @@ StepLoad positions_load(const ReduceShape& shape, int64_t lanes, const Target& t
 }
 
 // Reductions of integers, truth values and float64; positions of extremes, of float32 too.
-class TypedReduceRoutine final : public Routine {
+class TypedReduceRoutine final : public RoutineOf<TypedReduceRoutine> {
  public:
   std::string_view name() const override { return "cpu/reduce"; }
   std::vector<std::string_view> roots() const override {
@@ -68,11 +68,6 @@ class TypedReduceRoutine final : public Routine {
               : reduction_load(StepFamily::TypedReduce, shape, static_cast<double>(item_bytes(x->dtype())) / 4, target),
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

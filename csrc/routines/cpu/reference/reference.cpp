@@ -6,7 +6,7 @@ namespace neo {
 namespace {
 
 // Every op by its plain loops. Takes and gives the plain layout, any dtype, any rank, sizes born at run time.
-class ReferenceRoutine final : public Routine {
+class ReferenceRoutine final : public RoutineOf<ReferenceRoutine> {
  public:
   std::string_view name() const override { return "cpu/reference"; }
   std::vector<std::string_view> roots() const override { return {}; }
@@ -29,11 +29,6 @@ class ReferenceRoutine final : public Routine {
     const auto flops = static_cast<double>(workload.work(ops).flops.hint());
     price(c, workload, {StepFamily::Reference, std::max(flops, moved), 1, 1}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry& ops,

@@ -1,6 +1,7 @@
 #include "routines/cpu/resize/resize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -200,11 +201,7 @@ class ResizeRoutine : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     const Value* input = workload.nodes.front()->inputs.front();
     const bool blocked = form_ != ResizeForm::Plain;
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == input ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    Candidate c = Candidate::reading(workload, {input});
     if (blocked) {
       const Layout layout = Layout::channel_blocked(input->shape().rank(), target.lanes());
       c.inputs[static_cast<size_t>(workload.input_index(input))]->layout = layout;

@@ -256,7 +256,7 @@ class NearestStep final : public KernelStep {
 };
 
 // Resize of any axes and dtype.
-class TypedResizeRoutine final : public Routine {
+class TypedResizeRoutine final : public RoutineOf<TypedResizeRoutine> {
  public:
   std::string_view name() const override { return "cpu/resize"; }
   std::vector<std::string_view> roots() const override { return {"Resize"}; }
@@ -287,24 +287,12 @@ class TypedResizeRoutine final : public Routine {
                                     const OpRegistry& ops) const override {
     constexpr double kFlopCycles = 1.0 / 8;
     const Node& node = workload.root();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      c.inputs.push_back(v == node.inputs.front() ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
-    c.outputs.push_back(plain_schema(workload.outputs.front()->type));
+    Candidate c = Candidate::reading(workload, {node.inputs.front()});
     const Work work = workload.work(ops);
     const auto elements = static_cast<double>(workload.outputs.front()->shape().element_count().hint());
-    ProductLoad load;
-    load.arithmetic_us = cycles_us(elements + kFlopCycles * static_cast<double>(work.flops.hint()), target);
-    load.bytes = static_cast<double>(work.bytes.hint());
-    load.tasks = load.bytes > kSerialBytes ? target.threads : 1;
-    c.cost.time_us = 0.5 + product_us(load, target);
+    const double arithmetic_us = cycles_us(elements + kFlopCycles * static_cast<double>(work.flops.hint()), target);
+    c.cost.time_us = 0.5 + unfitted_us({arithmetic_us, static_cast<double>(work.bytes.hint())}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -66,7 +66,7 @@ class GridSampleStep final : public KernelStep {
 };
 
 // GridSample of planes over the plain layout.
-class GridSampleRoutine final : public Routine {
+class GridSampleRoutine final : public RoutineOf<GridSampleRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/grid_sample"; }
   std::vector<std::string_view> roots() const override { return {"GridSample"}; }
@@ -87,11 +87,6 @@ class GridSampleRoutine final : public Routine {
     price(c, workload,
           {StepFamily::GridSample, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1}, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -192,7 +192,7 @@ std::optional<int64_t> known_number(const Value* v) {
   return load_ints(*v->constant).front();
 }
 
-class FourierRoutine final : public Routine {
+class FourierRoutine final : public RoutineOf<FourierRoutine> {
  public:
   std::string_view name() const override { return "cpu/fourier"; }
   std::vector<std::string_view> roots() const override { return {"DFT", "STFT"}; }
@@ -231,25 +231,14 @@ class FourierRoutine final : public Routine {
   std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
     constexpr double kNumberCycles = 12;
     const Node& node = workload.root();
-    Candidate c;
-    for (const Value* v : workload.inputs) {
-      const bool read = v == node.inputs[0] || (node.op == "STFT" && v == node.input(2));
-      c.inputs.push_back(read ? std::optional(plain_schema(v->type)) : std::nullopt);
-    }
+    Candidate c = Candidate::reading(workload, {node.inputs[0], node.op == "STFT" ? node.input(2) : nullptr});
     const Value* y = workload.outputs.front();
-    c.outputs.push_back(plain_schema(y->type));
     const auto numbers = static_cast<double>(y->shape().element_count().hint());
-    ProductLoad load;
-    load.arithmetic_us = cycles_us(kNumberCycles * numbers, target);
-    load.bytes = 2 * numbers * static_cast<double>(item_bytes(y->dtype()));
+    const double bytes = 2 * numbers * static_cast<double>(item_bytes(y->dtype()));
+    UnfittedLoad load{cycles_us(kNumberCycles * numbers, target), bytes};
     load.tasks = target.threads;
-    c.cost.time_us = product_us(load, target);
+    c.cost.time_us = unfitted_us(load, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -96,7 +96,7 @@ class LinearStep final : public KernelStep {
   decltype(&scalar::table_dots) multiply_;
 };
 
-class LinearModelRoutine final : public Routine {
+class LinearModelRoutine final : public RoutineOf<LinearModelRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/linear_model"; }
   std::vector<std::string_view> roots() const override { return {kLinearClassifier, "ai.onnx.ml.LinearRegressor"}; }
@@ -115,11 +115,6 @@ class LinearModelRoutine final : public Routine {
     price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -250,7 +250,7 @@ class TfIdfStep final : public HostStep {
 };
 
 // Encoders whose tables are hashed once.
-class LookupRoutine final : public Routine {
+class LookupRoutine final : public RoutineOf<LookupRoutine> {
  public:
   std::string_view name() const override { return "cpu/lookup"; }
   std::vector<std::string_view> roots() const override {
@@ -280,11 +280,6 @@ class LookupRoutine final : public Routine {
     c.kind = Candidate::Kind::Host;
     c.cost.time_us = kCallUs + static_cast<double>(workload.work(ops).flops.hint()) * kStepUs;
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target&, const OpRegistry&, PackedStore&) {

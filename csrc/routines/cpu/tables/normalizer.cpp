@@ -29,7 +29,7 @@ class NormalizerStep final : public KernelStep {
   decltype(&scalar::table_normalize) normalize_;
 };
 
-class NormalizerRoutine final : public Routine {
+class NormalizerRoutine final : public RoutineOf<NormalizerRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/normalizer"; }
   std::vector<std::string_view> roots() const override { return {"ai.onnx.ml.Normalizer"}; }
@@ -53,11 +53,6 @@ class NormalizerRoutine final : public Routine {
     price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -188,7 +188,7 @@ class SvmStep final : public KernelStep {
   decltype(&scalar::table_kernel) apply_ = nullptr;
 };
 
-class SupportVectorsRoutine final : public Routine {
+class SupportVectorsRoutine final : public RoutineOf<SupportVectorsRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/support_vectors"; }
   std::vector<std::string_view> roots() const override { return {kSvmClassifier, "ai.onnx.ml.SVMRegressor"}; }
@@ -207,11 +207,6 @@ class SupportVectorsRoutine final : public Routine {
     price(c, workload, {StepFamily::Table, static_cast<double>(workload.work(ops).flops.hint()) / target.lanes(), 1},
           target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

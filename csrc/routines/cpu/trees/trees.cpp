@@ -286,7 +286,7 @@ class ForestStep final : public KernelStep {
   std::string place_;
 };
 
-class TreesRoutine final : public Routine {
+class TreesRoutine final : public RoutineOf<TreesRoutine> {
  public:
   std::string_view name() const override { return "cpu/trees"; }
   std::vector<std::string_view> roots() const override {
@@ -314,11 +314,6 @@ class TreesRoutine final : public Routine {
     const auto keys = static_cast<double>(workload.root().inputs.front()->shape().element_count().hint());
     c.cost.time_us = kCallUs + static_cast<double>(workload.work(ops).flops.hint()) * kOperationUs + keys * kKeyUs;
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -4,6 +4,7 @@
 #include "routines/cpu/conv/depthwise/depthwise_cost.h"
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -59,7 +60,7 @@ class DepthwiseStep final : public KernelStep {
   Tensor weight_, bias_;
 };
 
-class DepthwiseRoutine final : public ConvRoutine {
+class DepthwiseRoutine final : public RoutineOf<DepthwiseRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/depthwise_nchwc"; }
 
@@ -114,11 +115,6 @@ class DepthwiseRoutine final : public ConvRoutine {
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = weights * 4 + (problem.bias ? weights / shape.taps() * 4 : 0);
     return c;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

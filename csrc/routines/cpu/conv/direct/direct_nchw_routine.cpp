@@ -5,6 +5,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -122,7 +123,7 @@ class DirectNchwStep final : public KernelStep {
 };
 
 // NCHW to NCHW[x]c: the first layer of a network.
-class DirectNchwRoutine final : public ConvRoutine {
+class DirectNchwRoutine final : public RoutineOf<DirectNchwRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/direct_nchw"; }
 
@@ -154,11 +155,6 @@ class DirectNchwRoutine final : public ConvRoutine {
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return direct_nchw_loops(problem, plan_of(problem, candidate.schedule, target));
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

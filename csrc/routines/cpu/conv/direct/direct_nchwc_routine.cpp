@@ -11,6 +11,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 
 namespace neo {
 namespace {
@@ -111,7 +112,7 @@ class DirectStep final : public KernelStep {
 };
 
 // NCHW[x]c to NCHW[x]c with packed weights: NeoCPU section 3.1.1.
-class DirectRoutine final : public ConvRoutine {
+class DirectRoutine final : public RoutineOf<DirectRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/direct_nchwc"; }
 
@@ -165,11 +166,6 @@ class DirectRoutine final : public ConvRoutine {
     const TileKernels& kernels = tiles_of(target);
     return direct_loops(
         problem, plan_direct(shape_of(problem), direct_schedule(candidate.schedule, target.lanes()), kernels), kernels);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

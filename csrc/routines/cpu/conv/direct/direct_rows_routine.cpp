@@ -8,6 +8,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -166,7 +167,7 @@ class DirectRowsStep final : public KernelStep {
 };
 
 // NCHW to NCHW with few output channels per group.
-class DirectRowsRoutine final : public ConvRoutine {
+class DirectRowsRoutine final : public RoutineOf<DirectRowsRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/direct_rows"; }
 
@@ -198,11 +199,6 @@ class DirectRowsRoutine final : public ConvRoutine {
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return rows_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -9,6 +9,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/patterns/compile_program.h"
 #include "routines/space.h"
 
@@ -342,7 +343,7 @@ class ChainStep final : public KernelStep {
   Packed expand_, depthwise_, project_;
 };
 
-class ChainRoutine final : public Routine {
+class ChainRoutine final : public RoutineOf<ChainRoutine> {
  public:
   ChainRoutine(std::string_view name, ChainForm form) : name_(name), form_(form) {}
 
@@ -394,11 +395,6 @@ class ChainRoutine final : public Routine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -8,6 +8,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/space.h"
 
 namespace neo {
@@ -165,7 +166,7 @@ class Im2colConvStep final : public KernelStep {
 };
 
 // Plain layouts, any rank and number of groups; and transposed convolution.
-class Im2colConvRoutine final : public ConvRoutine {
+class Im2colConvRoutine final : public RoutineOf<Im2colConvRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/im2col"; }
 
@@ -205,11 +206,6 @@ class Im2colConvRoutine final : public ConvRoutine {
     c.cost.workspace_bytes = split.scratch_bytes();
     if (problem.geometry.transposed && !is_packed) c.cost.workspace_bytes += packed_bytes_of(plan);
     return c;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

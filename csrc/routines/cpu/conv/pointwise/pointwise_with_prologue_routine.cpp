@@ -11,6 +11,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/patterns/compile_program.h"
 #include "routines/space.h"
 
@@ -276,7 +277,7 @@ double estimate_us(const AffineProblem& problem, const PointwiseWithProloguePlan
                                                       weights * 4);
 }
 
-class PointwiseWithPrologueRoutine final : public Routine {
+class PointwiseWithPrologueRoutine final : public RoutineOf<PointwiseWithPrologueRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/pointwise_with_prologue"; }
 
@@ -345,11 +346,6 @@ class PointwiseWithPrologueRoutine final : public Routine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

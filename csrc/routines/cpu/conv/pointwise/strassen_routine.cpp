@@ -4,6 +4,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/gemm/strassen_form.h"
 #include "routines/cpu/microkernel/used_kernels.h"
+#include "routines/families.h"
 #include "routines/patterns/compile_program.h"
 #include "routines/space.h"
 
@@ -126,7 +127,7 @@ class StrassenStep final : public KernelStep {
 };
 
 // A 1x1 convolution by seven products of quarters of its matrices: Strassen 1969.
-class StrassenRoutine final : public ConvRoutine {
+class StrassenRoutine final : public RoutineOf<StrassenRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/strassen"; }
 
@@ -151,11 +152,6 @@ class StrassenRoutine final : public ConvRoutine {
       all.push_back(std::move(c));
     }
     return all;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

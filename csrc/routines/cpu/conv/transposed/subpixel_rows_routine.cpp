@@ -8,6 +8,7 @@
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/microkernel/used_kernels.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/patterns/transposed_taps.h"
 #include "routines/space.h"
 
@@ -166,7 +167,7 @@ class SubpixelRowsStep final : public KernelStep {
   Tensor weight_, bias_;
 };
 
-class SubpixelRowsRoutine final : public ConvRoutine {
+class SubpixelRowsRoutine final : public RoutineOf<SubpixelRowsRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/subpixel_rows"; }
 
@@ -200,11 +201,6 @@ class SubpixelRowsRoutine final : public ConvRoutine {
   LoopNest loops(const Candidate& candidate, const Target& target) const override {
     const ConvProblem problem = *read_conv(*candidate.workload, nullptr);
     return subpixel_rows_loops(problem, plan_of(problem, candidate.schedule, target), tile_kernels_of(target.isa));
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

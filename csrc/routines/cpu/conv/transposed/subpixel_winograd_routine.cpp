@@ -6,6 +6,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/patterns/transposed_taps.h"
 #include "routines/patterns/winograd_form.h"
 
@@ -118,7 +119,7 @@ class SubpixelWinogradStep final : public KernelStep {
   Tensor weight_, bias_;
 };
 
-class SubpixelWinogradRoutine final : public ConvRoutine {
+class SubpixelWinogradRoutine final : public RoutineOf<SubpixelWinogradRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/subpixel_winograd"; }
 
@@ -147,11 +148,6 @@ class SubpixelWinogradRoutine final : public ConvRoutine {
     LoopNest l = winograd_loops(plan.winograd, conv_bytes(plan), WinogradTiles::of(target).tiles);
     l.moved += static_cast<double>(plan.sums_size);
     return l;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

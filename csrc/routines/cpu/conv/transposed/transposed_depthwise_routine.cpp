@@ -7,6 +7,7 @@
 #include "routines/cpu/epilogue.h"
 #include "routines/cpu/microkernel/tile_cost.h"
 #include "routines/cpu/tier.h"
+#include "routines/families.h"
 #include "routines/patterns/transposed_taps.h"
 #include "routines/space.h"
 
@@ -65,7 +66,7 @@ class TransposedDepthwiseStep final : public KernelStep {
   Tensor weight_, bias_;
 };
 
-class TransposedDepthwiseRoutine final : public ConvRoutine {
+class TransposedDepthwiseRoutine final : public RoutineOf<TransposedDepthwiseRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/transposed_depthwise_nchwc"; }
 
@@ -121,11 +122,6 @@ class TransposedDepthwiseRoutine final : public ConvRoutine {
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = (transposed_depthwise_weight_size(plan) + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
     return c;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,

@@ -3,6 +3,7 @@
 #include "routines/cpu/conv/winograd/winograd_cost.h"
 #include "routines/cpu/conv/winograd/winograd_fold.h"
 #include "routines/cpu/epilogue.h"
+#include "routines/families.h"
 #include "routines/patterns/winograd_form.h"
 
 namespace neo {
@@ -63,7 +64,7 @@ class WinogradStep final : public KernelStep {
 };
 
 // Fast convolution by small tiles: Lavin & Gray 2015.
-class WinogradRoutine final : public ConvRoutine {
+class WinogradRoutine final : public RoutineOf<WinogradRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/winograd"; }
 
@@ -94,11 +95,6 @@ class WinogradRoutine final : public ConvRoutine {
     const WinogradPlan plan = plan_winograd(shape_of(problem), winograd_schedule(candidate.schedule), target.lanes());
     return winograd_loops(plan, problem.traffic_bytes(plan.source_lanes(), plan.lanes),
                           WinogradTiles::of(target).tiles);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
