@@ -6,7 +6,9 @@ A bare ``throw`` is refused outside csrc/base/check.*: NEO_CHECK and ``fail`` fo
 error that Python has set is none. A type of namespace ``neo`` is defined in one file: two of one name are merged by the
 linker into whichever it meets first. The sources of a folder of csrc are compiled together, so no two of them define one
 name in an unnamed namespace, other than functions of different parameters. File names are lower case with underscores, and none is called utils, helpers, common
-or misc. The words that docs/naming.md replaces are no names in code.
+or misc. The words that docs/naming.md replaces are no names in code. A sentence of a comment has a subject: it does not
+begin with Of, So or What, nor with Where unless a main clause follows behind a comma. Kernels and routines of single
+devices are read like the rest only as they are rewritten (`SENTENCES_TO_COME`).
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ TEXT_AND_COMMENTS = {
     ".py": re.compile(r'#.*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'"),
     ".cpp": re.compile(r'//.*|"(?:\\.|[^"\\\n])*"'),
 }
+LINE_COMMENT = {".py": re.compile(r"(?:^|\s)#:?\s+(.*)"), ".cpp": re.compile(r"(?:^|\s)//+<?\s+(.*)")}
+WITHOUT_SUBJECT = re.compile(r"(?:^|(?<=[.:!?] ))(?:(?:Of|So|What)\b[^.]*|Where\b[^.,]*(?:\.(?!\w)|$))")
+SENTENCES_TO_COME = ("csrc/routines/cpu/", "csrc/routines/gpu/")
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 
@@ -117,6 +122,35 @@ def check_words(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}:{number}: {name}; use {refused[name]} (docs/naming.md)"
 
 
+def comments(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a file, those of lines that follow one another as one, each with its first line's number."""
+    first, parts = 0, list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        match = pattern.search(line)
+        follows = match is not None and not line[: match.start()].strip()
+        if parts and not follows:
+            yield first, " ".join(parts)
+            parts = []
+        if match is not None:
+            first = first if parts else number
+            parts.append(match[1])
+    if parts:
+        yield first, " ".join(parts)
+
+
+def check_sentences(root: Path) -> Iterator[str]:
+    """Yield one line for every sentence of a comment that begins without a subject."""
+    for folder in ("csrc", "python"):
+        for path in sorted((root / folder).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            pattern = LINE_COMMENT.get({".h": ".cpp", ".pyi": ".py"}.get(path.suffix, path.suffix))
+            if pattern is None or name.startswith(SENTENCES_TO_COME):
+                continue
+            for number, comment in comments(path.read_text(encoding="utf-8"), pattern):
+                for match in WITHOUT_SUBJECT.finditer(comment):
+                    yield f"{name}:{number}: a sentence must have a subject. Got {match[0][:60]!r}"
+
+
 def check(root: Path) -> Iterator[str]:
     """Yield one line for every broken rule."""
     csrc = root / "csrc"
@@ -129,6 +163,7 @@ def check(root: Path) -> Iterator[str]:
     yield from check_types(csrc)
     yield from check_local_names(csrc)
     yield from check_words(root)
+    yield from check_sentences(root)
     for folder in ("csrc", "python", "tests", "tools"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in {".h", ".cpp", ".py", ".pyi"}:

@@ -39,14 +39,15 @@ class Arena {
   int64_t limit_bytes_ = kNoLimit;
 };
 
-// Of systems that have them; blocks of at least this size are laid out for them, which saves most of their page faults.
+// The size of large pages on systems that have them. Blocks of at least this size are aligned to it, which saves most
+// page faults.
 constexpr int64_t kLargePageBytes = int64_t{2} << 20;
 
 // Advice to hold memory in large pages, of which address and size are multiples. `renew`: small pages that it had
 // before it came back to the allocator, which would stay, are given up, and with them what they held.
 void advise_large_pages(void* memory, int64_t bytes, bool renew) noexcept;
 
-// Where it is set, what happens to memory that was just allocated.
+// Called with memory that was just allocated, where it is set.
 inline void (*fill_new_memory)(void* memory, int64_t bytes) = nullptr;
 
 // bytes rounded up to a multiple of `alignment`, a power of two; overflow is a Memory error.

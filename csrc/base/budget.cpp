@@ -53,7 +53,7 @@ void Budget::take(int64_t bytes) {
   if (quota_.bytes && (overflows || sum > *quota_.bytes)) fail_memory(bytes, held, *quota_.bytes, "its limit");
   if (overflows || sum > asked_from_) {
     if (!system_bytes_) {
-      // What is held has been granted already, most of it touched.
+      // Held memory has been granted already, and most of it was touched.
       const int64_t free = free_memory_bytes().value_or(INT64_MAX);
       system_bytes_ = free > INT64_MAX - held ? INT64_MAX : held + free;
     }

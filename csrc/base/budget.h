@@ -9,13 +9,13 @@
 
 namespace neo {
 
-// What loading a module, and afterwards any one call of it, may take.
+// The memory and time that loading a module, and later any one call of it, may take.
 struct Quota {
   std::optional<int64_t> bytes;   // held at once; none: what the system has free
   std::optional<double> seconds;  // none: any time
 };
 
-// What one load or one call holds and how long it lasts. Memory may be given back from any thread, all else is for the
+// The memory that one load or call holds, and its deadline. Any thread may give memory back, all else is for the
 // thread that it is current on.
 class Budget {
  public:

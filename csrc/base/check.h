@@ -8,7 +8,7 @@
 
 namespace neo {
 
-// What went wrong, from the user's side. Each kind is one Python class (bindings/errors.cpp).
+// The kinds of errors as a user sees them. Each is one Python class (bindings/errors.cpp).
 enum class ErrorKind {
   Model,        // the model is malformed                      neo.ModelError (ValueError)
   Shape,        // a shape or size does not fit                neo.ShapeError (ValueError)
@@ -39,8 +39,8 @@ std::string str(const Args&... args) {
 }
 
 // Throws neo::Error with the message "[where] text". The text follows docs/errors.md:
-// "rule. Got <values>, expected <values> - at <place>", and where we know one a last line "Hint: ...". What a model
-// makes of it stays one readable line: control characters are escaped, and of a long text the middle is left out.
+// "rule. Got <values>, expected <values> - at <place>", and where we know one a last line "Hint: ...". A text
+// from a model stays one readable line: control characters are escaped, and the middle of a long text is left out.
 [[noreturn]] void fail(ErrorKind kind, std::string_view where, const std::string& text);
 
 // The same error again.

@@ -5,16 +5,16 @@
 
 namespace neo {
 
-// What estimates need to know of a core beyond its instruction set and the sizes of its caches.
+// Figures of a core that estimates need beside its instruction set and the sizes of its caches.
 struct Core {
-  // Of 512 bits per cycle: two by cores of servers, one by most others that have them. 0 without such instructions.
+  // FMAs of 512 bits per cycle: two on cores of servers, one on most others. 0 without such instructions.
   int wide_fmas = 0;
   // Cores on a mesh reach the last cache through it, several times as slowly as those of small groups around one.
   bool has_mesh = false;
 };
 
-// What an x86-64 CPU says of itself: its vendor's twelve letters, family and model with their extensions, and whether
-// it has tiles of matrices.
+// The identity that an x86-64 CPU reports: its vendor's twelve letters, family and model with their extensions, and
+// whether it has tiles of matrices.
 struct CoreBits {
   std::string_view vendor;
   int family = 0;

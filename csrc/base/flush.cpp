@@ -12,7 +12,7 @@ namespace {
 constexpr uintptr_t kLine = 64;
 
 #if defined(__x86_64__)
-// Of CPUID's leaf 7: the instruction whose flushes are not in order. It is tens of times as fast.
+// Whether CPUID's leaf 7 names the instruction whose flushes are not in order. It is tens of times as fast.
 bool has_unordered_flush() {
   constexpr unsigned kClflushopt = 1u << 23;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;

@@ -67,7 +67,7 @@ inline const char* isa_name(Isa isa) {
 // what the error blames (an argument, a variable).
 Isa parse_isa(std::string_view name, std::string_view where = "isa");
 
-// What this CPU and its operating system support; found out once.
+// The instruction sets that this CPU and its operating system support; detected once.
 Isa detected_isa();
 
 // detected_isa(), less what NEO_MAX_ISA does not contain. A cap of another architecture leaves scalar.

@@ -33,7 +33,7 @@ class Json {
     int depth = 32;
     int64_t values = 4'000'000;
   };
-  // The whole text. What is not JSON, not UTF-8 or beyond the limits is a Model error that says where.
+  // Reads the whole text. Text that is not JSON, not UTF-8 or beyond the limits is a Model error that says where.
   static Json parse(std::string_view text, const Limits& limits);
   static Json parse(std::string_view text) { return parse(text, Limits()); }
   std::string dump() const;  // without spaces; asserts that numbers are finite

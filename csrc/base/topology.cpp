@@ -194,7 +194,7 @@ std::optional<int64_t> find_entry(const std::string& text, const std::string& na
   return std::nullopt;
 }
 
-// What one group may still take; a limit beyond any machine's memory is none.
+// The bytes that one group may still take; a limit beyond any machine's memory is none.
 std::optional<int64_t> find_group_free(const std::string& folder, bool is_v2) {
   constexpr int64_t kNoLimit = int64_t{1} << 60;
   const auto limit = find_int(folder + (is_v2 ? "/memory.max" : "/memory.limit_in_bytes"));

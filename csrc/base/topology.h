@@ -43,7 +43,7 @@ struct Topology {
 };
 
 // Reads /proc and /sys below `root`. `affinity` holds the ids of the process's CPUs; empty: every CPU online.
-// What is missing or malformed counts as absent: no file, no limit.
+// A missing or malformed file counts as absent: no file, no limit.
 Topology read_topology(const std::string& root, const std::vector<int>& affinity);
 
 // This host: root "" and the affinity mask of the process's main thread. Read once, at the first call.

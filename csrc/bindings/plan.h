@@ -7,7 +7,7 @@
 
 namespace neo::python {
 
-// Where an item stands in a plan: its number in depth-first order, bodies after the item that holds them, and its block
+// The place of an item in a plan: its number in depth-first order, bodies after the item that holds them, and its block
 // and region. Blocks are numbered in the same order.
 struct ItemPlace {
   int item = 0;
@@ -20,7 +20,7 @@ std::vector<const Block*> blocks_of(const Plan& plan);
 // Bytes of the weights and other constants, packed ones included; memory that several share counts once.
 int64_t constant_bytes(const Plan& plan);
 
-// What an item computes and is expected to cost: node, op, routine, estimate_us, flops and bytes at the hints.
+// An item's work and expected cost: node, op, routine, estimate_us, flops and bytes at the hints.
 py::dict describe_item(const Item& item);
 
 // Blocks, slots and items as plain data, sizes at the hints.

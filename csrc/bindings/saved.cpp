@@ -30,13 +30,13 @@ std::vector<SavedModule> load(const py::object& source, const Quota& quota) {
 
 constexpr uint64_t kAll = ~uint64_t{0};
 
-// What an export compiles of kernels, a bit each: register blocks by rows, by columns and of Strassen's algorithm
+// The kernels that an export compiles, a bit each: register blocks by rows, by columns and of Strassen's algorithm
 // (used_kernels.h), and elementwise operators.
 struct UsedKernels {
   uint64_t rows = kAll, columns = kAll, strassen = kAll, eltwise = kAll;
 };
 
-// Of symbolic sizes any rest of rows may come: all blocks of the same vectors are kept.
+// Symbolic sizes may leave any rest of rows, which keeps all blocks of the same vectors.
 uint64_t with_rests(uint64_t used) {
   uint64_t kept = 0;
   for (int shift = 0; shift < 64; shift += 16) {
@@ -45,7 +45,7 @@ uint64_t with_rests(uint64_t used) {
   return kept;
 }
 
-// What a module runs: it is loaded and called once on zeros. Everything where that cannot be done.
+// The kernels that a module runs, found by loading and calling it once on zeros; all where that cannot be done.
 UsedKernels find_kernels(const FileBytes& file, const std::string& path) {
   const UsedTiles tiles;
   const EltwiseUse eltwise;

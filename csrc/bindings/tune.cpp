@@ -250,7 +250,7 @@ class Bench {
       const py::gil_scoped_release release;
       const Target& target = bound_->target;
       if (!measurer_) measurer_.emplace(target.has_device() ? measuring_device(target.device) : nullptr);
-      // Of the size that the module's calls will have, though other calls run now.
+      // The team has the size that the module's calls will have, though other calls run now.
       const auto team = process_thread_pool().lease(threads_, Oversubscribe::Yes);
       results = measurer_->measure(*bound_->problem, chosen, where, standard_ops(), bound_->target, *team, options);
     }
@@ -325,7 +325,7 @@ class Bench {
     return s;
   }
 
-  // Where a trial runs; a copy runs where the device is.
+  // The device that runs a trial; copies run on the device's side.
   DeviceKind device_of(const Trial& trial) const {
     if (trial.candidate) return place_of(*trial.candidate);
     const auto& c = bound_->problem->conversions[static_cast<size_t>(trial.conversion)];

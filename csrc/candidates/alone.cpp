@@ -5,8 +5,7 @@
 namespace neo {
 namespace {
 
-// Of the candidates that a routine offers on a target, the fastest that takes and gives the same: its schedule may be
-// another one.
+// The time of the fastest candidate of its routine on a target with the same schemas. Its schedule may be another.
 double estimate_us(const Candidate& candidate, const Target& target, const OpRegistry& ops) {
   double least = 0;
   for (const Candidate& offered : candidate.routine->candidates(*candidate.workload, target, ops)) {

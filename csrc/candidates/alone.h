@@ -7,8 +7,8 @@ namespace neo {
 // The same machine with one thread.
 Target alone(const Target& target);
 
-// What a candidate takes on one thread, whose time on the target's team is that of its cost: what estimates say of one
-// beside the other.
+// The time of a candidate on one thread, from its cost's time on the target's team and the ratio of the estimates of
+// both.
 double time_alone_us(const Candidate& candidate, const Target& target, const Target& alone, const OpRegistry& ops);
 
 }  // namespace neo

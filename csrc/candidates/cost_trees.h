@@ -41,7 +41,7 @@ class CostTrees {
   CostTrees(std::shared_ptr<const RegressionTrees> trees, const std::vector<std::string>& names,
             std::vector<int64_t> lanes);
 
-  // What a time is expected to be; none where no such candidates, or no such machine, were among the measured ones.
+  // The expected time; none where no such candidates, or no such machine, were among the measured ones.
   std::optional<double> time_us(const Candidate& candidate, const Target& target) const;
 
  private:

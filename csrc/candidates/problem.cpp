@@ -69,7 +69,7 @@ class Builder {
     }
   }
 
-  // Of every graph, each constant once.
+  // The bytes of the constants of all graphs, each constant once.
   int64_t constant_bytes() const {
     std::set<const void*> seen;
     int64_t bytes = 0;
@@ -292,7 +292,7 @@ class Builder {
     if (any) problem_->edges.push_back(std::move(edge));
   }
 
-  // What each choice of a variable wants of a value, or gives it as; none: does not touch it.
+  // The schema in which each choice of a variable reads or writes a value; none: the choice does not touch it.
   using Schemas = std::vector<std::optional<Schema>>;
   // Which choices of a variable leave others without a value.
   using Withheld = std::vector<bool>;
@@ -328,7 +328,7 @@ class Builder {
     return gives;
   }
 
-  // What is left out; and what a group absorbs, where a reader is one that other groups repeat: they read it too.
+  // Choices that leave the node out, and choices absorbed by a group, where a reader is repeated by other groups, too.
   Withheld withheld_of(const SelectionProblem::NodeVariable& variable, const std::set<int>& readers) const {
     const bool is_shared = std::any_of(readers.begin(), readers.end(), [&](int reader) {
       return repeated_.count(problem_->nodes[static_cast<size_t>(reader)].node) > 0;

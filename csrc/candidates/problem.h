@@ -84,14 +84,14 @@ struct SelectionProblem {
   const Conversion* conversion(const Value& value, const Schema& from, const Schema& to) const;
 };
 
-// Where a candidate runs.
+// The kind of device that runs a candidate.
 DeviceKind place_of(const Candidate& candidate);
 // The places of every choice of every node, a bit each (1 << kind): that of its candidate, those of the groups that
 // would absorb it; 0: control flow.
 std::vector<std::vector<uint32_t>> places_of(const SelectionProblem& problem);
 
-// What a candidate counts in the arrays beside its time: Target::cpu_penalty_us for each node, on the CPU beside a
-// device.
+// The microseconds that a candidate adds to the arrays beside its time: Target::cpu_penalty_us for each node on the CPU
+// beside a device.
 double penalty_us(const Candidate& candidate, const Target& target);
 // The sum of the times behind a solution of `total_us`.
 double time_behind(const SelectionProblem& problem, const std::vector<int>& choices, double total_us,

@@ -18,7 +18,7 @@ inline uintptr_t next_handle() {
   return next.fetch_add(1, std::memory_order_relaxed) << 4;
 }
 
-// What is behind the handles of one type. A handle is a number in the place of a pointer: it is looked up, never
+// The objects behind the handles of one type. A handle is a number in the place of a pointer: it is looked up, never
 // followed, so one that was released or made up is an error like any other.
 template <class Handle, class Object>
 class Handles {

@@ -72,7 +72,7 @@ int threads_of(int threads, const char* where) {
   return threads == 0 ? default_threads() : threads;
 }
 
-// What loading a file of so many bytes, and then each call, may take.
+// The memory and time that loading a file of `bytes`, and then each call, may take.
 Quota quota_of(const neo_limits* limits, size_t bytes) {
   Quota quota;
   if (limits == nullptr) return quota;

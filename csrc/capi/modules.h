@@ -38,7 +38,7 @@ struct Signature {
   std::map<std::string, std::string> notes;
 };
 
-// What is behind a neo_module.
+// The object behind a neo_module.
 struct LoadedModule {
   std::shared_ptr<Module> module;
   std::shared_ptr<const Signature> signature;  // shared by the same module on other numbers of threads

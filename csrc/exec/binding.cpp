@@ -65,7 +65,7 @@ bool has_nothing_to_write(std::span<const Arg> outputs) {
                      [](const Arg& output) { return !output.present || element_count(output.dims) == 0; });
 }
 
-// Where a slot lies in the memory that it is in the end a part of.
+// The place of a slot in the memory that holds it, directly or as a part of other slots.
 struct Place {
   int memory = 0;
   int64_t begin = 0;  // bytes
@@ -156,7 +156,7 @@ class Places {
   }
 
  private:
-  // What an item touches of a memory through one slot, and whether it reads and writes any part of that memory.
+  // The bytes of a memory that an item touches through one slot, and whether it reads and writes any part of it.
   struct Access {
     Place place;
     size_t item = 0;

@@ -30,7 +30,7 @@ struct Binding {
   std::vector<StepLaunches> launches;  // by item; of a step that counts, those of count()
 };
 
-// Where each temporary of a step lies in its scratch memory, and behind the last one the end.
+// The offset of each temporary of a step in its scratch memory, and behind the last one the end.
 std::vector<int64_t> temporary_offsets(const StepLaunches& launches, int counts);
 // One argument of a kernel or device step.
 Arg describe_slot(const Block& block, const Binding& binding, int slot);

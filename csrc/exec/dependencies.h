@@ -15,7 +15,7 @@ Uses uses_of(const Item& item);
 // By slot: the one whose memory it is in the end a part of; itself where it is no view.
 std::vector<int> memories_of(const Block& block);
 
-// What an item is expected to take at the plan's team size, bodies of control flow included.
+// The expected time of an item at the plan's team size, in microseconds, bodies of control flow included.
 double expected_us(const Item& item);
 
 // An item that reads any part of a memory waits for the items before it that write to any part of it. Whoever runs

@@ -21,7 +21,7 @@ inline constexpr bool kHasDevices = false;
 inline constexpr bool kHasDevices = true;
 #endif
 
-// What a device is and has, as its driver says.
+// A device's name and properties, as its driver gives them.
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::Null;
   std::string name;
@@ -45,7 +45,7 @@ struct DeviceInfo {
   bool computes = true;          // launches do what their kernels say
   std::string language;          // that compile() takes, by its name in kernel_ir: "opencl", "cuda", "c"
 
-  // What a kernel may have to do without, in words: "float16", "subgroups", ...
+  // The features that the device lacks, in words: "float16", "subgroups", ...
   std::vector<std::string> lacks() const;
 };
 
@@ -124,7 +124,7 @@ class LaunchList final : public LaunchSequence {
   std::vector<Launch> launches_;
 };
 
-// Work in order. What is enqueued runs when the device comes to it; finish() waits for all and raises what failed.
+// Work in order. Enqueued work runs when the device comes to it; finish() waits for all of it and raises its errors.
 class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
@@ -137,7 +137,7 @@ class DeviceQueue {
   virtual std::unique_ptr<LaunchSequence> prepare(std::vector<Launch> launches) = 0;
   virtual void launch(const LaunchSequence& sequence) = 0;
   virtual void finish() = 0;
-  // Of the launches since the last call, in order; waits. Empty unless the queue measures.
+  // The times of the launches since the last call, in order; waits for them. Empty unless the queue measures.
   virtual std::vector<LaunchTime> take_times() = 0;
 };
 
@@ -153,7 +153,7 @@ class Device {
   // fills whole pages and outlives the buffer. The host sees the device's writes after read() of a queue, which copies
   // nothing where `to` is that memory; the device sees the host's after write() alike.
   virtual std::unique_ptr<DeviceBuffer> adopt(std::span<std::byte> memory) = 0;
-  // From the program cache where it is there. What the compiler says is in the error, with the line it says it of.
+  // Takes the program from the cache where it is there. The compiler's message is in the error, with its line.
   virtual std::shared_ptr<const DeviceProgram> compile(const ProgramSource& source) = 0;
   virtual std::unique_ptr<DeviceQueue> make_queue(bool measures) = 0;
 };

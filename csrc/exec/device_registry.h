@@ -8,7 +8,7 @@
 
 namespace neo {
 
-// What estimates take a device for.
+// The figures of a device that estimates use.
 struct DeviceFigures {
   double gflops = 0;     // fp32
   double gbps = 0;       // from and to its own memory

@@ -13,7 +13,7 @@
 
 namespace neo {
 
-// Where an argument of a step's launch lies.
+// The memory that an argument of a step's launch lies in.
 struct StepOperand {
   enum class Place : uint8_t {
     Argument,   // of the step: its inputs, then its outputs
@@ -47,7 +47,7 @@ struct KernelSource {
   ProgramSource program;
 };
 
-// What runs on a device, as data: kernels, constants, and for given sizes the launches. Every argument is dense.
+// A step on a device, as data: kernels, constants, and for given sizes the launches. Every argument is dense.
 class DeviceStep : public Step {
  public:
   Kind kind() const final { return Kind::Device; }

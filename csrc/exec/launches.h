@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// What the launches of a step refer to on one device; by kernel, and by constant.
+// The compiled kernels and the constants of a step on one device, in the step's order.
 struct StepKernels {
   std::vector<std::shared_ptr<const DeviceProgram>> programs;
   std::vector<std::string> names;

@@ -49,7 +49,7 @@ struct Slot {
   std::vector<Dim> strides;  // views: by physical axis, in elements; empty: dense
 };
 
-// Where a symbol's value comes from when a region starts: the symbol's formula, or the size of a slot that exists by
+// The source of a symbol's value when a region starts: the symbol's formula, or the size of a slot that exists by
 // then.
 struct SymbolSource {
   Symbol symbol;
@@ -57,7 +57,7 @@ struct SymbolSource {
   int axis = 0;
 };
 
-// What a step was made from, so that a saved module can make it again.
+// The description from which a saved module makes a step again.
 struct StepSpec {
   std::string routine;   // empty: a conversion from inputs[0] to outputs[0]
   std::string workload;  // docs/workloads.md; of a conversion the value's type
@@ -172,7 +172,7 @@ void plan_memory(Block& block);
 // that they wait for the memory, which is idle beside the steps before them and gives so many GB/s.
 void plan_prefetch(Block& block, double memory_gbps);
 
-// What runs: immutable, shared by all calls.
+// A compiled model: immutable, shared by all calls.
 struct Plan {
   std::shared_ptr<const Block> root;
   std::vector<std::string> input_names;

@@ -6,8 +6,8 @@
 namespace neo {
 namespace {
 
-// Of an item whose step multiplies a row or two by packed weights: those. Else none; what takes less arithmetic reads
-// but a part of them, as a table of embeddings.
+// The packed weights of an item whose step multiplies a row or two by them; else none. Steps with less arithmetic read
+// only a part of them, as a table of embeddings.
 std::span<const float> weights_read_once(const Item& item) {
   constexpr int64_t kLeast = 1 << 16, kFlopsPerWeight = 4;
   const auto* call = std::get_if<StepItem>(&item.what);

@@ -50,7 +50,7 @@ class Run {
   virtual int64_t arena_bytes() const = 0;
 };
 
-// What the runs of a plan share on its device (runtime/plan_device.h).
+// Kernels and constants that the runs of a plan share on its device (runtime/plan_device.h).
 class PlanDevice;
 
 // A fresh run over a plan; all are kept alive by it. A call beyond the quota ends in a Memory or a Cancelled error.

@@ -24,7 +24,7 @@ struct Arg {
   bool is_dense() const;  // strides are those of a dense buffer (axes of size 1 do not count)
 };
 
-// What prepare() makes once per binding of shapes.
+// The result of prepare(), made once per binding of shapes.
 struct Prepared {
   std::vector<std::byte> bytes;  // plain data, read by run()
   int64_t scratch_bytes = 0;     // memory the step wants for the length of one run, 64-byte aligned

@@ -19,7 +19,7 @@ inline constexpr int64_t kMaxExtent = int64_t{1} << 46;
 // The largest value a symbol takes unless its range says otherwise; checked when a call binds its sizes.
 inline constexpr int64_t kMaxSymbol = 1'000'000'000;
 
-// What costs take a size to be of which nothing is said.
+// The size that costs assume where a model says nothing.
 inline constexpr int64_t kDefaultHint = 512;
 
 // A closed interval of integers.

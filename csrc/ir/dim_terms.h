@@ -10,7 +10,7 @@
 
 namespace neo {
 
-// What a polynomial multiplies: a symbol, an operation that is not a polynomial, or a sum in parentheses that would
+// A factor of a polynomial's term: a symbol, an operation that is not a polynomial, or a sum in parentheses that would
 // have too many terms multiplied out.
 struct Atom {
   enum class Kind : uint8_t { Symbol, FloorDiv, Mod, Min, Max, Broadcast, Group };

@@ -1,4 +1,4 @@
-// What an expression over sizes can be: its range, its hint and its value.
+// The range, the hint and the value of an expression over sizes.
 
 #include <algorithm>
 #include <limits>

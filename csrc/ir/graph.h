@@ -19,7 +19,7 @@ namespace neo {
 class Graph;
 struct Node;
 
-// What a value may be: a tensor, a sequence of, an optional, or a map from keys to scalars.
+// The type of a value: a tensor, a sequence of a type, an optional, or a map from keys to scalars.
 struct Type {
   enum class Kind : uint8_t { Tensor, Sequence, Optional, Map };
   Kind kind = Kind::Tensor;
@@ -191,7 +191,7 @@ void verify(const Graph& graph);
 std::string print(const Graph& graph, int64_t inline_elements = 16);
 std::unique_ptr<Graph> parse_graph(std::string_view text,
                                    const std::function<std::optional<Tensor>(std::string_view)>& constants = {});
-// What print() writes behind '#': 16 hexadecimal digits over dtype, dims and elements.
+// The hash that print() writes behind '#': 16 hexadecimal digits over dtype, dims and elements.
 std::string content_hash(const Tensor& tensor);
 
 }  // namespace neo

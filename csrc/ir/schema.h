@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// Where a value lives: one of these, or what add_device_kind() gave.
+// The kind of device that holds a value: one of these, or a kind from add_device_kind().
 enum class DeviceKind : uint8_t { Cpu, OpenCl, Cuda, Null };
 std::string_view name(DeviceKind device);
 std::optional<DeviceKind> find_device_kind(std::string_view name);

@@ -48,7 +48,7 @@ Block find_memory(size_t bytes, bool in_new_pages) {
   return {base, memory};
 }
 
-// What a tensor takes beside its elements.
+// Bytes that a tensor takes beside its elements.
 constexpr int64_t kOverheadBytes = 256;
 
 // Memory counted against the budget under which it was allocated, for as long as it lives.

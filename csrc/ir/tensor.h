@@ -72,7 +72,7 @@ Tensor copy_tensor(const Tensor& tensor);
 // Equal dtype, dims and bytes (strings by content).
 bool identical(const Tensor& a, const Tensor& b);
 
-// What a value holds at run time on the host: a tensor, a sequence, a map, or an optional that may be empty.
+// The contents of a value on the host at run time: a tensor, a sequence, a map, or an optional that may be empty.
 struct HostValue {
   enum class Kind : uint8_t { Empty, Tensor, Sequence, Map };
   Kind kind = Kind::Empty;

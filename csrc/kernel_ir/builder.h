@@ -35,7 +35,7 @@ class Array {
   // The subgroup together: see Op::BlockRead.
   Expr block_read(const Expr& index, int lanes = 1) const { return kernel::block_read(buffer_, index, lanes); }
   void block_write(const Expr& index, const Expr& value) const;
-  // What was there before; atomic for all threads.
+  // The element before the operation, which is atomic for all threads.
   Expr atomic(AtomicOp op, const Expr& index, const Expr& value) const;
   const Memory& memory() const { return buffer_; }
 

@@ -85,7 +85,7 @@ std::string_view name(Op op);
 struct BufferInfo;
 struct ExprNode;
 
-// What a variable's name stands for; two variables are the same when they are the same object.
+// The object that a variable's name refers to; two variables are the same when they are the same object.
 struct VariableInfo {
   std::string name;
   ValueType type;

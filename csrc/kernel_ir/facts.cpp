@@ -252,7 +252,7 @@ bool Facts::search(const Poly& p, int depth, Attempt& attempt) const {
       }
     }
   }
-  // What ran out of budget was not tried to the end.
+  // A proof that ran out of budget was not tried to the end.
   if (attempt.budget >= 0) attempt.in_vain[p.hash()] = depth;
   return false;
 }

@@ -11,7 +11,7 @@
 
 namespace neo::kernel {
 
-// What is known about integer expressions at one place of a kernel: ranges of its sizes, axes and loops, guards around.
+// Facts about integer expressions at one place of a kernel: ranges of its sizes, axes and loops, guards around it.
 // Every answer is a proof; no answer means "not proven".
 class Facts {
  public:

@@ -4,7 +4,7 @@
 
 namespace neo::kernel {
 
-// What an operation is without looking at anything but its operands: numbers are computed, neutral operands dropped.
+// The value of an operation from its operands alone: numbers are computed, neutral operands dropped.
 // Undefined where it stays as it is. Floats are folded only where every device gives the same bits.
 Expr fold(const Expr& e);
 

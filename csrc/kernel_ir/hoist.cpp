@@ -53,7 +53,7 @@ class Hoister {
         return at == names.end() ? Expr() : at->second;
       });
     });
-    // What follows a variable knows it too.
+    // Later statements know the variable, too.
     for (size_t i = 0; i < named.size(); ++i) {
       const Stmt& stmt = *named[i];
       if (const auto* let = std::get_if<Let>(&stmt.what)) {

@@ -14,7 +14,7 @@ enum class LanguageKind : uint8_t {
   PlainC,  // C11 with GCC's vectors: the groups and their threads are loops
 };
 
-// What a device offers beyond the language's core. Without, kernels are written another way.
+// Features of a device beyond the language's core. Without them, kernels are written another way.
 struct Features {
   enum class Subgroups : uint8_t { None, Khronos, Intel };  // Intel: with block reads and writes
   Subgroups subgroups = Subgroups::None;

@@ -20,7 +20,7 @@ Kernel lower_reductions(const Kernel& kernel);
 Kernel lower_blocks(const Kernel& kernel);
 // Products of matrices through local memory and barriers: for devices without instructions for them.
 Kernel lower_matrices(const Kernel& kernel);
-// What subgroups do through local memory, barriers and plain loads: for devices without them.
+// Replaces operations of subgroups by local memory, barriers and plain loads, for devices without subgroups.
 Kernel lower_subgroups(const Kernel& kernel);
 // Decides what the ranges of sizes, axes and loops and the guards around decide: guards, minima, quotients, loops of no
 // or one iteration.

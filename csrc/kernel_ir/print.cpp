@@ -183,7 +183,7 @@ class Printer {
 
   void statement(const MatrixMultiply& s) { define(s.result, exprs_.multiply_matrices(s)); }
 
-  // Plain C: the groups are loops. What lies between two barriers is a loop over the threads of the group; a variable
+  // Plain C: the groups are loops. The code between two barriers is a loop over the threads of the group; a variable
   // that is used beyond the one where it is set is an array over the threads. The verifier's rule that barriers stand
   // in uniform control flow makes the loops and conditions around barriers those of the whole group.
   std::string plain_head() { return str("void ", kernel_.name, "(void *const *args)"); }

@@ -72,7 +72,7 @@ struct Atomic {
   Expr value;
   Variable old;  // null: not wanted
 };
-// What the threads of a subgroup do together.
+// An operation of all threads of a subgroup together.
 enum class CollectiveOp : uint8_t {
   Shuffle,  // `value` of the thread at place `lane` of the same subgroup
   Sum,      // of all values, in the order of the places' binary tree
@@ -132,10 +132,10 @@ struct Kernel {
   int64_t local_bytes() const;  // of one group
 };
 
-// Of one buffer: a little less than 2^31, so that an index may be computed by way of a number that is a little larger.
+// Elements of one buffer at most: a little less than 2^31, for an index may pass through a slightly larger number.
 inline constexpr int64_t kMaxBufferElements = (int64_t{1} << 31) - (1 << 20);
 
-// What one launch needs, for given sizes.
+// The extents of one launch, for given sizes.
 struct Geometry {
   std::array<int64_t, 3> groups{1, 1, 1};
   std::array<int64_t, 3> locals{1, 1, 1};

@@ -31,7 +31,7 @@ class Lanes {
     return found;
   }
 
-  // What the expression grows by from one iteration to the next.
+  // The expression's growth from one iteration to the next.
   std::optional<int64_t> stride(const Expr& e) const {
     if (!varies(e)) return 0;
     const auto of = [&](int i) { return stride(e->operands[i]); };

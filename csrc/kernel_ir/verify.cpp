@@ -153,8 +153,8 @@ class Verifier {
             "an index is computed within 32 bits. Got ", to_string(part), " in ", to_string(whole));
   }
 
-  // The same for what is made of sizes, axes and loops alone and lies in no buffer. What memory holds is data: nothing
-  // is known of it.
+  // The same for what is made of sizes, axes and loops alone and lies in no buffer. The contents of memory are data:
+  // nothing is known of them.
   void bounded(const Expr& e) {
     if (e->type.dtype != DType::Int32 && e->type.dtype != DType::Bool) return;
     if (e->op == Op::Load || e->op == Op::BlockRead) return;

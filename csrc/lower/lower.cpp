@@ -565,7 +565,7 @@ std::shared_ptr<const Plan> lower(const Graph& graph, const SelectionProblem& pr
                                   double total_us, const OpRegistry& ops, const Target& target, Team& team,
                                   Denormals denormals, SourceConstants constants) {
   NEO_ASSERT(choices.size() == problem.costs.size());
-  // What is computed from constants now has the bits that a call would give it.
+  // Values computed from constants now have the bits that a call would give them.
   const FloatModeScope mode(denormals);
   auto plan = std::make_shared<Plan>();
   plan->root = BlockBuilder(graph, problem, choices, ops, target, team, constants, {}).build();

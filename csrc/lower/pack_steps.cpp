@@ -114,7 +114,7 @@ class StepPacker {
     int64_t largest = 0;
     for (auto i = followers; i != order.end(); ++i) largest = std::max(largest, packed_bytes(*i));
     std::vector<std::optional<PackedSlab>> scratch(static_cast<size_t>(team.size()));
-    // Of each schedule one before those that follow it.
+    // One step of each schedule comes before those that follow it.
     const auto rest = std::stable_partition(followers, order.end(),
                                             [&](size_t i) { return first_like_[first_like_[i]] == first_like_[i]; });
     for (const auto& [begin, end] : {std::pair(followers, rest), std::pair(rest, order.end())}) {
@@ -149,8 +149,8 @@ class StepPacker {
     if (release_) release_->made(*candidate.workload, packed);
   }
 
-  // Makes a step behind the first with the same key. Where it could pack other bytes it packs them into what `scratch`
-  // gives, to be compared.
+  // Makes a step behind the first with the same key. Where it could pack other bytes, they go into `scratch`, to be
+  // compared.
   template <class Scratch>
   void follow(size_t i, const Scratch& scratch) {
     const Candidate& candidate = *candidates_[i];

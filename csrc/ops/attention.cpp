@@ -139,7 +139,7 @@ void infer_attention(InferContext& ctx) {
   ctx.set_output(3, dtype, Shape({q.batch, q.heads, q.length, total}));
 }
 
-// What is added to the scores [batch][heads][queries][keys]; kMasked where a key is not seen.
+// The addend of the scores [batch][heads][queries][keys]; kMasked where a key is not seen.
 class Bias {
  public:
   Bias(const ReferenceContext& ctx, const Heads& q, int64_t keys)

@@ -5,7 +5,7 @@
 
 namespace neo {
 
-// What suppression of overlapping boxes compares, in float32.
+// A box as suppression of overlapping boxes compares it, in float32.
 struct Box {
   float x_min, x_max, y_min, y_max;
 

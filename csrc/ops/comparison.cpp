@@ -189,7 +189,7 @@ void reference_is_inf(ReferenceContext& ctx) {
                  [=](double x) { return std::isinf(x) && (x > 0 ? positive : negative); });
 }
 
-// Where
+// The operator Where
 
 void infer_where(InferContext& ctx) {
   check_dtype(ctx, 0, DTypeClass::Bool);

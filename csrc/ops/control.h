@@ -26,7 +26,7 @@ struct ScanAxis {
 };
 std::vector<ScanAxis> scan_axes(const Node& node, std::string_view axes, std::string_view directions, size_t count);
 
-// What evaluate_node does for If, Loop and Scan.
+// Evaluates If, Loop and Scan for evaluate_node.
 std::vector<HostValue> evaluate_control(const Node& node, const OpRegistry& ops, std::span<const HostValue> inputs);
 
 // Counts how deep bodies nest while one is inferred or evaluated; too deep is an Unsupported error at the node.

@@ -17,7 +17,7 @@ struct EinsumEquation {
   EinsumTerm output;
 };
 
-// Of operands of these ranks; an error where it is none.
+// Reads the equation of a node for operands of these ranks; an error where it is none.
 EinsumEquation parse_einsum(const Node& node, const std::vector<int>& ranks);
 
 }  // namespace neo

@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What an operand's elements may be.
+// The kinds of elements that an operand may have.
 enum class DTypeClass : uint8_t { Number, Float, Integer, Bool };  // Number: Float or Integer
 // A Model error that names the input when its element type is outside the class.
 void check_dtype(const InferContext& ctx, int input, DTypeClass allowed);

@@ -2,7 +2,7 @@
 
 #include "ops/elements.h"
 
-// What the elementwise operators share, across the files of the family.
+// Inference and loops that the elementwise operators share, across the files of the family.
 
 namespace neo {
 

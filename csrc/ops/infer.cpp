@@ -29,7 +29,7 @@ int count_used(const std::vector<Value*>& values) {
   return static_cast<int>(n);
 }
 
-// What inference did not find out stays as it was declared.
+// Keeps declared dtypes and sizes that inference did not find out.
 void keep_declared(Type& inferred, const Type& declared) {
   if (inferred.kind != declared.kind) return;
   if (inferred.is_tensor()) {
@@ -178,7 +178,7 @@ void infer_graph(Graph& graph, const OpRegistry& ops) {
 
 namespace {
 
-// What readers learn from a value.
+// The type and the known contents of a value, for its readers.
 using Facts = std::pair<Type, std::optional<std::vector<Dim>>>;
 
 std::vector<Facts> facts_of(const Node& node) {

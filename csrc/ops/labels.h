@@ -6,7 +6,7 @@
 
 #include "ops/op.h"
 
-// What encoders of labels share.
+// The mapping that encoders of labels share.
 
 namespace neo {
 
@@ -52,7 +52,7 @@ class KeyTable {
 struct LabelMapping {
   Tensor keys, values, fallback;  // the fallback is one element
 };
-// Of a LabelEncoder, or of a CategoryMapper of inputs of that dtype.
+// The mapping of a LabelEncoder, or of a CategoryMapper of inputs of that dtype.
 LabelMapping label_mapping(const Node& node, DType input);
 
 // Some steps for each element that is looked up.

@@ -37,7 +37,7 @@ void fill_elements(DType dtype, void* dst, int64_t start, int64_t count, const v
   }
   const auto item = static_cast<size_t>(item_bytes(dtype));
   char* to = static_cast<char*>(dst) + static_cast<size_t>(start) * item;
-  // What is there is copied behind itself, as much as the first-level cache keeps.
+  // The written part is copied behind itself, up to the bytes that the first-level cache keeps.
   constexpr size_t kMax = 1 << 14;
   const size_t bytes = static_cast<size_t>(count) * item;
   std::memcpy(to, element, item);

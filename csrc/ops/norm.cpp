@@ -19,7 +19,7 @@ struct Moments {
   double variance = 0;  // of the population
 };
 
-// Of elements that lie `step` apart.
+// The moments of elements that lie `step` apart.
 Moments moments(const double* x, int64_t count, int64_t step = 1) {
   Moments result;
   for (int64_t i = 0; i < count; ++i) result.mean += x[i * step];

@@ -161,7 +161,7 @@ Dim InferContext::broadcast(const Dim& a, const Dim& b) {
   if (prove_equal(a, b) != true) node_.guards.push_back({Guard::Relation::Broadcasts, a, b, std::move(rule)});
   if (!may_be_one(a)) return a;
   if (!may_be_one(b)) return b;
-  // Where the guard holds the operands may be swapped; a fixed order makes equal sizes compare equal.
+  // The operands may be swapped where the guard holds; a fixed order makes equal sizes compare equal.
   return a.to_string() <= b.to_string() ? neo::broadcast(a, b) : neo::broadcast(b, a);
 }
 
@@ -213,7 +213,7 @@ Tensor& ReferenceContext::output(int i, DType dtype, const Dims& dims) {
   if (value.kind == HostValue::Kind::Tensor && value.tensor.defined()) {
     NEO_ASSERT(value.tensor.dtype() == dtype, "output ", i, " was given as ", name(value.tensor.dtype()),
                ", computed as ", name(dtype), " - at ", node_.place());
-    // What reads it may need another shape than the one that a sequence or an optional brings.
+    // Readers may need another shape than the one that a sequence or an optional brings.
     check(value.tensor.dims() == dims, str("output ", i, " must have the shape that is known of it. Got ",
                                            to_string(dims), ", expected ", to_string(value.tensor.dims())));
   } else {

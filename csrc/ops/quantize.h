@@ -21,7 +21,7 @@ TensorScale read_scale(const ReferenceContext& ctx, int scale_input, int zero_po
 // Real numbers as codes of an output.
 void store_quantized(const Tensor& y, const TensorScale& scale, const std::vector<double>& real);
 
-// What DynamicQuantizeLinear computes: uint8 codes over the range of x and 0.
+// The results of DynamicQuantizeLinear: uint8 codes over the range of x and 0.
 struct DynamicQuantization {
   std::vector<double> offsets;  // codes less the zero point
   double scale = 1;

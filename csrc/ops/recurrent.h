@@ -5,7 +5,7 @@
 #include "ops/activation.h"
 #include "ops/op.h"
 
-// What RNN, GRU and LSTM share. Inputs 0 to 5 are X, W, R, B, sequence_lens and initial_h for all of them.
+// Attributes and inputs of RNN, GRU and LSTM. Inputs 0 to 5 of each are X, W, R, B, sequence_lens and initial_h.
 
 namespace neo {
 

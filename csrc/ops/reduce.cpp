@@ -53,7 +53,7 @@ const Reduction& get_reduction(const Node& node) {
   return *found;
 }
 
-// Where an integer reduction begins.
+// The value from which an integer reduction begins.
 int64_t whole_initial(const Reduction& reduction, DType dtype) {
   if (std::isfinite(reduction.initial)) return static_cast<int64_t>(reduction.initial);
   if (dtype == DType::Bool) return reduction.initial > 0 ? 1 : 0;

@@ -13,7 +13,7 @@ enum class ScatterReduction : uint8_t { None, Add, Mul, Max, Min };
 // The attribute `reduction`; a Model error where it names none of them.
 ScatterReduction scatter_reduction(const Node& node);
 
-// Of two floating point numbers, or two unsigned integers, whose sums and products wrap.
+// Combines two floating point numbers, or two unsigned integers, whose sums and products wrap.
 template <class T>
 T combine_updates(ScatterReduction reduction, T a, T b) {
   switch (reduction) {

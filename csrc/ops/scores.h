@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-// What the models of ai.onnx.ml share.
+// Scores of the models of ai.onnx.ml.
 
 namespace neo {
 

@@ -417,7 +417,7 @@ void reference_compress(ReferenceContext& ctx) {
   const int axis = flat ? 0 : ctx.axis(ctx.node().int_attr("axis", 0), rank);
   const int64_t size = dims[static_cast<size_t>(axis)];
   std::vector<int64_t> chosen;
-  // What the condition says past the axis counts for nothing, as in ONNX Runtime.
+  // Elements of the condition past the axis count for nothing, as in ONNX Runtime.
   const auto asked = std::min(static_cast<int64_t>(condition.size()), size);
   for (int64_t i = 0; i < asked; ++i) {
     if (condition[static_cast<size_t>(i)] != 0) chosen.push_back(i);

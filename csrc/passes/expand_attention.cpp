@@ -8,7 +8,7 @@
 namespace neo {
 namespace {
 
-// What of an Attention has a form in parts: no cache, no lengths, no windows, one output, as many heads of keys as of
+// Whether an Attention has a form in parts: no cache, no lengths, no windows, one output, as many heads of keys as of
 // queries.
 bool has_parts(const Node& node) {
   if (node.op != "Attention" || node.outputs.empty() || !node.outputs.front()) return false;
@@ -118,7 +118,7 @@ class Expansion {
 
   Value* hidden() { return rewriter_.add_scalar("hidden", DType::Float32, -std::numeric_limits<double>::infinity()); }
 
-  // What a mask adds to the scores.
+  // The numbers that a mask adds to the scores.
   Value* numbers_of(Value* mask) {
     if (mask->dtype() != DType::Bool) return mask;
     return insert("Where", {mask, rewriter_.add_scalar("seen", DType::Float32, 0), hidden()}, {}, mask->name);

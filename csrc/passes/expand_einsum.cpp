@@ -24,7 +24,7 @@ EinsumTerm joined(const EinsumTerm& a, const EinsumTerm& b, const EinsumTerm& c 
   return all;
 }
 
-// The axes of two operands: of both and kept, of both and summed, of one alone. Of the rows along several axes all but
+// The axes of two operands: of both and kept, of both and summed, of one alone. If rows lie along several axes, all but
 // the last lead: the second operand repeats along them, as it does for MatMul.
 struct ProductAxes {
   EinsumTerm lead, batch, summed, rows, columns;

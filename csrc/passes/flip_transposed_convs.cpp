@@ -38,7 +38,7 @@ std::optional<std::vector<int64_t>> flipped_pads(const Node& node, const Window&
     const auto off = trimmed(node, window, static_cast<int>(i), extra[i], reach);
     if (!off) return std::nullopt;
     pads[i] = reach - off->begin;
-    // What a given shape leaves over includes the padding of the output.
+    // The rest that a given shape leaves includes the padding of the output.
     pads[i + axes] = reach + extra[i] - off->end;
     if (pads[i] < 0 || pads[i + axes] < 0) return std::nullopt;
   }

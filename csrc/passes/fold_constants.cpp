@@ -118,7 +118,7 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
 
 }  // namespace
 
-// Nodes whose inputs are all constants become constants. What depends on them is inferred again.
+// Nodes whose inputs are all constants become constants. Their readers' types are inferred again.
 bool fold_constants(Graph& graph, const PassContext& context) {
   bool has_news = false;
   return fold_constants_in_body(graph, context, has_news);

@@ -37,7 +37,7 @@ bool lift(Graph& graph, const PassContext& context) {
       std::vector<Value*> way = way_to_weights(rewriter, product->inputs[0]);
       if (way.empty()) way = way_to_weights(rewriter, product->inputs[1]);
       if (way.empty()) continue;
-      // What lies on the way is not what the model calls by these names any more.
+      // Values on the way are no longer those that the model calls by these names.
       Node* reader = rewriter.only_reader(way.back());
       const size_t index = reader == product && product->inputs[0] != way.back() ? 1 : 0;
       const std::string name = way.back()->name;

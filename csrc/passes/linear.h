@@ -8,7 +8,7 @@
 
 namespace neo {
 
-// What folds into a Conv, ConvTranspose, Gemm or MatMul know of it: where its output channels are.
+// A Conv, ConvTranspose, Gemm or MatMul for folds into it: the place of its output channels.
 struct LinearNode {
   static constexpr size_t kBias = 2;  // the input, of a MatMul too
   Node* node = nullptr;

@@ -288,7 +288,7 @@ bool rewrite_integer_product(Rewriter& rewriter, Node& node) {
   Value* product = rewriter.insert(&node, is_conv ? "Conv" : "MatMul",
                                    {real, real_weights(rewriter, node, codes, scale, w_zero, axis)}, std::move(attrs));
   Value* out = node.outputs.front();
-  // What turns the counts to float32 at once reads them as they are.
+  // A reader that turns the counts to float32 at once reads them as they are.
   for (Node* reader : rewriter.readers(out)) {
     if (reader->op == "Cast" && reader->outputs.front()->dtype() == DType::Float32)
       rewriter.replace(reader->outputs.front(), product);
@@ -326,7 +326,7 @@ bool rewrite_dynamic_matmul(Rewriter& rewriter, Node& node) {
   return true;
 }
 
-// What takes some of the codes runs on the same codes in float32.
+// A node that takes some of the codes runs on the same codes in float32.
 bool rewrite_choice(Rewriter& rewriter, Node& node) {
   Value* x = node.inputs.front();
   if (!is_byte(x->dtype()) || !x->shape().has_rank() || node.output(1)) return false;

@@ -13,13 +13,13 @@ namespace neo {
 // Bytes by which folded constants may be larger than what they are made of, in all of a run of passes.
 inline constexpr int64_t kMaxFoldedBytes = int64_t{1} << 28;
 
-// What passes are given. `evaluate` runs one node on constants; injected, so that passes do not depend on how.
+// The arguments of passes. `evaluate` runs one node on constants; injected, for passes do not depend on how.
 // `keep_codes`: constants that a DequantizeLinear reads stay codes.
 struct PassContext {
   const OpRegistry& ops;
   std::function<std::vector<HostValue>(const Node&, std::span<const HostValue>)> evaluate;
   bool keep_codes = false;
-  // What is left of kMaxFoldedBytes; shared by the copies of a context.
+  // The rest of kMaxFoldedBytes; shared by the copies of a context.
   std::shared_ptr<int64_t> foldable_bytes = std::make_shared<int64_t>(kMaxFoldedBytes);
 };
 

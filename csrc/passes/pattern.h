@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// What recognition asks of a graph.
+// Questions of recognition to a graph.
 
 // The node that makes a value, where it is one of this operator; else null.
 Node* made_by(const Value* value, std::string_view op);

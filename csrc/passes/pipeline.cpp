@@ -5,14 +5,14 @@
 namespace neo {
 namespace {
 
-// What one pass leaves is another's pattern; few models change in a third round.
+// Rounds at most: one pass makes another's pattern; few models change in a third round.
 constexpr int kMaxRounds = 6;
 
 }  // namespace
 
-// What an exporter wrote, to what neo's routines take. Order matters: one float type first, then constants and shapes,
-// so that the rest sees numbers; recognition before folding, so that patterns are whole; folds of neighbours last. They
-// run in rounds until nothing changes.
+// From the graph of an exporter to one for neo's routines. Order matters: one float type first, then constants and
+// shapes, so that the rest sees numbers; recognition before folding, so that patterns are whole; folds of neighbours
+// last. They run in rounds until nothing changes.
 std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"widen_halves", widen_halves},

@@ -37,7 +37,7 @@ class GridFinder {
       }
       return grid;
     }
-    // What computes, as MaxPool does, keeps its own rounding: routines take it with the codes before and behind it.
+    // An operator that computes, as MaxPool, keeps its own rounding: routines take it with the codes around it.
     static constexpr std::string_view kMoves[] = {"Reshape",      "Flatten",      "Squeeze",   "Unsqueeze",
                                                   "Transpose",    "Slice",        "Expand",    "Gather",
                                                   "DepthToSpace", "SpaceToDepth", "ReduceMax", "Tile"};

@@ -39,7 +39,7 @@ std::optional<Centred> as_centred(const Value* value, const std::vector<int64_t>
   return std::nullopt;
 }
 
-// What sqrt(value) is a deviation of.
+// The statistics of which sqrt(value) is the deviation.
 std::optional<Statistics> as_variance(const Value* value) {
   Statistics statistics;
   if (const auto sum = as_shifted(value)) {
@@ -61,7 +61,7 @@ std::optional<Statistics> as_variance(const Value* value) {
   return statistics;
 }
 
-// Of a value that is sqrt(variance + epsilon).
+// The statistics behind a value that is sqrt(variance + epsilon).
 std::optional<Statistics> as_deviation(const Value* value) {
   const Node* node = value->producer;
   if (!node) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<Statistics> as_deviation(const Value* value) {
   return std::nullopt;
 }
 
-// Of a value that is 1 / sqrt(variance + epsilon) and stands as a factor.
+// The statistics behind a value that is 1 / sqrt(variance + epsilon) and stands as a factor.
 std::optional<Statistics> as_inverse(const Value* value) {
   const Node* node = value->producer;
   if (!node) return std::nullopt;

@@ -45,7 +45,7 @@ bool recognize_pools_in_body(Graph& graph, const PassContext& context) {
     const int rank = x->shape().rank();
     const bool keepdims = node->int_attr("keepdims", 1) != 0;
     const auto axes = reduced_axes(*node, keepdims);
-    // Of three axes the last is as well a row, whose normalization reads the mean.
+    // With three axes the last may be a row, whose normalization reads the mean.
     if (rank < 4 || !axes || *axes != spatial_axes(rank)) continue;
     Value* pooled = rewriter.insert(node, op, {x});
     if (!keepdims) {

@@ -53,7 +53,7 @@ class Refiner {
   }
 
   // Sizes of the refined values that a node of their graph needs to be a number become that number; whether there were
-  // any. What a body needs says nothing of the graph around it, which may never run it.
+  // any. The needs of a body say nothing of the graph around it, which may never run it.
   bool settle_sizes(const Graph& graph) {
     bool settled = false;
     for (const auto& node : graph.nodes()) {

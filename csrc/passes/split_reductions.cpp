@@ -7,7 +7,7 @@
 namespace neo {
 namespace {
 
-// What a reduction over some axes is: another one over the last of them, and then one over the rest.
+// A reduction over some axes in two: one over the last of them, and then one over the rest.
 struct SplitReduction {
   std::string_view op, last, rest;
   bool only_floats;  // integers would be rounded twice

@@ -64,7 +64,7 @@ bool is_movement(const Node& node) {
   return std::find(std::begin(kMovements), std::end(kMovements), node.op) != std::end(kMovements);
 }
 
-// What a graph has to do with halves.
+// The uses of halves in a graph.
 struct HalfUse {
   bool computes = false;  // a node computes with them
   bool is_fixed = false;  // they cannot be replaced: their bits are looked at, or a container with them is an argument

@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What a team can do at most with the kernels of an instruction set.
+// The highest rates of a team with the kernels of an instruction set.
 struct Limits {
   double gflops = 0;  // float32 multiply-adds on registers, two operations each
   double gbps = 0;    // reading from memory far larger than the caches

@@ -46,7 +46,7 @@ class PackedStore {
   // The next blob: a constant as it is.
   Tensor constant(const Value& value);
 
-  // After make(): what it took, and the constants that are held by that. Of a saved module every blob must be taken.
+  // After make(): its blobs, and the constants that they hold. Every blob of a saved module must be taken.
   const std::vector<Tensor>& blobs() const { return blobs_; }
   bool holds(const Value* value) const { return held_.count(value) > 0; }
   void check_all_taken() const;

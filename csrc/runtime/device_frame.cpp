@@ -35,7 +35,7 @@ void DeviceFrame::enter_region(size_t index, const std::shared_ptr<const Binding
   if (run_.reserve_scratch(binding->device_scratch_bytes)) ++generation_;
   auto& arena = arenas_[index];
   if (arena && arena->bytes() < binding->device_arena_bytes) run_.queue().finish();
-  // What is empty has a place too.
+  // An empty value has a place, too.
   const auto& planned_slots = block_.regions[index].planned;
   const bool holds = std::any_of(planned_slots.begin(), planned_slots.end(), [&](int planned) {
     return block_.slots[static_cast<size_t>(planned)].device != DeviceKind::Cpu;

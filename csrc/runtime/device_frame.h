@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// What one block holds on the device inside one run: an arena for each region, memory of counted values, and its
+// The memory of one block on the device inside one run: an arena for each region, memory of counted values, and its
 // launches with their arguments, kept while nothing moves.
 class DeviceFrame {
  public:

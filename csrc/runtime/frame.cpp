@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::byte kGone{0xff};  // not a number in any floating-point dtype
 
-// Where a symbol's value comes from must agree with what is known already.
+// Sets a symbol's value from its source; a known value must agree with it.
 void bind_symbol(SymbolValues& symbols, const SymbolSource& source, int64_t size, const std::string& slot) {
   const auto place = [&] {
     return source.symbol.formula ? str("the formula of ", source.symbol.name)
@@ -48,7 +48,7 @@ void check_kind(const Slot& slot, const HostValue& value) {
             slot.type.to_string(), " - at \"", slot.name, "\"");
 }
 
-// So it does sizes, once they are known.
+// It trusts sizes as well, once they are known.
 void check_bound(const Slot& slot, const Dims& dims, const Dims& bound) {
   NEO_CHECK(dims == bound, Shape, "run", "a value must have the shape that its readers need. Got ", to_string(dims),
             ", expected ", slot.type.shape.to_string(), "=", to_string(bound), " - at \"", slot.name, "\"");

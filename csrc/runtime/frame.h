@@ -14,7 +14,7 @@
 
 namespace neo {
 
-// What the frames of one run share. Executors other than the caller's run items of the outermost block only.
+// The state that the frames of one run share. Executors other than the caller's run items of the outermost block only.
 struct RunState {
   std::shared_ptr<BindingCache> bindings;
   std::shared_ptr<Budget> budget;  // of the call
@@ -47,7 +47,7 @@ class Frame {
   friend class SteadyLoop;
 
   void take_arguments(std::span<const HostValue> arguments, const SymbolValues& outer);
-  // What an executor needs beside the memory of values.
+  // The memory of one executor beside the values'.
   struct Lane {
     Arena scratch;
     std::vector<std::byte*> pointers;

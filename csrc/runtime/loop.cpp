@@ -59,7 +59,7 @@ Tensor slice(const Tensor& tensor, int axis, int64_t i) {
   return out;
 }
 
-// What one collected tensor takes beside its elements.
+// Bytes that one collected tensor takes beside its elements.
 constexpr int64_t kElementBytes = 256;
 
 // One output collected over the iterations.
@@ -79,7 +79,7 @@ class Collector {
     elements_.push_back(std::move(element));
   }
 
-  // Of the only element so far, what it becomes a part of.
+  // Begins a collection from the only element so far.
   SteadyLoop::Collected begin() const {
     const Tensor& first = elements_.front();
     return {first, checked_axis(axis_.axis, first.rank() + 1), axis_.reverse, {}};
@@ -199,7 +199,7 @@ void Frame::run_loop(const LoopItem& item) {
     }
     for (const HostValue& v : captured) arguments.push_back(v);
   };
-  // What the iterations after the first do where they are all alike.
+  // Runs the iterations after the first where they are all alike.
   const auto run_steadily = [&] {
     SteadyLoop::State state{is_scan, ends, go, trips, 1, {}, carried, {}, {}};
     for (size_t s = 0; s < scanned.size(); ++s) {

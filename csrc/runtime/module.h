@@ -23,7 +23,7 @@ class Module {
   const Plan& plan() const { return *plan_; }
   const Configuration& configuration() const { return configuration_; }
   const Quota& quota() const { return quota_; }
-  // Of every call; before the first.
+  // Limits every call; set before the first.
   void limit_calls(const Quota& quota) { quota_ = quota; }
 
   struct CallOptions {

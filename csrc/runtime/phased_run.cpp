@@ -17,7 +17,7 @@ namespace {
 constexpr int kPatientLooks = 1000;
 constexpr int kLooksBetweenHelp = 8;
 
-// Of the time of a phase, below which ranges change: what a member has not read before is far from it.
+// The share of a phase's time below which ranges change: data that a member has not read before is far from it.
 constexpr double kWorthwhile = 0.95;
 
 // A clock of all cores, in any unit.

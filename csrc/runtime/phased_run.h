@@ -9,11 +9,11 @@
 
 namespace neo {
 
-// Where the i-th of `parts` ranges of `count` tasks ends, which begins at `begin`, so that all take as long: `share` is
+// The end of the i-th of `parts` ranges of `count` tasks, which begins at `begin`, and all take as long: `share` is
 // the part of all members' speed that those up to the i-th have. Every range has a task; count >= parts.
 int64_t end_by_speed(int64_t count, int parts, int i, int64_t begin, double share);
 
-// What the members of a team do of Team::run_phases(): each its own range of every phase, and those of members that are
+// The members' work in Team::run_phases(): each runs its own range of every phase, and the ranges of members that are
 // not there. How long they take is measured; where ranges may change, members that are slower get fewer tasks.
 class PhasedRun {
  public:

@@ -11,7 +11,7 @@
 
 namespace neo {
 
-// What the runs of a plan share on its device: compiled kernels and constants. The device is opened when a run first
+// Compiled kernels and constants that the runs of a plan share on its device. The device is opened when a run first
 // needs it.
 class PlanDevice {
  public:
@@ -19,7 +19,7 @@ class PlanDevice {
   // Null for a plan all of whose values are on the host.
   static std::shared_ptr<PlanDevice> of(const std::shared_ptr<const Plan>& plan);
 
-  // Once; thread-safe. What fails is tried again the next time.
+  // Compiles once; thread-safe. After a failure the next call tries again.
   void prepare();
 
   // The rest after prepare().

@@ -50,7 +50,7 @@ class RecordingExecutors final : public Executors {
   void post(int executor) override { executors_.post(executor); }
   void end() override { executors_.end(); }
 
-  // What was recorded, in order of start.
+  // The recorded spans, in order of start.
   std::vector<TeamSpan> take_spans();
 
  private:

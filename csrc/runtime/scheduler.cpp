@@ -151,7 +151,7 @@ void Scheduler<Policy>::run_from(int executor, uint32_t item) {
   request(executor);
 }
 
-// Of the items that wait for nothing else any more, small ones go before `own`; whether there are others.
+// Triggers items that waited for this one alone, small ones before `own`; returns whether there are others.
 template <class Policy>
 bool Scheduler<Policy>::trigger(int executor, uint32_t item, uint32_t& own) {
   const Dependencies& order = *work_.order;

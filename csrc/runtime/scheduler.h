@@ -62,7 +62,7 @@ class Scheduler {
     void (*wait)(void* context) = nullptr;
   };
   // Returns on the calling thread, which leads executor 0, when all items were run, or when it was told to run no more;
-  // false then. What is thrown there goes through once no executor runs any more.
+  // false then. Exceptions go through once no executor runs any more.
   bool run(const Work& work, Executors& executors);
 
  private:
@@ -70,7 +70,7 @@ class Scheduler {
   // Values of Lane::next beside the numbers of items.
   enum Word : uint32_t { kNothing = UINT32_MAX, kAsleep = UINT32_MAX - 1, kEnded = UINT32_MAX - 2 };
 
-  // What belongs to one executor.
+  // The queue and state of one executor.
   struct alignas(kSeparate) Lane {
     StateWord next{kNothing};               // the item that it is to run: a buffer of one operation
     std::unique_ptr<uint32_t[]> triggered;  // items that became ready after its own, in order; each comes once

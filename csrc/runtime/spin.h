@@ -1,6 +1,6 @@
 #pragma once
 
-// What threads that wait for each other by looking at words share.
+// Waiting for words that other threads write, by looking at them again and again.
 
 #include <cstddef>
 

@@ -11,7 +11,7 @@ namespace {
 
 // Kernels write whole cache lines where they can.
 constexpr int64_t kLine = 64;
-// Of what is collected: longer loops take memory as they go, for they may be cancelled long before their end.
+// Bytes to collect in one piece at most: longer loops take memory as they go, for they may end long before.
 constexpr int64_t kMaxCollected = int64_t{1} << 30;
 
 bool is_copy(const Item& item) {

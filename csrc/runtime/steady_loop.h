@@ -11,7 +11,7 @@ namespace neo {
 // kernel steps. An iteration moves pointers, allocates nothing and copies no carried value.
 class SteadyLoop {
  public:
-  // What one output is collected into over the iterations: its axis is the `axis`-th of the whole.
+  // The tensor that collects one output over the iterations, along its `axis`-th axis.
   struct Collected {
     Tensor first;  // the element of the first iteration
     int axis = 0;

@@ -68,7 +68,7 @@ void bind_this_thread(const std::vector<int>& cpus) {
 // Who gives a worker work.
 class Employer {
  public:
-  // What a member does of the work at hand.
+  // Runs a member's part of the work at hand.
   virtual void work_as(int member) = 0;
   // The caller's: the bits of a result must not depend on which thread computes it.
   virtual uint64_t wanted_float_mode() const = 0;

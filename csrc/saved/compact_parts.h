@@ -9,7 +9,7 @@
 #include "ir/dim_terms.h"
 #include "saved/compact.h"
 
-// What a compact plan consists of, said once for its writer and its reader. An archive has number(int64_t&),
+// The parts of a compact plan, listed once for its writer and its reader. An archive has number(int64_t&),
 // real(double&), text(std::string&), dim(Dim&), tensor(Tensor&), at(Item&) before what an item does, step(StepItem&),
 // and an io() for bodies. kReads: it fills what it is given.
 

@@ -207,7 +207,7 @@ void BlockFlow::add_step(const SavedStep& step) {
             "a step must have a slot for every operand. Got ", item.inputs.size(), " and ", item.outputs.size(),
             ", expected ", step.reads.size(), " and ", step.writes.size());
   const bool is_host = item.step->kind() == Step::Kind::Host;
-  // What allocates its outputs.
+  // Whether the step allocates its outputs.
   const bool allocates = is_host || step.is_data_dependent;
   for (size_t i = 0; i < item.inputs.size(); ++i) {
     read(item.inputs[i]);

@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 64;          // of bodies
 constexpr size_t kMaxItems = 30'000;   // of a region: the memory plan looks at pairs
 constexpr size_t kMaxSlots = 500'000;  // of a block
 
-// What a slot and a step take beside their tensors, about.
+// Bytes that a slot and a step take beside their tensors, about.
 constexpr int64_t kSlotBytes = 2 * sizeof(Slot);
 constexpr int64_t kStepBytes = 8 << 10;
 
@@ -39,7 +39,7 @@ double positive(const Json& json) {
   return x;
 }
 
-// What a target's name says of the device beside the CPU. Estimates do not matter any more.
+// Sets the device that a target's name gives beside the CPU. Estimates do not matter any more.
 void read_device(Target& target) {
   if (target.name == "cpu" || target.name.starts_with("cpu:")) return;
   NEO_CHECK(kHasDevices, Unsupported, "load",
@@ -142,7 +142,7 @@ class PlanReader {
     }
   }
 
-  // The widest range that a call may give each symbol. What is proven about sizes is proven for no less.
+  // The widest range that a call may give each symbol. Proofs about sizes hold for this range.
   void read_ranges(const Json::Array& blocks) {
     for (const Json& block : blocks) {
       for (const Json& region : block.at("regions").as_array()) {

@@ -11,7 +11,7 @@
 
 namespace neo {
 
-// Where blobs of a saved module begin: every offset is a multiple of this.
+// The alignment of blobs of a saved module, in bytes.
 inline constexpr int64_t kBlobAlignment = 64;
 
 // A safetensors file (docs/saved_modules.md): strings by name, and blobs "0", "1", ... in the order of their offsets.
@@ -29,7 +29,7 @@ struct Blob {
   std::span<const std::byte> bytes;
 };
 
-// What precedes the blobs: the length and the header, padded with spaces up to the alignment.
+// The bytes before the blobs: the length and the header, padded with spaces up to the alignment.
 std::string safetensors_header(const std::map<std::string, std::string>& metadata, std::span<const Blob> blobs);
 int64_t padded_bytes(const Blob& blob);
 

@@ -15,7 +15,7 @@
 
 namespace neo {
 
-// What a saved module holds (docs/saved_modules.md).
+// The contents of a saved module (docs/saved_modules.md).
 struct SavedModule {
   std::shared_ptr<const Plan> plan;
   Target target;
@@ -23,7 +23,7 @@ struct SavedModule {
   std::optional<Configuration> chosen;       // its executors where there are as many threads; none: one of all threads
 };
 
-// What runs a loaded plan where calls may use so many threads and nobody says how many executors.
+// The executors that run a loaded plan where calls may use `threads` threads and nobody says how many executors.
 Configuration configuration_for(const SavedModule& saved, int threads);
 
 // Writes a module to a temporary file and renames it to `path`.

@@ -148,7 +148,7 @@ std::string lengthen(std::string_view shortened, size_t max_bytes) {
               "a reference in a plan must lead to what precedes it. Got ", distance, " bytes back, expected 1 to ",
               out.size());
     grow(length);
-    // What it repeats may go on in what it makes.
+    // The repeated text may overlap the text that is being written.
     for (size_t i = 0; i < length; ++i) out += out[out.size() - distance];
   }
   return out;

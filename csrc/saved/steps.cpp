@@ -166,7 +166,7 @@ SavedStep StepMaker::make(const Json& json, const std::string& node, const Symbo
   if (group == groups.end()) refuse("it does not take that group");
   if (const auto reason = routine->rejects(*group, target_)) refuse(*reason);
   const auto workload = std::make_shared<const Workload>(*group);
-  // What it chooses by estimate, or the point of its space that tuning found.
+  // The candidates that it chooses by estimate, or the point of its space that tuning found.
   std::vector<Candidate> candidates = routine->candidates(*workload, target_, ops_);
   if (routine->space(*workload, target_).find(spec.schedule)) {
     candidates.push_back(routine->candidate(*workload, target_, ops_, spec.schedule));

@@ -30,7 +30,7 @@ struct SavedStep {
 // A number, or the text of an expression.
 Dim read_dim(const Json& json, const SymbolLookup& symbols);
 
-// What the workload of a recipe does not say in its text.
+// The facts about a workload that its text does not hold.
 WorkloadFacts facts_of(const StepSpec& spec);
 
 // Makes steps from recipes. A recipe is taken only where compiling could have chosen it: the routine matches and does

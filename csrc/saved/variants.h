@@ -12,7 +12,7 @@ namespace neo {
 
 // The sizes that an input may have by axis; nothing where even the rank is open.
 using AxisRanges = std::optional<std::vector<Range>>;
-// Of every input of a plan, as its first region checks them.
+// The ranges of the axes of every input of a plan, as its first region checks them.
 std::vector<AxisRanges> input_ranges(const Plan& plan);
 
 // A variant as the header holds it.
@@ -23,8 +23,8 @@ struct VariantEntry {
   std::map<std::string, std::string> notes;  // its own, and those of all
 };
 
-// Those variants of a file that a machine runs best, in the file's order: of the sets that `host` contains, one that no
-// other of them contains, the first in the file. Where none runs, an Unsupported error that names them.
+// Those variants of a file that a machine runs best, in the file's order: among the sets that `host` contains, one that
+// no other of them contains, the first in the file. If none runs, an Unsupported error names them.
 std::vector<VariantEntry> choose_variants(const std::map<std::string, std::string>& metadata, Isa host);
 
 // The header's strings for these variants, given with the text of each plan. One variant alone is written in the format

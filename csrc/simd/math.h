@@ -150,7 +150,7 @@ NEO_INLINE F32 log(F32 x) {
 
 NEO_INLINE F32 log1p(F32 x) {
   const F32 u = broadcast(1.0f) + x;
-  // What the sum lost, relative to u.
+  // The sum's rounding error, relative to u.
   const F32 lost = (x - (u - broadcast(1.0f))) / u;
   const F32 y = log(u) + lost;
   const Mask special = mask_not(lt(abs(x), broadcast(0x1p100f))) | eq(u, zero());

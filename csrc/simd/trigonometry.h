@@ -97,7 +97,7 @@ NEO_INLINE F32 atanh(F32 x) {
   return copy_sign(broadcast(0.5f) * log1p((t + t) / (broadcast(1.0f) - t)), x);
 }
 
-// Of positive numbers by way of double, which has digits to spare; the C library's powf knows the others.
+// Powers of positive numbers by way of double, which has digits to spare; the C library's powf knows the others.
 NEO_INLINE F32 pow(F32 x, F32 y) {
   float a[kLanes], b[kLanes];
   store(a, x);

@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What `neo export` writes for one model (parts.cpp of an export).
+// The parts that `neo export` writes for one model (parts.cpp of an export).
 struct ExportedParts {
   std::span<const std::byte> plan;  // read_compact() reads it
   std::span<const MakeStep> makers;

@@ -7,12 +7,12 @@
 namespace neo {
 namespace {
 
-// So far behind after its first run, which finds code and memory cold, that a second one would not bring it back.
+// Times the fastest after its first run, which finds code and memory cold; a second run would not bring it back.
 constexpr double kHopeless = 8;
-// So many rounds that differ by no more than this share of the time are enough.
+// Rounds that are enough where they differ by no more than this share of the time.
 constexpr int kEnoughRounds = 5;
 constexpr double kSettled = 0.015;
-// What takes so long does so by itself.
+// A run that takes this long does so by itself.
 constexpr int64_t kSurelyNs = 500'000'000;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
@@ -76,7 +76,7 @@ std::vector<BenchmarkTime> benchmark(size_t candidates, const std::function<int6
       if (is_over()) return results;
       times[i].push_back(time_ns(i));
       results[i] = summary(times[i]);
-      // Of few rounds one may have been disturbed.
+      // Before the third round a time may be an outlier.
       const double limit_us = results[i].rounds < 3 ? static_cast<double>(first[i]) * 1e-3 : kNoLimit;
       results[i].time_us = std::min(results[i].time_us, limit_us);
     }

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kLine = 64;
 // More than this is not made up for a measurement.
 constexpr int64_t kMaxBytes = int64_t{2} << 30;
-// Of a last-level cache that many cores share, no more is evicted than this.
+// Bytes to evict at most from a last-level cache that many cores share.
 constexpr int64_t kMaxEvicted = int64_t{192} << 20;
 // The last-level cache belongs to all that runs on the machine: this part of it still holds a model's constants when
 // its next call comes.
@@ -212,7 +212,7 @@ class Measurer::Caches {
 
 namespace {
 
-// What all trials of a workload share: memory, and inputs by schema.
+// The memory that all trials of a workload share, and inputs by schema.
 struct Stage {
   std::unique_ptr<DeviceStage> device;  // null: no trial is of one
   std::map<std::pair<const Value*, std::string>, Tensor> inputs;

@@ -42,7 +42,7 @@ std::vector<Trial> list_trials(const SelectionProblem& problem);
 // larger (Winograd's transforms are), and the most that one node reads and writes, at the hints.
 int64_t footprint_bytes(const Graph& graph, const SelectionProblem& problem);
 
-// Where a step finds its constants when a model calls it: in what the model's other steps leave of the caches. Its
+// The cache level that holds a step's constants when a model calls it, after the model's other steps. Its
 // inputs were just written, its outputs' and scratch memory was just in use; that holds for every model.
 enum class CacheLevel : uint8_t {
   Private,  // the whole model stays in the cores' own caches

@@ -57,10 +57,10 @@ class TimedDeviceCandidate {
 
   // After every candidate was made. Runs a few times: what a driver does with the first launch is no part of a call.
   void place();
-  // Of one run: from the start of its first launch to the end of its last and the pause before it, as the device's
-  // clock has it; what the host waits where the queue has no clock, or where bytes are copied.
+  // The time of one run by the device's clock: from the start of its first launch to the end of its last, and the pause
+  // before it; the host's waiting time where the queue has no clock, or where bytes are copied.
   int64_t time_ns();
-  // What lies in the caches when a model comes to the step.
+  // Fills the caches as they are when a model comes to the step.
   void warm();
 
  private:

@@ -12,7 +12,7 @@ __all__ = ["Budget", "parse_budget"]
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BUDGET = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)\s*")
-# Of a minute: the rest is for compiling and for the last comparison.
+# Seconds of a minute: the rest is for compiling and for the last comparison.
 _DEFAULT_SECONDS = 50.0
 
 

@@ -19,8 +19,8 @@ __all__ = [
 
 MAX_EXECUTORS = 1024
 
-# What estimates must promise of several executors before they take the place of all threads at each step, and how long
-# a call must take by them: handing steps over costs a microsecond or so each.
+# The share of the time that several executors must promise before they take the place of all threads at each step, and
+# the time of a call from which they may: handing steps over costs a microsecond or so each.
 _CLEARLY_LESS = 0.88
 _LEAST_US = 400.0
 # Where all threads are expected to save less than this share of one thread's time, waking them costs it.

@@ -19,7 +19,7 @@ _ENDS = re.compile(
 )
 _TAIL = re.compile(r"(?<=[a-z_])(?:N|n|in|out|_0|0|1)$")
 
-# What makes a name a state's, though nothing else is left of it.
+# Words that make a name a state's, though nothing else is left of it.
 _STATE = re.compile(r"past|present|prev|cache|state")
 
 

@@ -26,9 +26,9 @@ class SupportsDLPack(Protocol):
         ...
 
 
-# What a call takes: something that gives an array; a list for a sequence, a dict for a map, None for an empty optional.
+# The input of a call: something that gives an array; a list for a sequence, a dict for a map, None for an empty optional.
 Input: TypeAlias = "npt.ArrayLike | SupportsDLPack | Mapping[Any, Any] | Sequence[Any] | None"
-# What a call gives: an array, a list for a sequence, a dict for a map, None for an empty optional.
+# The result of a call: an array, a list for a sequence, a dict for a map, None for an empty optional.
 Value: TypeAlias = Any
 
 _NUMPY = frozenset(

@@ -120,3 +120,26 @@ def test_refuses_the_words_that_the_page_of_names_replaces(tmp_path):
         "csrc/ir/a.cpp:1: waypoint; use other (docs/naming.md)",
         "python/neo/a.py:5: kMost; use other (docs/naming.md)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "broken"),
+    [
+        ("csrc/ir/a.h", "// What a value holds.\n", True),
+        ("csrc/ir/a.h", "// A value. Of two the first.\n", True),
+        ("csrc/ir/a.h", "int x;  // So it is set.\n", True),
+        ("csrc/ir/a.h", "// Where a value\n// lives.\n", True),
+        ("csrc/ir/a.h", "// Where a value lives, readers find it.\n", False),
+        ("csrc/ir/a.h", "// Where a file of\n// src/a.cpp is known, it is read.\n", False),
+        ("csrc/ir/a.h", "// The part of a value: what a reader sees.\n", False),
+        ("csrc/routines/cpu/a.h", "// Of a core.\n", False),
+        ("python/neo/a.py", "# What a call takes.\nX = 1\n", True),
+        ("python/neo/a.py", "X = 1  # microseconds of a call\n", False),
+    ],
+)
+def test_a_sentence_of_a_comment_has_a_subject(tmp_path, name, text, broken):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = run(tmp_path)
+    assert ("a sentence must have a subject" in result.stdout) == broken, result.stdout

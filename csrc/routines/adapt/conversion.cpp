@@ -20,7 +20,7 @@ bool is_copy(const Schema& from, const Schema& to) {
          (from.device == DeviceKind::Cpu || to.device == DeviceKind::Cpu);
 }
 
-// Of a conversion in one step.
+// Microseconds of a conversion in one step.
 double step_time_us(const Type& type, const Schema& from, const Schema& to, const Target& target) {
   const double infinite = std::numeric_limits<double>::infinity();
   if (from.device == DeviceKind::Cpu && to.device == DeviceKind::Cpu) {

@@ -92,7 +92,7 @@ int outer_position(const Layout& layout, int axis) {
   return -1;
 }
 
-// Where one side is plain and the other differs from it in one block alone.
+// Plans a transform between a plain layout and one that differs from it in one block alone.
 bool plan_planes(const Arg& from, const Arg& to, Transform& t) {
   if ((t.item_bytes != 4 && t.item_bytes != 1) || !from.is_dense() || !to.is_dense() ||
       from.layout.is_blocked() == to.layout.is_blocked())

@@ -8,8 +8,8 @@
 
 namespace neo {
 
-// What a schedule makes of a workload, in terms that all routines share; sizes in bytes. What a routine does not know
-// of itself stays 0.
+// A schedule's loops over a workload, in terms that all routines share; sizes in bytes. Figures that a routine does not
+// know stay 0.
 struct LoopNest {
   double flops = 0;        // that are executed, those of padding included
   double rows = 0;         // of a register block, on average
@@ -39,7 +39,7 @@ struct LoopNest {
 
 // Names of what loop_features() gives, in its order.
 std::span<const std::string_view> loop_feature_names();
-// What a cost model sees of a schedule: logarithms of sizes, shares, and sizes beside the caches of the target.
+// The features of a schedule for a cost model: logarithms of sizes, shares, and sizes beside the target's caches.
 // `estimate_us` is the routine's own expectation.
 std::vector<float> loop_features(const LoopNest& loops, double estimate_us, const Target& target);
 

@@ -25,14 +25,14 @@ constexpr Figures kFigures[] = {
     {kIsaAvx2, 8, 90, 60, 512 << 10},
     {kIsaAvx512, 16, 120, 80},
 };
-// Of cores that start two 512-bit FMAs per cycle.
+// The figures of cores that start two 512-bit FMAs per cycle.
 constexpr Figures kWideFigures = {kIsaAvx512, 16, 220, 150};
 constexpr double kMemoryGbps = 35;
-// Of a host that has no more than AVX2, whose last cache is its own, not that of a server's many cores.
+// GB/s of a host without AVX-512, whose last cache is its own, not that of a server's many cores.
 constexpr double kAvx2MemoryGbps = 24;
 // Through a mesh, of one thread from the last cache, and of what estimates take from memory.
 constexpr double kMeshGbps = 20, kMeshMemoryGbps = 24;
-// Of memory, more than two threads get as many times more, until there is no more: a server has more channels.
+// The largest factors by which a team raises the figure of memory: a server has more channels.
 constexpr double kMaxMemory = 2, kMaxMeshMemory = 4;
 
 const Figures& figures_of(Isa isa) {
@@ -52,8 +52,8 @@ bool has_avx2_at_most(const Target& target) {
 }
 
 std::vector<DeviceTarget>& mutable_device_targets() {
-  // Of data sheets and, where a paper measured them, of papers; a copy on the devices that share the host's memory
-  // moves through the caches.
+  // Figures from data sheets and, where a paper measured them, from papers; a copy on devices that share the host's
+  // memory moves through the caches.
   static std::vector<DeviceTarget> targets = {
       {"opencl", "any OpenCL device", DeviceKind::OpenCl, {400, 30, 8, 15, 8, "opencl", false, false}},
       {"mali",

@@ -10,9 +10,9 @@
 
 namespace neo {
 
-// Of a core.
+// Bytes of a core's caches.
 struct PrivateCaches {
-  // What one thread reads per second from the caches beyond these where estimates leave it out (far_us).
+  // GB/s that one thread reads from the caches beyond these where estimates leave it out (far_us).
   static constexpr double kNearGbps = 80;
 
   int64_t l1_bytes = 0, l2_bytes = 0;
@@ -47,7 +47,7 @@ struct Target {
   static Target parse(std::string_view name, int threads);
 };
 
-// What schedules are planned by.
+// The caches by which schedules are planned.
 PrivateCaches private_caches(const Target& target);
 // The same for a target of these instructions on this host, which tells too little rather than too much.
 PrivateCaches host_caches(const Target& target);

@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-// What a step of a recurrent layer computes. Safe in kernel files.
+// The cells of recurrent layers. Safe in kernel files.
 namespace neo {
 
 enum class CellKind : uint8_t {
@@ -30,7 +30,7 @@ enum class CellFunction : uint8_t {
   ThresholdedRelu,
 };
 
-// What one direction does other than the plain cell of its kind.
+// The differences of one direction from the plain cell of its kind.
 struct CellRules {
   CellFunction functions[3] = {};  // f, g, h
   float a[3] = {}, b[3] = {};      // their parameters

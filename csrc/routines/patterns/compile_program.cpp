@@ -63,7 +63,7 @@ std::optional<EltwiseType> type_of(DType dtype) {
   }
 }
 
-// What registers of float32 compute with: halves are rounded where they are stored.
+// Whether registers of float32 compute with a dtype: halves are rounded where they are stored.
 bool is_computed(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float16 || dtype == DType::BFloat16;
 }
@@ -120,7 +120,7 @@ class Compiler {
     return std::move(out_);
   }
 
-  // Where a step finds a value.
+  // The register in which a step finds a value.
   int8_t operand(const Value* v) {
     if (const auto it = register_of_.find(v); it != register_of_.end()) return it->second;
     const auto [it, fresh] = input_of_.try_emplace(v, static_cast<int>(out_.inputs.size()));

@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// What a convolution is apart from the sizes of batch and space. Spatial axes are depth, height, width; a tensor with
+// A convolution apart from the sizes of batch and space. Spatial axes are depth, height, width; a tensor with
 // fewer has the last ones.
 struct ConvGeometry {
   bool transposed = false;
@@ -37,7 +37,7 @@ struct ConvGeometry {
   Im2colConvShape panel_shape(const Dims& x, const Dims& y) const;
 };
 
-// Of a Conv or ConvTranspose; false where a size of the weights is not a positive constant.
+// Reads a Conv or ConvTranspose; false where a size of the weights is not a positive constant.
 bool read_conv_geometry(const Node& node, const Shape& weight, ConvGeometry& geometry);
 
 // A group that begins with a Conv or ConvTranspose, as a routine sees it.
@@ -53,8 +53,8 @@ struct ConvProblem {
   // Sizes that costs are taken at, at least 1.
   Dims x_hint() const;
   Dims y_hint() const;
-  // Bytes of input, results and residual at the hint, with channels padded to blocks where those are blocked. What is
-  // pooled counts as if it were stored: figures for such a group were not learned.
+  // Bytes of input, results and residual at the hint, with channels padded to blocks where those are blocked. Pooled
+  // results count as if they were stored: figures for such a group were not learned.
   double traffic_bytes(int64_t x_block, int64_t y_block) const;
 };
 

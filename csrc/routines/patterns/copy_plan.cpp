@@ -22,7 +22,7 @@ class TransposeCopy final : public CopyPattern {
     add_part(args, plan, channels / block * block, 1, channels % block);
   }
 
-  // Of the channels from `first` on so many blocks, of each its first lanes; no blocks: all channels of a plain layout.
+  // Adds `blocks` blocks of channels from `first` on, of each its first lanes; no blocks: all of a plain layout.
   void add_part(std::span<const Arg> args, CopyPlan& plan, int64_t first, int64_t blocks, int64_t lanes) const {
     const Arg &x = args[0], &y = args[1];
     CopyPart& p = plan.part[plan.parts++];

@@ -44,7 +44,7 @@ struct CopyPlan {
 class CopyPattern {
  public:
   virtual ~CopyPattern() = default;
-  // What is copied, axes joined where that is possible.
+  // The copy, with axes joined where that is possible.
   CopyPlan planned(std::span<const Arg> args) const;
 
  protected:

@@ -11,8 +11,8 @@
 
 namespace neo {
 
-// What a convolution or a matrix product does to its sums before it stores them: it adds a value of the result's shape,
-// then clamps or applies an activation.
+// The work of a convolution or a matrix product on its sums before it stores them: it adds a value of the result's
+// shape, then clamps or applies an activation.
 struct Epilogue {
   const Value* residual = nullptr;   // or null
   const Node* activation = nullptr;  // or null; then there is no clamp
@@ -23,7 +23,7 @@ struct Epilogue {
 // Whether one node alone reads a value, once.
 bool read_only_by_one(const Value* value, const Graph::Users& users, const Graph& graph);
 
-// What a Relu, or a Clip of known bounds, clamps to; none of any other node.
+// The range of a Relu, or of a Clip with known bounds; none of any other node.
 struct ClampRange {
   float lo, hi;
 };

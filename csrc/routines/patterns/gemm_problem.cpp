@@ -68,7 +68,7 @@ GemmShape GemmGeometry::bind(const MatrixView& a, const MatrixView& b, const Mat
   strides.a_column = am.column;
   strides.b_row = bm.row;
   strides.b_column = bm.column;
-  // Of the two axes of a matrix the result has those that its operands have.
+  // The result has those axes of a matrix that its operands have.
   const int matrix_axes = (a_rank > 1) + (b_rank > 1);
   const size_t c_rank = c.dims.size();
   strides.c_row = a_rank > 1 ? c.strides[c_rank - static_cast<size_t>(matrix_axes)] : s.n;

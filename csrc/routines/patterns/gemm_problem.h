@@ -16,7 +16,7 @@ struct MatrixView {
   static MatrixView dense(const Dims& dims) { return {dims, dense_strides(dims)}; }
 };
 
-// What a matrix product is apart from its sizes.
+// A matrix product apart from its sizes.
 struct GemmGeometry {
   bool transpose_a = false, transpose_b = false;  // the last two axes; operands of rank 1 are a row (A) or a column (B)
   int a_rank = 2, b_rank = 2;

@@ -38,7 +38,7 @@ struct Int8Product {
   const Value* y = nullptr;
 
   bool is_conv() const { return node->op == "Conv" || node->op == "ConvInteger"; }
-  // Of the weights: the axis of the output channels, and how many there are.
+  // The weights' axis of the output channels, and how many channels there are.
   int channel_axis() const;
   int64_t channels() const { return w->shape()[channel_axis()].value(); }
   // Products per output.

@@ -27,7 +27,7 @@ struct SliceRange {
   bool whole = false;  // all of the axis
 };
 
-// Of a Slice, one per sliced axis; of a Split, one per output. None where the starts are not known at compile time.
+// The ranges of a Slice, one per sliced axis, or of a Split, one per output. None where the starts are unknown.
 std::optional<std::vector<SliceRange>> slice_ranges(const Node& node);
 
 // Stretches of memory that a Gather or GatherND copies, at the hints.

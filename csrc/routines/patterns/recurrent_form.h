@@ -8,7 +8,7 @@
 
 namespace neo {
 
-// What a recurrent node computes, as its attributes and constants say.
+// The computation of a recurrent node, from its attributes and constants.
 struct RecurrentForm {
   CellKind kind = CellKind::Lstm;  // GruGates stands for both halves of that form
   DType dtype = DType::Float32;    // or Float64: of X, the states and weights that are no codes

@@ -50,13 +50,13 @@ struct WinogradAxis {
   int64_t step() const { return tile * stride; }                                 // samples from one tile to the next
   int64_t pairs() const { return stride == 2 ? tile / 2 : (points() - 2) / 2; }  // of points, where kernel > 1
   int64_t whole_tiles() const { return last > 0 ? tiles - 1 : tiles; }
-  // Of the last tile, where it is smaller.
+  // Pairs of the last tile, where it is smaller.
   int64_t last_pairs() const { return last / 2; }
   int64_t last_points() const { return last * stride + kernel - stride; }
   bool last_has(int64_t point) const {
     return last == 0 || point <= last || (point > tile && point - tile < last_points() - last);
   }
-  // Of all tiles.
+  // Points of all tiles.
   int64_t all_points() const { return whole_tiles() * points() + (last > 0 ? last_points() : 0); }
   // Points whose weights differ: samples that are passed through meet the same ones.
   int64_t weights() const { return kernel > 1 && stride == 2 ? tile + 2 : points(); }
@@ -66,8 +66,8 @@ struct WinogradAxis {
 // rows of B' are the coefficients of W(y), x^2 Q(y) +- p x Q(y) and x W(y), where W is the product of all (y - p^2) and
 // Q leaves one out. The leading coefficients are 1.
 //
-// Of a last tile with the first pairs of `of`: the weights have been divided by the derivative at a point of x W of all
-// pairs, so that the rows are multiplied by the part of it that those left out make.
+// For a last tile with the first pairs of `of`: the weights have been divided by the derivative at a point of x W of
+// all pairs, and the rows are multiplied by the part of it that those left out make.
 struct WinogradTransform {
   float point[kWinogradMaxPairs];
   float whole[kWinogradMaxPairs];                             // of W, ascending, without the leading 1

@@ -44,7 +44,7 @@ WinogradAxis winograd_axis(int64_t kernel, int64_t stride, int64_t tile, int64_t
   return axis;
 }
 
-// Rows are (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform. Of stride 2, every other weight;
+// Rows are (1, p, p^2, ...) / (d/dx of x W(x^2) at p), W as in the input transform. With stride 2, every other weight;
 // rows of the middle one follow.
 std::vector<double> winograd_weight_transform(const WinogradAxis& axis) {
   if (axis.kernel == 1) return {1.0};

@@ -5,7 +5,7 @@
 #include "routines/patterns/conv_shape.h"
 #include "routines/patterns/winograd_axis.h"
 
-// What Winograd's algorithm is on every machine: which convolutions it takes, by which tiles, and with what error.
+// Winograd's algorithm on every machine: the convolutions that it takes, its tiles, and its error.
 namespace neo {
 
 // Null where the algorithm takes the problem; else why not.

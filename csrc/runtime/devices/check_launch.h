@@ -6,7 +6,7 @@
 
 namespace neo {
 
-// What every driver would say less clearly: a device lacks what a program or a launch needs. Unsupported errors.
+// Refuses programs and launches that a device cannot run, more clearly than a driver would: Unsupported errors.
 void check_program(const DeviceInfo& info, std::string_view where, const ProgramSource& source);
 void check_launch(const DeviceInfo& info, std::string_view where, const Launch& launch);
 // A buffer of so many bytes can be on the device: a Memory error.

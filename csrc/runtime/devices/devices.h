@@ -22,7 +22,7 @@ void load_devices(const std::string& path, DeviceRegistry& registry);
 // case alike.
 std::shared_ptr<Device> open_device(DeviceKind kind, const std::string& wanted = knob_text(Knob::Device));
 
-// What there is of every kind, for people: a kind without devices has `missing` instead.
+// The devices of one kind, for people: a kind without devices has `missing` instead.
 struct FoundDevices {
   DeviceKind kind = DeviceKind::Null;
   std::vector<DeviceInfo> devices;

@@ -8,8 +8,8 @@ namespace neo {
 
 // Programs as a driver compiled them, one file each, in the folder neo/programs of the user's cache folder
 // ($XDG_CACHE_HOME, else ~/.cache). A file is whole or it is not there: it gets its name when all of it is written, so
-// that processes do not disturb one another. What cannot be read or written is left out in silence: the cache only
-// saves time.
+// that processes do not disturb one another. A file that cannot be read or written is left out in silence: the
+// cache only saves time.
 class ProgramCache {
  public:
   // `key` holds all that the binary depends on: device, driver, options, source.

@@ -196,7 +196,7 @@ def _bounds(
     mean = RMS_FACTOR * root * _rms(exact)
     for move in moves:
         largest = max(largest, FLOAT_FACTOR / RMS_FACTOR * float(move.max(initial=0.0)))
-        # Of what lies where a result jumps, ties of a quantization, chance moves half: rounding may move all.
+        # Chance moves half of the results at a jump, as ties of a quantization are: rounding may move all.
         mean = max(mean, math.sqrt(2.0) * _rms(move))
     return largest, mean
 

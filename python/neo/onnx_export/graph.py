@@ -117,7 +117,7 @@ class _GraphWriter:
         for v in self._graph.outputs:
             name = self._names.get(v.name, "")
             if v.name not in made or name in given:
-                # What comes from outside, from a constant or twice is no result of a body.
+                # A value from outside, from a constant or given twice is no result of a body.
                 name = self._model.value_name(v.name)
                 self._copy(v, name)
             given.add(name)

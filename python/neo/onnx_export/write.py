@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Written", "optimize"]
 
-# What these make, ONNX cannot say, or says in more nodes: clamps inside products, sums in steps, attention and normalizations in parts,
+# ONNX cannot say what these passes make, or says it in more nodes: clamps inside products, sums in steps, attention and normalizations in parts,
 # operators on codes as operators on floats between conversions. A Pad that one of its two readers takes over is left to
 # the other, and ONNX Runtime 1.31 folds a Pad of zeros into a MaxPool as if they were minus infinity.
 _LEFT_OUT = frozenset(
@@ -42,7 +42,7 @@ _LEFT_OUT = frozenset(
     }
 )
 
-# Of a message of protobuf, less what the graph itself may take.
+# Bytes of a message of protobuf, less those that the graph itself may take.
 _MAX_INLINE_BYTES = (1 << 31) - (1 << 26)
 
 

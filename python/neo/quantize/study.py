@@ -25,7 +25,7 @@ from neo.report.progress import LateProgress
 
 __all__ = ["Builder", "Settings", "Study"]
 
-#: What runs on codes with its weights; for others neither neo nor ONNX Runtime has integer routines.
+#: Operators that run on codes with their weights; neither neo nor ONNX Runtime has integer routines for others.
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 _METHODS = ("mse", "minmax", "percentile")
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["fallback_line", "fallback_shares"]
 
 _REFERENCE = "cpu/reference"
-# Of the estimated time; below it a fallback is not worth a word.
+# The share of the estimated time below which a fallback is not worth a word.
 _NOTABLE_SHARE = 0.1
 # A step that takes less would gain little by a faster routine, in microseconds.
 _NOTABLE_US = 10.0

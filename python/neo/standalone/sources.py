@@ -14,7 +14,7 @@ from neo.errors import ResourceError
 
 __all__ = ["needed_files", "root"]
 
-# What an exported library has beside the steps of its plan.
+# Sources of an exported library beside the steps of its plan.
 _RUNTIME = (
     *("csrc/standalone/standalone.cpp", "csrc/standalone/embedded.cpp", "csrc/capi/calls.cpp", "csrc/capi/modules.cpp"),
     *("csrc/standalone/standalone.h", "csrc/ops/families.h"),

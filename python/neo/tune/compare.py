@@ -22,7 +22,7 @@ _SURE_LEAD = 0.05
 _PAIRS = 41
 _PAIR_SECONDS = 2.0
 _DEVIATIONS = 2.0
-# Of a module that has no other beside it.
+# Rounds of a module that has no other beside it.
 _ROUNDS_ALONE = 7
 _SECONDS_ALONE = 0.5
 

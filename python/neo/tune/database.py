@@ -79,7 +79,7 @@ ALTER TABLE measurements ADD COLUMN version TEXT NOT NULL DEFAULT '';
         for old, new in _RENAMED.items()
     ),
 }
-# What makes a file of an older version, which may not be written, look like one of this version.
+# Views that make a file of an older version, which may not be written, look like one of this version.
 _VIEWS = {
     1: "CREATE TEMP VIEW measurements AS "
     "SELECT *, residence AS cache_level, NULL AS spread_us, '' AS version FROM main.measurements",
@@ -235,7 +235,7 @@ class Database:
             if version != _VERSION:
                 connection.execute(_VIEWS[version])
             return
-        # What is damaged is left as it is: it may be repaired.
+        # A damaged file is left as it is: it may be repaired.
         (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             msg = f"[database] the tuning database must be whole. Got {state} - at {self.path}"

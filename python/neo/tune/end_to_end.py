@@ -240,7 +240,7 @@ class Settling:
             absent = chosen - self._tried - self._found.keys()
             self._tried |= chosen | self._found.keys()
             self._store(store, absent)
-        # What is selected in the end is a choice of the problem the next time too.
+        # The last selection is a choice of the problem the next time, too.
         price()
         self._store(store, set(self._bench.chosen(self._plans.choice())) - self._tried)
 
@@ -248,7 +248,7 @@ class Settling:
         """Keep the least time of each: what others disturb takes longer."""
         for profile in profiles:
             for i, (us, calls) in profile.items():
-                # What has no time alone keeps its estimate.
+                # A trial without a time of its own keeps its estimate.
                 if not self._times[i]:
                     continue
                 self._found[i] = min(us, self._found.get(i, math.inf))

@@ -302,7 +302,7 @@ class _Run:
                 left = self.seconds_left()
                 limit = None if math.isinf(left) else max(left, 0.0)
                 found = [Timing(*one) for one in self._bench.measure(indices, cache_level, limit)]
-            # What the deadline cut short is good enough for now, not for later.
+            # Times that the deadline cut short are good enough for now, not for later.
             self._cut = self.seconds_left() <= 0
             self.out_of_time = self.out_of_time or self._cut
             self.measured += sum(timing.time_us is not None for timing in found[known:])

@@ -12,7 +12,7 @@ __all__ = ["Noise"]
 # The spread of so many rounds says something; more of it than this share of the time is no property of what runs.
 _ROUNDS = 5
 _SPREAD = 0.25
-# What happens in fewer benchmarks than this share, or this number, passes.
+# Outliers in fewer benchmarks than this share, or this number, pass.
 _OFTEN = 0.1
 _SOME = 3
 

@@ -27,11 +27,11 @@ _FINALISTS = 3
 # Races after the one that found a point that make it sure.
 _SURE = 2
 _EPSILON = 0.1
-# Of the annealing: chains from the best points and from random ones, and their steps.
+# Chains of the annealing from the best points and from random ones, and their steps.
 _BEST_STARTS = 8
 _RANDOM_STARTS = 24
 _STEPS = 16
-# What a workload is expected to gain from a first batch, and from each that found nothing relative to the one before.
+# The expected gain of a workload from a first batch, and from each that found nothing relative to the one before.
 _PRIOR = 0.1
 _DECAY = 0.5
 # A batch that is expected to make the module faster by less is not worth its time.
@@ -97,7 +97,7 @@ class _Subject:
     on_device: bool = False
     known: dict[Point, float | None] = field(default_factory=dict)
     trial: dict[Point, int] = field(default_factory=dict)
-    # Of points: how many benchmarks they were in after the one that found them. The least of many times was lucky; the benchmarks
+    # For each point, the number of benchmarks that it was in after the one that found it. The least of many times was lucky; the benchmarks
     # after it tell.
     confirmed: dict[Point, int] = field(default_factory=dict)
     # The problem's own candidates.
@@ -347,7 +347,7 @@ class Search:
         indices = [self._bench.extend(space, [point])[0] for space, point in found]
         beside = [subject.trial[p] for p in (anchor[0], *known)]
         results = benchmark([*beside, *indices], subject.cache_level, len(beside))
-        # What disturbed the machine disturbed the anchor as well.
+        # Noise on the machine disturbed the anchor as well.
         scale = anchor[1] / results[0].time_us if results[0].time_us else 1.0
         rows = []
         for point, timing in zip([*known, *found], results[1:], strict=True):

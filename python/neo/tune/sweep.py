@@ -398,7 +398,7 @@ class _Sweeping:
                     self._take(future.result() if error is None else _reason(error), contexts)
                     progress.advance(1)
                 if self._seconds_left() <= 0 or self._is_cancelled():
-                    # What has begun goes on to its end, which its own limit brings.
+                    # Tasks that have begun go on to their end, which their own limits bring.
                     pending = {future for future in pending if not future.cancel()}
         except BaseException:
             for future in pending:

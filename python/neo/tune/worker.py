@@ -30,7 +30,7 @@ __all__ = ["Result", "Task", "close_child", "graph_text", "measure_task", "read_
 
 # Constants up to so many elements travel with a graph: shapes, axes, scales. Larger ones are made up when measured.
 _INLINE = 1024
-# Of a child that says nothing for longer, the benchmark hangs.
+# The benchmark of a child that says nothing for longer hangs.
 _SILENT_SECONDS = 120.0
 # One that has not begun yet imports what it needs, and writes down the problem.
 _STARTING_SECONDS = 600.0
@@ -239,7 +239,7 @@ class _Child:
         if self.connection is None:
             ours, theirs = socket.socketpair()
             with theirs:
-                # Of its own session, so that an interrupt from the terminal reaches only who waits.
+                # In a session of its own: an interrupt from the terminal reaches only the process that waits.
                 self.process = subprocess.Popen(
                     _command(theirs.fileno()),
                     pass_fds=[theirs.fileno()],

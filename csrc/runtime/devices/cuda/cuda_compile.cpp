@@ -26,7 +26,7 @@ struct Nvrtc {
 
 constexpr int kCompilationError = 6;
 
-// Where the toolkit lies when the loader does not know it.
+// The toolkit's folder, for a loader that does not know it.
 std::string toolkit() {
   const char* path = std::getenv("CUDA_PATH");
   return path != nullptr && *path != '\0' ? path : "/usr/local/cuda";

@@ -18,7 +18,7 @@ constexpr int kOldestVersion = 120;
 constexpr int64_t kTexelBytes = 16;
 constexpr int64_t kLeastAlignment = 256;  // of a BufferArgument
 
-// What all objects of one device hold on to.
+// The state that all objects of one device share.
 struct OpenClState {
   opencl::DeviceId id = nullptr;
   opencl::Context context = nullptr;
@@ -82,7 +82,7 @@ class OpenClBuffer final : public DeviceBuffer {
   }
 
  private:
-  // Of as little of the buffer as the driver allows: a part begins at a multiple of its alignment, and some drivers
+  // An image of as little of the buffer as the driver allows: a part begins at a multiple of its alignment, and drivers
   // (PoCL) refuse images of parts.
   Image make_image(int64_t offset, int64_t texels) const {
     NEO_ASSERT(offset % kTexelBytes == 0 && offset + texels * kTexelBytes <= bytes_, "Got ", texels, " texels at ",
@@ -443,7 +443,7 @@ DeviceInfo opencl_info(opencl::Platform platform, opencl::DeviceId id) {
   info.has_subgroups = info.has_block_reads || (has("cl_khr_subgroups") && has("cl_khr_subgroup_shuffle"));
   info.is_host_unified = number_of<uint32_t>(id, opencl::kDeviceHostUnifiedMemory) != 0;
   if (number_of<uint32_t>(id, opencl::kDeviceImageSupport) != 0) {
-    // What lies before an image's first texel counts.
+    // The bytes before an image's first texel count.
     const int64_t before = std::max<int64_t>(alignment_of(id) - kLeastAlignment, 0) / kTexelBytes;
     const auto most = static_cast<int64_t>(number_of<size_t>(id, opencl::kDeviceImageMaxBufferSize));
     info.image_texels = std::max<int64_t>(most - before, 0);

@@ -269,7 +269,7 @@ class BeamScorer(Scorer):
         row = n("Add", n("Div", at, words), offset)
         ends = n("Equal", word, n.constant(self.eos, np.int64))
         open_rows = n("Unsqueeze", done, n.ints(1))
-        # Of the better half of the candidates, those that end are finished.
+        # Those of the better half of the candidates that end are finished.
         half = [n("Slice", x, n.ints(0), self.beams, n.ints(1)) for x in (best, row, ends)]
         counts = n("And", half[2], n("Not", open_rows))
         fresh = n("Where", counts, self._share(n, half[0], length), n.constant(-np.inf, np.float32))

@@ -19,7 +19,7 @@ from neo.limits import Limits
 
 __all__ = ["Loaded", "load_model"]
 
-# What other frameworks save; docs/formats.md says how to convert each.
+# Files of other frameworks; docs/formats.md says how to convert each.
 _OTHER_FORMATS = frozenset(
     {".ckpt", ".h5", ".joblib", ".json", ".keras", ".mlmodel", ".mlpackage", ".ort", ".pdmodel", ".pkl"}
     | {".pt", ".pt2", ".pth", ".safetensors", ".tflite", ".ubj"}

@@ -12,7 +12,7 @@ from neo.errors import DTypeError, ModelError
 
 __all__ = ["check_signature", "find_schema"]
 
-# What older opsets allowed and nobody ever gave a meaning to.
+# Attributes that older opsets allowed and nobody ever gave a meaning to.
 _WITHOUT_MEANING = frozenset({"consumed_inputs"})
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 MAX_SIZE = 1 << 46
 _MAX_NESTING = 8
-# What exporters write as the name of a size that they do not know.
+# Names that exporters write for a size that they do not know.
 _NAMELESS = frozenset({"", "?", "*", "-1", "none", "null", "nan", "unk", "unknown", "any", "undefined"})
 
 
