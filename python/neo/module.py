@@ -148,9 +148,6 @@ class Module:
         neo.ModelError, neo.ShapeError, neo.DTypeError
             What is given is not what the model takes.
         """
-        if len(args) > len(self._inputs):
-            msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
-            raise ModelError(msg)
         if len(args) == len(self._inputs) and not kwargs and out is None and not (args and type(args[0]) is dict):
             results = self._call(
                 [
@@ -166,8 +163,11 @@ class Module:
 
     def _named(self, args: Sequence[Input], kwargs: Mapping[str, Input]) -> Mapping[str, Input]:
         """The inputs by name."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping) and self._kinds[0] != "map":
+        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping) and self._kinds[:1] != ["map"]:
             return args[0]
+        if len(args) > len(self._inputs):
+            msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
+            raise ModelError(msg)
         named = {self._inputs[i].name: x for i, x in enumerate(args)}
         for name, x in kwargs.items():
             if name in named:

@@ -83,11 +83,11 @@ class Stream:
         array, or tuple of arrays
             The outputs that are no states.
         """
-        if len(args) > len(self._open):
-            msg = f"[stream] every array must have an input. Got {len(args)}, expected at most {len(self._open)}"
-            raise ModelError(msg)
         if len(args) == 1 and not kwargs and isinstance(args[0], Mapping):
             given = dict(args[0])
+        elif len(args) > len(self._open):
+            msg = f"[stream] every array must have an input. Got {len(args)}, expected at most {len(self._open)}"
+            raise ModelError(msg)
         else:
             given = dict(zip(self._open, args, strict=False)) | kwargs
         results = self.run(given)

@@ -67,6 +67,14 @@ def test_arrays_go_by_position_by_name_and_by_both(pair):
         np.testing.assert_array_equal(got[1], A - B)
 
 
+def test_a_dict_of_nothing_is_the_inputs_of_a_model_without_any():
+    node = helper.make_node("Constant", [], ["y"], value_floats=[1.0, 2.0])
+    module = neo.compile(build([node], [], [value("y", [2])]), threads=1)
+    np.testing.assert_array_equal(module({}), [1, 2])
+    with pytest.raises(neo.ModelError, match="Got 1 arrays, expected at most 0"):
+        module(A)
+
+
 def test_run_takes_and_gives_arrays_by_the_models_names(pair):
     out = pair.run({"b": B, "a": A})
     assert list(out) == ["sum", "rest"]
