@@ -87,7 +87,8 @@ class Places {
       const Slot& slot = block_.slots[i];
       if (slot.storage != Slot::Storage::View || !binding_.sized[i]) continue;
       const auto base = static_cast<size_t>(slot.base);
-      const int64_t offset = slot.offset.evaluate(binding_.symbols);
+      // A view of no elements may begin anywhere, also behind its base.
+      const int64_t offset = extent(i) == 0 ? 0 : slot.offset.evaluate(binding_.symbols);
       const int64_t held = binding_.sized[base] ? elements(base) : kMaxExtent;
       NEO_CHECK(offset >= 0 && offset <= held && extent(i) <= held - offset, Shape, "run",
                 "a part must lie in its whole. Got ", extent(i), " elements at ", offset, " of ", held, " - at \"",

@@ -416,6 +416,7 @@ class BlockBuilder {
   void emit_concat_in_place(const Node& node, const Candidate& candidate) {
     const Workload& workload = *candidate.workload;
     const Value& output = *workload.outputs.front();
+    for (const Value* v : workload.inputs) need_known(v->type, node);
     need_known(output.type, node);
     const size_t here = block_->regions.size();
     std::vector<int> pieces;

@@ -118,8 +118,6 @@ struct TransposedAttributes {
       case AutoPad::SameUpper:
       case AutoPad::SameLower:
         return input * Dim(window.strides[i]);
-      case AutoPad::Valid:
-        return transposed_natural(window, output_padding, axis, kernel, input);
       case AutoPad::NotSet:
         break;
     }
@@ -130,7 +128,7 @@ struct TransposedAttributes {
   int64_t pad_begin(int axis, int64_t kernel, int64_t input) const {
     const auto i = static_cast<size_t>(axis);
     const bool same = window.auto_pad == AutoPad::SameUpper || window.auto_pad == AutoPad::SameLower;
-    if (output_shape.empty() && !same) return window.auto_pad == AutoPad::Valid ? 0 : window.pads[i];
+    if (output_shape.empty() && !same) return window.pads[i];
     const Dim total = transposed_natural(window, output_padding, axis, kernel, input) - output(axis, kernel, input);
     const int64_t half = floordiv(total, 2).value();
     return window.auto_pad == AutoPad::SameUpper ? half : total.value() - half;

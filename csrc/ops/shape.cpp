@@ -203,11 +203,16 @@ void reference_flatten(ReferenceContext& ctx) {
 template <class Context>
 std::vector<bool> marked_axes(const Context& ctx, const std::vector<int64_t>& axes, int rank) {
   std::vector<bool> marked(static_cast<size_t>(rank), false);
-  for (const int64_t axis : axes) {
-    const auto at = static_cast<size_t>(ctx.axis(axis, rank));
-    if (marked[at]) ctx.fail(ErrorKind::Model, str("axes must not repeat. Got ", axis, " twice"));
-    marked[at] = true;
-  }
+  for (const int64_t axis : axes) marked[static_cast<size_t>(ctx.axis(axis, rank))] = true;
+  return marked;
+}
+
+// The places of new axes among all.
+template <class Context>
+std::vector<bool> new_axes(const Context& ctx, const std::vector<int64_t>& axes, int rank) {
+  auto marked = marked_axes(ctx, axes, rank + static_cast<int>(axes.size()));
+  if (std::count(marked.begin(), marked.end(), true) != std::ssize(axes))
+    ctx.fail(ErrorKind::Model, str("axes must not repeat. Got ", to_string(axes)));
   return marked;
 }
 
@@ -280,14 +285,13 @@ void infer_unsqueeze(InferContext& ctx) {
                           has_rank ? Shape(fresh_dims(ctx, ctx.shape(0).rank() + *count, "unsqueeze")) : Shape());
   }
   const auto& dims = ctx.shape(0).dims();
-  set_view(ctx, insert_ones(dims, marked_axes(ctx, *axes, static_cast<int>(dims.size() + axes->size()))));
+  set_view(ctx, insert_ones(dims, new_axes(ctx, *axes, static_cast<int>(dims.size()))));
 }
 
 void reference_unsqueeze(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
   const auto axes = ctx.ints(1);
-  copy_tensor(x, ctx.output(0, x.dtype(),
-                            insert_ones(x.dims(), marked_axes(ctx, axes, x.rank() + static_cast<int>(axes.size())))));
+  copy_tensor(x, ctx.output(0, x.dtype(), insert_ones(x.dims(), new_axes(ctx, axes, x.rank()))));
 }
 
 // Identity

@@ -180,6 +180,12 @@ void reference_split(ReferenceContext& ctx) {
 
 // Slice
 
+// The largest int32 and int64 as the end of a slice that runs backwards stand for its last position, the axis's first,
+// as ONNX Runtime has it.
+bool is_open_end(int64_t end) {
+  return end == INT32_MAX || end == INT64_MAX;
+}
+
 // A start or an end counted from the front; `low` and `high` stand for positions beyond every axis.
 Dim slice_position(const Dim& position, const Dim& size, const Dim& low, const Dim& high) {
   if (position.is_constant() && position.value() <= -kMaxExtent) return low;
@@ -195,7 +201,9 @@ Dim sliced_size(const Dim& size, const Dim& start, const Dim& end, int64_t step)
     span = smaller(slice_position(end, size, 0, size), size) - larger(slice_position(start, size, 0, size), 0);
   } else {
     const Dim begin = slice_position(start, size, 0, last);
-    span = (begin == last ? last : smaller(larger(begin, 0), last)) - larger(slice_position(end, size, -1, last), -1);
+    const bool open = end.is_constant() && is_open_end(end.value());
+    const Dim stop = open ? Dim(-1) : larger(slice_position(end, size, -1, last), -1);
+    span = (begin == last ? last : smaller(larger(begin, 0), last)) - stop;
   }
   const int64_t stride = step == INT64_MIN ? INT64_MAX : std::abs(step);
   return larger(stride == 1 ? span : ceildiv(span, stride), 0);
@@ -209,7 +217,7 @@ std::pair<int64_t, int64_t> slice_axis(int64_t size, int64_t start, int64_t end,
     return std::min(std::max(at, low), high);
   };
   const int64_t begin = step > 0 ? bound(start, 0, size) : bound(start, 0, size - 1);
-  const int64_t stop = step > 0 ? bound(end, 0, size) : bound(end, -1, size - 1);
+  const int64_t stop = step > 0 ? bound(end, 0, size) : is_open_end(end) ? -1 : bound(end, -1, size - 1);
   if (step > 0) return {begin, stop > begin ? (stop - begin - 1) / step + 1 : 0};
   return {begin, begin > stop ? (stop - begin + 1) / step + 1 : 0};
 }

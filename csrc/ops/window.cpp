@@ -26,10 +26,9 @@ std::vector<int64_t> axis_values(const Node& node, std::string_view key, int cou
 
 AutoPad read_auto_pad(const Node& node) {
   const std::string text = node.string_attr("auto_pad", "NOTSET");
-  if (text == "VALID") return AutoPad::Valid;
   if (text == "SAME_UPPER") return AutoPad::SameUpper;
   if (text == "SAME_LOWER") return AutoPad::SameLower;
-  NEO_CHECK(text == "NOTSET" || text.empty(), Model, node.op,
+  NEO_CHECK(text == "NOTSET" || text == "VALID" || text.empty(), Model, node.op,
             "attribute auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER. Got \"", text, "\" - at ",
             node.place());
   return AutoPad::NotSet;
@@ -42,6 +41,7 @@ Window read_window(const Node& node, int spatial_rank) {
   window.dilations = axis_values(node, "dilations", spatial_rank, 1, 1);
   window.pads = axis_values(node, "pads", 2 * spatial_rank, 0, 0);
   window.auto_pad = read_auto_pad(node);
+  if (node.string_attr("auto_pad", "NOTSET") == "VALID") window.pads.assign(window.pads.size(), 0);
   window.ceil_mode = node.int_attr("ceil_mode", 0) != 0;
   return window;
 }
@@ -58,8 +58,6 @@ Dim window_output(const Window& window, int axis, const Dim& kernel, const Dim& 
     case AutoPad::SameUpper:
     case AutoPad::SameLower:
       return ceildiv(input, stride);
-    case AutoPad::Valid:
-      return floordiv(input - extent, stride) + 1;
     case AutoPad::NotSet:
       break;
   }
@@ -75,8 +73,6 @@ int64_t window_pad_total(const Window& window, int axis, int64_t kernel, int64_t
   switch (window.auto_pad) {
     case AutoPad::NotSet:
       return window.pads[i] + window.pads[i + window.strides.size()];
-    case AutoPad::Valid:
-      return 0;
     default:
       break;
   }

@@ -9,7 +9,7 @@
 
 namespace neo {
 
-enum class AutoPad : uint8_t { NotSet, Valid, SameUpper, SameLower };
+enum class AutoPad : uint8_t { NotSet, SameUpper, SameLower };  // VALID is NotSet with pads of 0
 
 struct Window {
   std::vector<int64_t> kernel;  // empty: that of the weights

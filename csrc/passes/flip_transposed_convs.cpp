@@ -19,7 +19,6 @@ struct Trimmed {
 std::optional<Trimmed> trimmed(const Node& node, const Window& window, int axis, int64_t extra, int64_t reach) {
   const auto i = static_cast<size_t>(axis);
   const bool has_shape = !node.ints_attr("output_shape").empty();
-  if (!has_shape && window.auto_pad == AutoPad::Valid) return Trimmed{0, 0};
   if (!has_shape && !is_same(window)) return Trimmed{window.pads[i], window.pads[i + window.strides.size()]};
   const Dim total = node.inputs[0]->shape()[axis + 2] + Dim(extra + reach) - node.outputs[0]->shape()[axis + 2];
   if (!total.is_constant()) return std::nullopt;

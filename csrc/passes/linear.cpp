@@ -157,6 +157,7 @@ void set_bias(Rewriter& rewriter, const LinearNode& linear, const std::vector<do
   Tensor tensor(node.inputs[1]->dtype(), {linear.channels});
   store_doubles(tensor, bias);
   const std::string name = (node.name.empty() ? node.outputs.front()->name : node.name) + ".bias";
+  node.attrs.erase("beta");  // of a Gemm: 1 where it has a bias, any number where it has none
   rewriter.set_input(&node, LinearNode::kBias, rewriter.add_constant(name, std::move(tensor)));
 }
 

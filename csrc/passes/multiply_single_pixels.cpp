@@ -35,7 +35,7 @@ std::optional<SinglePixel> as_single_pixel(const Node& node) {
     const auto i = static_cast<size_t>(axis);
     const Dim& size = y[axis + 2];
     if (!x[axis + 2].is(1) || !size.is_constant() || window.dilations[i] != 1) return std::nullopt;
-    const int64_t first = window.auto_pad == AutoPad::Valid ? 0 : window.pads[i];
+    const int64_t first = window.pads[i];
     if (size.value() < 1 || first + size.value() > pixel.weight[i + 2]) return std::nullopt;
     pixel.first.push_back(first);
     pixel.output.push_back(size.value());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "base/check.h"
 #include "ir/strings.h"
@@ -62,6 +63,15 @@ Tensor slice(const Tensor& tensor, int axis, int64_t i) {
 // Bytes that one collected tensor takes beside its elements.
 constexpr int64_t kElementBytes = 256;
 
+// A size of what no iteration gave: by the symbols that are known, else 0.
+int64_t size_without_element(const Dim& size, const SymbolValues& symbols) {
+  std::map<std::string, Symbol> needed;
+  size.collect_symbols(needed);
+  const bool known =
+      std::all_of(needed.begin(), needed.end(), [&](const auto& entry) { return symbols.count(entry.first) > 0; });
+  return known ? size.evaluate(symbols) : 0;
+}
+
 // One output collected over the iterations.
 class Collector {
  public:
@@ -86,8 +96,8 @@ class Collector {
   }
   void finish(Tensor whole) { whole_ = std::move(whole); }
 
-  // All elements along a new axis. With no element there is only the declared type to go by.
-  Tensor stack(const Type& declared) const {
+  // All elements along a new axis. With no element there is only the declared type to go by, and the sizes of `symbols`.
+  Tensor stack(const Type& declared, const SymbolValues& symbols) const {
     if (whole_.defined()) return whole_;
     const auto count = static_cast<int64_t>(elements_.size());
     if (count == 0) {
@@ -95,7 +105,7 @@ class Collector {
                 "what no iteration gave must have a known dtype. Got ", declared.to_string());
       Dims dims;
       if (declared.shape.has_rank()) {
-        for (const Dim& d : declared.shape.dims()) dims.push_back(d.is_constant() ? d.value() : 0);
+        for (const Dim& d : declared.shape.dims()) dims.push_back(size_without_element(d, symbols));
       }
       if (dims.empty()) dims = {0};
       const int axis = checked_axis(axis_.axis, static_cast<int>(dims.size()));
@@ -238,7 +248,7 @@ void Frame::run_loop(const LoopItem& item) {
       store_owned(item.results[i], std::move(value));
     } else {
       const Type& declared = block_.slots[static_cast<size_t>(item.results[i])].type;
-      store_owned(item.results[i], collected[i - carried.size()].stack(declared));
+      store_owned(item.results[i], collected[i - carried.size()].stack(declared, symbols_));
     }
   }
 }

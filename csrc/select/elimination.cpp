@@ -64,6 +64,31 @@ std::vector<const Factor*> gathered(const std::vector<Factor>& bucket, size_t ta
 
 }  // namespace
 
+Decision::Decision(std::vector<int> scope, int size, size_t cells) : scope_(std::move(scope)), size_(size) {
+  if (size_ < 256) {
+    narrow_.resize(cells);
+  } else {
+    wide_.resize(cells);
+  }
+}
+
+void Decision::set(size_t cell, const std::vector<int>& choices) {
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (size_ < 256) {
+      narrow_[cell + i] = static_cast<uint8_t>(choices[i]);
+    } else {
+      wide_[cell + i] = choices[i];
+    }
+  }
+}
+
+std::optional<int> Decision::best(const std::vector<int>& choice, const std::vector<int>& sizes) const {
+  size_t cell = 0;
+  for (const int v : scope_) cell = cell * at(sizes[at(v)]) + at(choice[at(v)]);
+  const int found = size_ < 256 ? narrow_[cell] : wide_[cell];
+  return found == size_ ? std::nullopt : std::optional(found);
+}
+
 Elimination::Elimination(std::vector<int> sizes, int count, std::vector<Factor> factors)
     : sizes_(std::move(sizes)), count_(count), buckets_(sizes_.size()) {
   for (Factor& factor : factors) place(std::move(factor));
@@ -82,7 +107,7 @@ void Elimination::place(Factor factor) {
 }
 
 void Elimination::eliminate(int v) {
-  auto& bucket = buckets_[at(v)];
+  std::vector<Factor> bucket = std::move(buckets_[at(v)]);
   merge_subsets(bucket, sizes_);
   if (bucket.empty()) bucket.push_back({{v}, std::vector<double>(at(sizes_[at(v)]), 0.0)});
   std::vector<int> scope;
@@ -97,8 +122,11 @@ void Elimination::eliminate(int v) {
   size_t inner = shape.size(), block = 1;
   while (inner > 1 && (block == 1 || block * shape[inner - 1] <= kBlockCells)) block *= shape[--inner];
   std::vector<double> least(cells, kInfinity), joined(block);
+  std::vector<int> chosen(block);
+  Decision decision({scope.begin() + 1, scope.end()}, sizes_[at(v)], cells);
   std::vector<size_t> index(inner, 0);  // of the block, along the axes before `inner`
   for (size_t begin = 0; begin < cells; begin += block) {
+    std::fill(chosen.begin(), chosen.end(), sizes_[at(v)]);
     for (size_t i = 0; i < shape[0]; ++i) {
       std::fill(joined.begin(), joined.end(), 0.0);
       index[0] = i;
@@ -106,28 +134,25 @@ void Elimination::eliminate(int v) {
         add(joined.data(), part, std::inner_product(index.begin(), index.end(), part.strides.begin(), size_t{0}), shape,
             inner);
       }
-      take_least(least.data() + begin, joined.data(), block);
+      double* to = least.data() + begin;
+      for (size_t j = 0; j < block; ++j) {
+        const bool is_less = joined[j] < to[j];
+        to[j] = is_less ? joined[j] : to[j];
+        chosen[j] = is_less ? static_cast<int>(i) : chosen[j];
+      }
     }
+    decision.set(begin, chosen);
     for (size_t axis = inner; --axis > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
   }
+  decisions_.push_back(std::move(decision));
   place({{scope.begin() + 1, scope.end()}, std::move(least)});
 }
 
 bool Elimination::decode(std::vector<int>& choice) const {
   for (int v = count_ - 1; v >= 0; --v) {
-    std::vector<double> total(at(sizes_[at(v)]), 0.0);
-    for (const Factor& factor : buckets_[at(v)]) {
-      size_t offset = 0, step = 1;
-      for (size_t i = 1; i < factor.scope.size(); ++i) {
-        const auto size = at(sizes_[at(factor.scope[i])]);
-        offset = offset * size + at(choice[at(factor.scope[i])]);
-        step *= size;
-      }
-      for (size_t i = 0; i < total.size(); ++i) total[i] += factor.values[offset + i * step];
-    }
-    const auto best = std::min_element(total.begin(), total.end());
-    if (!(*best < kInfinity)) return false;
-    choice[at(v)] = static_cast<int>(best - total.begin());
+    const auto best = decisions_[at(v)].best(choice, sizes_);
+    if (!best) return false;
+    choice[at(v)] = *best;
   }
   return true;
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,25 @@ Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<in
 // a search that assigns variables in the reverse order agree on a small boundary, and only the best of them are needed.
 std::vector<int> linear_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs);
 
+// The best choice of an eliminated variable for each combination of choices of the variables that its table was joined
+// with. A choice takes one byte where the variable has fewer than 256: there is one for every cell of every table.
+class Decision {
+ public:
+  // `size`: choices of the variable.
+  Decision(std::vector<int> scope, int size, size_t cells);
+
+  // `choices` of the cells from `cell` on; the number of choices where all are forbidden.
+  void set(size_t cell, const std::vector<int>& choices);
+  // None where every choice is forbidden.
+  std::optional<int> best(const std::vector<int>& choice, const std::vector<int>& sizes) const;
+
+ private:
+  std::vector<int> scope_;
+  int size_;
+  std::vector<uint8_t> narrow_;
+  std::vector<int> wide_;
+};
+
 // Exact bucket elimination of the variables 0 .. count - 1 in this order.
 class Elimination {
  public:
@@ -45,7 +67,8 @@ class Elimination {
   std::vector<int> sizes_;
   int count_;
   double constant_ = 0;
-  std::vector<std::vector<Factor>> buckets_;  // by the first variable of the scope
+  std::vector<std::vector<Factor>> buckets_;  // by the first variable of the scope; empty where that is eliminated
+  std::vector<Decision> decisions_;           // of the eliminated variables
   std::vector<Factor> rest_;
 };
 

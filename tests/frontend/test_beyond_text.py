@@ -271,6 +271,47 @@ def test_group_normalization_with_one_scale(opset: int) -> None:
     close(got, (want * 2 + np.array([[1], [-1]])).reshape(x.shape).astype(np.float32))
 
 
+@pytest.mark.parametrize("dims", [(2, "c", 3), None], ids=["size", "rank"])
+@pytest.mark.parametrize("scales", [1, 2])
+def test_group_normalization_of_channels_that_are_not_known(dims: tuple[int | str, ...] | None, scales: int) -> None:
+    x, scale, bias = normal(2, 6, 3), normal(scales), normal(scales)
+    nodes = [helper.make_node("GroupNormalization", ["x", "scale", "bias"], ["y"], num_groups=2)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims), value_info("scale", scale)]
+    module = neo.compile(model_of(nodes, [*inputs, value_info("bias", bias)], ["y"], opset=18))
+    groups = x.reshape(2, 2, -1).astype(np.float64)
+    want = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    want = want * scale[:, None] + bias[:, None]
+    close(module(x, scale, bias), want.reshape(x.shape).astype(np.float32))
+
+
+@pytest.mark.parametrize("constants", [(1, 2, 3, 4), (3, 4), ()], ids=["fixed", "ends given", "given"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_slice_backwards_to_the_largest_integer_ends_at_the_first_element(
+    dtype: type[np.integer[Any]], constants: tuple[int, ...]
+) -> None:
+    x = normal(7, 5)
+    for step in (-1, -2):
+        parts = [np.array(numbers, dtype) for numbers in ([5, 0], [np.iinfo(dtype).max] * 2, [0, 1], [step, 1])]
+        got = run("Slice", [x, *parts], constants=constants)
+        close(got, x[5::step])
+
+
+def test_squeeze_of_an_axis_twice() -> None:
+    x = normal(1, 3, 1)
+    close(run("Squeeze", [x, np.array([0, -3])], constants=(1,)), x[0])
+    close(run("Squeeze", [x[:, :, 0], np.array([0, 0])], constants=(1,)), x[0, :, 0])
+
+
+# The table of ONNX counts a window less, its shape inference and ONNX Runtime do not.
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_valid_pools_whose_sizes_are_rounded_up(op: str) -> None:
+    x = normal(1, 2, 6, 7)
+    attrs = {"kernel_shape": [3, 2], "strides": [2, 3], "ceil_mode": 1}
+    got = run(op, [x], opset=22, auto_pad="VALID", **attrs)
+    assert got.shape == (1, 2, 3, 3)
+    close(got, run(op, [x], opset=22, pads=[0, 0, 0, 0], **attrs))
+
+
 # GridSample
 
 

@@ -80,8 +80,9 @@ def test_training_stays() -> None:
         GEMM.format(body="t = MatMul(x, w) \n y = Add(b, t)"),
         GEMM.format(body="t = Gemm(x, w) \n y = Mul(t, b)"),
         GEMM.format(body="t = Gemm(x, v, b) {transB=1} \n y = Mul(t, b)"),
+        GEMM.format(body="t = Gemm(x, w) {beta=0.0} \n y = Add(t, b)"),
     ],
-    ids=["add", "sub", "mul", "div", "numbers", "transposed", "matmul", "gemm", "gemm-transposed"],
+    ids=["add", "sub", "mul", "div", "numbers", "transposed", "matmul", "gemm", "gemm-transposed", "gemm-beta"],
 )
 def test_biases(text: str) -> None:
     assert len(after(text, "fold_biases").nodes) == 1

@@ -80,6 +80,24 @@ def test_without_limits_the_body_ends_the_loop() -> None:
     assert numbers.tolist() == list(range(STOPS_AFTER))
 
 
+def test_what_no_iteration_gave_has_the_sizes_that_are_known() -> None:
+    model = parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 17]>
+rows (float[n, 3] x, int64 trips, bool[5] chosen) => (y, z) {
+  y, z = Loop (trips, "") <body = rows (int64 i, bool go) => (bool more, row, some) {
+    more = Identity (go)
+    row = Relu (x)
+    some = Compress <axis = 0> (x, chosen)
+  }>
+}""")
+    module = neo.compile(model)
+    x, chosen = np.ones((2, 3), np.float32), np.array([1, 0, 0, 0, 0], bool)
+    for trips, counted in ((2, 1), (1, 1), (0, 0)):
+        y, z = module(x, np.int64(trips), chosen)
+        assert y.shape == (trips, 2, 3)
+        assert z.shape == (trips, counted, 3)
+
+
 def test_a_long_loop_runs_until_the_call_is_cancelled() -> None:
     future = neo.compile(counting("M", "")).run_async({"zero": np.int64(0), "M": np.int64(1 << 40)})
     with pytest.raises(TimeoutError):

@@ -176,3 +176,26 @@ def test_what_ends_with_a_stage_shares_its_memory_with_other_stages() -> None:
         assert_agrees(module, model, {"x": x})
         bytes_held.append(module.memory.kept)
     assert bytes_held[1] < 1.5 * bytes_held[0], bytes_held
+
+
+def test_a_counted_value_is_joined_twice_to_a_known_one() -> None:
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 18]>
+joined (float[2, 1] x) => (y)
+<int64[1, 1] two = {2}> { c = NonZero (x)  y = Concat <axis = 0> (c, two, c) }""")
+    module = neo.compile(model)
+    assert module(np.array([[0], [3]], np.float32)).tolist() == [[1], [0], [2], [1], [0]]
+    with pytest.raises(neo.ShapeError):
+        module(np.array([[2], [3]], np.float32))
+
+
+def test_a_part_of_nothing_may_begin_behind_its_whole() -> None:
+    model = onnx.parser.parse_model("""
+<ir_version: 8, opset_import: ["" : 18]>
+parts (float[n, 4] x) => (y, z)
+<int64[2] from = {9, 2}, int64[2] to = {12, 4}, int64[2] axes = {0, 1}, int64[1] row = {4}, int64[1] end = {9}>
+{ r = Relu (x)  y = Slice (r, from, to, axes)  s = Slice (r, row, end)  z = Neg (s) }""")
+    module = neo.compile(model)
+    for rows in (0, 1, 3, 4, 6, 11):
+        x = np.arange(4.0 * rows, dtype=np.float32).reshape(rows, 4)
+        assert_agrees(module, model, {"x": x})

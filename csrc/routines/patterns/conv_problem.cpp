@@ -20,8 +20,7 @@ bool is_pool_of_pairs(const Node& node) {
   const Shape& x = node.inputs.front()->shape();
   if (!x.has_rank() || x.rank() != kAxes + 2) return false;
   const Window w = read_window(node, kAxes);
-  const bool pads = w.auto_pad == AutoPad::NotSet ? !all_are(w.pads, 0) : w.auto_pad != AutoPad::Valid;
-  return !pads && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
+  return w.auto_pad == AutoPad::NotSet && all_are(w.pads, 0) && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ int64_t ConvGeometry::pad_begin(int axis, int64_t input, int64_t output) const {
   const auto i = static_cast<size_t>(axis);
   const int64_t k = kernel[3 - axes + axis];
   if (!transposed) return window_pad_begin(window, axis, k, input);
-  if (!pads_from_output) return window.auto_pad == AutoPad::Valid ? 0 : window.pads[i];
+  if (!pads_from_output) return window.pads[i];
   const int64_t whole = window.strides[i] * (input - 1) + output_padding[i] + (k - 1) * window.dilations[i] + 1;
   const int64_t total = whole - output;
   const int64_t half = total >= 0 ? total / 2 : -ceil_div(-total, 2);

@@ -48,14 +48,19 @@ def _batch_normalization_that_trains(call: Call, epsilon: float) -> Results:
 def _group_normalization(call: Call) -> Results:
     """Scale and bias per group, or one for all as ONNX Runtime takes them, become scale and bias per channel."""
     groups = int(call.attrs["num_groups"])
-    channels = call.size(0, 1, "the number of channels")
-    if groups < 1 or channels % groups:
+    shape = call.need(0).shape
+    channels = shape[1] if shape is not None and len(shape) > 1 else None
+    if groups < 1 or (isinstance(channels, int) and channels % groups):
         raise call.refuse(f"the number of channels must be a multiple of num_groups. Got {channels} and {groups}")
+    if isinstance(channels, int):
+        sizes = call.array([groups, channels // groups])
+    else:
+        width = call.add("Div", [call.add("Shape", [call.need(0)], {"start": 1, "end": 2}), call.array([groups])])
+        sizes = call.add("Concat", [call.array([groups]), width], {"axis": 0})
     each = []
     for i in (1, 2):
         column = call.add("Reshape", [call.need(i), call.array([-1, 1])])
-        wide = call.add("Expand", [column, call.array([groups, channels // groups])])
-        each.append(call.add("Reshape", [wide, call.array([channels])]))
+        each.append(call.add("Reshape", [call.add("Expand", [column, sizes]), call.array([-1])]))
     return call.finish("GroupNormalization", [call.need(0), *each], call.attrs)
 
 
