@@ -94,7 +94,8 @@ std::shared_ptr<void> allocate(DType dtype, int64_t count, bool in_new_pages = f
 struct Tensor::Splat {
   std::string text;               // a string's element
   char number[16] = {};           // any other dtype's
-  const void* element = nullptr;  // null: absent
+  const void* element = nullptr;  // null: absent, or computed
+  std::function<Tensor()> compute;
   std::once_flag written;
   std::shared_ptr<void> memory;
 };
@@ -135,6 +136,12 @@ Tensor Tensor::splat(DType dtype, Dims dims, const void* element) {
   return t;
 }
 
+Tensor Tensor::computed(DType dtype, Dims dims, std::function<Tensor()> compute) {
+  Tensor t = absent(dtype, std::move(dims));
+  t.splat_->compute = std::move(compute);
+  return t;
+}
+
 Tensor Tensor::absent(DType dtype, Dims dims) {
   NEO_CHECK(dtype != DType::Undefined, Type, "tensor", "a tensor must have a dtype. Got what is no tensor's");
   Tensor t;
@@ -146,7 +153,7 @@ Tensor Tensor::absent(DType dtype, Dims dims) {
 }
 
 bool Tensor::is_absent() const {
-  return splat_ != nullptr && splat_->element == nullptr;
+  return splat_ != nullptr && splat_->element == nullptr && !splat_->compute;
 }
 
 bool Tensor::is_splat() const {
@@ -160,9 +167,15 @@ const void* Tensor::splat_element() const {
 
 void* Tensor::data() const {
   if (!splat_) return data_;
-  NEO_CHECK(splat_->element, Model, "load", "the contents of a constant that is read must be saved. Got only ",
+  NEO_CHECK(!is_absent(), Model, "load", "the contents of a constant that is read must be saved. Got only ",
             name(dtype_), neo::to_string(dims_));
   std::call_once(splat_->written, [&] {
+    if (splat_->compute) {
+      const Tensor made = splat_->compute();
+      NEO_ASSERT(made.dtype() == dtype_ && made.size() == size_ && made.owner(), "a computed constant is as declared");
+      splat_->memory = made.owner();
+      return;
+    }
     std::shared_ptr<void> memory = allocate(dtype_, size_);
     if (dtype_ == DType::String) {
       auto* strings = static_cast<std::string*>(memory.get());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,7 +14,8 @@
 namespace neo {
 
 // A dense row-major array on the host, shared by reference. Copying a Tensor copies the reference.
-// A splat holds one element for all and is written out on the first call of data().
+// A splat holds one element for all and is written out on the first call of data(); one that is computed then has no
+// memory before.
 class Tensor {
  public:
   Tensor() = default;
@@ -26,6 +28,8 @@ class Tensor {
   // kept and read often.
   static Tensor in_new_pages(DType dtype, Dims dims);
   static Tensor splat(DType dtype, Dims dims, const void* element);
+  // What `compute` gives, of this dtype and these dims, asked once at most.
+  static Tensor computed(DType dtype, Dims dims, std::function<Tensor()> compute);
   // A constant of which only dtype and dims are at hand: reading it is a Model error.
   static Tensor absent(DType dtype, Dims dims);
   bool is_absent() const;

@@ -34,6 +34,14 @@ bool is_of_codes(const Node& node, const Graph::Users& users) {
   });
 }
 
+// The numbers of such codes; none where scales are in blocks.
+std::optional<Tensor> numbers_of(const Node& node) {
+  const Value* zero = node.input(2);
+  if (node.int_attr("block_size", 0) != 0 || node.outputs.front()->dtype() != DType::Float32) return std::nullopt;
+  return dequantized(*node.inputs[0]->constant, *node.inputs[1]->constant, zero ? &*zero->constant : nullptr,
+                     static_cast<int>(node.int_attr("axis", 1)));
+}
+
 bool is_foldable(const Node& node, const PassContext& context, int64_t left_bytes = kMaxFoldedBytes) {
   const Op* op = context.ops.find(node.op);
   if (!op || !op->reference || op->random || !node.bodies.empty() || node.op == "neo.Dims") return false;
@@ -78,6 +86,14 @@ bool fold_constants_in_body(Graph& graph, const PassContext& context, bool& has_
     checkpoint();
     if (node->op == "DequantizeLinear" && !readers) readers = graph.users();
     const bool stays = readers && is_of_codes(*node, *readers);
+    if (stays && node->outputs.front()->shape().is_static()) {
+      if (auto numbers = numbers_of(*node)) {
+        *context.foldable_bytes -= std::max<int64_t>(numbers->bytes() - node->inputs[0]->constant->bytes(), 0);
+        node->outputs.front()->constant = std::move(*numbers);
+        changed = true;
+        continue;
+      }
+    }
     std::vector<HostValue> inputs;
     int64_t growth = 0;
     for (const Value* v : node->inputs) {

@@ -76,16 +76,24 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
   }
   const auto fits = [&](const Tensor& t) { return t.size() == 1 || (t.rank() == 1 && t.size() == along); };
   if (!fits(scale) || (zero && !fits(*zero))) return std::nullopt;
-  const std::vector<double> scales = load_doubles(scale);
   const std::vector<double> zeros = zero ? load_doubles(*zero) : std::vector<double>{0};
-  std::vector<double> numbers = load_doubles(codes);
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const size_t c = i / static_cast<size_t>(inner) % static_cast<size_t>(along);
-    numbers[i] = (numbers[i] - zeros[c % zeros.size()]) * scales[c % scales.size()];
-  }
-  Tensor real(DType::Float32, dims);
-  store_doubles(real, numbers);
-  return real;
+  return Tensor::computed(DType::Float32, dims, [codes, scale, zeros, inner, along] {
+    Tensor real(DType::Float32, codes.dims());
+    const bool has_sign = codes.dtype() == DType::Int8;
+    const auto* from = codes.as<uint8_t>();
+    const auto* scales = scale.as<float>();
+    auto* to = real.as<float>();
+    int64_t c = 0;
+    for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == along ? 0 : c + 1) {
+      const float by = scales[c % scale.size()];
+      const double zero_point = zeros[static_cast<size_t>(c) % zeros.size()];
+      for (int64_t k = i; k < i + inner; ++k) {
+        const int code = has_sign ? static_cast<int8_t>(from[k]) : from[k];
+        to[k] = static_cast<float>(code - zero_point) * by;
+      }
+    }
+    return real;
+  });
 }
 
 bool sink_dequantization(Rewriter& rewriter) {

@@ -22,7 +22,8 @@ bool is_byte(DType dtype);
 std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero);
 
 // Codes less their zero point times their scale, as float32. Scale and zero point have one element, or one for each
-// position of the axis (negative: from the end); nothing where they fit neither.
+// position of the axis (negative: from the end); nothing where they fit neither. Computed where somebody reads them:
+// routines that multiply codes do not.
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis);
 
 // Moves the codes instead of the numbers they stand for: a DequantizeLinear by one scale goes behind the Reshape,

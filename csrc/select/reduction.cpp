@@ -456,6 +456,7 @@ void Reduction::add_pair(int a, int b, int planes, std::vector<double> values) {
 
 void Reduction::cut(int pair) {
   pairs_[at(pair)].left = false;
+  pairs_[at(pair)].values = {};
   const int ends[] = {pairs_[at(pair)].u, pairs_[at(pair)].v};
   for (const int end : ends) {
     auto& list = variables_[at(end)].pairs;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <thread>
 
@@ -235,6 +236,25 @@ TEST(Tensor, ASplatIsWrittenOutOnce) {
   std::fill_n(dense.as<float>(), 7000, 2.5f);
   EXPECT_TRUE(identical(splat, dense));
   EXPECT_FALSE(identical(splat, dense.reshaped({7000})));
+}
+
+TEST(Tensor, AComputedOneIsComputedOnceAndWhereItIsRead) {
+  std::atomic<int> times = 0;
+  const Tensor lazy = Tensor::computed(DType::Float32, {2, 3}, [&] {
+    ++times;
+    Tensor made(DType::Float32, {2, 3});
+    std::fill_n(made.as<float>(), 6, 1.5f);
+    return made;
+  });
+  EXPECT_FALSE(lazy.is_splat());
+  EXPECT_FALSE(lazy.is_absent());
+  EXPECT_EQ(lazy.reshaped({6}).bytes(), 24);
+  EXPECT_EQ(times, 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { EXPECT_EQ(lazy.reshaped({6}).as<float>()[5], 1.5f); });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(times, 1);
+  EXPECT_TRUE(identical(copy_tensor(lazy), lazy));
 }
 
 }  // namespace

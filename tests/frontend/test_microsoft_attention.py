@@ -403,6 +403,25 @@ def test_rotary_embedding(interleaved: int, width: int) -> None:
     check("RotaryEmbedding", [normal(2, 2, 4, 4), ids, cos, sin], interleaved=interleaved, **partial)
 
 
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("width", [2, 1])
+def test_rotary_embedding_of_heads_of_unknown_size(interleaved: int, width: int) -> None:
+    cos, sin, ids = normal(10, width), normal(10, width), np.array([[3, 4, 5], [0, 1, 2]])
+    partial = {"num_heads": 2, "rotary_embedding_dim": 2} if width == 1 else {}
+    for x, names in ((normal(2, 3, 8), ["B", "S", "H"]), (normal(2, 2, 3, 4), ["B", "N", "S", "H"])):
+        more = {"num_heads": 2} if x.ndim == 3 else {}
+        check("RotaryEmbedding", [x, ids, cos, sin], interleaved=interleaved, symbols={0: names}, **{**partial, **more})
+
+
+def test_multi_head_attention_of_unknown_hidden_sizes() -> None:
+    q, k, v, bias = normal(B, S, D), normal(B, 4, D), normal(B, 4, D), normal(3 * D)
+    symbols = {0: ["B", "S", "D"], 1: ["B", "T", "D"], 2: ["B", "T", "V"]}
+    check("MultiHeadAttention", [q, k, v, bias], symbols=symbols, num_heads=N)
+    check("MultiHeadAttention", [q, k, v, bias], symbols={**symbols, 3: ["three"]}, num_heads=N)
+    keys, values = normal(B, N, 4, H), normal(B, N, 4, H)
+    check("MultiHeadAttention", [q, keys, values, bias], symbols={0: ["B", "S", "D"]}, num_heads=N)
+
+
 def test_bad_attention_is_refused_in_one_line() -> None:
     x, w, b = normal(B, S, 6), normal(6, 3 * D), normal(3 * D)
     for op, inputs, attrs, kind, reason in (

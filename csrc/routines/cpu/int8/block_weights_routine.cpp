@@ -41,10 +41,10 @@ struct BlockProduct {
     const DType dtype = codes->dtype();
     return dtype == DType::Int8 ? -128 : (dtype == DType::Int4 ? -8 : 0);
   }
-  std::vector<int64_t> all_codes() const {
-    std::vector<int64_t> numbers = load_ints(*codes->constant);
-    for (int64_t& code : numbers) code -= first_code();
-    return numbers;
+  uint8_t code_at(int64_t i) const {
+    const Tensor& tensor = *codes->constant;
+    const auto* bytes = static_cast<const std::byte*>(tensor.data());
+    return static_cast<uint8_t>(load_int64(tensor.dtype(), bytes + i * item_bytes(tensor.dtype())) - first_code());
   }
   std::vector<double> all_zeros() const {
     std::vector<double> numbers = zero ? load_doubles(*zero->constant) : std::vector<double>{0};
@@ -211,7 +211,6 @@ class BlockWeightsStep final : public KernelStep {
 
  private:
   static void pack(const BlockProduct& p, const BlockPlan& plan, int bits, float* to) {
-    const std::vector<int64_t> codes = p.all_codes();
     const std::vector<double> zeros = p.all_zeros(), scales = load_doubles(*p.scale->constant);
     std::fill_n(to, plan.size(), 0.0f);
     to[0] = static_cast<float>(zeros.front());
@@ -228,9 +227,9 @@ class BlockWeightsStep final : public KernelStep {
         const int64_t count = std::min(p.block, p.depth - b * p.block);
         for (int64_t i = 0; i < count; ++i) {
           const int64_t k = b * p.block + i;
-          const int64_t code = codes[static_cast<size_t>(p.by_columns ? column * p.depth + k : k * p.columns + column)];
+          const uint32_t code = p.code_at(p.by_columns ? column * p.depth + k : k * p.columns + column);
           const int64_t word = ((vector * plan.blocks + b) * plan.block_words + i / of_word) * plan.lanes + lane;
-          words[word] |= static_cast<uint32_t>(code) << (i % of_word * bits);
+          words[word] |= code << (i % of_word * bits);
         }
       }
     }
@@ -344,8 +343,8 @@ class BlockWeightsRoutine final : public RoutineOf<BlockWeightsRoutine> {
     if (p.is_absent()) return {schedule(4, false), schedule(4, true), schedule(8, false), schedule(8, true)};
     const std::vector<double> zeros = p.all_zeros();
     const bool is_one = std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == zeros.front(); });
-    const std::vector<int64_t> codes = p.all_codes();
-    const bool is_small = std::all_of(codes.begin(), codes.end(), [](int64_t code) { return code < 16; });
+    bool is_small = true;
+    for (int64_t i = 0; is_small && i < p.codes->constant->size(); ++i) is_small = p.code_at(i) < 16;
     return {schedule(is_small ? 4 : 8, !is_one)};
   }
 

@@ -284,22 +284,26 @@ def rotate(
     The caches are [positions, half] for positions that are integers [batch or 1, length], else [batch or 1, length, half].
     Elements behind twice the width of the caches stay as they are.
     """
-    shape, cache = x.shape, cosines.shape
-    if shape is None or cache is None or not isinstance(shape[3], int) or not isinstance(cache[-1], int):
-        raise call.refuse("the head size and the width of the caches must be known")
+    size, cache = None if x.shape is None else x.shape[3], cosines.shape
+    if cache is None or not isinstance(cache[-1], int):
+        raise call.refuse("the width of the caches must be known")
     half = int(cache[-1])
-    if not 0 < 2 * half <= int(shape[3]):
-        raise call.refuse(f"the caches must be half as wide as the heads at most. Got {half} and {shape[3]}")
+    if half < 1 or (isinstance(size, int) and 2 * half > size):
+        raise call.refuse(f"the caches must be half as wide as the heads at most. Got {half} and {size}")
     tables = [t if positions is None else call.add("Gather", [t, positions]) for t in (cosines, sines)]
     cos, sin = (call.add("Unsqueeze", [table, call.array([1])]) for table in tables)
-    sizes = [half, half, shape[3] - 2 * half] if shape[3] > 2 * half else [half, half]
+    has_rest = size != 2 * half  # of a size that is not known: none, or any number of elements
     if interleaved:
         lead = slice_axis(call, x, 3, 0, 2 * half)
         pairs = call.add("Reshape", [lead, call.array([0, 0, 0, half, 2])])
         a, b = (call.add("Squeeze", [slice_axis(call, pairs, 4, i, i + 1), call.array([4])]) for i in (0, 1))
-        rest = [slice_axis(call, x, 3, 2 * half, shape[3])] if len(sizes) == 3 else []
+        rest = [slice_axis(call, x, 3, 2 * half, dims_of(call, x, 3))] if has_rest else []
+    elif not isinstance(size, int):
+        behind = call.add("Sub", [dims_of(call, x, 3), call.array([2 * half])])
+        sizes = call.add("Concat", [call.array([half, half]), behind], {"axis": 0})
+        a, b, *rest = call.add("Split", [x, sizes], {"axis": -1}, outputs=3)
     else:
-        a, b, *rest = split_last(call, x, sizes)
+        a, b, *rest = split_last(call, x, [half, half, size - 2 * half] if has_rest else [half, half])
     real = call.add("Sub", [call.add("Mul", [a, cos]), call.add("Mul", [b, sin])])
     imaginary = call.add("Add", [call.add("Mul", [a, sin]), call.add("Mul", [b, cos])])
     if interleaved:

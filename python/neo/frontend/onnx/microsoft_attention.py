@@ -189,15 +189,11 @@ def _with_bias(call: Call, parts: list[_native.Value], bias: _native.Value | Non
     """Queries, keys and values [batch, length, hidden], with their parts of a bias added."""
     if bias is None:
         return parts
-    sizes = []
-    for part in parts:
-        size = None if part.shape is None else part.shape[-1]
-        if not isinstance(size, int):
-            raise call.refuse(f"the hidden size must be known. Got {size}")
-        sizes.append(size)
-    if bias.shape is not None and bias.shape[0] != sum(sizes) and len(parts) == 1:
-        return [call.add("Add", [parts[0], slice_axis(call, bias, 0, 0, sizes[0])])]
-    pieces = call.add("Split", [bias, call.array(sizes)], {"axis": 0}, outputs=len(sizes)) if len(sizes) > 1 else [bias]
+    widths = [call.add("Shape", [part], {"start": -1}) for part in parts]
+    if len(parts) == 1:
+        return [call.add("Add", [parts[0], slice_axis(call, bias, 0, 0, widths[0])])]
+    sizes = call.add("Concat", widths, {"axis": 0})
+    pieces = call.add("Split", [bias, sizes], {"axis": 0}, outputs=len(parts))
     return [call.add("Add", [part, piece]) for part, piece in zip(parts, pieces, strict=True)]
 
 
