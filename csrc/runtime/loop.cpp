@@ -96,7 +96,8 @@ class Collector {
   }
   void finish(Tensor whole) { whole_ = std::move(whole); }
 
-  // All elements along a new axis. With no element there is only the declared type to go by, and the sizes of `symbols`.
+  // All elements along a new axis. With no element there is only the declared type to go by, and the sizes of
+  // `symbols`.
   Tensor stack(const Type& declared, const SymbolValues& symbols) const {
     if (whole_.defined()) return whole_;
     const auto count = static_cast<int64_t>(elements_.size());

@@ -20,7 +20,8 @@ bool is_pool_of_pairs(const Node& node) {
   const Shape& x = node.inputs.front()->shape();
   if (!x.has_rank() || x.rank() != kAxes + 2) return false;
   const Window w = read_window(node, kAxes);
-  return w.auto_pad == AutoPad::NotSet && all_are(w.pads, 0) && !w.ceil_mode && all_are(w.kernel, 2) && all_are(w.strides, 2) && all_are(w.dilations, 1);
+  return w.auto_pad == AutoPad::NotSet && all_are(w.pads, 0) && !w.ceil_mode && all_are(w.kernel, 2) &&
+         all_are(w.strides, 2) && all_are(w.dilations, 1);
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ double core_cycles(const Target& target) {
 }
 
 Int8Weights::Int8Weights(const Int8Product& product)
-    : codes_(load_doubles(*product.w->constant)),
+    : tensor_(*product.w->constant),
+      codes_(tensor_.as<uint8_t>()),
       zeros_(by_channel(product.w_zero, product.channels())),
       channels_(product.channels()),
       depth_(product.depth()),
@@ -39,7 +40,8 @@ Int8Weights::Int8Weights(const Int8Product& product)
 
 int32_t Int8Weights::at(int64_t channel, int64_t k) const {
   const int64_t at = by_rows_ ? channel * depth_ + k : k * channels_ + channel;
-  return static_cast<int32_t>(codes_[static_cast<size_t>(at)] - zeros_[static_cast<size_t>(channel)]);
+  const int32_t code = tensor_.dtype() == DType::Int8 ? static_cast<int8_t>(codes_[at]) : codes_[at];
+  return code - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]);
 }
 
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {

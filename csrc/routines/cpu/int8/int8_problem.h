@@ -28,7 +28,9 @@ class Int8Weights {
   int32_t shift(int64_t channel) const { return middle_ - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]); }
 
  private:
-  std::vector<double> codes_, zeros_;
+  Tensor tensor_;  // int8 or uint8
+  const uint8_t* codes_ = nullptr;
+  std::vector<double> zeros_;
   int64_t channels_ = 0, depth_ = 0;
   int32_t middle_ = 0;  // of the codes' range
   bool by_rows_ = false;
