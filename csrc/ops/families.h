@@ -53,7 +53,7 @@ namespace neo {
 NEO_OP_FILES(NEO_DECLARE)
 #undef NEO_DECLARE
 
-// The name in the list that adds an operator.
+// The name in the list that adds an operator; an Unsupported error for one that register_op() added.
 std::string_view op_family(std::string_view op);
 
 }  // namespace neo

@@ -24,6 +24,7 @@ from neo.errors import (
 )
 from neo.limits import Limits
 from neo.module import Module, Tensor
+from neo.operators import register_op
 from neo.quantize import quantize
 from neo.saved import load
 from neo.version import __version__
@@ -55,6 +56,7 @@ __all__ = [
     "load_devices",
     "optimize",
     "quantize",
+    "register_op",
     "testing",
     "tune",
 ]

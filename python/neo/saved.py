@@ -50,7 +50,8 @@ def load(
     neo.ModelError
         The file is not a whole saved module.
     neo.UnsupportedError
-        It is of another format, of routines that this neo lacks, or for an instruction set that does not run here.
+        It is of another format, of routines that this neo lacks, or for an instruction set that does not run here; or an
+        operator of it was registered by :func:`neo.register_op`, and is not in this process.
     neo.ResourceError
         The file cannot be read.
     neo.OutOfMemoryError, neo.TimeLimitError

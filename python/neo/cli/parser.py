@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import subprocess
 import sys
@@ -33,7 +34,7 @@ from neo.cli import (
     tune,
 )
 from neo.cli.arguments import check_threads
-from neo.errors import Error
+from neo.errors import Error, ModelError
 from neo.version import __version__
 
 __all__ = ["main", "make_parser"]
@@ -73,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with_log = _LogLines(options.verbose)
     logging.getLogger("neo").addHandler(with_log)
     try:
+        _import(options.imports)
         check_threads(options)
         return int(options.run(options) or 0)
     except (Error, OSError) as error:
@@ -86,6 +88,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     finally:
         logging.getLogger("neo").removeHandler(with_log)
+
+
+def _import(names: Sequence[str]) -> None:
+    """Import modules, those in the current folder too, as ``python -m`` does."""
+    if names and "" not in sys.path:
+        sys.path.insert(0, "")
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            msg = f"[cli] --import must name a module. Got {name!r}: {error}"
+            raise ModelError(msg) from error
 
 
 class _LogLines(logging.Handler):
@@ -129,6 +143,14 @@ def make_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-q", "--quiet", action="store_true", help="print no notes")
     common.add_argument("-v", "--verbose", action="count", default=0, help="print what neo logs; -vv: all of it")
+    common.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module of Python first, such as one that calls neo.register_op",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, command in COMMANDS.items():
         made = commands.add_parser(name, help=command.HELP, description=command.HELP, parents=[common])

@@ -21,7 +21,6 @@ __all__ = ["ModelWriter"]
 # A constant of one repeated element that is larger is written as the element and its sizes.
 _MAX_REPEATED_BYTES = 1 << 16
 _SWISH_OPSET = 24
-_DOMAINS = ("ai.onnx.ml.", "com.microsoft.")
 
 
 class ModelWriter:
@@ -205,9 +204,10 @@ class _GraphWriter:
         types: Sequence[str | None],
         made: Sequence[str | None] = (),
     ) -> onnx.NodeProto:
-        prefix = next((d for d in _DOMAINS if op.startswith(d)), "")
-        domain = prefix[:-1]
-        op = op[len(prefix) :]
+        domain, _, own = op.rpartition(".")
+        if domain == "neo":  # names of operators that ONNX lacks
+            domain, own = "", op
+        op = own
         proto: onnx.NodeProto = self._proto.node.add(op_type=op, domain=domain, name=self._model.node_name(name))
         proto.input.extend(inputs)
         proto.output.extend(outputs)

@@ -89,6 +89,8 @@ def read_loaded(
     if importer.refusals:
         listed = "\n".join(f"  {r}" for r in importer.refusals)
         msg = f"[import] every node must be supported. Got {len(importer.refusals)} that are not:\n{listed}"
+        if any("." in r.op for r in importer.refusals):
+            msg += "\nHint: neo.register_op has a function of yours compute an operator."
         raise UnsupportedError(msg)
     return graph, importer.declared_outputs()
 
