@@ -1,6 +1,9 @@
 """What only neo's door does: its module, saved modules, options of compiling, notes on what has no effect."""
 
 import logging
+import subprocess
+import sys
+import textwrap
 
 import neo
 import neo.onnxruntime as ort
@@ -55,3 +58,22 @@ def test_errors_are_neos_too():
     session = ort.InferenceSession(sums(), providers=PROVIDERS)
     with pytest.raises(neo.Error, match=r"\[run\] dtype must be the input's"):
         session.run(None, {"a": A.astype(np.float64), "b": B})
+
+
+def test_a_library_that_imports_onnxruntime_gets_neo():
+    code = """
+        import sys
+        import neo.onnxruntime
+
+        sys.modules["onnxruntime"] = neo.onnxruntime
+
+        import onnxruntime
+        from onnxruntime import InferenceSession
+        from onnxruntime.capi import _pybind_state as C
+        from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+        assert InferenceSession is C.InferenceSession is neo.onnxruntime.InferenceSession
+        assert InvalidArgument is neo.onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument
+        assert C.get_available_providers() == onnxruntime.get_available_providers()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)

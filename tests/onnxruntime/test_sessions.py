@@ -1,5 +1,6 @@
 """Making a session, and what it says of its model: ONNX Runtime's documented behaviour of both engines."""
 
+import importlib
 import json
 import logging
 import warnings
@@ -308,3 +309,54 @@ def test_external_data_beside_the_file(ort, tmp_path):
     assert (tmp_path / "weights.bin").is_file()
     session = ort.InferenceSession(str(path), providers=PROVIDERS)
     np.testing.assert_array_equal(session.run(["s"], {"a": A, "b": B})[0], A + W)
+
+
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [
+        (
+            "capi._pybind_state",
+            ["get_available_providers", "SessionOptions", "RunOptions", "OrtValue", "InvalidArgument"],
+        ),
+        ("capi.onnxruntime_inference_collection", ["InferenceSession", "IOBinding", "OrtValue"]),
+        ("capi.onnxruntime_pybind11_state", ["Fail", "NoSuchFile", "InvalidGraph", "RuntimeException"]),
+    ],
+)
+def test_names_are_where_programs_import_them_from(ort, place, names):
+    module = importlib.import_module(f"{ort.__name__}.{place}")
+    for name in names:
+        assert callable(getattr(module, name)), name
+
+
+def test_what_is_loaded_and_linked(ort):
+    ort.preload_dlls()
+    assert ort.has_collective_ops() is False
+
+
+def test_a_callback_gets_log_lines(ort):
+    if not hasattr(ort, "set_default_logger_callback"):
+        pytest.skip("this release has none")
+    seen = []
+    before = logging.getLogger("neo").level
+    options = ort.SessionOptions()
+    options.log_severity_level = 0
+    try:
+        with pytest.raises(RuntimeError):
+            ort.set_default_logger_callback(print, 9)
+        with pytest.raises(RuntimeError):
+            ort.set_default_logger_callback(3)
+        ort.set_default_logger_callback(lambda *line: seen.append(line), 0)
+        options.add_session_config_entry("session.some_entry", "1")
+        ort.InferenceSession(sums(), options, providers=PROVIDERS)
+        assert seen
+        for severity, category, logid, place, message in seen:
+            assert 0 <= severity <= 4
+            assert all(isinstance(text, str) for text in (category, logid, place, message))
+        seen.clear()
+        ort.set_default_logger_callback(None)
+        ort.InferenceSession(sums(), options, providers=PROVIDERS)
+        assert not seen
+    finally:
+        ort.set_default_logger_callback(None)
+        ort.set_default_logger_severity(2)
+        logging.getLogger("neo").setLevel(before)

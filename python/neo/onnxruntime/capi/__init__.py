@@ -1,5 +1,5 @@
-"""The place from which programs for ONNX Runtime import its errors."""
+"""The places from which programs for ONNX Runtime import its errors and what else they know there."""
 
-from neo.onnxruntime.capi import onnxruntime_pybind11_state
+from neo.onnxruntime.capi import _pybind_state, onnxruntime_inference_collection, onnxruntime_pybind11_state
 
-__all__ = ["onnxruntime_pybind11_state"]
+__all__ = ["_pybind_state", "onnxruntime_inference_collection", "onnxruntime_pybind11_state"]
