@@ -46,6 +46,8 @@ def ask(application, method, path, body=b"", headers=(), chunk=None):
     sent = []
 
     async def receive():
+        if not parts:
+            await asyncio.Event().wait()  # the client stays until it has its answer
         part = parts.pop(0)
         return {"type": "http.request", "body": part, "more_body": bool(parts)}
 

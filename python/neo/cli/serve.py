@@ -11,6 +11,8 @@ from neo.errors import ModelError, ResourceError
 from neo.saved import load
 
 HELP = "serve models over HTTP by the Open Inference Protocol (docs/serve.md)"
+# What requests under way have after SIGTERM.
+_SECONDS_TO_FINISH = 30
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -21,6 +23,19 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     command.add_argument("--port", type=int, default=8000, help="(default: %(default)s)")
     command.add_argument("--max-bytes", type=int, default=1 << 28, help="of a request (default: 256 MiB)")
+    command.add_argument(
+        "--max-requests",
+        type=int,
+        default=256,
+        help="under way at once; one more is answered by 503 (default: %(default)s)",
+    )
+    command.add_argument("--timeout", type=float, metavar="SECONDS", help="of a call (default: none)")
+    command.add_argument(
+        "--max-batch", type=int, default=1, metavar="ROWS", help="to join requests to (default: each runs by itself)"
+    )
+    command.add_argument(
+        "--batch-delay", type=float, default=2.0, metavar="MS", help="to wait for others (default: %(default)s)"
+    )
     add_target(command)
     add_shape(command)
 
@@ -48,7 +63,20 @@ def run(options: argparse.Namespace) -> None:
             sizes = sizes_of(options)
             modules[name] = compile_model(path, target=options.target, threads=options.threads, shapes=sizes)
         note_fallbacks(options, modules[name])
-    application = Application(modules, max_bytes=options.max_bytes)
+    application = Application(
+        modules,
+        max_bytes=options.max_bytes,
+        max_requests=options.max_requests,
+        timeout=options.timeout,
+        max_batch=options.max_batch,
+        batch_delay=options.batch_delay / 1000,
+    )
     for name in modules:
         print(f"http://{options.host}:{options.port}/v2/models/{name}", flush=True)
-    uvicorn.run(application, host=options.host, port=options.port, log_level="info" if options.verbose else "warning")
+    uvicorn.run(
+        application,
+        host=options.host,
+        port=options.port,
+        log_level="info" if options.verbose else "warning",
+        timeout_graceful_shutdown=_SECONDS_TO_FINISH,
+    )
