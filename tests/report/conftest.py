@@ -157,26 +157,37 @@ def browser():
 
 
 @pytest.fixture
-def open_page(browser, tmp_path):
-    """Writes a report's page and opens it; afterwards no script may have failed and nothing may have been loaded."""
+def open_file(browser):
+    """Opens a page; afterwards no script may have failed and nothing may have been loaded."""
     pages, troubles, requests = [], [], []
 
-    def open_report(report, width=1280, theme="light"):
-        path = tmp_path / "page.html"
-        report.html(path)
+    def open_path(path, width=1280, theme="light"):
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
         pages.append(page)
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]", timeout=20000)
-        page.wait_for_selector("#graph-stage svg[data-units]", timeout=20000)
         return page
 
-    yield open_report
+    yield open_path
     assert troubles == []
     assert all(url.startswith("file:") for url in requests)
     for page in pages:
         assert page.evaluate("window.broken") is None
         page.close()
+
+
+@pytest.fixture
+def open_page(open_file, tmp_path):
+    """Writes a report's page and opens it."""
+
+    def open_report(report, width=1280, theme="light"):
+        path = tmp_path / "page.html"
+        report.html(path)
+        page = open_file(path, width, theme)
+        page.wait_for_selector("html[data-ready]", timeout=20000)
+        page.wait_for_selector("#graph-stage svg[data-units]", timeout=20000)
+        return page
+
+    return open_report

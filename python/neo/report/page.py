@@ -7,14 +7,24 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-__all__ = ["plain", "render_page"]
+__all__ = ["fill_page", "plain", "render_page"]
 
 #: In the order in which they are embedded: each uses those before it.
-_SCRIPTS = ("base.js", "layout.js", "graph.js", "details.js", "timeline.js", "roofline.js", "memory.js", "choices.js")
+_SCRIPTS = (
+    "theme.js",
+    "base.js",
+    "layout.js",
+    "graph.js",
+    "details.js",
+    "timeline.js",
+    "roofline.js",
+    "memory.js",
+    "choices.js",
+)
 _LAST = "page.js"
 
 
@@ -27,18 +37,32 @@ def render_page(data: Mapping[str, Any]) -> str:
         What ``Profile.data`` or ``Explanation.data`` is. Its names may be anybody's: they reach the page as JSON
         without ``<``, and the document as text only.
     """
-    style = _asset("page.css")
-    script = "\n".join(_asset(name) for name in (*_SCRIPTS, _LAST))
     text = json.dumps(plain(data), separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     fields = {
-        "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'",
         "title": html.escape(f"{data['model'][:80] or 'model'} · neo"),
-        "style": style,
         "data": text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"),
-        "script": script,
     }
+    return fill_page("page.html", fields, (*_SCRIPTS, _LAST))
+
+
+def fill_page(template: str, fields: Mapping[str, str], scripts: Sequence[str]) -> str:
+    """A template of the assets with its fields, the style, the scripts and the policy that lets nothing else run.
+
+    Parameters
+    ----------
+    template : str
+        The name of an asset with ``{{name}}`` for each field.
+    fields : mapping of str to str
+        What stands there, as HTML: names of a model are escaped by the caller.
+    scripts : sequence of str
+        Names of assets, in the order in which they are embedded.
+    """
+    style = _asset("page.css")
+    script = "\n".join(_asset(name) for name in scripts)
+    policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'"
+    fields = {**fields, "policy": policy, "style": style, "script": script}
     page = ""
-    rest = _asset("page.html")
+    rest = _asset(template)
     while "{{" in rest:
         before, _, rest = rest.partition("{{")
         name, _, rest = rest.partition("}}")

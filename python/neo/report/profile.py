@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from neo.report.compare import Comparison
 from neo.report.estimates import FarStep, far_steps, render_far
 from neo.report.explain import explained_data
 from neo.report.page import plain, render_page
@@ -277,6 +278,10 @@ class Profile:
         The default title is the model's file name, or the graph's name. The file needs no network and runs no script but its own.
         """
         write_whole(path, render_page(self.data if title is None else self.data | {"model": title}))
+
+    def compare(self, other: Profile, names: tuple[str, str] = ("first", "second")) -> Comparison:
+        """Both profiles by the nodes of the model: of two targets, before and after tuning, of a model and its quantized form."""
+        return Comparison.of(self, other, names)
 
     def trace(self, path: str | PathLike[str]) -> None:
         """Write one call as a trace for Perfetto or chrome://tracing."""

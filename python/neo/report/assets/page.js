@@ -38,16 +38,6 @@ function sections() {
   byId("sections").append(...links.map((section) => element("a", { href: `#${section.id}` }, section.querySelector("h2").textContent)));
 }
 
-function theme() {
-  const root = document.documentElement;
-  const set = (name) => {
-    root.dataset.theme = name;
-    byId("theme").textContent = name === "dark" ? "Light" : "Dark";
-  };
-  set(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  byId("theme").addEventListener("click", () => set(root.dataset.theme === "dark" ? "light" : "dark"));
-}
-
 function searching() {
   const field = byId("search");
   let found = [];
