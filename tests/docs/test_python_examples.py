@@ -1,9 +1,15 @@
 """The programs of examples/python: short, described, and right on what they make themselves (others: tests/models)."""
 
 import importlib.util
+import os
+import signal
+import sys
 from pathlib import Path
 
+import neo
+import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
@@ -29,3 +35,55 @@ def test_a_table_is_classified():
     label, votes = module(x)
     assert (label == y).mean() > 0.9
     assert votes.shape == (400, 2)
+
+
+def test_a_quantized_network_stands_beside_its_float_form(capsys):
+    load("quantize_model").main()
+    float_line, code_line = capsys.readouterr().out.splitlines()
+    assert float_line.startswith("float32: 100% of 32 digits right")
+    assert code_line.startswith("8 bits: ")
+
+
+def linear(columns):
+    """The sum of each row's columns, the first once, the second twice, ..."""
+    weights = numpy_helper.from_array(np.arange(1, columns + 1, dtype=np.float32).reshape(columns, 1), "w")
+    values = [helper.make_tensor_value_info(n, 1, ["N", d]) for n, d in (("x", columns), ("y", 1))]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "linear", values[:1], values[1:], [weights]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def die_once(module, path, group, mark, score):
+    """Score a row group; the first worker that has the third one is killed."""
+    if group == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return score(module, path, group)
+
+
+@pytest.mark.slow
+def test_a_large_table_is_scored_although_a_worker_dies(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    distributed = pytest.importorskip("distributed")
+    cloudpickle = pytest.importorskip("cloudpickle")
+    example = load("score_table")
+    for module in (example, sys.modules[__name__]):  # workers have neither file on their path
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        cloudpickle.register_pickle_by_value(module)
+    rows = np.random.default_rng(0).integers(0, 9, (1000, 3)).astype(np.float64)
+    pq.write_table(pa.table({f"c{i}": rows[:, i] for i in range(3)}), tmp_path / "in.parquet", row_group_size=90)
+    score, mark = example.score, tmp_path / "killed"
+    monkeypatch.setattr(example, "score", lambda module, path, group: die_once(module, path, group, mark, score))
+    package = str(Path(neo.__file__).resolve().parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")])))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        count = example.score_all(client, linear(3), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert mark.exists()
+    assert count == 1000
+    scores = pq.read_table(tmp_path / "out.parquet")["score0"].to_numpy()
+    np.testing.assert_array_equal(scores, rows @ [1, 2, 3])
