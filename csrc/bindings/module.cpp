@@ -178,6 +178,11 @@ void bind_module(py::module_& m) {
       .def_property_readonly(
           "quota", [](const Module& module) { return py::make_tuple(module.quota().bytes, module.quota().seconds); })
       .def_property_readonly("constant_bytes", [](const Module& module) { return constant_bytes(module.plan()); })
+      .def_property_readonly(
+          "call_bytes",
+          [](const Module& module) { return call_bytes(module.plan(), module.configuration().executors); },
+          "Intermediate values and scratch memory of one call, at the largest sizes of ranges that have an upper "
+          "limit.")
       .def_property_readonly("steps",
                              [](const Module& module) {
                                py::list steps;

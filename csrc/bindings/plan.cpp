@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "exec/dependencies.h"
 
@@ -86,6 +87,31 @@ py::list describe_slots(const Block& block) {
     slots.append(entry);
   }
   return slots;
+}
+
+int64_t hint_of(const Symbol& symbol) {
+  return Dim::symbol(symbol.name, symbol.range, symbol.hint).hint();
+}
+
+// Every region bound at one size of each symbol. A region that two sizes break a guard of is left out.
+void visit_regions(const Plan& plan, const std::function<int64_t(const Symbol&)>& size_of,
+                   const std::function<void(const Block&, int number, int region, const Binding&)>& visit) {
+  SymbolValues symbols;
+  Walk walk;
+  walk.enter = [&](const Block& block, int number) {
+    for (size_t r = 0; r < block.regions.size(); ++r) {
+      const Region& region = block.regions[r];
+      for (const SymbolSource& source : region.sources) symbols.emplace(source.symbol.name, size_of(source.symbol));
+      std::shared_ptr<const Binding> binding;
+      try {
+        binding = bind_region(block, region, symbols);
+      } catch (const std::exception&) {
+        continue;
+      }
+      visit(block, number, static_cast<int>(r), *binding);
+    }
+  };
+  walk.block(*plan.root);
 }
 
 }  // namespace
@@ -212,25 +238,38 @@ py::dict describe_region(const Block& block, int block_number, int region_number
 
 py::list describe_regions_at_hints(const Plan& plan) {
   py::list regions;
-  SymbolValues symbols;
-  Walk walk;
-  walk.enter = [&](const Block& block, int number) {
-    for (size_t r = 0; r < block.regions.size(); ++r) {
-      const Region& region = block.regions[r];
-      for (const SymbolSource& source : region.sources) {
-        symbols.emplace(source.symbol.name,
-                        Dim::symbol(source.symbol.name, source.symbol.range, source.symbol.hint).hint());
-      }
-      try {
-        const auto binding = bind_region(block, region, symbols);
-        regions.append(describe_region(block, number, static_cast<int>(r), *binding));
-      } catch (const std::exception&) {
-        // The hints of two sizes may break a guard between them; then there is no size to show.
-      }
-    }
-  };
-  walk.block(*plan.root);
+  visit_regions(plan, hint_of, [&](const Block& block, int number, int region, const Binding& binding) {
+    regions.append(describe_region(block, number, region, binding));
+  });
   return regions;
+}
+
+int64_t call_bytes(const Plan& plan, int executors) {
+  // As Arena::reserve() rounds what it is asked for.
+  const auto held = [](int64_t bytes) {
+    return align_bytes(bytes, bytes >= kLargePageBytes ? kLargePageBytes : Arena::kAlignment);
+  };
+  const auto bytes_at = [&](const std::function<int64_t(const Symbol&)>& size_of) {
+    std::map<std::pair<int, int>, int64_t> arenas;  // by block and place; -1: of what ends with a region
+    int64_t total = 0, scratch = 0;
+    visit_regions(plan, size_of, [&](const Block& block, int number, int region, const Binding& binding) {
+      const auto take = [&](int place, int64_t bytes) {
+        int64_t& arena = arenas[{number, place}];
+        arena = std::max(arena, held(bytes));
+      };
+      take(-1, binding.passing_bytes);
+      if (const int place = block.regions[static_cast<size_t>(region)].place; place >= 0)
+        take(place, binding.kept_bytes);
+      total += binding.device_arena_bytes;
+      scratch = std::max(scratch, executors * held(binding.scratch_bytes) + binding.device_scratch_bytes);
+    });
+    for (const auto& [place, bytes] : arenas) total += bytes;
+    return total + scratch;
+  };
+  const auto largest = [](const Symbol& symbol) {
+    return symbol.range.hi < kMaxSymbol ? symbol.range.hi : hint_of(symbol);
+  };
+  return std::max(bytes_at(hint_of), bytes_at(largest));
 }
 
 }  // namespace neo::python

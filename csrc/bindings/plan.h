@@ -32,4 +32,8 @@ py::dict describe_region(const Block& block, int block_number, int region_number
 // Every region bound at the hints of its symbols; regions that the hints do not fit are left out.
 py::list describe_regions_at_hints(const Plan& plan);
 
+// Bytes of intermediate values and scratch memory of one call on so many executors, at the largest sizes that the
+// ranges of the symbols allow; a symbol without an upper limit is at its hint.
+int64_t call_bytes(const Plan& plan, int executors);
+
 }  // namespace neo::python

@@ -235,24 +235,35 @@ class Builder {
     return nodes.size() < 2 ? -1 : group_index_.at(nodes);
   }
 
+  // Constants that a candidate reads when it runs, which the module has to hold beside those that are packed.
+  static int64_t read_bytes(const Candidate& candidate) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < candidate.inputs.size() && i < candidate.workload->inputs.size(); ++i) {
+      const Value* v = candidate.workload->inputs[i];
+      if (!candidate.inputs[i] || !v->constant || v->dtype() == DType::String) continue;
+      bytes += v->constant->size() * item_bytes(v->dtype());
+    }
+    return bytes;
+  }
+
   void add_node_costs() {
-    auto& packed = problem_->resources["packed_bytes"];
+    auto& constants = problem_->resources["constant_bytes"];
     auto& workspace = problem_->resources["workspace_bytes"];
     auto& error = problem_->resources["error"];
     auto& rounding = problem_->resources["rounding"];
     for (const auto& variable : problem_->nodes) {
-      std::vector<double> time, p, w, e, r;
+      std::vector<double> time, k, w, e, r;
       for (const auto& choice : variable.choices) {
         const Cost cost = choice.candidate ? choice.candidate->cost : Cost{};
         const double penalty = choice.candidate ? penalty_us(*choice.candidate, target_) : 0;
         time.push_back((cost.time_us + penalty) * variable.trips);
-        p.push_back(static_cast<double>(cost.packed_bytes));
+        k.push_back(static_cast<double>(cost.packed_bytes + (choice.candidate ? read_bytes(*choice.candidate) : 0)));
         w.push_back(static_cast<double>(cost.workspace_bytes));
         e.push_back(cost.error);
         r.push_back(cost.rounds ? 1 : 0);
       }
       problem_->costs.push_back(std::move(time));
-      packed.push_back(std::move(p));
+      constants.push_back(std::move(k));
       workspace.push_back(std::move(w));
       error.push_back(std::move(e));
       rounding.push_back(std::move(r));

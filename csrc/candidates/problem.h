@@ -74,7 +74,8 @@ struct SelectionProblem {
   };
   std::vector<std::vector<double>> costs;
   std::vector<Edge> edges;
-  // "packed_bytes", "workspace_bytes", "error", "rounding" (1 where operands are rounded).
+  // "constant_bytes" (packed, or read as they are), "workspace_bytes", "error", "rounding" (1 where operands are
+  // rounded).
   std::map<std::string, std::vector<std::vector<double>>> resources;
 
   std::map<const Node*, int> index;

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neo import testing
     from neo.accuracy import check_accuracy
     from neo.onnx_export import optimize
+    from neo.tradeoffs import pareto
     from neo.tune.sweep import tune
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "load",
     "load_devices",
     "optimize",
+    "pareto",
     "quantize",
     "register_op",
     "testing",
@@ -79,6 +81,8 @@ def __getattr__(name: str) -> Any:
         return import_module("neo.accuracy").check_accuracy
     if name == "tune":
         return import_module("neo.tune.sweep").tune
+    if name == "pareto":
+        return import_module("neo.tradeoffs").pareto
     if name == "optimize":
         return import_module("neo.onnx_export").optimize
     msg = f"module 'neo' has no attribute {name!r}"

@@ -56,7 +56,10 @@ class TraceEntry(TypedDict):
 class RegionEntry(TypedDict):
     block: int
     region: int
-    arena_bytes: int
+    place: int
+    passing_bytes: int
+    kept_bytes: int
+    outliving: set[int]
     scratch_bytes: int
     offsets: dict[int, int]
     sizes: dict[int, int]
@@ -238,6 +241,8 @@ class Module:
     def quota(self) -> tuple[int | None, float | None]: ...
     @property
     def constant_bytes(self) -> int: ...
+    @property
+    def call_bytes(self) -> int: ...
     def call(
         self, inputs: list[Any], token: CancelToken | None = None, outputs: list[Any] | None = None
     ) -> list[Any]: ...

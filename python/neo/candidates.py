@@ -25,16 +25,19 @@ class Selection:
         A choice for each variable of the problem.
     total_us : float
         What a call should take, by the costs that the problem had.
+    bound_us : float
+        No selection within the same limits takes less by these costs; 0 where nobody asked.
     """
 
     problem: _native.Problem
     choice: tuple[int, ...]
     total_us: float
+    bound_us: float = 0.0
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """A selection problem, and the limits that a selection of it keeps to.
+    """A selection problem, and what a user asks of a selection of it.
 
     Attributes
     ----------
@@ -50,16 +53,16 @@ class Candidates:
 
     def arrays(self) -> Problem:
         """The problem as a solver takes it, with the costs that it has now."""
-        return selection_arrays(self.problem, self.options.accuracy, self.options.memory)
+        return selection_arrays(self.problem, self.options.accuracy)
 
     def select(self) -> Selection:
         """The best selection by the costs that the problem has now."""
         solution = solve(self.arrays())
-        return self.selection(solution.choice, float(solution.total))
+        return self.selection(solution.choice, float(solution.total), float(solution.lower_bound))
 
-    def selection(self, choice: Sequence[int], total_us: float) -> Selection:
+    def selection(self, choice: Sequence[int], total_us: float, bound_us: float = 0.0) -> Selection:
         """Name a choice for each variable a selection."""
-        return Selection(self.problem, tuple(choice), total_us)
+        return Selection(self.problem, tuple(choice), total_us, bound_us)
 
     def lower(self, selection: Selection, *, remake: Callable[[], _native.Graph] | None = None) -> _native.Module:
         """Lower a selection.
@@ -104,11 +107,9 @@ def build_candidates(
     return Candidates(problem, options, pins.names_schedules)
 
 
-def selection_arrays(problem: _native.Problem, accuracy: str | None = None, memory: int | None = None) -> Problem:
-    """The arrays of a selection problem, with the limits that the user sets."""
+def selection_arrays(problem: _native.Problem, accuracy: str | float | None = None) -> Problem:
+    """The arrays of a selection problem, without the methods that the user's accuracy rules out."""
     resources = []
-    if memory is not None:
-        resources.append(Resource("packed_bytes", float(memory), problem.resource("packed_bytes")))
     if accuracy == "strict":
         resources.append(Resource("error", 0.0, problem.resource("error")))
     if accuracy != "reduced" and problem.rounds:

@@ -36,6 +36,7 @@ def compile(  # noqa: A001  (the name users expect)
     accuracy: str | float | None = None,
     calibration: Any = None,
     memory: int | None = None,
+    latency: float | None = None,
     routines: Mapping[str, str | Sequence[str]] | None = None,
     shapes: Mapping[str, Size | list[Size]] | None = None,
     limits: Limits | None = None,
@@ -69,15 +70,21 @@ def compile(  # noqa: A001  (the name users expect)
     database : path, optional
         Where measured times are kept. With `tune` the default is ``neo/tuning.db`` in the user's cache folder. Without,
         the times stored there are used, and nothing is measured or written.
-    accuracy : {"default", "strict", "reduced"}, optional
+    accuracy : {"default", "strict", "reduced"} or float, optional
         ``"strict"`` keeps to methods whose error is that of the direct one, and keeps denormal numbers, which are zeros
         otherwise. ``"reduced"`` lets a device round the operands of convolutions to fewer bits than float32 has
-        (docs/accuracy.md). Beside `calibration`: a number, the limit of :func:`neo.quantize`.
+        (docs/accuracy.md). A number: the least ``1 - e``, where ``e`` is the energy of the outputs' distance from those
+        of direct methods over that of the outputs, measured on inputs that are made up; beside `calibration` the limit of
+        :func:`neo.quantize`.
     calibration : iterable or path, optional
         Samples as for :func:`neo.quantize`, which the model goes through first: where `accuracy` is a number, the layers
         that pay within it are quantized, else all (docs/quantize.md). For one variant of a model that is trusted.
     memory : int, optional
-        Bytes that packed weights may take.
+        Bytes that the module may take: its constants, packed or not, and intermediate values and scratch memory of one
+        call, at the largest sizes where `shapes` gives ranges. The fastest module found within it is returned
+        (docs/targets.md).
+    latency : float, optional
+        Milliseconds that a call may take, measured on inputs that are made up.
     routines : mapping of str to str or list of str, optional
         Pins: a node name or pattern to the routines it may use, by name or pattern:
         ``{"conv*": "cpu:float32/direct*"}``.
@@ -106,7 +113,10 @@ def compile(  # noqa: A001  (the name users expect)
     neo.ResourceError
         The database cannot be used.
     neo.TimeLimitError, neo.OutOfMemoryError
-        A limit was reached.
+        A limit of `limits` was reached.
+    neo.select.InfeasibleError
+        `memory`, `latency` or `accuracy` cannot be kept to; the message names the nearest value that can. It is a
+        ModelError.
     """
     if example_inputs is not None or is_torch_module(model):
         model = to_onnx(model, example_inputs, dynamic_shapes)
@@ -122,11 +132,14 @@ def compile(  # noqa: A001  (the name users expect)
             tune=tune,
             database=database,
             memory=memory,
+            latency=latency,
             routines=routines,
             shapes=shapes,
         )
     start = time.perf_counter()
-    options = Options.of(target, threads, executors, tune, database, accuracy, memory, routines, shapes, limits)
+    options = Options.of(
+        target, threads, executors, tune, database, accuracy, memory, routines, shapes, limits, latency
+    )
     is_one = options.variants == 1
     source = Source(model, limits, graphs=options.variants + (not is_one))
     made = [[compile_variant(source, name, sizes, options) for sizes in options.shapes] for name in options.targets]

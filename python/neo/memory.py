@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from neo import _native
 from neo.errors import ModelError
 
-__all__ = ["Closed", "Memory"]
+__all__ = ["Closed", "Memory", "module_bytes"]
+
+
+def module_bytes(native: _native.Module) -> int:
+    """Bytes of a module's constants, each once, and of one call at the largest sizes that its ranges allow."""
+    return native.constant_bytes + native.call_bytes
 
 
 @dataclass(frozen=True)
@@ -21,12 +27,16 @@ class Memory:
     kept : int
         What idle calls keep for the next ones.
     call : int
-        Intermediate values of one call of the sizes that selection assumes.
+        Intermediate values and scratch memory of one call of the sizes that selection assumes.
+    bound : int
+        What `memory` of :func:`neo.compile` limits: the constants and one call, at the largest sizes of the ranges that
+        the module was compiled for.
     """
 
     constants: int
     kept: int
     call: int
+    bound: int
 
 
 class Closed:

@@ -18,7 +18,7 @@ from neo import _native
 from neo.errors import DTypeError, ModelError
 from neo.executors import checked_executors
 from neo.limits import checked_threads
-from neo.memory import Closed, Memory
+from neo.memory import Closed, Memory, module_bytes
 from neo.provenance import Provenance
 from neo.report.fallbacks import fallback_shares
 from neo.report.memory import arena_bytes
@@ -510,8 +510,9 @@ class Module:
     def memory(self) -> Memory:
         """Bytes that the module holds now, and those that a call of the assumed sizes takes."""
         regions = self._native.regions_at_hints()
-        call = arena_bytes(regions) + max((r["scratch_bytes"] for r in regions), default=0)
-        return Memory(self._native.constant_bytes, self._native.kept_bytes, call)
+        scratch = self.executors[0] * max((r["scratch_bytes"] for r in regions), default=0)
+        call = arena_bytes(regions) + scratch
+        return Memory(self._native.constant_bytes, self._native.kept_bytes, call, module_bytes(self._native))
 
     def warm_up(self, inputs: Mapping[str, Input] | None = None) -> Module:
         """Call once, so that the first call that counts finds memory, sizes and weights at hand.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -38,8 +39,12 @@ class Options:
     budget : Budget or None
         How long to measure; None: nothing is measured.
     database : path or None
-    accuracy : str or None
+    accuracy : str, float or None
+        A number: the least share of the outputs' energy that is theirs by direct methods.
     memory : int or None
+        Bytes of the finished module and a call.
+    latency : float or None
+        Milliseconds of a call.
     routines : mapping or None
         The pins.
     limits : Limits or None
@@ -52,8 +57,9 @@ class Options:
     executors: Executors | str | None
     budget: Budget | None
     database: str | PathLike[str] | None
-    accuracy: str | None
+    accuracy: str | float | None
     memory: int | None
+    latency: float | None
     routines: Mapping[str, str | Sequence[str]] | None
     limits: Limits | None
 
@@ -70,6 +76,7 @@ class Options:
         routines: Mapping[str, str | Sequence[str]] | None,
         shapes: Mapping[str, Size | list[Size]] | None,
         limits: Limits | None,
+        latency: float | None = None,
     ) -> Options:
         """Check the arguments.
 
@@ -85,12 +92,12 @@ class Options:
         team = _native.default_threads() if threads is None else threads
         if isinstance(executors, tuple):
             team = executors[1]
-        if accuracy not in (None, "default", "strict", "reduced"):
-            hint = "\nHint: a number is a limit beside calibration=." if isinstance(accuracy, int | float) else ""
-            msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict' or 'reduced'{hint}"
-            raise ModelError(msg)
+        accuracy = _checked_accuracy(accuracy)
         if memory is not None and (not isinstance(memory, int) or isinstance(memory, bool) or memory < 0):
             msg = f"[compile] memory must be a number of bytes. Got {memory!r}, expected an int of 0 or more"
+            raise ModelError(msg)
+        if latency is not None and not (_is_number(latency) and 0 <= latency < math.inf):
+            msg = f"[compile] latency must be milliseconds. Got {latency!r}, expected a number of 0 or more"
             raise ModelError(msg)
         budget = parse_budget(tune)
         if database is not None and not isinstance(database, str | PathLike):
@@ -105,7 +112,8 @@ class Options:
                 f"Got {type(routines).__name__}, expected a dict"
             )
             raise DTypeError(msg)
-        return cls(*(targets, _spread(shapes), team, executors, budget, database, accuracy, memory, routines, limits))
+        asked = (None if accuracy == "default" else accuracy, memory, None if latency is None else float(latency))
+        return cls(*(targets, _spread(shapes), team, executors, budget, database), *asked, *(routines, limits))
 
     @property
     def tunes(self) -> bool:
@@ -113,9 +121,27 @@ class Options:
         return self.budget is not None or self.database is not None
 
     @property
+    def limits_module(self) -> bool:
+        """Whether the finished module has to keep to a limit that is measured on it."""
+        return self.memory is not None or self.latency is not None or isinstance(self.accuracy, float)
+
+    @property
     def variants(self) -> int:
         """How many modules are compiled."""
         return len(self.targets) * len(self.shapes)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _checked_accuracy(accuracy: str | float | None) -> str | float | None:
+    if accuracy is None or accuracy in ("default", "strict", "reduced"):
+        return accuracy
+    if isinstance(accuracy, int | float) and _is_number(accuracy) and 0 <= accuracy <= 1:
+        return float(accuracy)
+    msg = f"[compile] accuracy must be known. Got {accuracy!r}, expected 'default', 'strict', 'reduced' or a number from 0 to 1"
+    raise ModelError(msg)
 
 
 def _checked_targets(target: str | Sequence[str]) -> tuple[str, ...]:

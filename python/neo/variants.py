@@ -114,7 +114,12 @@ class VariantModule(Module):
     def memory(self) -> Memory:
         """Bytes that the variants hold now, and those that a call of the one that takes most does."""
         parts = [m.memory for m in self._variants]
-        return Memory(sum(m.constants for m in parts), sum(m.kept for m in parts), max(m.call for m in parts))
+        return Memory(
+            sum(m.constants for m in parts),
+            sum(m.kept for m in parts),
+            max(m.call for m in parts),
+            sum(m.bound for m in parts),
+        )
 
     def close(self) -> None:
         """Let go of the weights and the memory of all variants now."""

@@ -274,7 +274,7 @@ def test_executors_that_are_not_the_threads():
 def test_an_unknown_accuracy():
     fails(
         neo.ModelError,
-        "[compile] accuracy must be known. Got 'high', expected 'default', 'strict' or 'reduced'",
+        "[compile] accuracy must be known. Got 'high', expected 'default', 'strict', 'reduced' or a number from 0 to 1",
         compiles,
         accuracy="high",
     )

@@ -3,7 +3,7 @@
 import neo
 import numpy as np
 import pytest
-from neo.quantize.quality import energy_ratio
+from neo.difference import energy_ratio
 
 from tests.models.inputs import models_folder
 from tests.quantize.test_networks import run_peer

@@ -258,7 +258,7 @@ def test_limits_hold_whatever_is_fastest(path):
     assert "winograd" in str(routines(neo.compile(model, database=path, threads=1)))
     strict = neo.compile(model, database=path, accuracy="strict", threads=1)
     assert "winograd" not in str(routines(strict))
-    small = neo.compile(model, database=path, memory=weights.nbytes, threads=1)
+    small = neo.compile(model, database=path, memory=strict.memory.bound, threads=1)
     assert "winograd" not in str(routines(small))
 
 

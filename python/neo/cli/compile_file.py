@@ -16,7 +16,19 @@ HELP = "compile a model into one file that runs without compiling again"
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add what the command takes."""
     add_model(command, variants=True)
+    command.add_argument(
+        "--accuracy", metavar="MODE", help="strict, reduced, or the least 1 - e, e.g. 0.999999999999 (docs/accuracy.md)"
+    )
+    command.add_argument("--memory", type=int, metavar="BYTES", help="what the module and a call may take")
+    command.add_argument("--latency", type=float, metavar="MS", help="milliseconds that a call may take")
     command.add_argument("-o", "--output", metavar="FILE", help="where to write (default: the model's name with .neo)")
+
+
+def _accuracy_of(text: str | None) -> str | float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def run(options: argparse.Namespace) -> None:
@@ -38,6 +50,9 @@ def run(options: argparse.Namespace) -> None:
         shapes=size_variants_of(options),
         tune=budget_of(options.tune),
         database=options.database,
+        accuracy=_accuracy_of(options.accuracy),
+        memory=options.memory,
+        latency=options.latency,
     )
     note_fallbacks(options, module)
     module.save(target)

@@ -14,7 +14,7 @@ from neo.module import Module
 from neo.quantize.report import QuantizeReport
 
 if TYPE_CHECKING:
-    from neo.quantize.front import Front
+    from neo.front import Front
     from neo.quantize.study import Builder, Study
 
 __all__ = ["Quantized"]
@@ -75,7 +75,9 @@ class Quantized:
         return self._build(self._proto)
 
     def pareto(self, points: int = 10) -> Front:
-        """Time against error: plans of more and more quantized layers, compiled and measured on this machine.
+        """Time against error, memory and file size: plans of more and more quantized layers, measured on this machine.
+
+        :func:`neo.pareto` has float modules of less memory or error beside them.
 
         Parameters
         ----------
@@ -87,7 +89,8 @@ class Quantized:
         neo.ModelError
             The model was quantized without data.
         """
-        from neo.quantize.front import measure_front
+        from neo.front import measure_front
+        from neo.quantize.front import candidates_of
 
         if self._study is None:
             msg = "[quantize] time against error must have calibration data to be measured on. Got none"
@@ -95,7 +98,7 @@ class Quantized:
         if isinstance(points, bool) or not isinstance(points, int) or points < 2:
             msg = f"[quantize] points must be a number of 2 or more. Got {points!r}"
             raise ModelError(msg)
-        return measure_front(self._study, points)
+        return measure_front(candidates_of(self._study, points), self._study.calls[0])
 
     def __str__(self) -> str:
         return str(self.report)

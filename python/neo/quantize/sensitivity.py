@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from neo.quantize.quality import energy_ratio
+from neo.difference import energy_ratio
 from neo.quantize.study import Study
 from neo.quantize.write import QdqWriter
 from neo.report.progress import LateProgress

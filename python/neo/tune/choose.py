@@ -88,7 +88,7 @@ def tune_selection(
         if budget is not None and plans is not None and is_doubtful(chosen):
             again = measure(chosen.choice)
             chosen = best(replace(first, seconds=first.seconds + again.seconds, ratios=again.ratios))
-        limits = [options.accuracy, options.memory]
+        limits = [options.accuracy]
         native = tune_executors(
             chosen.native,
             options,
@@ -134,7 +134,7 @@ def choose(
     priced = candidates.arrays()
     tuned = list(solve(priced).choice)
     untuned = list(default.choice)
-    digest = problem_digest(bench, tuned, [candidates.options.accuracy, candidates.options.memory])
+    digest = problem_digest(bench, tuned, [candidates.options.accuracy])
 
     def lowered(choice: Sequence[int]) -> _native.Module:
         return candidates.lower(candidates.selection(choice, float(priced.evaluate(choice))))

@@ -27,15 +27,15 @@ _ROUNDS_ALONE = 7
 _SECONDS_ALONE = 0.5
 
 
-def synthetic_inputs(inputs: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """Arrays of the hints' sizes for a module's inputs; the same ones each time.
+def synthetic_inputs(inputs: Sequence[Any], seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Arrays of the hints' sizes for a module's inputs; the same ones each time for a seed.
 
     Raises
     ------
     neo.UnsupportedError
         An input is no tensor of numbers and known rank.
     """
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     arrays = []
     for spec in inputs:
         if spec.hints is None or spec.dtype == "string":
