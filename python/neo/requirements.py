@@ -47,21 +47,25 @@ Finish = Callable[[_native.Module], _native.Module]
 
 @dataclass(frozen=True)
 class Trial:
-    """A selection and its module."""
+    """A selection that was lowered.
+
+    Attributes
+    ----------
+    selection : Selection
+    bytes : int
+        What the finished module takes.
+    sums : dict of str to float
+        What the selection adds up to of a resource.
+    """
 
     selection: Selection
-    native: _native.Module
+    bytes: int
     sums: Mapping[str, float]
-
-    @property
-    def bytes(self) -> int:
-        """What the finished module takes."""
-        return module_bytes(self.native)
 
 
 @dataclass
 class Trials:
-    """Selections of one problem under limits, each lowered once.
+    """Selections of one problem under limits. Only the module of the latest is kept.
 
     Attributes
     ----------
@@ -77,6 +81,7 @@ class Trials:
     finish: Finish
     _priced: Problem = field(init=False)
     _made: dict[tuple[int, ...], Trial] = field(init=False, default_factory=dict)
+    _latest: tuple[tuple[int, ...], _native.Module] | None = field(init=False, default=None)
     _answers: list[list[object]] | None = field(init=False, default=None)
     _calls: list[list[np.ndarray]] | None = field(init=False, default=None)
     _sensitivities: dict[int, float] | None = field(init=False, default=None)
@@ -92,7 +97,16 @@ class Trials:
         """Take a module that is finished."""
         names = ("constant_bytes", "error")
         sums = {name: _total(self.resource(name), selection.choice) for name in names}
-        return self._made.setdefault(selection.choice, Trial(selection, native, sums))
+        self._latest = selection.choice, native
+        return self._made.setdefault(selection.choice, Trial(selection, module_bytes(native), sums))
+
+    def module_of(self, trial: Trial) -> _native.Module:
+        """The module of a trial, lowered again where it is not the latest one."""
+        choice = trial.selection.choice
+        if self._latest is None or self._latest[0] != choice:
+            self._latest = None  # two modules at a time would take twice the memory
+            self._latest = choice, self.finish(self.candidates.lower(trial.selection))
+        return self._latest[1]
 
     def solve(
         self,
@@ -126,7 +140,7 @@ class Trials:
         if error == 0:
             erring = ()
         elif math.isfinite(error):
-            resources.append(Resource("error of the outputs", error, self._errors()))
+            resources.append(Resource("error of the outputs", error, self.errors()))
         forbidden = [np.zeros(n, dtype=bool) for n in self._priced.sizes]
         if math.isfinite(scratch_bytes):
             forbidden = [w > scratch_bytes for w in self.resource("workspace_bytes")]
@@ -141,6 +155,7 @@ class Trials:
         solution = solve(Problem.from_flat(flat, resources, self._priced.places))
         choice = tuple(solution.choice)
         if choice not in self._made:
+            self._latest = None
             selection = self.candidates.selection(choice, float(solution.total), float(solution.lower_bound))
             self.add(selection, self.finish(self.candidates.lower(selection)))
         return self._made[choice]
@@ -161,7 +176,7 @@ class Trials:
             return reached.smallest
         return 0.0
 
-    def error_of(self, native: _native.Module) -> float:
+    def error_of(self, trial: Trial) -> float:
         """Energy of the outputs' distance from those of direct methods, over that of the outputs: the worst output's.
 
         Raises
@@ -171,16 +186,17 @@ class Trials:
         """
         if self._answers is None:
             self._calls = [synthetic_inputs(self.inputs, seed) for seed in range(_CALLS)]
-            direct = self.solve(erring=()).native
+            direct = self.module_of(self.solve(erring=()))
             self._answers = [list(direct.call(call)) for call in self._calls]
         assert self._calls is not None
+        native = self.module_of(trial)
         errors = [
             [energy_ratio(y, z) for y, z in zip(native.call(call), answers, strict=True)]
             for call, answers in zip(self._calls, self._answers, strict=True)
         ]
         return max(map(max, errors)) if errors[0] else 0.0
 
-    def _errors(self) -> list[npt.NDArray[np.float64]]:
+    def errors(self) -> list[npt.NDArray[np.float64]]:
         """What each choice adds to the error of the outputs, as a share of what the fastest selection's layers add."""
         if self._sensitivities is None:
             self._sensitivities = self._measured_sensitivities()
@@ -203,7 +219,7 @@ class Trials:
                 alone = self.solve(erring=[v])
             except InfeasibleError:
                 continue
-            found[v] = self.error_of(alone.native) / float(own[v][alone.selection.choice[v]]) ** 2
+            found[v] = self.error_of(alone) / float(own[v][alone.selection.choice[v]]) ** 2
         return found
 
 
@@ -237,7 +253,7 @@ def keep_limits(
     first = trials.add(selection, native)
     best = _within_error(trials, first, memory, error)
     if options.latency is not None:
-        _check_latency(best, inputs, options.latency)
+        _check_latency(trials.module_of(best), inputs, options.latency)
     return best.selection
 
 
@@ -249,14 +265,14 @@ def _within_error(trials: Trials, first: Trial, memory: float, limit: float) -> 
     allowed = limit * _ERROR_SHARE
     budget = math.inf
     for _ in range(_ROUNDS):
-        measured = trials.error_of(found.native)
+        measured = trials.error_of(found)
         if measured <= allowed:
             return found
-        predicted = _total(trials._errors(), found.selection.choice)
+        predicted = _total(trials.errors(), found.selection.choice)
         budget = min(allowed * predicted / measured if math.isfinite(measured) else 0.0, budget / 2)
         found = _within_memory(trials, trials.solve(error=budget), memory, budget)
     found = _within_memory(trials, trials.solve(error=0.0), memory, 0.0)
-    measured = trials.error_of(found.native)
+    measured = trials.error_of(found)
     if measured > allowed:
         nearest = 1 - measured / _ERROR_SHARE
         raise InfeasibleError(
@@ -315,11 +331,11 @@ def _smaller(trials: Trials, memory: float, cap: float, error: float) -> Trial:
     return trials.solve(constant_bytes=trials.least_constants(cap, error), scratch_bytes=cap, error=error)
 
 
-def _check_latency(best: Trial, inputs: Sequence[Tensor], latency: float) -> None:
+def _check_latency(native: _native.Module, inputs: Sequence[Tensor], latency: float) -> None:
     """Refuse a module that takes more than so many milliseconds."""
     least = math.inf
     for _ in range(_TIMINGS):
-        us = time_module(best.native, inputs)
+        us = time_module(native, inputs)
         if not us:
             msg = "[compile] latency must be of a model whose inputs can be made up. Got one of strings or unknown rank"
             raise UnsupportedError(msg)

@@ -71,8 +71,8 @@ def pareto(
     trials = Trials(variant.candidates, variant.signature.inputs, variant.finish)
     steps = points if data is None else max(points // 2, 2)
     found = [
-        Candidate(variant.module(trial.selection, trial.native), trials.error_of(trial.native), arguments)
-        for trial, arguments in _float_trials(trials, steps)
+        Candidate(variant.module(trial.selection, trials.module_of(trial)), error, arguments)
+        for trial, error, arguments in _float_trials(trials, steps)
     ]
     call = dict(
         zip((t.name for t in variant.signature.inputs), synthetic_inputs(variant.signature.inputs), strict=True)
@@ -82,11 +82,11 @@ def pareto(
     return measure_front(found, call)
 
 
-def _float_trials(trials: Trials, steps: int) -> Iterator[tuple[Trial, dict[str, Any]]]:
+def _float_trials(trials: Trials, steps: int) -> Iterator[tuple[Trial, float, dict[str, Any]]]:
     """The fastest selection, smaller and smaller ones, and some of less error, each once."""
     fastest = trials.solve()
     seen = {fastest.selection.choice}
-    yield fastest, {}
+    yield fastest, trials.error_of(fastest), {}
     erring = fastest.sums["error"] > 0
     count = max(steps - 1 - (len(_ERROR_SHARES) if erring else 0), 1)
     least = trials.least_constants()
@@ -97,12 +97,13 @@ def _float_trials(trials: Trials, steps: int) -> Iterator[tuple[Trial, dict[str,
             trial = trials.solve(constant_bytes=limit)
             if trial.selection.choice not in seen:
                 seen.add(trial.selection.choice)
-                yield trial, {"memory": trial.bytes}
+                yield trial, trials.error_of(trial), {"memory": trial.bytes}
     for share in _ERROR_SHARES if erring else ():
         trial = trials.solve(error=share)
         if trial.selection.choice not in seen:
             seen.add(trial.selection.choice)
-            yield trial, {"accuracy": 1 - trials.error_of(trial.native)}
+            error = trials.error_of(trial)
+            yield trial, error, {"accuracy": 1 - error}
 
 
 def _quantized(model: Any, data: Any, options: Options, points: int) -> list[Candidate]:
