@@ -237,7 +237,9 @@ std::map<const Value*, Value*> carried_values(const Graph& graph, const Node* ow
 class CellReader {
  public:
   CellReader(Graph& graph, const PassContext& context, const Node* owner)
-      : rewriter_(graph, context), carried_(carried_values(graph, owner)) {}
+      : rewriter_(graph, context),
+        carried_(carried_values(graph, owner)),
+        is_iteration_(owner && (owner->op == "Scan" || owner->op == "Loop")) {}
 
   bool run() {
     for (const Node* node : rewriter_.nodes()) {
@@ -289,9 +291,42 @@ class CellReader {
     return shares ? before : nullptr;
   }
 
-  bool is_carried(const Cell& cell, Value* h) const {
-    const auto it = carried_.find(unranked(cell.new_h));
-    return it != carried_.end() && it->second == unranked(h);
+  bool is_carried(Value* next, Value* state) const {
+    const auto it = carried_.find(unranked(next));
+    return it != carried_.end() && it->second == unranked(state);
+  }
+
+  // In a loop a cell is left as it is unless the whole loop can become a layer: the loop carries its states, and
+  // nothing else reads them. Else products of the input, which leave the loop, are worth more than a step by one
+  // operator.
+  bool can_leave_loop(const Cell& cell) const {
+    if (!is_iteration_) return true;
+    if (!cell.h || !is_carried(cell.new_h, cell.h) || (cell.c && !is_carried(cell.new_c, cell.c))) return false;
+    const Graph& graph = rewriter_.graph();
+    std::set<const Node*> inside;
+    std::vector<const Value*> open{cell.new_h};
+    while (!open.empty()) {
+      const Node* node = open.back()->producer;
+      open.pop_back();
+      if (!node || !inside.insert(node).second) continue;
+      for (const Value* in : node->inputs) {
+        if (in) open.push_back(in);
+      }
+    }
+    open = {unranked(cell.h)};
+    if (cell.c) open.push_back(unranked(cell.c));
+    while (!open.empty()) {
+      const Value* value = open.back();
+      open.pop_back();
+      const auto count = std::count(graph.outputs.begin(), graph.outputs.end(), value);
+      if (value == cell.new_h) continue;
+      if (count > (value == cell.new_c ? 1 : 0)) return false;
+      for (const Node* reader : rewriter_.readers(value)) {
+        if (inside.count(reader) == 0) return false;
+        open.insert(open.end(), reader->outputs.begin(), reader->outputs.end());
+      }
+    }
+    return true;
   }
 
   // Finds h among the leaves of a cell, and tells the cell before it which matrices h is multiplied by.
@@ -299,7 +334,7 @@ class CellReader {
     for (const GateTerm& term : cell.gates.front().terms) {
       if (cell.h || term.depth != cell.hidden()) continue;
       const bool is_later = !cell.later_terms.empty() && cell.later_terms.front().has_weights_of(term);
-      if (is_carried(cell, term.leaf) || predecessor(cell, term.leaf) || is_later) cell.h = term.leaf;
+      if (is_carried(cell.new_h, term.leaf) || predecessor(cell, term.leaf) || is_later) cell.h = term.leaf;
     }
     // One step of its own: any operand of that size may be the state.
     for (const GateTerm& term : cell.gates.front().terms) {
@@ -335,7 +370,7 @@ class CellReader {
     const auto is_state_shaped = [](Value* v) { return !v || is_zero(v) || fits(v); };
     return fits(cell.new_h) && is_state_shaped(cell.h) && is_state_shaped(cell.c) &&
            std::all_of(operands.begin(), operands.end(), [](const Value* v) { return fits(v); }) &&
-           (cell.op != "RNN" || is_recurrent(cell));
+           (cell.op != "RNN" || is_recurrent(cell)) && can_leave_loop(cell);
   }
 
   // Rows of one axis, after a leading one or none.
@@ -346,7 +381,7 @@ class CellReader {
   }
 
   bool is_recurrent(const Cell& cell) {
-    return cell.is_linked || (cell.h && (is_carried(cell, cell.h) || predecessor(cell, cell.h)));
+    return cell.is_linked || (cell.h && (is_carried(cell.new_h, cell.h) || predecessor(cell, cell.h)));
   }
 
   // What stands for a value since the cell that makes it has been replaced.
@@ -443,6 +478,7 @@ class CellReader {
 
   Rewriter rewriter_;
   std::map<const Value*, Value*> carried_;
+  bool is_iteration_ = false;
   std::vector<Cell> cells_;
   std::map<const Value*, size_t> by_state_;
   std::map<const Value*, Value*> replaced_;
