@@ -9,6 +9,10 @@
 namespace neo {
 namespace {
 
+// A loop whose values grow has other sizes in every iteration. A slot takes some 150 bytes of a binding.
+constexpr size_t kMaxBindings = 256;
+constexpr size_t kMaxSlots = size_t{1} << 16;
+
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kDeviceAlignment = 256;
 constexpr int64_t kSlotBytes = 128;  // what a binding holds of one, about
@@ -377,8 +381,14 @@ std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Regio
                                                  const SymbolValues& symbols) {
   {
     const std::lock_guard lock(mutex_);
-    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-      if (it->region != &region || it->binding->symbols != symbols) continue;
+    const auto fits = [&](const Entry& e) { return e.region == &region && e.binding->symbols == symbols; };
+    // The last sizes come again, or, in a loop whose values grow, those that have waited longest.
+    auto it = entries_.begin();
+    if (it != entries_.end() && !fits(*it)) {
+      const auto back = std::find_if(entries_.rbegin(), entries_.rend(), fits);
+      it = back == entries_.rend() ? entries_.end() : std::prev(back.base());
+    }
+    if (it != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, it);
       return entries_.front().binding;
     }
@@ -386,10 +396,13 @@ std::shared_ptr<const Binding> BindingCache::get(const Block& block, const Regio
   auto binding = bind_region(block, region, symbols);
   const std::lock_guard lock(mutex_);
   entries_.push_front({&region, binding});
-  // Every region keeps its share: the capacity counts bindings of one region.
+  size_t slots = 0;
+  for (const Entry& e : entries_) slots += e.binding->dims.size();
+  // Every region keeps its share: the capacity counts bindings of one region, and is larger while all are small.
+  const size_t most = slots > kMaxSlots ? capacity_ : std::max(capacity_, kMaxBindings);
   size_t same = 0;
   for (auto it = entries_.begin(); it != entries_.end();) {
-    if (it->region == &region && ++same > capacity_) {
+    if (it->region == &region && ++same > most) {
       it = entries_.erase(it);
     } else {
       ++it;
