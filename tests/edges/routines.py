@@ -262,6 +262,10 @@ def _number(net: Net, codes: Any) -> Any:
     return net.node("DequantizeLinear", [codes, net.array(_X_STEP), net.array(_X_ZERO)])
 
 
+def _by_columns(net: Net) -> Any:
+    return net.node("DequantizeLinear", [net.input("AB", "int16", 1000), net.input("B")], axis=1)
+
+
 def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP) -> Any:
     return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))])
 
@@ -391,6 +395,7 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:int8/linear": [
         Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
         Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),
+        Spec({"A": 3, "B": 37}, _by_columns),
     ],
     "cpu:float32/gemv_exponent_packed": [
         Spec(

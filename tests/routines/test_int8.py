@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from neo import _native
@@ -468,6 +469,80 @@ def test_linear_by_a_scale_that_running_tells(dtype: str, tier: str) -> None:
     feeds = [(case.random.standard_normal([3, 35]) * 4).astype(np.float32), np.float32(0.043), np.array(11, dtype)]
     for result, expected in zip(pinned.module.call(feeds), graph.evaluate(feeds), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+#: Dims, the axis of the scales, the size of blocks (0: none).
+SCALES = {
+    "one": ([3, 35], 0, None),
+    "last": ([5, 37], 1, 0),
+    "last-long": ([700, 130], -1, 0),
+    "middle": ([2, 19, 3, 5], 1, 0),
+    "middle-long": ([3, 7, 9000], 1, 0),
+    "first": ([33, 4], 0, 0),
+    "blocks-last": ([4, 70], 1, 32),
+    "blocks-first": ([70, 21], 0, 16),
+    "blocks-middle": ([2, 33, 11], 1, 8),
+    "blocks-long": ([40, 4097], 1, 64),
+}
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint4", "int4", "uint2", "int2"])
+@pytest.mark.parametrize("form", SCALES)
+def test_linear_by_several_scales(form: str, dtype: str, tier: str) -> None:
+    dims, axis, block = SCALES[form]
+    random = np.random.default_rng(len(dims))
+    bits = int(dtype.strip("uint"))
+    lo, hi = (0, 2**bits) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    shape = [] if block is None else [dims[axis]]
+    if block:
+        shape = list(dims)
+        shape[axis] = -(-shape[axis] // block)
+    attrs: dict[str, Any] = {"axis": axis} | ({"block_size": block} if block else {})
+    kind = getattr(ml_dtypes, dtype) if bits < 8 else dtype
+    scales = (random.uniform(0.5, 2, shape) * 8 / 2**bits).astype(np.float32)
+    zeros = random.integers(lo, hi, shape).astype(kind)
+    feed = (random.standard_normal(dims) * 4).astype(np.float32)
+    feed.ravel()[:5] = [1e30, -np.inf, np.inf, 0, np.nan]
+    for known in (False, True):
+        graph = _native.Graph()
+        feeds: list[np.ndarray] = [feed]
+        x = graph.add_input("x", "float32", dims)
+        grid = [graph.add_constant("k", k) for k in (scales, zeros)] if known else []
+        if not known:
+            grid = [graph.add_input("s", "float32", shape), graph.add_input("z", dtype, shape)]
+            feeds += [scales, zeros]
+        codes = graph.add_node("QuantizeLinear", [x, *grid], ["c"], attrs, "q").outputs[0]
+        graph.outputs = [codes, graph.add_node("DequantizeLinear", [codes, *grid], ["n"], attrs, "dq").outputs[0]]
+        graph.infer()
+        pinned = compile_pinned(graph, tier, {"q": LINEAR, "dq": LINEAR})
+        assert {r.split("{")[0] for r in pinned.routines.values()} == {LINEAR}
+        for threads in (1, 3):
+            results = pinned.module.with_threads(threads).call(feeds)
+            for result, expected in zip(results, graph.evaluate(feeds), strict=True):
+                np.testing.assert_array_equal(result, expected)
+
+
+@by_tier
+def test_numbers_of_int32(tier: str) -> None:
+    graph = _native.Graph()
+    x, s = graph.add_input("x", "int32", [3, 35]), graph.add_input("s", "float32", [35])
+    graph.outputs = graph.add_node("DequantizeLinear", [x, s], ["y"], {"axis": 1}, "dq").outputs
+    graph.infer()
+    random = np.random.default_rng(0)
+    feeds = [random.integers(-(2**31), 2**31, [3, 35]).astype(np.int32), random.uniform(0, 1, 35).astype(np.float32)]
+    pinned = compile_pinned(graph, tier, {"dq": LINEAR})
+    np.testing.assert_array_equal(pinned(*feeds), graph.evaluate(feeds)[0])
+
+
+def test_says_why_codes_have_no_numbers() -> None:
+    graph = _native.Graph()
+    x, s, z = (graph.add_input(n, t, []) for n, t in (("x", "int32"), ("s", "float32"), ("z", "int32")))
+    numbers = graph.add_node("DequantizeLinear", [x, s, z], ["y"], {}, "dq").outputs[0]
+    graph.outputs = [graph.add_node("QuantizeLinear", [numbers, s, z], ["c"], {}, "q").outputs[0]]
+    graph.infer()
+    assert rejections(graph, "scalar", "dq")[LINEAR] == "int32 codes have zero points"
+    assert rejections(graph, "scalar", "q")[LINEAR] == "the result is int32"
 
 
 @by_tier

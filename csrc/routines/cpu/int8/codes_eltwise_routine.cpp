@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "ops/infer.h"
 #include "routines/cost/step_cost.h"
+#include "routines/cpu/int8/codes_elements.h"
 #include "routines/cpu/int8/codes_kernels.h"
 #include "routines/cpu/int8/int8_problem.h"
 #include "routines/cpu/tasks.h"
@@ -222,65 +223,6 @@ void fill_table(const Workload& workload, const OpRegistry& ops, uint8_t* table)
   std::memcpy(table, result.data(), kTable);
 }
 
-// The elements of dense operands that are held alike.
-struct DenseElements {
-  int64_t count = 0;
-  // Of channel blocks with padding lanes: pixels of the last block of each image, which lie `image` elements apart.
-  int64_t images = 0, image = 0, last = 0, pixels = 0, lanes = 0, valid = 0;
-
-  static DenseElements of(std::span<const Arg> args) {
-    for (const Arg& a : args) NEO_ASSERT(a.is_dense(), "an operand of codes is not dense");
-    const Arg& y = args.back();
-    DenseElements e;
-    const Dims physical = y.layout.physical_dims(y.dims);
-    e.count = element_count(physical);
-    if (!y.layout.is_blocked()) return e;
-    e.lanes = physical.back();
-    e.valid = y.dims[1] % e.lanes;
-    e.images = e.valid > 0 ? y.dims[0] : 0;
-    e.pixels = 1;
-    for (size_t i = 2; i < y.dims.size(); ++i) e.pixels *= y.dims[i];
-    e.image = physical[1] * e.pixels * e.lanes;
-    e.last = (physical[1] - 1) * e.pixels * e.lanes;
-    return e;
-  }
-
-  // apply(first, count) in parts, then padding lanes of the result become zero.
-  template <class Apply>
-  void run(Team& team, std::byte* y, int64_t item, const Apply& apply) const {
-    constexpr int64_t kChunk = 16384, kSerial = 65536;
-    const auto part = [&](int64_t begin, int64_t end, int) {
-      apply(begin * kChunk, std::min(count, end * kChunk) - begin * kChunk);
-    };
-    if (count <= kSerial) {
-      part(0, ceil_div(count, kChunk), 0);
-    } else {
-      team.parallel_for(ceil_div(count, kChunk), part);
-    }
-    for (int64_t n = 0; n < images; ++n) {
-      std::byte* pixel = y + (n * image + last) * item;
-      for (int64_t p = 0; p < pixels; ++p, pixel += lanes * item)
-        std::memset(pixel + valid * item, 0, static_cast<size_t>((lanes - valid) * item));
-    }
-  }
-};
-
-// Candidates that hold every run-time operand plain, or in blocks of channels.
-std::vector<Candidate> held_alike(Candidate plain, const Shape& shape, const Target& target) {
-  std::vector<Candidate> all{plain};
-  if (shape.rank() < 3 || !shape[1].is_constant() || shape[1].value() < 2) return all;
-  const Layout layout = Layout::channel_blocked(shape.rank(), target.lanes());
-  for (auto& schema : plain.inputs) {
-    if (schema) schema->layout = layout;
-  }
-  plain.outputs.front().layout = layout;
-  // Padding lanes are computed too.
-  plain.cost.time_us *= static_cast<double>(ceil_div(shape[1].value(), int64_t{target.lanes()}) * target.lanes()) /
-                        static_cast<double>(shape[1].value());
-  all.push_back(std::move(plain));
-  return all;
-}
-
 class CodesEltwiseStep final : public KernelStep {
  public:
   CodesEltwiseStep(const CodesEltwise& e, const Candidate& candidate, const OpRegistry& ops,
@@ -392,153 +334,8 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
   }
 };
 
-class CodesLinearStep final : public KernelStep {
- public:
-  CodesLinearStep(const Node& node, const Candidate& candidate, const CodesKernels& kernels)
-      : quantizes_(node.op == "QuantizeLinear"),
-        scale_(argument_of(candidate, node.input(1))),
-        zero_(argument_of(candidate, node.input(2))),
-        kernels_(kernels) {
-    const CodeGrid grid = *read_code_grid(node, true);
-    linear_ = {grid.scale, grid.zero, grid.is_signed()};
-    for (const auto& schema : candidate.inputs) y_ += schema.has_value();
-  }
-
-  Prepared prepare(std::span<const Arg> args) const override { return Prepared::of(DenseElements::of(args)); }
-
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
-    const auto& elements = *reinterpret_cast<const DenseElements*>(prepared);
-    CodesLinear linear = linear_;
-    if (scale_ >= 0) linear.scale = *reinterpret_cast<const float*>(args[scale_]);
-    if (zero_ >= 0) {
-      const auto* zero = reinterpret_cast<const uint8_t*>(args[zero_]);
-      linear.zero = linear.is_signed ? static_cast<int8_t>(*zero) : *zero;
-    }
-    elements.run(team, args[y_], quantizes_ ? 1 : 4, [&](int64_t first, int64_t count) {
-      if (quantizes_) {
-        kernels_.quantize(linear, reinterpret_cast<const float*>(args[0]) + first,
-                          reinterpret_cast<uint8_t*>(args[y_]) + first, count);
-      } else {
-        kernels_.dequantize(linear, reinterpret_cast<const uint8_t*>(args[0]) + first,
-                            reinterpret_cast<float*>(args[y_]) + first, count);
-      }
-    });
-  }
-
- private:
-  CodesLinear linear_;
-  bool quantizes_;
-  int scale_, zero_, y_ = 0;  // arguments; the former two where only running tells them, else negative
-  const CodesKernels& kernels_;
-};
-
-// DynamicQuantizeLinear: the range of all elements, with 0, then their codes.
-class DynamicLinearStep final : public KernelStep {
- public:
-  explicit DynamicLinearStep(const CodesKernels& kernels) : kernels_(kernels) {}
-
-  Prepared prepare(std::span<const Arg> args) const override {
-    NEO_ASSERT(args[0].is_dense() && args[1].is_dense(), "an operand of codes is not dense");
-    const int64_t count = element_count(args[0].dims);
-    return Prepared::of(count, ceil_div(count, kChunk) * static_cast<int64_t>(sizeof(Range)));
-  }
-
-  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
-    const int64_t count = *reinterpret_cast<const int64_t*>(prepared), chunks = ceil_div(count, kChunk);
-    const auto* x = reinterpret_cast<const float*>(args[0]);
-    auto* ranges = reinterpret_cast<Range*>(scratch);
-    const auto in_parts = [&](const auto& part) {
-      if (count <= kSerial) {
-        for (int64_t i = 0; i < chunks; ++i) part(i);
-      } else {
-        team.parallel_for(chunks, [&](int64_t begin, int64_t end, int) {
-          for (int64_t i = begin; i < end; ++i) part(i);
-        });
-      }
-    };
-    const auto size = [&](int64_t i) { return std::min(kChunk, count - i * kChunk); };
-    in_parts([&](int64_t i) {
-      ranges[i] = {};
-      kernels_.range(x + i * kChunk, size(i), ranges[i].lo, ranges[i].hi);
-    });
-    Range all;
-    for (int64_t i = 0; i < chunks; ++i) all = {std::min(all.lo, ranges[i].lo), std::max(all.hi, ranges[i].hi)};
-    CodesLinear linear;
-    linear.scale = all.lo == all.hi ? 1.0f : (all.hi - all.lo) / 255.0f;
-    linear.zero = static_cast<int32_t>(std::clamp(std::nearbyintf(0.0f - all.lo / linear.scale), 0.0f, 255.0f));
-    in_parts([&](int64_t i) {
-      kernels_.quantize(linear, x + i * kChunk, reinterpret_cast<uint8_t*>(args[1]) + i * kChunk, size(i));
-    });
-    *reinterpret_cast<float*>(args[2]) = linear.scale;
-    *reinterpret_cast<uint8_t*>(args[3]) = static_cast<uint8_t>(linear.zero);
-  }
-
- private:
-  static constexpr int64_t kChunk = 16384, kSerial = 65536;
-  struct Range {
-    float lo = 0, hi = 0;
-  };
-
-  const CodesKernels& kernels_;
-};
-
-// QuantizeLinear and DequantizeLinear by one scale in one pass, and DynamicQuantizeLinear in two.
-class CodesLinearRoutine final : public RoutineOf<CodesLinearRoutine> {
- public:
-  std::string_view name() const override { return "cpu:int8/linear"; }
-  std::vector<std::string_view> roots() const override {
-    return {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"};
-  }
-
-  std::optional<std::string> rejects(const Workload& workload, const Target&) const override {
-    if (is_dynamic(workload)) {
-      const Value* x = workload.root().inputs[0];
-      if (!x->type.is_tensor() || !x->shape().has_rank() || x->dtype() != DType::Float32)
-        return "the input is not a float32 tensor of known rank";
-      if (workload.outputs.size() != 3) return "a result is left out";
-      return std::nullopt;
-    }
-    if (!read_code_grid(workload.root(), true)) return "not between float32 and 8-bit codes of one scale";
-    if (workload.root().inputs[0]->constant) return "its input is a constant";
-    return std::nullopt;
-  }
-
-  std::vector<Candidate> candidates(const Workload& workload, const Target& target, const OpRegistry&) const override {
-    // Of a vector: a quotient takes longer than a product.
-    constexpr double kQuantizeCycles = 12, kDequantizeCycles = 4;
-    const Value* x = workload.root().inputs[0];
-    const Value* y = workload.outputs.front();
-    Candidate c;
-    c.inputs.resize(workload.inputs.size());
-    bool is_known = true;
-    for (const Value* v : workload.root().inputs) {
-      if (!v || v->constant) continue;
-      c.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
-      is_known = is_known && v == x;
-    }
-    for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
-    const auto count = static_cast<double>(element_count(y->shape().hint_dims()));
-    const double cycles = workload.root().op == "DequantizeLinear" ? kDequantizeCycles : kQuantizeCycles;
-    price(c, workload, {StepFamily::CodesLinear, count / static_cast<double>(target.lanes()) * cycles, 1}, target);
-    if (is_dynamic(workload) || !is_known) return {std::move(c)};
-    return held_alike(std::move(c), y->shape(), target);
-  }
-
-  static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
-                                         PackedStore&) {
-    if (is_dynamic(*candidate.workload))
-      return std::make_unique<DynamicLinearStep>(NEO_PICK_TIER(target.isa, codes_kernels)());
-    const Node& node = candidate.workload->root();
-    return std::make_unique<CodesLinearStep>(node, candidate, NEO_PICK_TIER(target.isa, codes_kernels)());
-  }
-
- private:
-  static bool is_dynamic(const Workload& workload) { return workload.root().op == "DynamicQuantizeLinear"; }
-};
-
 }  // namespace
 
 NEO_DEFINE_ROUTINE(int8_eltwise, CodesEltwiseRoutine)
-NEO_DEFINE_ROUTINE(int8_linear, CodesLinearRoutine)
 
 }  // namespace neo

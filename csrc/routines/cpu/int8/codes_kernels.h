@@ -36,18 +36,25 @@ struct CodesBinary {
   float lo = 0, hi = 0;
 };
 
-// One scale and zero point.
+// Codes of any width, held in their own type or one element per byte, and the scale of each.
 struct CodesLinear {
+  enum class Type : uint8_t { UInt8, Int8, UInt16, Int16, Int32 };
+  Type type = Type::UInt8;
+  int32_t lo = 0, hi = 255;  // of the codes
+  // Of codes of less than a byte: the bits that they have, the others may be anything, and the one of the sign, or 0.
+  int32_t mask = 0, sign = 0;
   float scale = 1;
   int32_t zero = 0;
-  bool is_signed = false;
+  // One for each element, in place of the two above; no zero points: 0.
+  const float* scales = nullptr;
+  const void* zeros = nullptr;  // of the codes' type
 };
 
 struct CodesKernels {
   void (*pool_row)(const CodesPoolRow&);
   // A NaN becomes the zero point.
-  void (*quantize)(const CodesLinear&, const float* x, uint8_t* y, int64_t count);
-  void (*dequantize)(const CodesLinear&, const uint8_t* x, float* y, int64_t count);
+  void (*quantize)(const CodesLinear&, const float* x, void* y, int64_t count);
+  void (*dequantize)(const CodesLinear&, const void* x, float* y, int64_t count);
   // Lowers lo and raises hi to what x has; a NaN does not count.
   void (*range)(const float* x, int64_t count, float& lo, float& hi);
   void (*binary)(const CodesBinary&, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count);

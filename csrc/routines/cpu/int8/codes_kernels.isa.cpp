@@ -87,34 +87,86 @@ void binary(const CodesBinary& f, const uint8_t* a, const uint8_t* b, uint8_t* y
   }
 }
 
-NEO_INLINE I32 code_of(const CodesLinear& f, F32 x) {
-  const F32 lo = broadcast((float)((f.is_signed ? -128 : 0) - f.zero));
-  const F32 hi = broadcast((float)((f.is_signed ? 127 : 255) - f.zero));
-  const F32 steps = x / broadcast(f.scale);
-  const F32 inside = min(hi, max(lo, steps));
-  return round_to_i32(select(is_nan(steps), zero(), inside)) + broadcast_i32(f.zero);
+using Type = CodesLinear::Type;
+
+NEO_INLINE int64_t item_of(Type type) {
+  return type == Type::Int32 ? 4 : type == Type::UInt16 || type == Type::Int16 ? 2 : 1;
 }
 
-void quantize(const CodesLinear& f, const float* x, uint8_t* y, int64_t count) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store_codes(y + i, code_of(f, load(x + i)), f.is_signed, kLanes);
-  if (i < count) store_codes(y + i, code_of(f, load_n(x + i, count - i)), f.is_signed, count - i);
+// Elements [i, i + n) of codes, at most a vector; missing lanes are 0.
+NEO_INLINE I32 load_some(const CodesLinear& f, const void* codes, int64_t i, int64_t n) {
+  const int64_t item = item_of(f.type);
+  const char* at = (const char*)codes + i * item;
+  alignas(64) char lanes[4 * kLanes];
+  if (n < kLanes) {
+    store_i32((int32_t*)lanes, broadcast_i32(0));
+    __builtin_memcpy(lanes, at, (size_t)(n * item));
+    at = lanes;
+  }
+  if (f.mask) {
+    const I32 sign = broadcast_i32(f.sign);
+    return ((load_u8((const uint8_t*)at) & broadcast_i32(f.mask)) ^ sign) - sign;
+  }
+  switch (f.type) {
+    case Type::UInt8:
+      return load_u8((const uint8_t*)at);
+    case Type::Int8:
+      return load_i8((const int8_t*)at);
+    case Type::UInt16:
+      return load_u16((const uint16_t*)at);
+    case Type::Int16:
+      return shift_right<16>(shift_left<16>(load_u16((const uint16_t*)at)));
+    case Type::Int32:
+      break;
+  }
+  return load_i32((const int32_t*)at);
 }
 
-template <bool kSigned>
-void dequantize_of(const CodesLinear& f, const uint8_t* x, float* y, int64_t count) {
-  const F32 scale = broadcast(f.scale);
-  const I32 zero_point = broadcast_i32(f.zero);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(y + i, to_f32(load_codes(x + i, kSigned) - zero_point) * scale);
-  if (i < count) {
-    const I32 codes = kSigned ? load_i8_n((const int8_t*)x + i, count - i) : load_u8_n(x + i, count - i);
-    store_n(y + i, to_f32(codes - zero_point) * scale, count - i);
+NEO_INLINE void store_some(const CodesLinear& f, void* codes, int64_t i, int64_t n, I32 x) {
+  const int64_t item = item_of(f.type);
+  char* to = (char*)codes + i * item;
+  alignas(64) char lanes[4 * kLanes];
+  char* at = n < kLanes ? lanes : to;
+  if (f.mask) x = x & broadcast_i32(f.mask);
+  if (item == 2) {
+    store_u16((uint16_t*)at, x);
+  } else if (f.type == Type::UInt8) {
+    store_u8((uint8_t*)at, x);
+  } else {
+    store_i8((int8_t*)at, x);
+  }
+  if (n < kLanes) __builtin_memcpy(to, lanes, (size_t)(n * item));
+}
+
+// The scale and zero point of the elements from i on.
+struct Grid {
+  F32 scale;
+  I32 zero;
+};
+NEO_INLINE Grid grid_at(const CodesLinear& f, int64_t i, int64_t n) {
+  if (!f.scales) return {broadcast(f.scale), broadcast_i32(f.zero)};
+  return {n < kLanes ? load_n(f.scales + i, n) : load(f.scales + i),
+          f.zeros ? load_some(f, f.zeros, i, n) : broadcast_i32(0)};
+}
+
+void quantize(const CodesLinear& f, const float* x, void* y, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t n = smaller(kLanes, count - i);
+    const Grid g = grid_at(f, i, n);
+    const F32 steps = (n < kLanes ? load_n(x + i, n) : load(x + i)) / g.scale;
+    const F32 lo = to_f32(broadcast_i32(f.lo) - g.zero), hi = to_f32(broadcast_i32(f.hi) - g.zero);
+    const F32 inside = min(hi, max(lo, steps));
+    store_some(f, y, i, n, round_to_i32(select(is_nan(steps), zero(), inside)) + g.zero);
   }
 }
 
-void dequantize(const CodesLinear& f, const uint8_t* x, float* y, int64_t count) {
-  f.is_signed ? dequantize_of<true>(f, x, y, count) : dequantize_of<false>(f, x, y, count);
+void dequantize(const CodesLinear& f, const void* x, float* y, int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t n = smaller(kLanes, count - i);
+    const Grid g = grid_at(f, i, n);
+    const F32 numbers = to_f32(load_some(f, x, i, n) - g.zero) * g.scale;
+    n < kLanes ? store_n(y + i, numbers, n) : store(y + i, numbers);
+  }
 }
 
 void range(const float* x, int64_t count, float& lo, float& hi) {
