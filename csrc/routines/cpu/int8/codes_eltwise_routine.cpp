@@ -254,8 +254,7 @@ class CodesEltwiseStep final : public KernelStep {
       kernels_.binary(binary_, x, codes(other_), y, count);
       return;
     }
-    const auto* table = reinterpret_cast<const uint8_t*>(table_.as<float>());
-    for (int64_t i = 0; i < count; ++i) y[i] = table[x[i]];
+    kernels_.look_up(reinterpret_cast<const uint8_t*>(table_.as<float>()), x, y, count);
   }
 
   CodesBinary binary_;
@@ -308,8 +307,8 @@ class CodesEltwiseRoutine final : public RoutineOf<CodesEltwiseRoutine> {
     c.outputs.push_back(plain_schema(e.y->type));
     if (e.x->dtype() == e.y->dtype()) c.in_place = workload.input_index(e.x);
     const auto count = static_cast<double>(element_count(e.y->shape().hint_dims()));
-    constexpr double kLookUpCycles = 1.2, kBinaryCycles = 22;  // of an element, of a vector
-    const double cycles = count * (e.other ? kBinaryCycles / static_cast<double>(target.lanes()) : kLookUpCycles);
+    constexpr double kLookUpCycles = 8, kBinaryCycles = 22;  // of a vector
+    const double cycles = count / static_cast<double>(target.lanes()) * (e.other ? kBinaryCycles : kLookUpCycles);
     price(c, workload, {StepFamily::CodesEltwise, cycles, 1}, target);
     if (!e.other) c.cost.packed_bytes = kTable;
     return held_alike(std::move(c), e.y->shape(), target);

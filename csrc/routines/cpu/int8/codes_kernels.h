@@ -58,6 +58,8 @@ struct CodesKernels {
   // Lowers lo and raises hi to what x has; a NaN does not count.
   void (*range)(const float* x, int64_t count, float& lo, float& hi);
   void (*binary)(const CodesBinary&, const uint8_t* a, const uint8_t* b, uint8_t* y, int64_t count);
+  // y[i] = table[x[i]], of a table of 256; y may be x.
+  void (*look_up)(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count);
 };
 
 namespace scalar {

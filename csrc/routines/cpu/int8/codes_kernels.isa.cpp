@@ -1,6 +1,7 @@
 #include "routines/cpu/int8/codes_kernels.h"
 
 #include "routines/cpu/int8/dot_store.h"
+#include "simd/lookup.h"
 
 namespace neo::NEO_ISA {
 namespace {
@@ -185,7 +186,11 @@ void range(const float* x, int64_t count, float& lo, float& hi) {
   }
 }
 
-constexpr CodesKernels kCodesKernels = {&pool_row, &quantize, &dequantize, &range, &binary};
+void look_up(const uint8_t* table, const uint8_t* x, uint8_t* y, int64_t count) {
+  look_up_bytes(table, x, y, count);
+}
+
+constexpr CodesKernels kCodesKernels = {&pool_row, &quantize, &dequantize, &range, &binary, &look_up};
 
 }  // namespace
 
