@@ -396,6 +396,7 @@ bool normalize(Graph& graph, const PassContext& context) {
     if (const Rewrite rewrite = rewrite_of(node->op)) changed = rewrite(rewriter, *node) || changed;
   }
   changed = drop_requantization(rewriter) || changed;
+  changed = round_before_concat(rewriter) || changed;
   changed = sink_dequantization(rewriter) || changed;
   rewriter.finish();
   return changed;

@@ -1,6 +1,8 @@
 #include "passes/quantization.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <unordered_map>
 
 #include "passes/pattern.h"
@@ -11,6 +13,21 @@ namespace {
 // One scale for all, or one for each position of an axis; not one for each block.
 bool has_no_blocks(const Node& node) {
   return node.int_attr("block_size", 0) == 0;
+}
+
+// The code that a constant Pad adds to codes of a grid; none where its number is not on the grid.
+std::optional<double> padding_code(const Node& pad, const Grid& grid) {
+  double number = 0;
+  if (const Value* value = pad.input(2)) {
+    if (!value->constant || value->constant->size() > 1) return std::nullopt;
+    if (value->constant->size() == 1) number = load_double(value->dtype(), value->constant->data());
+  }
+  const double code = number == 0 ? grid.zero : std::nearbyint(number / grid.scale) + grid.zero;
+  const bool is_code =
+      code >= static_cast<double>(integer_min(grid.dtype)) && code <= static_cast<double>(integer_max(grid.dtype));
+  return is_code && static_cast<float>((code - grid.zero) * grid.scale) == static_cast<float>(number)
+             ? std::optional(code)
+             : std::nullopt;
 }
 
 // Finds the grid that the elements of a float value lie on.
@@ -27,7 +44,7 @@ class GridFinder {
  private:
   std::optional<Grid> find(const Value* value) {
     const Node* node = value->producer;
-    if (!node || node->outputs.empty() || node->outputs.front() != value) return std::nullopt;
+    if (!node || (node->op != "Split" && node->outputs.front() != value)) return std::nullopt;
     if (node->op == "DequantizeLinear")
       return has_no_blocks(*node) ? read_grid(node->inputs[0]->dtype(), node->input(1), node->input(2)) : std::nullopt;
     if (node->op == "Concat") {
@@ -38,9 +55,14 @@ class GridFinder {
       return grid;
     }
     // An operator that computes, as MaxPool, keeps its own rounding: routines take it with the codes around it.
-    static constexpr std::string_view kMoves[] = {"Reshape",      "Flatten",      "Squeeze",   "Unsqueeze",
-                                                  "Transpose",    "Slice",        "Expand",    "Gather",
-                                                  "DepthToSpace", "SpaceToDepth", "ReduceMax", "Tile"};
+    static constexpr std::string_view kMoves[] = {"Reshape",   "Flatten", "Squeeze", "Unsqueeze",    "Transpose",
+                                                  "Slice",     "Expand",  "Gather",  "DepthToSpace", "SpaceToDepth",
+                                                  "ReduceMax", "Tile",    "Split"};
+    if (node->op == "Pad") {
+      const auto grid = of(node->inputs.front());
+      const bool adds = node->string_attr("mode", "constant") == "constant";
+      return grid && (!adds || padding_code(*node, *grid)) ? grid : std::nullopt;
+    }
     if (std::find(std::begin(kMoves), std::end(kMoves), node->op) != std::end(kMoves)) return of(node->inputs.front());
     return std::nullopt;
   }
@@ -96,35 +118,134 @@ std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, cons
   });
 }
 
+namespace {
+
+bool is_one_of(std::span<const std::string_view> ops, const Node& node) {
+  return std::find(ops.begin(), ops.end(), node.op) != ops.end();
+}
+
+// The DequantizeLinear by one scale that makes a value at run time, else null.
+const Node* number_source(const Value* value) {
+  const Node* source = made_by(value, "DequantizeLinear");
+  const bool is_plain = source && !value->constant && has_no_blocks(*source) && value->dtype() == DType::Float32;
+  return is_plain && read_grid(source->inputs[0]->dtype(), source->input(1), source->input(2)) ? source : nullptr;
+}
+
+Grid grid_of(const Node& source) {
+  return *read_grid(source.inputs[0]->dtype(), source.input(1), source.input(2));
+}
+
+Value* numbers(Rewriter& rewriter, const Node& position, const Node& like, Value* codes) {
+  std::vector<Value*> inputs{codes};
+  inputs.insert(inputs.end(), like.inputs.begin() + 1, like.inputs.end());
+  return rewriter.insert(&position, "DequantizeLinear", std::move(inputs));
+}
+
+// A constant Pad that a Conv or a pool alone reads is left to fold_pads.
+bool is_folded_pad(const Rewriter& rewriter, const Node& node) {
+  static constexpr std::string_view kReaders[] = {"Conv", "AveragePool", "MaxPool"};
+  const Node* reader = rewriter.only_reader(node.outputs.front());
+  return node.string_attr("mode", "constant") == "constant" && reader && is_one_of(kReaders, *reader);
+}
+
+// The inputs of a node that moves elements, with codes in place of their numbers; empty where they are none.
+std::vector<Value*> codes_of_moved(Rewriter& rewriter, Node& node, const Node*& first) {
+  std::vector<Value*> inputs = node.inputs;
+  const size_t moved = node.op == "Concat" ? inputs.size() : 1;
+  for (size_t i = 0; i < moved; ++i) {
+    const Node* source = number_source(inputs[i]);
+    if (!source || (i > 0 && grid_of(*source) != grid_of(*first))) return {};
+    if (i == 0) first = source;
+    inputs[i] = source->inputs[0];
+  }
+  if (node.op == "Pad" && node.string_attr("mode", "constant") == "constant") {
+    const auto code = padding_code(node, grid_of(*first));
+    if (!code) return {};
+    inputs.resize(std::max<size_t>(3, inputs.size()), nullptr);
+    inputs[2] = rewriter.add_scalar(node.outputs.front()->name + ".padding", inputs[0]->dtype(), *code);
+  }
+  return inputs;
+}
+
+// Rows of a table of codes become numbers once they are gathered. Scales of the gathered axis are gathered as well.
+bool gather_codes(Rewriter& rewriter, Node& node) {
+  const Node* source = made_by(node.inputs[0], "DequantizeLinear");
+  if (!source || node.inputs[0]->constant || !source->inputs[0]->shape().has_rank() ||
+      !node.inputs[1]->shape().has_rank() || !source->inputs[1]->shape().has_rank())
+    return false;
+  const Shape& table = source->inputs[0]->shape();
+  const auto from_start = [&](int64_t axis) { return axis < 0 ? axis + table.rank() : axis; };
+  const int64_t gathered = from_start(node.int_attr("axis", 0));
+  int64_t along = from_start(source->int_attr("axis", 1)), block = source->int_attr("block_size", 0);
+  std::vector<Value*> inputs = source->inputs;
+  const bool is_one = block == 0 && inputs[1]->shape().element_count().is(1);
+  if (!is_one) {
+    if (block == 0 && along == gathered) {
+      // One scale for each row: a block that is as long as the row.
+      if (table.rank() != 2 || gathered != 0 || !table[1].is_constant() || table[1].is(0)) return false;
+      Value* dims = rewriter.add_ints(inputs[1]->name + ".dims", {-1, 1});
+      for (size_t i = 1; i < inputs.size(); ++i) {
+        if (inputs[i]) inputs[i] = rewriter.insert(&node, "Reshape", {inputs[i], dims}, {}, inputs[i]->name + ".rows");
+      }
+      along = 1;
+      block = table[1].value();
+    }
+    if (block > 0 && along == gathered) return false;
+  }
+  Attrs attrs = source->attrs;
+  const Attrs by_axis{{"axis", gathered}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] || (i > 0 && block == 0)) continue;
+    inputs[i] = rewriter.insert(&node, "Gather", {inputs[i], node.inputs[1]}, by_axis, inputs[i]->name + ".rows");
+  }
+  if (!is_one) {
+    const int64_t behind = along > gathered ? node.inputs[1]->shape().rank() - 1 : 0;
+    attrs.insert_or_assign("axis", along + behind);
+    if (block > 0) attrs.insert_or_assign("block_size", block);
+  }
+  rewriter.replace(node.outputs.front(),
+                   rewriter.insert(&node, "DequantizeLinear", std::move(inputs), std::move(attrs)));
+  return true;
+}
+
+}  // namespace
+
 bool sink_dequantization(Rewriter& rewriter) {
-  // A Transpose goes the other way (eliminate_transposes).
-  static constexpr std::string_view kSunk[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Concat"};
+  static constexpr std::string_view kSunk[] = {"Reshape", "Flatten",   "Squeeze", "Unsqueeze", "Slice", "Concat",
+                                               "Expand",  "Transpose", "Tile",    "Split",     "Pad"};
   bool changed = false;
   for (Node* node : rewriter.nodes()) {
-    if (rewriter.is_retired(node) || std::find(std::begin(kSunk), std::end(kSunk), node->op) == std::end(kSunk))
-      continue;
-    std::vector<Value*> inputs = node->inputs;
+    if (rewriter.is_retired(node)) continue;
+    if (node->op == "Gather") changed = gather_codes(rewriter, *node) || changed;
+    if (!is_one_of(kSunk, *node) || (node->op == "Pad" && is_folded_pad(rewriter, *node))) continue;
     const Node* first = nullptr;
-    std::optional<Grid> grid;
-    const size_t moved = node->op == "Concat" ? inputs.size() : 1;
-    for (size_t i = 0; i < moved; ++i) {
-      const Node* source = made_by(inputs[i], "DequantizeLinear");
-      if (source && !inputs[i]->constant && has_no_blocks(*source) && inputs[i]->dtype() == DType::Float32) {
-        const auto own = read_grid(source->inputs[0]->dtype(), source->input(1), source->input(2));
-        if (i == 0) first = source, grid = own;
-        if (own && own == grid) {
-          inputs[i] = source->inputs[0];
-          continue;
-        }
-      }
-      grid.reset();
-      break;
+    std::vector<Value*> inputs = codes_of_moved(rewriter, *node, first);
+    if (inputs.empty()) continue;
+    const std::vector<Value*> moved = rewriter.insert_like(*node, std::move(inputs), node->attrs);
+    for (size_t i = 0; i < moved.size(); ++i) {
+      if (moved[i]) rewriter.replace(node->outputs[i], numbers(rewriter, *node, *first, moved[i]));
     }
-    if (!grid) continue;
-    const std::vector<Value*> rest(first->inputs.begin() + 1, first->inputs.end());
-    std::vector<Value*> scaled{rewriter.insert(node, node->op, std::move(inputs), node->attrs)};
-    scaled.insert(scaled.end(), rest.begin(), rest.end());
-    rewriter.replace(node->outputs.front(), rewriter.insert(node, "DequantizeLinear", std::move(scaled)));
+    changed = true;
+  }
+  return changed;
+}
+
+bool round_before_concat(Rewriter& rewriter) {
+  bool changed = false;
+  for (Node* node : rewriter.nodes()) {
+    if (rewriter.is_retired(node) || node->op != "QuantizeLinear") continue;
+    Node* concat = made_by(node->inputs[0], "Concat");
+    if (!concat || rewriter.only_reader(node->inputs[0]) != node ||
+        !read_grid(node->outputs.front()->dtype(), node->input(1), node->input(2)) ||
+        !std::all_of(concat->inputs.begin(), concat->inputs.end(), number_source))
+      continue;
+    std::vector<Value*> parts;
+    for (Value* part : concat->inputs) {
+      std::vector<Value*> inputs{part, node->inputs[1]};
+      if (node->input(2)) inputs.push_back(node->inputs[2]);
+      parts.push_back(rewriter.insert(node, "QuantizeLinear", std::move(inputs), node->attrs, part->name + ".codes"));
+    }
+    rewriter.replace(node->outputs.front(), rewriter.insert(node, "Concat", std::move(parts), concat->attrs));
     changed = true;
   }
   return changed;

@@ -27,8 +27,11 @@ std::optional<Grid> read_grid(DType dtype, const Value* scale, const Value* zero
 std::optional<Tensor> dequantized(const Tensor& codes, const Tensor& scale, const Tensor* zero, int axis);
 
 // Moves the codes instead of the numbers they stand for: a DequantizeLinear by one scale goes behind the Reshape,
-// Slice or Concat that reads it.
+// Slice, Concat and the like that reads it, any of a table behind the Gather of its rows.
 bool sink_dequantization(Rewriter& rewriter);
+
+// Rounds the parts of a Concat of codes' numbers in place of the whole, so that codes are joined.
+bool round_before_concat(Rewriter& rewriter);
 
 // Removes a DequantizeLinear of a QuantizeLinear by the same scale and zero point of a value that lies on that grid
 // already, and a QuantizeLinear of such a value's codes.

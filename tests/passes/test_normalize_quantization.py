@@ -80,7 +80,7 @@ WRITTEN = {
     ),
     "concat": (
         text_of(TWO, "y = com.microsoft.QLinearConcat(sy, zy, x, sx, zx, z, sy, zy) {axis=1}"),
-        ["DequantizeLinear", "DequantizeLinear", "Concat", "QuantizeLinear"],
+        ["DequantizeLinear", "QuantizeLinear", "Concat"],
     ),
     "concat-of-one-scale": (
         text_of(TWO, "y = com.microsoft.QLinearConcat(sy, zy, x, sy, zy, z, sy, zy) {axis=1}"),
@@ -202,7 +202,7 @@ def test_rounding_of_what_lies_on_the_grid_goes() -> None:
         "constant n = int64[4] {1, 1, 2, 1}",
     )
     result = after(text, "normalize_quantization", rtol=0, atol=0)
-    assert ops_of(result) == ["DequantizeLinear", "Tile", "Transpose"]
+    assert ops_of(result) == ["Tile", "Transpose", "DequantizeLinear"]
 
 
 def test_what_moves_numbers_moves_codes() -> None:
@@ -214,6 +214,78 @@ def test_what_moves_numbers_moves_codes() -> None:
     )
     result = after(text, "normalize_quantization", "normalize_quantization", rtol=0, atol=0)
     assert ops_of(result) == ["Concat", "Reshape", "DequantizeLinear", "Relu"]
+
+
+MOVED = {
+    "transpose": ("y = Transpose(a) {perm=[0, 2, 3, 1]}", ["Transpose", "DequantizeLinear"]),
+    "gather": ("y = Gather(a, i) {axis=1}", ["Gather", "DequantizeLinear"]),
+    "split": (
+        "p, q = Split(a) {axis=2, num_outputs=2} \n y = Add(p, q)",
+        ["Split", "DequantizeLinear", "DequantizeLinear", "Add"],
+    ),
+    "pad-with-nought": ("y = Pad(a, n)", ["Pad", "DequantizeLinear"]),
+    "pad-with-a-code": ("y = Pad(a, n, half)", ["Pad", "DequantizeLinear"]),
+    "pad-with-no-code": ("y = Pad(a, n, off)", ["DequantizeLinear", "Pad"]),
+    "pad-with-edges": ('y = Pad(a, n) {mode="edge"}', ["Pad", "DequantizeLinear"]),
+    "pad-of-a-convolution": ("p = Pad(a, n) \n y = Conv(p, k)", ["DequantizeLinear", "Pad", "Conv"]),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_codes_are_moved(name: str) -> None:
+    body, expected = MOVED[name]
+    text = text_of(
+        CODES,
+        f"a = DequantizeLinear(x, sx, zx) \n {body}",
+        "constant n = int64[8] {0, 0, 1, 0, 0, 0, 0, 2} \n constant i = int64[3] {1, 0, 1} \n "
+        "constant half = float32[] {0.5} \n "
+        "constant off = float32[] {0.52} \n constant k = float32[1,2,3,3] splat 1",
+    )
+    result = after(text, "normalize_quantization", "normalize_quantization", rtol=0, atol=0)
+    assert ops_of(result) == expected
+
+
+TABLES = {
+    "one-scale": "a = DequantizeLinear(t, sx)",
+    "of-rows": "a = DequantizeLinear(t, s5, z5) {axis=0}",
+    "of-columns": "a = DequantizeLinear(t, s8, z8) {axis=-1}",
+    "of-blocks": "a = DequantizeLinear(t, s5x2) {axis=1, block_size=4}",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_a_table_are_gathered_as_codes(name: str) -> None:
+    text = text_of(
+        "i: int64[2,3], t: int8[5,8]",
+        f"j = Mod(i, five) \n {TABLES[name]} \n y = Gather(a, j)",
+        "constant five = int64[] {5} \n constant s5 = float32[5] {1, 2, 3, 4, 5} \n constant z5 = int8[5] {1, 2, 3, 4, 5} \n"
+        "constant s8 = float32[8] {1, 2, 3, 4, 5, 6, 7, 8} \n constant z8 = int8[8] {1, 2, 3, 4, 5, 6, 7, 8} \n"
+        "constant s5x2 = float32[5,2] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}",
+    )
+    result = after(text, "normalize_quantization", "fold_constants", rtol=0, atol=0)
+    assert ops_of(result)[-1] == "DequantizeLinear"
+    assert list(result.nodes[-1].inputs[0].shape) == [2, 3, 8]
+
+
+def test_rows_of_blocks_of_the_gathered_axis_stay_numbers() -> None:
+    assert_keeps(
+        text_of(
+            "i: int64[3], t: int8[4,8]",
+            "a = DequantizeLinear(t, s) {axis=0, block_size=2} \n y = Gather(a, i)",
+            "constant s = float32[2,8] splat 1",
+        ).replace("i: int64[3]", "i: int64[0]"),
+        "normalize_quantization",
+    )
+
+
+def test_parts_are_rounded_before_they_are_joined() -> None:
+    text = text_of(
+        TWO,
+        "a = DequantizeLinear(x, sx, zx) \n b = DequantizeLinear(z, sy, zx) \n c = Concat(a, b) {axis=1} \n "
+        "y = QuantizeLinear(c, sy, zx)",
+    )
+    result = after(text, "normalize_quantization")
+    assert ops_of(result) == ["DequantizeLinear", "QuantizeLinear", "Concat"]
 
 
 def test_numbers_of_other_scales_are_moved_as_they_are() -> None:
