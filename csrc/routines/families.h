@@ -93,6 +93,7 @@
   X(int8_direct_nchwc)         \
   X(int8_direct_nchw)          \
   X(int8_gemm)                 \
+  X(int8_matmul)               \
   X(int8_depthwise)            \
   X(int8_pool)                 \
   X(int8_eltwise)              \

@@ -262,6 +262,11 @@ def _number(net: Net, codes: Any) -> Any:
     return net.node("DequantizeLinear", [codes, net.array(_X_STEP), net.array(_X_ZERO)])
 
 
+def _codes_matmul(net: Net) -> Any:
+    operands = [_linear(net, net.input(axes, "uint8", 256)) for axes in ("BMK", "BKN")]
+    return _rounded(net, net.node("MatMul", operands, pin=False))
+
+
 def _by_columns(net: Net) -> Any:
     return net.node("DequantizeLinear", [net.input("AB", "int16", 1000), net.input("B")], axis=1)
 
@@ -392,6 +397,13 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _code_function("HardSwish")),
     ],
     "cpu:int8/block_weights": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _block_gemm)],
+    "cpu:int8/matmul": [
+        Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _codes_matmul, fixed="K"),
+        Spec(
+            {"B": 2, "M": 7, "K": 9, "N": 20},
+            lambda net: net.node("MatMulInteger", [net.input("BMK", "uint8", 256), net.input("BKN", "int8", 100)]),
+        ),
+    ],
     "cpu:int8/linear": [
         Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
         Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),

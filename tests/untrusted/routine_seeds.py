@@ -120,6 +120,13 @@ _NETWORKS = {
         "y",
         {"w": (16, 16, 3, 3), "v": (16, 1, 3, 3), "u": (16, 10)},
     ),
+    "codes_matmul": _Network(
+        "uint8[2, N, 12] x, int8[2, 12, 9] z",
+        "xd = DequantizeLinear (x, step, middle) zd = DequantizeLinear (z, step, zero) a = MatMul (xd, zd) "
+        "y = QuantizeLinear (a, step, middle) w = MatMulInteger (x, z)",
+        "y, w",
+        {},
+    ),
     "trees": _Network(
         "float[N, 4] x",
         "y = ai.onnx.ml.TreeEnsembleRegressor <nodes_treeids = [0, 0, 0], nodes_nodeids = [0, 1, 2], nodes_featureids = [3, 0, 0], "

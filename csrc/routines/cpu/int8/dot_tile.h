@@ -71,6 +71,19 @@ struct DotFill {
   bool is_signed = false;  // the codes; bytes are then 128 more
 };
 
+// A panel of a matrix of codes, row by row, as the weights of a tile.
+struct DotPack {
+  const uint8_t* src = nullptr;
+  int64_t step = 0;               // bytes from row to row
+  int64_t rows = 0, columns = 0;  // that exist; of the latter more than the panel's may
+  int64_t vectors = 0;            // of the panel
+  bool is_signed = false;
+  int32_t zero = 0;         // the zero point
+  int32_t* dst = nullptr;   // [word][columns of the panel]
+  int32_t from = 0;         // where words of bytes of the other operand count from
+  int32_t* init = nullptr;  // -from times the sum of a column, by column
+};
+
 using DotTileKernel = void (*)(const DotTile&);
 
 // The kernels of one instruction set for words of bytes or of int16; null where rows exceed max_rows of that many
@@ -81,6 +94,7 @@ struct DotKernels {
   int max_rows[kDotVectors + 1];
   DotTileKernel tiles[kDotVectors + 1][kDotRows + 1];
   void (*fill)(const DotFill&);
+  void (*pack)(const DotPack&);
   // The sums of the first `bytes` bytes of pixels that are `step` bytes apart.
   void (*sum_pixels)(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums);
 };

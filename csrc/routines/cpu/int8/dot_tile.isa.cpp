@@ -228,6 +228,42 @@ void fill_row(const DotFill& f) {
   fill_pixels<kBytes>(f, f.end, f.columns);
 }
 
+// Words are made of bytes as they lie; the zero points and signs are seen to after that.
+template <bool kBytes>
+void pack_panel(const DotPack& p) {
+  constexpr int kCodes = kBytes ? 4 : 2, kWidth = 32 / kCodes;
+  const I32 ones = broadcast_i32(0x01010101), zero_point = broadcast_i32(p.zero), mask = broadcast_i32(0xffff);
+  // Bytes without a sign are held less 128.
+  const int32_t middle = kBytes && !p.is_signed ? 128 : 0;
+  const int64_t words = (p.rows + kCodes - 1) / kCodes;
+  for (int64_t v = 0; v < p.vectors; ++v) {
+    const int64_t left = p.columns - v * kLanes;
+    const int64_t count = left < 0 ? 0 : (left < kLanes ? left : kLanes);
+    I32 sum = broadcast_i32(0);
+    for (int64_t word = 0; word < words; ++word) {
+      const uint8_t* at = p.src + word * kCodes * p.step + v * kLanes;
+      const int rows = (int)(p.rows - word * kCodes < kCodes ? p.rows - word * kCodes : kCodes);
+      I32 bits = broadcast_i32(0);
+      for (int i = count == 0 ? 0 : rows; i-- > 0;) {
+        const uint8_t* row = at + i * p.step;
+        I32 codes = count == kLanes ? load_u8(row) : load_u8_n(row, count);
+        if constexpr (!kBytes) {
+          if (p.is_signed) codes = shift_right<24>(shift_left<24>(codes));
+          codes = (codes - zero_point) & mask;
+        }
+        bits = shift_left<kWidth>(bits) | codes;
+      }
+      if constexpr (kBytes) {
+        if (middle) bits = bits ^ broadcast_i32((int32_t)(0x80808080u >> (8 * (4 - rows))));
+        dot_bytes(sum, ones, bits);
+      }
+      store_i32(p.dst + (word * p.vectors + v) * kLanes, bits);
+    }
+    const int32_t offset = (int32_t)((uint32_t)p.rows * (uint32_t)(middle - p.zero));
+    store_i32(p.init + v * kLanes, (broadcast_i32(0) - sum - broadcast_i32(offset)) * broadcast_i32(p.from));
+  }
+}
+
 void sum_bytes(const uint8_t* src, int64_t step, int64_t pixels, int64_t bytes, int32_t* sums) {
   const I32 ones = broadcast_i32(0x01010101);
   for (int64_t p = 0; p < pixels; ++p, src += step) {
@@ -270,6 +306,7 @@ constexpr DotKernels kDotKernels = {
     {0, max_dot_rows(1), max_dot_rows(2), max_dot_rows(3), max_dot_rows(4)},
     {{}, NEO_DOT_ROWS(1), NEO_DOT_ROWS(2), NEO_DOT_ROWS(3), NEO_DOT_ROWS(4)},
     &fill_row<kBytes>,
+    &pack_panel<kBytes>,
     &sum_bytes,
 };
 
