@@ -234,6 +234,60 @@ def test_product(seed: int, tier: str) -> None:
     case.check(tier, {"q": GEMM})
 
 
+@by_tier
+@pytest.mark.parametrize("convolves", [False, True], ids=["product", "convolution"])
+@pytest.mark.parametrize("seed", range(CASES // 3))
+def test_constant_added_to_rounded_sums(seed: int, convolves: bool, tier: str) -> None:
+    case = Codes(seed)
+    random = case.random
+    depth, columns = int(random.integers(1, 70)), int(random.integers(1, 70))
+    x_type, y_type = pick(random, ["uint8", "int8"]), pick(random, ["uint8", "int8"])
+    x, x_whole = case.input(x_type, [1, depth, 5, 3] if convolves else [2, 5, depth])
+    x_grid = case.grid(x_type, 0.05)
+    w, count = weights_of(case, [columns, depth, 1, 1] if convolves else [depth, columns], 0 if convolves else 1)
+    axis = {"axis": 0 if convolves else 1} if count > 1 else {}
+    real = case.add(case.float, "DequantizeLinear", [k[0] for k in w], "dq_w", **axis)
+    op, whole_op = ("Conv", "QLinearConv") if convolves else ("MatMul", "QLinearMatMul")
+    made = case.add(case.float, op, [dequantize(case, x, x_grid, "dq_x"), real], "product")
+    spread = float(0.05 * 150 * np.mean(w[1][0].constant) * 100 * np.sqrt(depth) / 128)
+    first, last = case.grid(y_type, spread), case.grid(y_type, 1.5 * spread)
+    operands = [x_whole, *(g[1] for g in x_grid), *(k[1] for k in w), *(g[1] for g in first)]
+    whole = case.add(case.whole, whole_op, operands, "product")
+    made = dequantize(case, case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in first)], "q1"), first, "dq1")
+    whole = case.add(case.whole, "DequantizeLinear", [whole, *(g[1] for g in first)], "dq1")
+    addend = (random.standard_normal([columns, 1, 1] if convolves else [columns]) * 40 * spread).astype(np.float32)
+    ends = [made, whole]
+    for i, (graph, k) in enumerate(zip((case.float, case.whole), case.constant(addend), strict=True)):
+        ends[i] = case.add(graph, "Add", [ends[i], k] if seed % 2 else [k, ends[i]], "add")
+        if seed % 3 == 0:
+            ends[i] = case.add(graph, "Relu", [ends[i]], "relu")
+        ends[i] = case.add(graph, "QuantizeLinear", [ends[i], *(g[i] for g in last)], "q")
+    case.finish(*ends)
+    case.check(tier, {"q": BLOCKED if convolves else GEMM})
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize("convolves", [False, True], ids=["product", "convolution"])
+def test_weights_of_four_bits(convolves: bool, dtype: str, tier: str) -> None:
+    case = Codes(convolves)
+    random = case.random
+    shape, axis = ([19, 20, 3, 3], 0) if convolves else ([37, 21], 1)
+    low, wide = (-8, "int8") if dtype == "int4" else (0, "uint8")
+    codes, zeros = (random.integers(low, low + 16, dims).astype(wide) for dims in (shape, [shape[axis]]))
+    scales = case.constant(random.uniform(0.01, 0.02, shape[axis]).astype(np.float32))
+    x, x_whole = case.input("uint8", [2, 20, 7, 5] if convolves else [2, 5, 37])
+    x_grid, y_grid = case.grid("uint8", 0.05), case.grid("uint8", 0.5)
+    narrow = [case.float.add_constant("k", k.astype(getattr(ml_dtypes, dtype))) for k in (codes, zeros)]
+    real = case.add(case.float, "DequantizeLinear", [narrow[0], scales[0], narrow[1]], "dq_w", axis=axis)
+    op, whole_op = ("Conv", "QLinearConv") if convolves else ("MatMul", "QLinearMatMul")
+    made = case.add(case.float, op, [dequantize(case, x, x_grid, "dq_x"), real], "product")
+    w = [case.whole.add_constant("k", codes), scales[1], case.whole.add_constant("k", zeros)]
+    whole = case.add(case.whole, whole_op, [x_whole, *(g[1] for g in x_grid), *w, *(g[1] for g in y_grid)], "product")
+    case.finish(case.add(case.float, "QuantizeLinear", [made, *(g[0] for g in y_grid)], "q"), whole)
+    case.check(tier, {"q": BLOCKED if convolves else GEMM})
+
+
 #: The axes of matrices of both operands of a product.
 MATRICES = [([], []), ([3], [3]), ([2, 3], []), ([], [4]), ([2, 3], [1, 1]), ([1, 3], [1, 3])]
 

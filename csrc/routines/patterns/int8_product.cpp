@@ -77,12 +77,29 @@ const Node* reader_of(const Workload& workload, const Value* value, const Node* 
   return nullptr;
 }
 
+bool is_byte(DType dtype) {
+  return dtype == DType::Int8 || dtype == DType::UInt8;
+}
+
+bool is_narrow(DType dtype) {
+  return dtype == DType::Int4 || dtype == DType::UInt4;
+}
+
 bool is_whole_product(const Node& node) {
   return node.op == "ConvInteger" || node.op == "MatMulInteger";
 }
 
 bool is_product(const Node& node) {
   return node.op == "Conv" || node.op == "MatMul" || node.op == "Gemm" || is_whole_product(node);
+}
+
+// Whether a constant has one element for each output channel of a product, along the channels' axis of its result.
+bool is_by_channel(const Value& value, const Node& product, const Value& sums) {
+  if (!value.is_constant() || !is_float_tensor(&value) || !sums.shape().has_rank()) return false;
+  const int rank = sums.shape().rank();
+  const int axis = (product.op == "Conv" ? 1 : rank - 1) - (rank - value.shape().rank());
+  return axis >= 0 && value.shape()[axis] == sums.shape()[rank - value.shape().rank() + axis] &&
+         value.shape().element_count() == value.shape()[axis].value();
 }
 
 std::vector<double> spread(const Value* value, int64_t count) {
@@ -145,7 +162,17 @@ std::vector<Workload> match_int8_products(const Node& root, std::span<const std:
   const Node* add = maker(value, "Add");
   if (!add) return found;
   for (size_t i = 0; i < 2; ++i) {
-    const Node* other = maker(add->inputs[1 - i], "DequantizeLinear");
+    const Value* added = add->inputs[1 - i];
+    if (added->is_constant()) {
+      const Node* back = maker(add->inputs[i], "DequantizeLinear");
+      auto chain = back ? sums(add->inputs[i], products, users, graph) : std::nullopt;
+      if (!chain) continue;
+      chain->add(add);
+      if (clamp) chain->add(clamp);
+      offer(std::move(chain), {&root});
+      continue;
+    }
+    const Node* other = maker(added, "DequantizeLinear");
     if (!other || other->outputs.front()->is_constant() || add->inputs[0] == add->inputs[1]) continue;
     auto chain = sums(add->inputs[i], products, users, graph);
     if (!chain) continue;
@@ -168,22 +195,24 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
   Int8Product p;
   p.node = *it;
   const auto sources = is_whole_product(*p.node) ? std::nullopt : CodeSources::of(*p.node);
+  const Node* w_source = nullptr;
   if (sources) {
+    w_source = sources->w;
     const auto x_grid = read_code_grid(*sources->x, true);
     if (!x_grid) return reject("the input is not 8-bit codes of one scale");
     p.x = sources->x->inputs[0];
     p.x_grid = *x_grid;
     p.x_scale = sources->x->input(1);
     p.x_zero = sources->x->input(2);
-    p.w = sources->w->inputs[0];
-    p.w_scale = sources->w->inputs[1];
-    p.w_zero = sources->w->input(2);
+    p.w = w_source->inputs[0];
+    p.w_scale = w_source->inputs[1];
+    p.w_zero = w_source->input(2);
   } else if (is_whole_product(*p.node)) {
     p.is_whole = true;
     p.x = p.node->inputs[0];
     p.x_zero = p.node->input(2);
     p.x_grid.dtype = p.x->dtype();
-    if (p.x->dtype() != DType::UInt8 && p.x->dtype() != DType::Int8) return reject("the input is not 8-bit codes");
+    if (!is_byte(p.x->dtype())) return reject("the input is not 8-bit codes");
     if (p.x->is_constant() || !p.x->shape().has_rank()) return reject("the rank of the input is not known");
     const bool is_one = !p.x_zero || (p.x_zero->shape().has_rank() && p.x_zero->shape().element_count().is(1));
     if (!is_one) return reject("the input has several zero points");
@@ -197,7 +226,7 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
   }
   if (p.x_scale && p.x_scale->is_constant()) p.x_scale = nullptr;
   if (p.x_zero && p.x_zero->is_constant()) p.x_zero = nullptr;
-  if (p.w->dtype() != DType::Int8 && p.w->dtype() != DType::UInt8) return reject("the weights are not 8-bit codes");
+  if (!is_byte(p.w->dtype()) && !is_narrow(p.w->dtype())) return reject("the weights are not codes of 4 or 8 bits");
   if (!p.w->shape().is_static() || p.w->shape().element_count().is(0)) return reject("there are no weights");
   const int w_rank = p.w->shape().rank();
   if (p.is_conv() ? w_rank < 3 : w_rank != 2) return reject("the weights are of another rank");
@@ -212,13 +241,13 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
     p.y = workload.outputs.front();
     return p;
   }
-  if (!p.w_scale->is_constant() || p.w_scale->dtype() != DType::Float32 || sources->w->int_attr("block_size", 0) != 0 ||
+  if (!p.w_scale->is_constant() || p.w_scale->dtype() != DType::Float32 || w_source->int_attr("block_size", 0) != 0 ||
       p.node->outputs.front()->dtype() != DType::Float32)
     return reject("the scale of the weights is not a float32 constant");
   const int64_t scales = p.w_scale->constant->size();
   if (p.w_zero && zeros != scales) return reject("scales and zero points of the weights differ in number");
   if (scales != 1) {
-    int64_t axis = sources->w->int_attr("axis", 1);
+    int64_t axis = w_source->int_attr("axis", 1);
     if (axis < 0) axis += w_rank;
     if (axis != p.channel_axis() || scales != channels) return reject("the scales are not those of output channels");
   }
@@ -255,12 +284,18 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
     if (next("Add")) {
       const Value* other = at->inputs[at->inputs[0] == sum ? 1 : 0];
       const Node* source = maker(other, "DequantizeLinear");
+      const bool is_addend = p.middle && is_by_channel(*other, *p.node, *sum);
       const auto grid = source ? read_code_grid(*source) : std::nullopt;
-      if (!grid) return reject("what is added is not 8-bit codes of one constant scale");
-      if (!(other->shape() == shape) || !(value->shape() == shape)) return reject("what is added is broadcast");
+      if (!grid && !is_addend) return reject("what is added is not 8-bit codes of one constant scale");
+      if (!(other->shape() == shape || is_addend) || !(value->shape() == shape))
+        return reject("what is added is broadcast");
       if (!p.middle && (p.sum_lo > -INFINITY || p.sum_hi < INFINITY)) return reject("the sums are clamped unrounded");
-      p.residual = source->inputs[0];
-      p.residual_grid = *grid;
+      if (is_addend) {
+        p.addend = other;
+      } else {
+        p.residual = source->inputs[0];
+        p.residual_grid = *grid;
+      }
     } else if (p.middle) {
       return reject("codes are rounded twice");
     }
@@ -287,7 +322,7 @@ std::optional<Int8Product> read_int8_product(const Workload& workload, std::stri
 
 bool has_byte_weights(const Int8Product& product) {
   const bool is_centred = product.w->dtype() == DType::Int8 && !product.w_zero;
-  if (is_centred) return true;
+  if (is_centred || is_narrow(product.w->dtype())) return true;
   const std::vector<double> zeros = spread(product.w_zero, 1);
   const double centre = product.w->dtype() == DType::Int8 ? 0 : 128;
   if (std::all_of(zeros.begin(), zeros.end(), [&](double z) { return z == centre; })) return true;

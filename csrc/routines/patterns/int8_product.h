@@ -12,9 +12,9 @@
 
 namespace neo {
 
-// A Conv, MatMul or Gemm of 8-bit codes by constant codes, as a routine sees the group:
+// A Conv, MatMul or Gemm of 8-bit codes by constant codes of 8 or 4 bits, as a routine sees the group:
 //   DequantizeLinear of x, DequantizeLinear of the weights, product [, QuantizeLinear and DequantizeLinear between]
-//   [, Add of another DequantizeLinear] [, Relu or Clip] [, QuantizeLinear]
+//   [, Add of another DequantizeLinear or of a constant] [, Relu or Clip] [, QuantizeLinear]
 // The product's own bias and clamp are its node's. Or a ConvInteger or MatMulInteger alone.
 struct Int8Product {
   const Node* node = nullptr;  // the product
@@ -28,6 +28,7 @@ struct Int8Product {
   const Value* bias = nullptr;      // float32, one per output channel; or null
   std::optional<CodeGrid> middle;   // the sums are rounded to it before the residual is added
   const Value* residual = nullptr;  // codes; or null
+  const Value* addend = nullptr;    // float32, a constant of one element per output channel, in its place; or null
   CodeGrid residual_grid;
   float sum_lo = -std::numeric_limits<float>::infinity();  // the product's clamp
   float sum_hi = std::numeric_limits<float>::infinity();

@@ -76,12 +76,13 @@ class DepthwiseCodesStep final : public KernelStep {
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const CodesDepthwisePlan plan = plan_codes_depthwise(problem_.constant_shape(), kernels_);
     const int64_t padded = plan.blocks * kernels_.lanes;
-    constants_ = packed.floats(packed_words(plan, kernels_), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
-      auto* words = reinterpret_cast<int32_t*>(to);
-      const PackedColumns columns{words, padded, kernels_.bytes};
-      problem_.pack_columns(columns);
-      pack_weights(plan, words + PackedColumns::kArrays * padded);
-    });
+    constants_ =
+        packed.floats(packed_words(plan, kernels_), {p.w, p.w_scale, p.w_zero, p.bias, p.addend}, [&](float* to) {
+          auto* words = reinterpret_cast<int32_t*>(to);
+          const PackedColumns columns{words, padded, kernels_.bytes};
+          problem_.pack_columns(columns);
+          pack_weights(plan, words + PackedColumns::kArrays * padded);
+        });
   }
 
   static int64_t packed_words(const CodesDepthwisePlan& plan, const CodesDepthwiseKernels& kernels) {
@@ -261,7 +262,7 @@ class DepthwiseCodesRoutine final : public RoutineOf<DepthwiseCodesRoutine> {
     const ConvShape& s = plan.shape;
     const double vectors = static_cast<double>(s.n * plan.blocks * s.oh * s.ow);
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns);
-    const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
+    const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
     const double items = static_cast<double>(plan.weight_items) * (kernels.bytes ? kWordCycles : kNumberCycles);
     UnfittedLoad load;
     load.arithmetic_us = cycles_us(

@@ -50,7 +50,7 @@ double estimate_us(const Int8Problem& problem, const DotPlan& plan, const DotKer
   const auto pixels = static_cast<double>(s.n * s.groups * s.oh * s.ow);
   const double tiles = pixels / rows * static_cast<double>(plan.panels);
   const auto words = static_cast<double>(plan.taps() * plan.words);
-  const double result = kResultCycles + (problem.product.residual ? kResidualCycles : 0);
+  const double result = kResultCycles + (problem.product.residual || problem.product.addend ? kResidualCycles : 0);
   double beside = tiles * (kTileCycles + result * rows * vectors);
   if (!plan.in_place) {
     const double filled = static_cast<double>(plan.tasks * plan.buffer_rows * plan.buffer_columns) /
@@ -90,7 +90,7 @@ class DotStep final : public KernelStep {
     grid_ = problem_.run_time_grid(candidate);
     for (const auto& schema : candidate.inputs) y_ += schema.has_value();
     const DotPlan plan = plan_dot(problem_.constant_shape(), schedule_, kernels_, form_, may_read());
-    constants_ = packed.floats(packed_words(plan), {p.w, p.w_scale, p.w_zero, p.bias}, [&](float* to) {
+    constants_ = packed.floats(packed_words(plan), {p.w, p.w_scale, p.w_zero, p.bias, p.addend}, [&](float* to) {
       auto* words = reinterpret_cast<int32_t*>(to);
       problem_.pack_columns({words, plan.channels(), codes == kByteCodes});
       const Int8Weights weights(p);

@@ -28,12 +28,13 @@ NEO_INLINE void store_codes(uint8_t* p, I32 codes, bool is_signed, int64_t count
   }
 }
 
-// The number of a tile's sum once the residual is in, in steps of the result's scale.
-NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, int64_t count) {
+// The number of a tile's sum once the residual, or else the addend, is in, in steps of the result's scale.
+NEO_INLINE F32 add_residual(F32 t, const DotResult& r, const uint8_t* residual, F32 addend, int64_t count) {
   if (r.has_middle) {
     const F32 steps = min(broadcast(r.middle_hi), max(broadcast(r.middle_lo), t));
     t = to_f32(round_to_i32(steps)) * broadcast(r.middle_scale);
   }
+  if (!residual) return (t + addend) / broadcast(r.y_scale);
   I32 codes;
   if (count >= kLanes) {
     codes = load_codes(residual, r.residual_is_signed);
@@ -68,11 +69,13 @@ NEO_INLINE void store_rows(const int32_t* sums, int64_t sums_step, int64_t rows,
     }
     return;
   }
+  const F32 addend = result.addend ? load(result.addend + column) : zero();
+  const bool is_added = residual || result.addend;
   for (int64_t r = 0; r < rows; ++r, sums += sums_step, at += row) {
     F32 x = to_f32(load_i32(sums)) * scale + add;
-    if (residual) {
-      x = add_residual(x, result, residual, count);
-      residual += residual_row;
+    if (is_added) {
+      x = add_residual(x, result, residual, addend, count);
+      if (residual) residual += residual_row;
     }
     const I32 codes = (round_to_i32(min(hi, max(lo, x))) + zero_point) & mask;
     store_codes((uint8_t*)dst + at, codes, result.is_signed, count);

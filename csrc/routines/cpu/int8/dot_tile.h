@@ -17,10 +17,11 @@ constexpr int kDotRows = 14;
 // grid that is rounded and counts numbers again; the residual's number is added, and the code is round(t / y_scale) +
 // zero.
 struct DotResult {
-  const int32_t* init = nullptr;  // by column, as all of these five
+  const int32_t* init = nullptr;  // by column, as all of these six
   const float* scale = nullptr;
   const float* add = nullptr;
   const int32_t* shift = nullptr;  // by which weights in words of bytes are less; where a tile has sums of its rows
+  const float* addend = nullptr;   // numbers in place of a residual's, or null
   const int32_t* mask = nullptr;   // 0 for the padding lanes of a blocked layout, whose codes become 0; else -1
   bool is_float = false;           // float32 numbers between lo and hi
   bool is_whole = false;           // the sums themselves, int32

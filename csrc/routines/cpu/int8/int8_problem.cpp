@@ -35,7 +35,7 @@ Int8Weights::Int8Weights(const Int8Product& product)
       zeros_(by_channel(product.w_zero, product.channels())),
       channels_(product.channels()),
       depth_(product.depth()),
-      middle_(product.w->dtype() == DType::Int8 ? 0 : 128),
+      middle_(product.w->dtype() == DType::UInt8 ? 128 : 0),
       by_rows_(product.channel_axis() == 0) {}
 
 int32_t Int8Weights::at(int64_t channel, int64_t k) const {
@@ -142,7 +142,8 @@ DotResult Int8Problem::result(const int32_t* columns, int64_t padded) const {
   }
   const CodeGrid& y = *p.y_grid;
   auto [lo, hi] = bounds(y, p.lo, p.hi);
-  if (!p.residual) {
+  if (p.addend) r.addend = reinterpret_cast<const float*>(columns + 6 * padded);
+  if (!p.residual && !p.addend) {
     const auto [sum_lo, sum_hi] = bounds(y, p.sum_lo, p.sum_hi);
     const int32_t inner = std::clamp(sum_lo, lo, hi);
     hi = std::clamp(sum_hi, lo, hi);
@@ -202,13 +203,14 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
   const Int8Weights weights(product);
   std::vector<double> w_scale = by_channel(product.w_scale, channels);
   if (!product.w_scale) std::fill(w_scale.begin(), w_scale.end(), 1.0);
-  const std::vector<double> bias = by_channel(product.bias, channels);
+  const std::vector<double> bias = by_channel(product.bias, channels), added = by_channel(product.addend, channels);
   int32_t* init = columns.at;
   auto* scale = reinterpret_cast<float*>(columns.at + padded);
   auto* add = reinterpret_cast<float*>(columns.at + 2 * padded);
   int32_t* mask = columns.at + 3 * padded;
   int32_t* sums = columns.at + 4 * padded;
   int32_t* shift = columns.at + 5 * padded;
+  auto* addend = reinterpret_cast<float*>(columns.at + 6 * padded);
   std::fill_n(columns.at, PackedColumns::kArrays * padded, 0);
   // What the zero point adds to a sum of bytes is taken off.
   const int32_t zero = columns.bytes ? product.x_grid.zero + (product.x_grid.is_signed() ? 128 : 0) : 0;
@@ -220,6 +222,7 @@ void Int8Problem::pack_columns(const PackedColumns& columns) const {
     for (int64_t k = 0; k < depth; ++k) weight_sum += weights.at(c, k);
     sums[c] = static_cast<int32_t>(weight_sum);
     shift[c] = weights.shift(c);
+    addend[c] = static_cast<float>(added[i]);
     int64_t sum = -weight_sum * zero;
     // A bias of whole units is summed with the products, as QLinearConv does; any other is added to the float.
     const double units = std::nearbyint(bias[i] / unit);

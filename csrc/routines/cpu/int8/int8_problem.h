@@ -37,9 +37,9 @@ class Int8Weights {
 };
 
 // Where the constants by padded channel are packed: init, scale, add and mask of DotResult, the sums of the weights, by
-// which init changes with a zero point that only running tells, and the shift of DotResult.
+// which init changes with a zero point that only running tells, and the shift and the addend of DotResult.
 struct PackedColumns {
-  static constexpr int64_t kArrays = 6;
+  static constexpr int64_t kArrays = 7;
   int32_t* at = nullptr;
   int64_t padded = 0;
   bool bytes = false;  // codes of x count from 0 on, else from their zero point on
