@@ -282,7 +282,7 @@ class DynamicLinearStep final : public KernelStep {
 };
 
 // QuantizeLinear and DequantizeLinear in one pass, and DynamicQuantizeLinear in two.
-class CodesLinearRoutine final : public Routine {
+class CodesLinearRoutine final : public RoutineOf<CodesLinearRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/linear"; }
   std::vector<std::string_view> roots() const override {
@@ -318,11 +318,6 @@ class CodesLinearRoutine final : public Routine {
     price(c, workload, {StepFamily::CodesLinear, count / static_cast<double>(target.lanes()) * cycles, 1}, target);
     if (!is_known) return {std::move(c)};
     return held_alike(std::move(c), y->shape(), target);
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
