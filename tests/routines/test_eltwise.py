@@ -1,5 +1,6 @@
 """Elementwise programs of every instruction set, plain and in channel blocks, against the references."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from neo import _native
@@ -88,6 +89,70 @@ def test_short_rows_along_several_axes(dims, tier):
         value = graph.add_node("Mul" if i else "Add", [value, other], [f"y{i}"], {}, f"n{i}").outputs[0]
     graph.outputs = [value]
     check(graph, tier, {"n2": ELTWISE}, xs)
+
+
+@by_tier
+@pytest.mark.parametrize(("op", "dtype"), [("Add", "float16"), ("Less", "bfloat16"), ("Xor", "bool")])
+@pytest.mark.parametrize("dims", [[100, 8, 6, 2], [3, 5, 40], [2, 17, 1, 7], [9, 33]])
+def test_short_rows_of_narrow_elements(dims, op, dtype, tier):
+    """An operand that repeats along a row, along the rows, and along both."""
+    random = np.random.default_rng(len(dims))
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    for other in ([*dims[:-1], 1], dims[-1:], [dims[0], *[1] * (len(dims) - 1)]):
+        xs = [random.integers(0, 2 if dtype == "bool" else 9, shape).astype(kind) for shape in (dims, other)]
+        graph = _native.Graph()
+        values = [graph.add_input(n, dtype, list(x.shape)) for n, x in zip("ab", xs, strict=True)]
+        graph.outputs = graph.add_node(op, values, ["y"], {}, "node").outputs
+        check(graph, tier, {"node": ELTWISE}, xs)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_codes(dtype, tier):
+    for size in (1, 7, 16, 33, 515, 40000):
+        x = floats(np.random.default_rng(size), [size]) * np.float32(90)
+        x[0] = np.nan
+        graph = _native.Graph()
+        scale, zero = graph.add_constant("s", np.float32(0.37)), graph.add_constant("z", np.array(11, dtype))
+        value = graph.add_input("x", "float32", ["n"])
+        graph.outputs = graph.add_node("QuantizeLinear", [value, scale, zero], ["y"], {}, "node").outputs
+        check(graph, tier, {"node": ELTWISE}, [x])
+
+
+def product_and_sum(form, x, y, z):
+    """Values whose product is added to, by NumPy and as nodes: operator, its operands and its result."""
+    nodes = {
+        "product first": [("Mul", "xy", "p"), ("Add", "pz", "r")],
+        "product last": [("Mul", "xy", "p"), ("Add", "zp", "r")],
+        "of a sum": [("Add", "xy", "s"), ("Mul", "sz", "p"), ("Add", "px", "r")],
+        "twice": [("Mul", "xy", "p"), ("Add", "pp", "r")],
+        "read again": [("Mul", "xy", "p"), ("Add", "pz", "s"), ("Mul", "sp", "r")],
+        "one after the other": [("Mul", "xy", "p"), ("Add", "pz", "s"), ("Mul", "sy", "q"), ("Add", "qx", "r")],
+        "of two products": [("Mul", "xy", "p"), ("Mul", "yz", "q"), ("Add", "pq", "r")],
+    }[form]
+    values = {"x": x, "y": y, "z": z}
+    for op, (a, b), result in nodes:
+        values[result] = values[a] * values[b] if op == "Mul" else values[a] + values[b]
+    return nodes, values["r"]
+
+
+@by_tier
+@pytest.mark.parametrize(
+    "form",
+    ["product first", "product last", "of a sum", "twice", "read again", "one after the other", "of two products"],
+)
+def test_products_with_sums_are_rounded_twice(form, tier):
+    for seed, size in enumerate((1, 16, 100, 1600, 5000)):
+        random = np.random.default_rng(seed)
+        xs = [floats(random, dims) for dims in ([3, size], [3, 1], [3, 1] if seed % 2 else [3, size])]
+        nodes, expected = product_and_sum(form, *xs)
+        graph = _native.Graph()
+        values = {n: graph.add_input(n, "float32", list(x.shape)) for n, x in zip("xyz", xs, strict=True)}
+        for op, (a, b), result in nodes:
+            values[result] = graph.add_node(op, [values[a], values[b]], [result], {}, result).outputs[0]
+        graph.outputs = [values["r"]]
+        pinned = compile_pinned(graph, tier, {"r": ELTWISE})
+        np.testing.assert_array_equal(pinned(*xs), expected, form)
 
 
 @by_tier

@@ -136,9 +136,20 @@ class Compiler {
 
   void drop(int8_t temporary) { free_.push_back(temporary); }
 
-  // A node's last step.
+  // A node's last step. A product that only a sum reads is a step with it.
   void finish(const Node& node, EltwiseOp op, int8_t a, int8_t b = 0, int8_t c = 0, double p = 0, double q = 0) {
+    const bool multiplies = op == EltwiseOp::Add && a != b && !steps_.empty() && steps_.back().op == EltwiseOp::Mul;
+    const int8_t product = multiplies ? steps_.back().dst : int8_t{-1};
+    const bool joins = multiplies && (a == product || b == product) && is_last_use(node, product);
     release(node);
+    if (joins) {
+      const EltwiseStep mul = steps_.back();
+      steps_.pop_back();
+      op = EltwiseOp::MulAdd;
+      c = a == product ? b : a;
+      a = mul.a;
+      b = mul.b;
+    }
     register_of_[node.outputs.front()] = step(op, a, b, c, p, q);
   }
 
@@ -156,6 +167,14 @@ class Compiler {
     const int8_t b = in(1);
     const int8_t c = in(2);
     finish(node, rule.step, a, b, c, value(rule.p), value(rule.q));
+  }
+
+  // Whether nobody reads a register after this node.
+  bool is_last_use(const Node& node, int8_t read) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value* v) {
+      const auto it = register_of_.find(v);
+      return it != register_of_.end() && it->second == read && last_use_.at(v) == now_;
+    });
   }
 
   int8_t take_register() {

@@ -32,6 +32,25 @@ struct Elements {
   }
 };
 
+// A run of n elements, `stride` apart. In vectors, of which the last two may overlap.
+template <class T>
+NEO_INLINE void copy_run(T* to, const T* from, int64_t stride, int64_t n) {
+  constexpr int kBytes = sizeof(T) < 4 ? 32 : 64;
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  constexpr int64_t kWidth = kBytes / (int64_t)sizeof(T);
+  if (n < kWidth || stride < 0 || stride > 1) {
+    for (int64_t k = 0; k < n; ++k) to[k] = from[k * stride];
+    return;
+  }
+  Vector x = *from - Vector{};
+  for (int64_t k = 0;; k += kWidth) {
+    if (k > n - kWidth) k = n - kWidth;
+    if (stride != 0) __builtin_memcpy(&x, from + k, sizeof x);
+    __builtin_memcpy(to + k, &x, sizeof x);
+    if (k == n - kWidth) return;
+  }
+}
+
 NEO_INLINE Elements dense(const void* from, int64_t first, int64_t stride, int64_t count) {
   return {.from = from, .first = first, .stride = stride, .run = count};
 }

@@ -97,8 +97,6 @@ ChannelAxis channels_of(const Value* v, const Shape& out) {
 StepLoad load_of(const Candidate& c, const Workload& workload, const CompiledEltwise& compiled, const Target& target) {
   // A pass over a tile in the first cache loads and stores, whatever it computes.
   constexpr double kPassCycles = 3;
-  // An element of an operand that repeats along short rows, which is copied into place first.
-  constexpr double kNestedCycles = 1.5;
   const Value* out = workload.outputs.front();
   std::vector<Arg> args;
   double cycles = out->dtype() != DType::Float32 ? kPassCycles : 0;
@@ -115,9 +113,7 @@ StepLoad load_of(const Candidate& c, const Workload& workload, const CompiledElt
   const EltwiseSpace space = plan_space(operands, target.lanes());
   const auto elements = static_cast<double>(space.rows * space.inner);
   StepLoad load{StepFamily::Eltwise, cycles * elements / target.lanes(), static_cast<double>(space.rows * space.tiles)};
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (space.mode[i] == EltwiseMode::Nested) load.cycles += kNestedCycles * elements;
-  }
+  load.cycles += nested_cycles(space, operands.size());
   load.tasks = elements > static_cast<double>(kSerialEltwise) ? target.threads : 1;
   return load;
 }

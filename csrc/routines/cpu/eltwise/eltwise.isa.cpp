@@ -299,17 +299,28 @@ NEO_INLINE void gather_runs(Elements e, int64_t count, int64_t padded, float* to
     }
     done += n;
   }
-  for (; done < padded; ++done) to[done] = to[count - 1];
+  if (count < padded) store(to + count, broadcast(to[count - 1]));
 }
 
 template <class T, class D>
-NEO_INLINE void gather_elements(Elements e, int64_t count, int64_t padded, D* to) {
+NEO_INLINE void gather_elements(Elements e, int64_t count, D* to) {
   const T* p = (const T*)e.from + e.first;
   int64_t done = 0, i = e.skip;
   for (; done < count; p += e.advance(), i = 0) {
-    for (; i < e.run && done < count; ++i) to[done++] = (D)p[i * e.stride];
+    const int64_t n = e.run - i < count - done ? e.run - i : count - done;
+    if constexpr (sizeof(T) <= 2 && sizeof(T) == sizeof(D)) {
+      copy_run(to + done, p + i * e.stride, e.stride, n);
+    } else {
+      for (int64_t k = 0; k < n; ++k) to[done + k] = (D)p[(i + k) * e.stride];
+    }
+    done += n;
   }
-  for (; done < padded; ++done) to[done] = to[count - 1];
+}
+
+template <class T>
+NEO_INLINE void gather_floats(const Elements& e, int64_t count, int64_t padded, float* to) {
+  gather_elements<T>(e, count, to);
+  if (count < padded) store(to + count, broadcast(to[count - 1]));
 }
 
 // f(to, from) makes a vector of floats of elements that follow each other.
@@ -330,7 +341,7 @@ template <class T, class F>
 NEO_INLINE void widen_as(const Elements& e, int64_t count, int64_t padded, float* to, F f) {
   if (e.nest == 0 && e.stride == 1) return widen_vectors<T>(e.from, e.first + e.skip, count, padded, to, f);
   T elements[kEltwiseTile];
-  gather_elements<T>(e, count, count, elements);
+  gather_elements<T>(e, count, elements);
   widen_vectors<T>(elements, 0, count, padded, to, f);
 }
 
@@ -340,7 +351,7 @@ __attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_
       if (e.stride == 0 || e.stride == 1)
         gather_runs(e, count, padded, to);
       else
-        gather_elements<float>(e, count, padded, to);
+        gather_floats<float>(e, count, padded, to);
       break;
     case EltwiseType::U8:
       widen_as<uint8_t>(e, count, padded, to, [](const uint8_t* p) NEO_LAMBDA { return to_f32(load_u8(p)); });
@@ -362,43 +373,48 @@ __attribute__((noinline)) void widen(EltwiseType type, const Elements& e, int64_
       widen_as<uint16_t>(e, count, padded, to, [](const uint16_t* p) NEO_LAMBDA { return load_bf16(p); });
       break;
     case EltwiseType::I64:
-      return gather_elements<int64_t>(e, count, padded, to);
+      return gather_floats<int64_t>(e, count, padded, to);
     case EltwiseType::F64:
-      return gather_elements<double>(e, count, padded, to);
+      return gather_floats<double>(e, count, padded, to);
     case EltwiseType::I16:
-      return gather_elements<int16_t>(e, count, padded, to);
+      return gather_floats<int16_t>(e, count, padded, to);
     case EltwiseType::U16:
-      return gather_elements<uint16_t>(e, count, padded, to);
+      return gather_floats<uint16_t>(e, count, padded, to);
     case EltwiseType::U32:
-      return gather_elements<uint32_t>(e, count, padded, to);
+      return gather_floats<uint32_t>(e, count, padded, to);
     case EltwiseType::U64:
-      return gather_elements<uint64_t>(e, count, padded, to);
+      return gather_floats<uint64_t>(e, count, padded, to);
   }
 }
 
-// Values as an output holds them. Integers are those of Quantize, which its codes hold, and truth values.
+// Values as an output holds them. Integers are those of Quantize, which its codes hold, and truth values. `from` has
+// whole vectors.
 __attribute__((noinline)) void narrow(EltwiseType type, const float* from, int64_t count, void* to, int64_t first) {
   const int64_t whole = count & -(int64_t)kLanes;
   switch (type) {
     case EltwiseType::U8:
-      for (int64_t i = 0; i < count; ++i) ((uint8_t*)to)[first + i] = (uint8_t)(int32_t)from[i];
+    case EltwiseType::Bool: {
+      uint8_t* p = (uint8_t*)to + first;
+      for (int64_t i = 0; i < whole; i += kLanes) store_u8(p + i, trunc_to_i32(load(from + i)));
+      if (whole < count) store_u8_n(p + whole, trunc_to_i32(load(from + whole)), count - whole);
       break;
-    case EltwiseType::I8:
-      for (int64_t i = 0; i < count; ++i) ((int8_t*)to)[first + i] = (int8_t)(int32_t)from[i];
+    }
+    case EltwiseType::I8: {
+      int8_t* p = (int8_t*)to + first;
+      for (int64_t i = 0; i < whole; i += kLanes) store_i8(p + i, trunc_to_i32(load(from + i)));
+      if (whole < count) store_i8_n(p + whole, trunc_to_i32(load(from + whole)), count - whole);
       break;
-    case EltwiseType::Bool:
-      for (int64_t i = 0; i < count; ++i) ((uint8_t*)to)[first + i] = from[i] != 0.0f;
-      break;
+    }
     case EltwiseType::F16: {
       uint16_t* p = (uint16_t*)to + first;
       for (int64_t i = 0; i < whole; i += kLanes) store_f16(p + i, load(from + i));
-      if (whole < count) store_f16_n(p + whole, load_n(from + whole, count - whole), count - whole);
+      if (whole < count) store_f16_n(p + whole, load(from + whole), count - whole);
       break;
     }
     case EltwiseType::BF16: {
       uint16_t* p = (uint16_t*)to + first;
       for (int64_t i = 0; i < whole; i += kLanes) store_bf16(p + i, load(from + i));
-      if (whole < count) store_bf16_n(p + whole, load_n(from + whole, count - whole), count - whole);
+      if (whole < count) store_bf16_n(p + whole, load(from + whole), count - whole);
       break;
     }
     default:

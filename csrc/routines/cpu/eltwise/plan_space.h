@@ -14,4 +14,7 @@ constexpr int64_t kShortRow = kEltwiseTile;
 // kernel knows no blocks.
 EltwiseSpace plan_space(std::span<const Arg* const> operands, int lanes);
 
+// Cycles of copying the operands that repeat along short rows into place, for all of the space.
+double nested_cycles(const EltwiseSpace& space, size_t operands);
+
 }  // namespace neo

@@ -105,13 +105,9 @@ class TypedRoutine final : public RoutineOf<TypedRoutine> {
     const auto elements = static_cast<double>(space.rows * space.inner);
     // Elements are loaded and stored, whatever is computed.
     constexpr double kPassCycles = 5;
-    // An element of an operand that repeats along short rows, which is copied into place first.
-    constexpr double kNestedCycles = 1.5;
     StepLoad load{StepFamily::TypedEltwise, (compiled.cycles + kPassCycles) * elements / target.lanes(),
                   static_cast<double>(space.rows)};
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (space.mode[i] == EltwiseMode::Nested) load.cycles += kNestedCycles * elements;
-    }
+    load.cycles += nested_cycles(space, operands.size());
     load.tasks = elements * compiled.cycles > kSerialCycles ? target.threads : 1;
     price(c, workload, load, target);
     return {std::move(c)};

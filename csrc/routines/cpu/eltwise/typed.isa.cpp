@@ -160,7 +160,7 @@ NEO_INLINE void gather_runs(void* to, Elements e, int64_t count) {
   int64_t i = e.skip;
   for (int64_t left = count; left > 0; p += e.advance(), i = 0) {
     const int64_t n = e.run - i < left ? e.run - i : left;
-    for (int64_t k = 0; k < n; ++k) d[k] = p[(i + k) * e.stride];
+    copy_run(d, p + i * e.stride, e.stride, n);
     d += n;
     left -= n;
   }
