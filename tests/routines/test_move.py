@@ -74,6 +74,38 @@ def test_transpose_large_enough_for_a_team(dims, tier):
 
 
 @by_tier
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64, np.complex128])
+def test_transposes_planes_of_every_width(dtype, tier):
+    """Blocks that are whole, that overlap the one before, and planes too small for a block."""
+    for seed in range(3 * CASES):
+        random = np.random.default_rng(seed)
+        rows, columns = (pick(random, [1, 2, 3, 4, 5, 15, 16, 17, 33, 40, 63, 64, 66, 130]) for _ in range(2))
+        x = elements(random, dtype, [pick(random, [1, 3]), rows, columns])
+        Move("Transpose", x, attrs={"perm": [0, 2, 1]}).check(tier)
+        Move("Transpose", x, attrs={"perm": [2, 1, 0]}).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
+def test_channel_blocks_of_narrow_elements(dtype, tier):
+    """A pool gives blocks; what is cast in them leaves them as elements of 2 bytes or of one."""
+    for channels, height, width in ((16, 5, 9), (17, 1, 1), (40, 13, 14), (3, 40, 7)):
+        graph = _native.Graph()
+        x = graph.add_input("x", "float32", [2, channels, height, width])
+        value = graph.add_node("MaxPool", [x], ["p"], {"kernel_shape": [1, 1]}, "pool").outputs[0]
+        if dtype == "uint8":
+            operands = [graph.add_constant("s", np.float32(0.25)), graph.add_constant("z", np.uint8(7))]
+            graph.outputs = graph.add_node("QuantizeLinear", [value, *operands], ["y"], {}, "cast").outputs
+        else:
+            graph.outputs = graph.add_node("Cast", [value], ["y"], {"to": dtype}, "cast").outputs
+        pins = {"pool": "cpu:float32/pool_nchwc", "cast": "cpu:float32/eltwise"}
+        data = np.random.default_rng(channels).uniform(-9, 9, (2, channels, height, width)).astype(np.float32)
+        pinned = compile_pinned(graph, tier, pins)
+        for threads in (1, 5):
+            assert pinned(data, threads=threads).tobytes() == graph.evaluate([data])[0].tobytes()
+
+
+@by_tier
 @pytest.mark.parametrize("channels", [1, 5, 16, 17, 21, 48, 50])
 @pytest.mark.parametrize("permutation", [[0, 2, 3, 1], [3, 0, 2, 1]])
 def test_channel_blocks_become_the_last_axis(permutation, channels, tier):
@@ -111,6 +143,18 @@ def test_space_and_depth(op, tier):
         if op == "DepthToSpace":
             attrs["mode"] = pick(random, ["DCR", "CRD"])
         Move(op, elements(random, pick(random, DTYPES), dims), attrs=attrs).check(tier)
+
+
+@by_tier
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64])
+def test_space_and_depth_of_whole_images(dtype, tier):
+    for block, height, width in ((2, 20, 33), (3, 7, 40), (4, 17, 16), (5, 1, 70)):
+        random = np.random.default_rng(width)
+        wide, deep = [2, 3, height * block, width * block], [2, 3 * block * block, height, width]
+        Move("SpaceToDepth", elements(random, dtype, wide), attrs={"blocksize": block}).check(tier)
+        for mode in ("DCR", "CRD"):
+            attrs = {"blocksize": block, "mode": mode}
+            Move("DepthToSpace", elements(random, dtype, deep), attrs=attrs).check(tier)
 
 
 @by_tier
@@ -160,6 +204,17 @@ def test_pads_large_enough_for_a_team(mode, tier):
     random = np.random.default_rng(5)
     for dims, pads in (([3, 8, 160, 161], [0, 0, 1, 1, 0, 0, 2, 0]), ([2, 500, 301], [0, 3, 0, 0, 4, 0])):
         Move("Pad", elements(random, np.float32, dims), [np.array(pads, np.int64)], {"mode": mode}).check(tier, PAD)
+
+
+@by_tier
+@pytest.mark.parametrize("mode", MODES)
+def test_pads_of_several_axes(mode, tier):
+    """Axes outside the last two, and rows of which a border alone is longer than a vector."""
+    for seed, dtype in enumerate([np.uint8, np.float16, np.float32, np.int64, np.complex128, np.bool_]):
+        random = np.random.default_rng(seed)
+        x = elements(random, dtype, [3, 5, 7, 40])
+        for pads in ([1, 0, 2, 19, 1, 2, 0, 33], [0, 1, 1, 3, 2, 0, 4, 0], [2, 3, 0, 0, 0, -1, 0, 0]):
+            Move("Pad", x, [np.array(pads), elements(random, dtype, [])], {"mode": mode}).check(tier, PAD)
 
 
 @by_tier

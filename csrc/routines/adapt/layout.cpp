@@ -6,7 +6,8 @@
 #include "routines/cpu/tier.h"
 #include "routines/routine.h"
 
-NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&); void transpose_bytes(const BytePlane&))
+NEO_DECLARE_TIERS(void transpose_plane(const TransposePlane&); void transpose_words(const WordPlane&);
+                  void transpose_bytes(const BytePlane&))
 
 namespace neo {
 namespace {
@@ -31,7 +32,7 @@ struct Transform {
   int lane_axis = -1;     // index into axis[] of the block
   int64_t extent = 0;     // logical size of the blocked axis
   bool pads = false;      // the destination has the block
-  // planes > 0: elements of 4 bytes or of one between the plain layout and blocks of one axis, both sides dense. A
+  // planes > 0: elements of 4, 2 or 1 bytes between the plain layout and blocks of one axis, both sides dense. A
   // plane is `span` positions behind one block of the axis.
   int64_t planes = 0;
   int64_t blocks = 0;
@@ -94,8 +95,7 @@ int outer_position(const Layout& layout, int axis) {
 
 // Plans a transform between a plain layout and one that differs from it in one block alone.
 bool plan_planes(const Arg& from, const Arg& to, Transform& t) {
-  if ((t.item_bytes != 4 && t.item_bytes != 1) || !from.is_dense() || !to.is_dense() ||
-      from.layout.is_blocked() == to.layout.is_blocked())
+  if (t.item_bytes > 4 || !from.is_dense() || !to.is_dense() || from.layout.is_blocked() == to.layout.is_blocked())
     return false;
   const Layout& blocked = to.layout.is_blocked() ? to.layout : from.layout;
   const auto& order = blocked.order();
@@ -186,10 +186,12 @@ Transform plan_transform(const Arg& from, const Arg& to) {
 
 struct TransposeTiles {
   void (*floats)(const TransposePlane&);
+  void (*words)(const WordPlane&);
   void (*bytes)(const BytePlane&);
 
   static TransposeTiles of(Isa isa) {
-    return {NEO_PICK_TIER(isa, transpose_plane), NEO_PICK_TIER(isa, transpose_bytes)};
+    return {NEO_PICK_TIER(isa, transpose_plane), NEO_PICK_TIER(isa, transpose_words),
+            NEO_PICK_TIER(isa, transpose_bytes)};
   }
 };
 
@@ -213,8 +215,13 @@ class AdaptStep final : public KernelStep {
       }
       const auto planes = [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) {
-          t.item_bytes == 1 ? transpose_.bytes(plane_of<uint8_t>(t, i, args[0], args[1]))
-                            : transpose_.floats(plane_of<float>(t, i, args[0], args[1]));
+          if (t.item_bytes == 4) {
+            transpose_.floats(plane_of<float>(t, i, args[0], args[1]));
+          } else if (t.item_bytes == 2) {
+            transpose_.words(plane_of<uint16_t>(t, i, args[0], args[1]));
+          } else {
+            transpose_.bytes(plane_of<uint8_t>(t, i, args[0], args[1]));
+          }
         }
       };
       if (serial)

@@ -9,6 +9,8 @@
 namespace neo {
 namespace {
 
+constexpr int64_t kFewNeighbours = 4;
+
 class TransposeCopy final : public CopyPattern {
  public:
   TransposeCopy(std::vector<int64_t> permutation) : permutation_(std::move(permutation)) {}
@@ -245,7 +247,8 @@ void order_axes(CopyPart& p) {
   if (p.axes < 3 || p.from[p.axes - 1] == 1 || p.to[p.axes - 1] != 1) return;
   const auto* contiguous = std::find(p.from, p.from + p.axes, 1);
   const auto i = contiguous - p.from;
-  if (i >= p.axes - 2) return;
+  // A few neighbours make no plane of their own: as an outer axis they leave the others joined.
+  if (i >= p.axes - 2 || p.size[i] < kFewNeighbours) return;
   for (int64_t* list : {p.size, p.from, p.to}) std::rotate(list + i, list + i + 1, list + p.axes - 1);
 }
 

@@ -1,6 +1,7 @@
 #include "routines/cpu/move/copy_step.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <type_traits>
@@ -71,6 +72,12 @@ void fill_row(T* to, int64_t count, T element) {
   }
 }
 
+template <class T>
+void copy_line(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t count) {
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+}
+
 // Rows [begin, end) of the last two axes, in tiles so that both sides stay in cache lines.
 template <class T>
 void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t end, const PlaneKernels& transpose) {
@@ -88,6 +95,17 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
     for (int64_t i = begin; i < end; ++i) fill_row(to + i * td, columns, from[i * fo]);
     return;
   }
+  // A few rows or columns do not fill vectors. The short axis is the inner one where the destination's lines are apart.
+  constexpr int64_t kFew = sizeof(T) < 4 ? 16 : 3, kLine = 64 / sizeof(T);
+  if (columns < kFew && columns < end - begin && std::abs(td) <= kLine) {
+    for (int64_t j = 0; j < columns; ++j)
+      copy_line(from + begin * fo + j * fi, fo, to + begin * td + j * ti, td, end - begin);
+    return;
+  }
+  if (columns < kFew || end - begin < kFew) {
+    for (int64_t i = begin; i < end; ++i) copy_line(from + i * fo, fi, to + i * td, ti, columns);
+    return;
+  }
   if constexpr (sizeof(T) <= 4) {
     if (fo == 1 && ti == 1) {
       using Element = std::conditional_t<sizeof(T) == 4, float, T>;
@@ -100,6 +118,11 @@ void copy_plane(const CopyPart& p, const T* from, T* to, int64_t begin, int64_t 
       plane.columns = end - begin;
       return transpose(plane);
     }
+  }
+  // Lines of the destination, unless those across lie closer together in the source.
+  if (std::abs(fi) <= std::abs(fo) && ti == 1) {
+    for (int64_t i = begin; i < end; ++i) copy_line(from + i * fo, fi, to + i * td, ti, columns);
+    return;
   }
   constexpr int64_t kTile = 16;
   for (int64_t i0 = begin; i0 < end; i0 += kTile) {

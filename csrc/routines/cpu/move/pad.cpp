@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "routines/cpu/index/index.h"
 #include "routines/cpu/tasks.h"
 #include "routines/families.h"
 #include "routines/patterns/movement.h"
@@ -60,6 +61,9 @@ struct PadAxis {
     return o < before + middle ? from + o - before : tables[table + o - middle];
   }
 };
+
+// The axis of rows where the last axis is the only one.
+constexpr PadAxis kOneRow;
 
 struct PadCall {
   int64_t run = 1;   // bytes that stay together: an element of the last axis
@@ -158,48 +162,89 @@ class PadStep final : public KernelStep {
   void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
     const auto& call = *reinterpret_cast<const PadCall*>(prepared);
     const auto* tables = reinterpret_cast<const int64_t*>(prepared + sizeof(PadCall));
-    run_tasks(team, call.split, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row) pad_row(call, tables, row, args[0], args[1]);
+    with_width(call.run, [&](auto width) {
+      run_tasks(team, call.split,
+                [&](int64_t begin, int64_t end, int) { pad_rows<width>(call, tables, begin, end, args[0], args[1]); });
     });
   }
 
  private:
-  void pad_row(const PadCall& call, const int64_t* tables, int64_t row, const std::byte* src, std::byte* dst) const {
+  // Rows [begin, end). `width`: bytes of an element of the last axis; 0: as many as the call says.
+  template <int64_t width>
+  void pad_rows(const PadCall& call, const int64_t* tables, int64_t begin, int64_t end, const std::byte* src,
+                std::byte* dst) const {
     const PadAxis& last = call.axis[call.axes - 1];
-    std::byte* to = dst + row * last.output() * call.run;
+    const PadAxis& rows = call.axes > 1 ? call.axis[call.axes - 2] : kOneRow;
+    const int64_t run = width > 0 ? width : call.run, row_bytes = last.output() * run;
+    std::byte* to = dst + begin * row_bytes;
+    while (begin < end) {
+      const int64_t plane = begin / rows.output(), first = begin - plane * rows.output();
+      const int64_t count = std::min(rows.output() - first, end - begin);
+      const int64_t line = source_plane(call, tables, plane);
+      begin += count;
+      if (line < 0) {
+        fill(to, count * row_bytes);
+        to += count * row_bytes;
+        continue;
+      }
+      for (int64_t r = first; r < first + count; ++r, to += row_bytes) {
+        const int64_t at = rows.at(tables, r);
+        if (at < 0) {
+          fill(to, row_bytes);
+        } else {
+          pad_row<width>(last, run, tables + last.table, src + (line * rows.input + at) * last.input * run, to);
+        }
+      }
+    }
+  }
+
+  // The plane of the source that one of the result is made of, over all axes but the last two; -1: of none.
+  static int64_t source_plane(const PadCall& call, const int64_t* tables, int64_t plane) {
     int64_t line = 0, stride = 1;
-    for (int64_t i = call.axes - 2; i >= 0; --i) {
+    for (int64_t i = call.axes - 3; i >= 0; --i) {
       const PadAxis& axis = call.axis[i];
-      const int64_t at = axis.at(tables, row % axis.output());
-      if (at < 0) return fill(to, last.output() * call.run);
-      row /= axis.output();
+      const int64_t at = axis.at(tables, plane % axis.output());
+      if (at < 0) return -1;
+      plane /= axis.output();
       line += at * stride;
       stride *= axis.input;
     }
-    const std::byte* from = src + line * last.input * call.run;
-    const int64_t* table = tables + last.table;
-    pick(call.run, table, last.before, from, to);
-    to += last.before * call.run;
-    std::memcpy(to, from + last.from * call.run, static_cast<size_t>(last.middle * call.run));
-    pick(call.run, table + last.before, last.after, from, to + last.middle * call.run);
+    return line;
+  }
+
+  template <int64_t width>
+  void pad_row(const PadAxis& last, int64_t run, const int64_t* table, const std::byte* from, std::byte* to) const {
+    pick<width>(run, table, last.before, from, to);
+    to += last.before * run;
+    std::memcpy(to, from + last.from * run, static_cast<size_t>(last.middle * run));
+    pick<width>(run, table + last.before, last.after, from, to + last.middle * run);
   }
 
   // The elements at some positions; a padded axis has only constants or none.
+  template <int64_t width>
   void pick(int64_t run, const int64_t* positions, int64_t count, const std::byte* from, std::byte* to) const {
-    if (count > 0 && positions[0] < 0) return fill(to, count * run);
-    if (run == 4) {
-      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * 4, from + positions[i] * 4, 4);
-      return;
-    }
+    if (count > 0 && positions[0] < 0) return fill_elements<width>(to, run, count);
+    const int64_t bytes = width > 0 ? width : run;
     for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(to + i * run, from + positions[i] * run, static_cast<size_t>(run));
+      std::memcpy(to + i * bytes, from + positions[i] * bytes, static_cast<size_t>(bytes));
     }
+  }
+
+  template <int64_t width>
+  void fill_elements(std::byte* to, int64_t run, int64_t count) const {
+    if (width == 0 || count * width >= 16) return fill(to, count * run);
+    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * width, element_.data(), static_cast<size_t>(width));
   }
 
   // Elements of 1, 2, 4, 8 or 16 bytes repeat every 16.
   void fill(std::byte* to, int64_t bytes) const {
-    for (; bytes >= 16; to += 16, bytes -= 16) std::memcpy(to, element_.data(), 16);
-    std::memcpy(to, element_.data(), static_cast<size_t>(bytes));
+    if (bytes < 16) {
+      std::memcpy(to, element_.data(), static_cast<size_t>(bytes));
+      return;
+    }
+    std::byte* const last = to + bytes - 16;
+    for (; to < last; to += 16) std::memcpy(to, element_.data(), 16);
+    std::memcpy(last, element_.data(), 16);
   }
 
   PadMode mode_;

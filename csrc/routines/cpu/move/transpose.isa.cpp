@@ -5,74 +5,99 @@
 namespace neo::NEO_ISA {
 namespace {
 
-NEO_INLINE F32 load_lanes(const float* p) {
-  return load(p);
-}
-NEO_INLINE F32 load_lanes_n(const float* p, int64_t n) {
-  return load_n(p, n);
-}
-NEO_INLINE void store_lanes(float* p, F32 x) {
-  store(p, x);
-}
-NEO_INLINE void store_lanes_n(float* p, F32 x, int64_t n) {
-  store_n(p, x, n);
-}
-// Bytes are moved as the low ones of 4.
-NEO_INLINE F32 load_lanes(const uint8_t* p) {
-  return bits_as_f32(load_u8(p));
-}
-NEO_INLINE F32 load_lanes_n(const uint8_t* p, int64_t n) {
-  return bits_as_f32(load_u8_n(p, n));
-}
-NEO_INLINE void store_lanes(uint8_t* p, F32 x) {
-  store_u8(p, bits_as_i32(x));
-}
-NEO_INLINE void store_lanes_n(uint8_t* p, F32 x, int64_t n) {
-  store_u8_n(p, bits_as_i32(x), n);
-}
-
-// So are words of 2 bytes.
-NEO_INLINE F32 load_lanes(const uint16_t* p) {
-  return bits_as_f32(load_u16(p));
-}
-NEO_INLINE F32 load_lanes_n(const uint16_t* p, int64_t n) {
-  return bits_as_f32(load_u16_n(p, n));
-}
-NEO_INLINE void store_lanes(uint16_t* p, F32 x) {
-  store_u16(p, bits_as_i32(x));
-}
-NEO_INLINE void store_lanes_n(uint16_t* p, F32 x, int64_t n) {
-  store_u16_n(p, bits_as_i32(x), n);
-}
-
-// A block of kLanes columns and up to kLanes rows; missing rows read as zero.
+// Elements of 2 bytes or of one are moved as parts of words of 4, which neighbours in a row of the source make.
 template <class T>
-NEO_INLINE void transpose_block(const ElementPlane<T>& p, int64_t row, int64_t column, int64_t columns) {
+constexpr int64_t kInWord = 4 / (int64_t)sizeof(T);
+
+NEO_INLINE F32 load_words(const float* p, int64_t n) {
+  return n == kLanes ? load(p) : load_n(p, n);
+}
+template <class T>
+NEO_INLINE F32 load_words(const T* p, int64_t n) {
+#if defined(NEO_ISA_AVX512) || defined(NEO_ISA_AVX2)
+  return load_words((const float*)p, n);
+#else
+  float words[kLanes] = {};
+  __builtin_memcpy(words, p, (size_t)(n * 4));
+  return load(words);
+#endif
+}
+
+// Part k of every word, as the first n elements of a row of the destination.
+template <int k>
+NEO_INLINE void store_part(float* p, F32 x, int64_t n) {
+  n == kLanes ? store(p, x) : store_n(p, x, n);
+}
+template <int k>
+NEO_INLINE void store_part(uint16_t* p, F32 x, int64_t n) {
+  const I32 part = shift_right_logical<16 * k>(bits_as_i32(x));
+  n == kLanes ? store_u16(p, part) : store_u16_n(p, part, n);
+}
+template <int k>
+NEO_INLINE void store_part(uint8_t* p, F32 x, int64_t n) {
+  const I32 part = shift_right_logical<8 * k>(bits_as_i32(x)) & broadcast_i32(0xff);
+  n == kLanes ? store_u8(p, part) : store_u8_n(p, part, n);
+}
+template <class T>
+NEO_INLINE void store_parts(T* p, int64_t row, F32 x, int64_t n) {
+  store_part<0>(p, x, n);
+  if constexpr (kInWord<T> >= 2) store_part<1>(p + row, x, n);
+  if constexpr (kInWord<T> == 4) {
+    store_part<2>(p + 2 * row, x, n);
+    store_part<3>(p + 3 * row, x, n);
+  }
+}
+
+// A block of up to kLanes words of columns and up to kLanes rows; missing rows read as zero.
+template <class T>
+NEO_INLINE void transpose_block(const ElementPlane<T>& p, int64_t row, int64_t column, int64_t words) {
   F32 x[kLanes];
   const T* src = p.src + row * p.src_row + column;
   T* dst = p.dst + column * p.dst_row + row;
+  const int64_t step = kInWord<T> * p.dst_row;
   const int64_t rows = p.rows - row < kLanes ? p.rows - row : kLanes;
   const int64_t stored = p.padded_rows - row < kLanes ? p.padded_rows - row : kLanes;
-  if (rows == kLanes && columns == kLanes) {
-    for (int i = 0; i < kLanes; ++i) x[i] = load_lanes(src + i * p.src_row);
+  if (rows == kLanes && words == kLanes) {
+    for (int i = 0; i < kLanes; ++i) x[i] = load_words(src + i * p.src_row, kLanes);
     transpose(x);
-    for (int i = 0; i < kLanes; ++i) store_lanes(dst + i * p.dst_row, x[i]);
+    for (int i = 0; i < kLanes; ++i) store_parts(dst + i * step, p.dst_row, x[i], kLanes);
     return;
   }
-  for (int i = 0; i < kLanes; ++i) x[i] = i < rows ? load_lanes_n(src + i * p.src_row, columns) : zero();
+  for (int i = 0; i < kLanes; ++i) x[i] = i < rows ? load_words(src + i * p.src_row, words) : zero();
   transpose(x);
-  for (int64_t i = 0; i < columns; ++i) store_lanes_n(dst + i * p.dst_row, x[i], stored);
+  if (stored == kLanes) {
+    for (int64_t i = 0; i < words; ++i) store_parts(dst + i * step, p.dst_row, x[i], kLanes);
+  } else {
+    for (int64_t i = 0; i < words; ++i) store_parts(dst + i * step, p.dst_row, x[i], stored);
+  }
+}
+
+// Columns that make no whole word.
+template <class T>
+NEO_INLINE void transpose_columns(const ElementPlane<T>& p) {
+  for (int64_t j = 0; j < p.columns; ++j) {
+    T* dst = p.dst + j * p.dst_row;
+    for (int64_t i = 0; i < p.rows; ++i) dst[i] = p.src[i * p.src_row + j];
+    for (int64_t i = p.rows; i < p.padded_rows; ++i) dst[i] = 0;
+  }
 }
 
 template <class T>
 NEO_INLINE void transpose_blocks(const ElementPlane<T>& p) {
+  constexpr int64_t kWord = kInWord<T>, kBlock = kLanes * kWord;
+  if (p.columns < kWord) return transpose_columns(p);
   // A few rows of blocks at a time, so that both sides stay in the first cache.
-  constexpr int64_t kColumns = 4 * kLanes;
+  constexpr int64_t kColumns = 4 * kLanes > kBlock ? 4 * kLanes : kBlock;
+  // Parts of vectors are stored one by one: the last rows are those of a whole one, of which some are moved once more.
+  const bool overlaps = kWord > 1 && p.padded_rows == p.rows && p.rows >= kLanes;
   for (int64_t first = 0; first < p.columns; first += kColumns) {
     const int64_t last = first + kColumns < p.columns ? first + kColumns : p.columns;
-    for (int64_t row = 0; row < p.padded_rows; row += kLanes) {
-      for (int64_t column = first; column < last; column += kLanes) {
-        transpose_block(p, row, column, last - column < kLanes ? last - column : kLanes);
+    for (int64_t i = 0; i < p.padded_rows; i += kLanes) {
+      const int64_t row = overlaps && i + kLanes > p.rows ? p.rows - kLanes : i;
+      for (int64_t column = first; column < last; column += kBlock) {
+        const int64_t left = last - column, words = left / kWord < kLanes ? left / kWord : kLanes;
+        if (words > 0) transpose_block(p, row, column, words);
+        if (left > words * kWord && words < kLanes) transpose_block(p, row, last - kWord, 1);
       }
     }
   }
