@@ -1,3 +1,5 @@
+#include "ops/slice.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -60,14 +62,15 @@ void reference_concat(ReferenceContext& ctx) {
   const int axis = ctx.axis(ctx.node().int_attr("axis", 0), rank);
   for (int i = 1; i < ctx.input_count(); ++i) {
     const Dims& part = ctx.input(i).dims();
-    ctx.check(part.size() == dims.size(),
-              str("inputs must have one rank. Got ", to_string(dims), " and ", to_string(part)));
+    if (part.size() != dims.size())
+      ctx.fail(ErrorKind::Shape, str("inputs must have one rank. Got ", to_string(dims), " and ", to_string(part)));
     for (size_t a = 0; a < dims.size(); ++a) {
       if (static_cast<int>(a) == axis) {
         dims[a] += part[a];
       } else {
-        ctx.check(dims[a] == part[a], str("inputs must agree on the axes that are not joined. Got ", to_string(part),
-                                          " on axis ", a, ", expected ", dims[a]));
+        if (dims[a] != part[a])
+          ctx.fail(ErrorKind::Shape, str("inputs must agree on the axes that are not joined. Got ", to_string(part),
+                                         " on axis ", a, ", expected ", dims[a]));
       }
     }
   }
@@ -155,13 +158,14 @@ void reference_split(ReferenceContext& ctx) {
   std::vector<int64_t> sizes;
   if (ctx.has_input(1)) {
     sizes = ctx.ints(1);
-    ctx.check(static_cast<int>(sizes.size()) == parts,
-              str("split must have one size per output. Got ", sizes.size(), ", expected ", parts));
+    if (static_cast<int>(sizes.size()) != parts)
+      ctx.fail(ErrorKind::Shape, str("split must have one size per output. Got ", sizes.size(), ", expected ", parts));
   } else {
     sizes = even_parts(size, parts);
   }
-  ctx.check(add_up(sizes, size), str("the sizes of the parts must add up to the axis. Got ", to_string(sizes),
-                                     ", expected a sum of ", size));
+  if (!add_up(sizes, size))
+    ctx.fail(ErrorKind::Shape, str("the sizes of the parts must add up to the axis. Got ", to_string(sizes),
+                                   ", expected a sum of ", size));
   const int64_t outer = count_between(x.dims(), 0, axis);
   const int64_t inner = count_between(x.dims(), axis + 1, rank);
   int64_t offset = 0;
@@ -228,7 +232,7 @@ void check_once(const Context& ctx, const std::vector<int64_t>& axes, int rank) 
   std::vector<bool> seen(static_cast<size_t>(rank));
   for (const int64_t given : axes) {
     const auto axis = static_cast<size_t>(ctx.axis(given, rank));
-    ctx.check(!seen[axis], str("an axis must be listed once. Got ", given, " twice"));
+    if (seen[axis]) ctx.check(false, str("an axis must be listed once. Got ", given, " twice"));
     seen[axis] = true;
   }
 }
@@ -299,6 +303,8 @@ void infer_slice(InferContext& ctx) {
   if (known) keep_sliced_contents(ctx, *axes, *starts, *ends, steps);
 }
 
+}  // namespace
+
 void reference_slice(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
   const auto starts = ctx.ints(1);
@@ -308,9 +314,9 @@ void reference_slice(ReferenceContext& ctx) {
   if (ctx.has_input(3)) axes = ctx.ints(3);
   std::vector<int64_t> steps(starts.size(), 1);
   if (ctx.has_input(4)) steps = ctx.ints(4);
-  ctx.check(ends.size() == starts.size() && axes.size() == starts.size() && steps.size() == starts.size(),
-            str("starts, ends, axes and steps must have one length. Got ", starts.size(), ", ", ends.size(), ", ",
-                axes.size(), ", ", steps.size()));
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    ctx.fail(ErrorKind::Shape, str("starts, ends, axes and steps must have one length. Got ", starts.size(), ", ",
+                                   ends.size(), ", ", axes.size(), ", ", steps.size()));
   check_once(ctx, axes, x.rank());
   Dims dims = x.dims();
   StridedView from{0, dense_strides(x.dims())};
@@ -326,6 +332,8 @@ void reference_slice(ReferenceContext& ctx) {
   copy_strided(x.dtype(), dims, x.data(), from, y.data(), {0, dense_strides(dims)});
 }
 
+namespace {
+
 // Trilu
 
 void infer_trilu(InferContext& ctx) {
@@ -337,7 +345,8 @@ void infer_trilu(InferContext& ctx) {
 
 void reference_trilu(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
-  ctx.check(x.rank() >= 2, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
+  if (x.rank() < 2)
+    ctx.fail(ErrorKind::Shape, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
   const bool upper = ctx.node().int_attr("upper", 1) != 0;
   const int64_t k = ctx.has_input(1) ? scalar_int(ctx, 1) : 0;
   const Tensor& y = ctx.output(0, x.dtype(), x.dims());
@@ -379,22 +388,24 @@ void infer_reverse_sequence(InferContext& ctx) {
 
 void reference_reverse_sequence(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
-  ctx.check(x.rank() >= 2, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
+  if (x.rank() < 2)
+    ctx.fail(ErrorKind::Shape, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
   const auto lengths = ctx.ints(1);
   const auto batch_axis = static_cast<size_t>(ctx.axis(ctx.node().int_attr("batch_axis", 1), 2));
   const size_t time_axis = 1 - batch_axis;
   const int64_t batches = x.dims()[batch_axis];
   const int64_t times = x.dims()[time_axis];
-  ctx.check(static_cast<int64_t>(lengths.size()) == batches,
-            str("sequence_lens must have one length per sequence. Got ", lengths.size(), ", expected ", batches));
+  if (static_cast<int64_t>(lengths.size()) != batches)
+    ctx.fail(ErrorKind::Shape,
+             str("sequence_lens must have one length per sequence. Got ", lengths.size(), ", expected ", batches));
   const Dims strides = dense_strides(x.dims());
   const int64_t run = count_between(x.dims(), 2, x.rank());
   const Tensor& y = ctx.output(0, x.dtype(), x.dims());
   const ElementMover move(x.dtype(), x.data(), y.data());
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
-    ctx.check(length >= 0 && length <= times,
-              str("a sequence must fit the time axis. Got ", length, ", expected 0 to ", times));
+    if (length < 0 || length > times)
+      ctx.fail(ErrorKind::Shape, str("a sequence must fit the time axis. Got ", length, ", expected 0 to ", times));
     for (int64_t t = 0; t < times; ++t) {
       const int64_t from = t < length ? length - 1 - t : t;
       move(b * strides[batch_axis] + t * strides[time_axis], b * strides[batch_axis] + from * strides[time_axis], run);

@@ -594,6 +594,10 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec({"A": 4, "B": 5}, lambda net: net.node("NonZero", [net.input("AB", "int64", 2)])),
         Spec({"A": 4, "B": 5}, lambda net: net.node("Compress", [net.input("AB"), net.input("A", "bool", 2)], axis=0)),
         Spec({"A": 4, "B": 5}, lambda net: net.node("ReverseSequence", [net.input("AB"), net.input("B", "int64", 2)])),
+        Spec(
+            {"A": 4, "B": 5},
+            lambda net: net.node("Slice", [net.input("AB"), net.input("1", "int64", 3), net.array(np.array([9]))]),
+        ),
         Spec({"A": 9}, lambda net: net.node("Unique", [net.input("A", "int64", 4)], 4)),
         Spec(
             {"N": 2, "C": 3, "B": 7},

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from neo import _native
-from neo.errors import ShapeError
+from neo.errors import Error, ShapeError
 
 from tests.routines.pinning import TIERS, compile_pinned, floats, pick, rejections
 
@@ -245,6 +245,57 @@ def test_reverses_sequences(tier):
         lengths = random.integers(0, dims[1 - batch] + 1, dims[batch])
         graph = node_graph("ReverseSequence", [x, lengths], {"batch_axis": batch, "time_axis": 1 - batch})
         check(graph, tier, "node", INDEX, [x, lengths])
+
+
+def slice_graph(x, bounds, index, symbols):
+    graph = _native.Graph()
+    values = [graph.add_input("x", x.dtype.name, symbolic(x.shape, symbols))]
+    values += [graph.add_input(f"b{i}", index, list(b.shape)) for i, b in enumerate(bounds)]
+    graph.outputs = graph.add_node("Slice", values, ["y"], {}, "node").outputs
+    return graph
+
+
+@by_tier
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_slices_by_what_running_tells(index, tier):
+    for seed in range(CASES):
+        random = np.random.default_rng(seed)
+        x = any_bits(random, pick(random, DTYPES), [pick(random, [0, 1, 2, 7, 33]) for _ in range(seed % 5 + 1)])
+        axes = random.permutation(x.ndim)[: int(random.integers(1, x.ndim + 1))] - x.ndim * int(random.integers(2))
+        steps = random.choice([-3, -1, 1, 1, 2], len(axes))
+        bounds = [random.integers(-40, 40, len(axes)), random.integers(-40, 40, len(axes)), axes, steps]
+        if seed % 4 == 0:
+            bounds = [bound[:1] for bound in bounds[:2]]  # the first axis, forward
+        bounds = [bound.astype(index) for bound in bounds]
+        check(slice_graph(x, bounds, index, seed % 2 == 0), tier, "node", INDEX, [x, *bounds])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ([[0], [1], [0], [0]], "steps must not be 0"),
+        ([[0, 0], [1, 1], [1, -1], [1, 1]], "an axis must be listed once. Got -1 twice"),
+        ([[0], [1], [2], [1]], r"an axis must lie in \[-2, 1\]. Got 2"),
+        ([[0], [1, 2], [0], [1]], "starts, ends, axes and steps must have one length. Got 1, 2, 1, 1"),
+    ],
+)
+def test_slice_says_what_its_bounds_must_be(bounds, message):
+    x, bounds = np.zeros([3, 2], np.float32), [np.array(bound) for bound in bounds]
+    graph = _native.Graph()
+    values = [graph.add_input("x", "float32", [3, 2])]
+    values += [graph.add_input(f"b{i}", "int64", [f"n{i}"]) for i in range(4)]
+    graph.outputs = graph.add_node("Slice", values, ["y"], {}, "node").outputs
+    pinned = compile_pinned(graph, TIERS[0], {"node": INDEX})
+    with pytest.raises(Error, match=message):
+        pinned(x, *bounds)
+
+
+def test_slices_that_are_known_are_left_to_the_copy():
+    graph = _native.Graph()
+    bounds = [graph.add_constant(f"k{i}", np.array([i])) for i in (1, 2)]
+    x = graph.add_input("x", "float32", [3, 2])
+    graph.outputs = graph.add_node("Slice", [x, *bounds], ["y"], {}, "node").outputs
+    assert rejections(graph, TIERS[0], "node")[INDEX] == "where the parts begin is known"
 
 
 def test_a_sequence_must_fit():

@@ -126,16 +126,18 @@ void run_compress(ReferenceContext& ctx) {
 
 void run_reverse_sequence(ReferenceContext& ctx) {
   const Tensor& x = ctx.input(0);
-  ctx.check(x.rank() >= 2, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
+  if (x.rank() < 2)
+    ctx.fail(ErrorKind::Shape, str("the input must have a rank of at least 2. Got ", to_string(x.dims())));
   const auto lengths = ctx.ints(1);
   const auto batch_axis = static_cast<size_t>(ctx.axis(ctx.node().int_attr("batch_axis", 1), 2));
   const size_t time_axis = 1 - batch_axis;
   const int64_t batches = x.dims()[batch_axis], times = x.dims()[time_axis];
-  ctx.check(static_cast<int64_t>(lengths.size()) == batches,
-            str("sequence_lens must have one length per sequence. Got ", lengths.size(), ", expected ", batches));
+  if (static_cast<int64_t>(lengths.size()) != batches)
+    ctx.fail(ErrorKind::Shape,
+             str("sequence_lens must have one length per sequence. Got ", lengths.size(), ", expected ", batches));
   for (const int64_t length : lengths) {
-    ctx.check(length >= 0 && length <= times,
-              str("a sequence must fit the time axis. Got ", length, ", expected 0 to ", times));
+    if (length < 0 || length > times)
+      ctx.fail(ErrorKind::Shape, str("a sequence must fit the time axis. Got ", length, ", expected 0 to ", times));
   }
   const Tensor& y = ctx.output(0, x.dtype(), x.dims());
   const int64_t run = count_between(x.dims(), 2, x.rank()) * item_bytes(x.dtype());

@@ -62,12 +62,12 @@ class GatherRowsStep final : public HostStep {
     const auto batch = static_cast<int>(ctx.node().int_attr("batch_dims", 0));
     ctx.check(!shape.empty(), "indices must have a rank of at least 1. Got a scalar");
     const auto depth = static_cast<int>(shape.back());
-    ctx.check(batch + depth <= x.rank() && batch < static_cast<int>(shape.size()),
-              str("the last axis of indices must fit data's rank. Got indices ", to_string(shape), " for ",
-                  to_string(x.dims())));
-    ctx.check(
-        std::equal(shape.begin(), shape.begin() + batch, x.dims().begin()),
-        str("data and indices must agree on the batch axes. Got ", to_string(x.dims()), " and ", to_string(shape)));
+    if (batch + depth > x.rank() || batch >= static_cast<int>(shape.size()))
+      ctx.fail(ErrorKind::Shape, str("the last axis of indices must fit data's rank. Got indices ", to_string(shape),
+                                     " for ", to_string(x.dims())));
+    if (!std::equal(shape.begin(), shape.begin() + batch, x.dims().begin()))
+      ctx.fail(ErrorKind::Shape, str("data and indices must agree on the batch axes. Got ", to_string(x.dims()),
+                                     " and ", to_string(shape)));
     dims.assign(shape.begin(), shape.end() - 1);
     dims.insert(dims.end(), x.dims().begin() + batch + depth, x.dims().end());
     GatheredRuns runs;

@@ -1,11 +1,13 @@
 #include <algorithm>
 
+#include "ops/slice.h"
 #include "routines/cost/step_cost.h"
 #include "routines/cpu/eltwise/typed_compiler.h"
 #include "routines/cpu/index/host_functions.h"
 #include "routines/cpu/index/scatter.h"
 #include "routines/cpu/reference/node_step.h"
 #include "routines/families.h"
+#include "routines/patterns/movement.h"
 
 namespace neo {
 namespace {
@@ -51,6 +53,10 @@ Reason rejects_unique(const Node& node) {
   return std::nullopt;
 }
 
+Reason rejects_slice(const Node& node) {
+  return slice_ranges(node) && !makes_sizes(node) ? "where the parts begin is known" : Reason();
+}
+
 struct HostOperator {
   std::string_view op;
   Reason (*rejects)(const Node& node);
@@ -69,6 +75,7 @@ constexpr HostOperator kOperators[] = {
     {"ReverseSequence", rejects_moved, run_reverse_sequence, 0.5},
     {"RoiAlign", rejects_floats, run_roi_align, 5},
     {"ScatterElements", rejects_elements, run_scatter_elements, 1},
+    {"Slice", rejects_slice, reference_slice, 0.5},
     {"Unique", rejects_unique, run_unique, 4},
 };
 

@@ -69,9 +69,9 @@ struct ScoredBox {
 void run_non_max_suppression(ReferenceContext& ctx) {
   const Dims& dims = ctx.input(0).dims();
   const Dims& score_dims = ctx.input(1).dims();
-  ctx.check(dims.size() == 3 && score_dims.size() == 3 && dims[2] == 4 && dims[0] == score_dims[0] &&
-                dims[1] == score_dims[2],
-            str("boxes and scores must fit. Got ", to_string(dims), " and ", to_string(score_dims)));
+  if (!(dims.size() == 3 && score_dims.size() == 3 && dims[2] == 4 && dims[0] == score_dims[0] &&
+        dims[1] == score_dims[2]))
+    ctx.fail(ErrorKind::Shape, str("boxes and scores must fit. Got ", to_string(dims), " and ", to_string(score_dims)));
   const auto given = [&](int input) { return ctx.has_input(input) && ctx.input(input).size() > 0; };
   const int64_t limit = given(2) ? std::max<int64_t>(0, scalar_int(ctx, 2)) : 0;
   const auto iou_threshold = given(3) ? static_cast<float>(scalar_double(ctx, 3)) : 0.0F;

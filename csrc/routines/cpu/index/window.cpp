@@ -37,7 +37,7 @@ void write_window(const SignalWindow& window, int64_t size, double step, T* y) {
 
 void run_window(ReferenceContext& ctx) {
   const int64_t size = scalar_int(ctx, 0);
-  ctx.check(size >= 0, str("size must not be negative. Got ", size));
+  if (size < 0) ctx.fail(ErrorKind::Shape, str("size must not be negative. Got ", size));
   const Tensor& y = ctx.output(0, dtype_attr(ctx.node(), "output_datatype", DType::Float32), {size});
   const SignalWindow& window = signal_window(ctx.node().op);
   const bool periodic = ctx.node().int_attr("periodic", 1) != 0;
