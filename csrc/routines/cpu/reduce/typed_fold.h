@@ -51,6 +51,7 @@ NEO_INLINE T multiply(T a, T b) {
 template <class T>
 struct Plus {
   using A = T;
+  static constexpr bool kSelects = false;  // merging takes one of two
   static NEO_INLINE A start() { return (A)0; }
   static NEO_INLINE A of(T x) { return x; }
   static NEO_INLINE A merge(A a, A b) { return (A)(a + b); }
@@ -80,12 +81,14 @@ struct Times : Plus<T> {
 
 template <class T>
 struct Largest : Plus<T> {
+  static constexpr bool kSelects = true;
   static NEO_INLINE T start() { return least_of<T>(); }
   static NEO_INLINE T merge(T a, T b) { return a > b || a != a ? a : b; }
 };
 
 template <class T>
 struct Smallest : Plus<T> {
+  static constexpr bool kSelects = true;
   static NEO_INLINE T start() { return most_of<T>(); }
   static NEO_INLINE T merge(T a, T b) { return a < b || a != a ? a : b; }
 };
@@ -94,6 +97,7 @@ struct Smallest : Plus<T> {
 template <class T>
 struct Wide {
   using A = int64_t;
+  static constexpr bool kSelects = false;
   static NEO_INLINE A start() { return 0; }
   static NEO_INLINE A of(T x) { return (A)x; }
   static NEO_INLINE A merge(A a, A b) { return a + b; }
@@ -115,8 +119,15 @@ NEO_INLINE typename Op::A fold_row(const T* x, int64_t n) {
     for (int g = 0; g < kWidth; ++g) acc[g] = Op::merge(acc[g], Op::of(x[i + g]));
   }
   for (int g = 0; i < n; ++i, ++g) acc[g] = Op::merge(acc[g], Op::of(x[i]));
-  for (int width = kWidth / 2; width > 0; width /= 2) {
+  const auto fold_half = [&](int width) NEO_LAMBDA {
     for (int g = 0; g < width; ++g) acc[g] = Op::merge(acc[g], acc[g + width]);
+  };
+  if constexpr (Op::kSelects && is_real<A>) {
+    // Written out: a loop has jumps that depend on the elements.
+#pragma GCC unroll 8
+    for (int width = kWidth / 2; width > 0; width /= 2) fold_half(width);
+  } else {
+    for (int width = kWidth / 2; width > 0; width /= 2) fold_half(width);
   }
   return acc[0];
 }
