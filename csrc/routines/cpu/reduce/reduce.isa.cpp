@@ -227,9 +227,11 @@ NEO_INLINE void with_sums_of(ReduceKind kind, F f) {
   }
 }
 
+// Rows of up to so many elements are worked on side by side.
+constexpr int64_t kShortRow = 512;
+
 void reduce_rows(const ReduceArgs& args, const float* x, int64_t rows, float* out) {
   constexpr int64_t kTinyRow = 4;
-  constexpr int64_t kShortRow = 512;
   const int64_t along = args.shape.along;
   if (along < kTinyRow && args.kind != ReduceKind::LogSumExp) {
     with_sums_of(args.kind, [&](auto kind) NEO_LAMBDA { reduce_tiny_rows<kind.value>(x, along, rows, out); });
@@ -267,34 +269,46 @@ void reduce_tasks(const ReduceArgs& args, int64_t begin, int64_t end) {
 
 namespace {
 
-void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
-  const F32 top = broadcast(reduce_row<ReduceKind::Max>(x, n));
+// exp(x - top) of a row, kept in `y` if there is one; sums of it, a lane each.
+F32 exponentials(const float* x, float* y, int64_t n, F32 top) {
   F32 total = zero();
   int64_t i = 0;
-  if (logarithm) {
-    for (; i + kLanes <= n; i += kLanes) total = total + exp_falling(load(x + i) - top);
-    if (i < n)
-      total = total + select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top),
-                             zero());
-    const F32 shift = top + log(broadcast(reduce_add(total)));
-    for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(x + i) - shift);
-    if (i < n) store_n(y + i, load_n(x + i, n - i) - shift, n - i);
-    return;
-  }
   for (; i + kLanes <= n; i += kLanes) {
     const F32 e = exp_falling(load(x + i) - top);
-    store(y + i, e);
+    if (y) store(y + i, e);
     total = total + e;
   }
   if (i < n) {
     const F32 e =
         select(lt(to_f32(iota_i32()), broadcast((float)(n - i))), exp_falling(load_n(x + i, n - i) - top), zero());
-    store_n(y + i, e, n - i);
+    if (y) store_n(y + i, e, n - i);
     total = total + e;
   }
-  const F32 inverse = broadcast(1.0f) / broadcast(reduce_add(total));
-  for (i = 0; i + kLanes <= n; i += kLanes) store(y + i, load(y + i) * inverse);
-  if (i < n) store_n(y + i, load_n(y + i, n - i) * inverse, n - i);
+  return total;
+}
+
+// Up to kLanes rows, so that they wait for their sums and logarithms together.
+void softmax_rows(const float* x, float* y, int64_t n, int64_t rows, bool logarithm) {
+  float top[kLanes] = {}, last[kLanes];
+  reduce_short_rows<ReduceKind::Max>(x, n, rows, top);
+  F32 total[kLanes];
+  for (int64_t r = 0; r < kLanes; ++r) {
+    total[r] =
+        r < rows ? exponentials(x + r * n, logarithm ? nullptr : y + r * n, n, broadcast(top[r])) : broadcast(1.0f);
+  }
+  transpose(total);
+  for (int k = kLanes / 2; k > 0; k /= 2) {
+    for (int r = 0; r < k; ++r) total[r] = total[r] + total[r + k];
+  }
+  store(last, logarithm ? load(top) + log(total[0]) : broadcast(1.0f) / total[0]);
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const F32 value = broadcast(last[r]);
+    const float* from = logarithm ? x : y;
+    const auto finished = [&](F32 v) NEO_LAMBDA { return logarithm ? v - value : v * value; };
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) store(y + i, finished(load(from + i)));
+    if (i < n) store_n(y + i, finished(load_n(from + i, n - i)), n - i);
+  }
 }
 
 void softmax_columns(const float* x, float* y, int64_t along, int64_t stride, int64_t columns, bool logarithm) {
@@ -319,8 +333,10 @@ void softmax_tasks(const SoftmaxArgs& args, int64_t begin, int64_t end) {
   for (int64_t task = begin; task < end; ++task) {
     if (s.inner == 1) {
       const int64_t last = (task + 1) * s.rows_per_task < s.outer ? (task + 1) * s.rows_per_task : s.outer;
-      for (int64_t row = task * s.rows_per_task; row < last; ++row) {
-        softmax_row(args.src + row * s.along, args.dst + row * s.along, s.along, args.logarithm);
+      const int64_t step = s.along <= kShortRow ? kLanes : 1;
+      for (int64_t row = task * s.rows_per_task; row < last; row += step) {
+        softmax_rows(args.src + row * s.along, args.dst + row * s.along, s.along, last - row < step ? last - row : step,
+                     args.logarithm);
       }
       continue;
     }
