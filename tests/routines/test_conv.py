@@ -243,6 +243,38 @@ def test_panel_takes_weights_that_arrive_at_run_time(tier):
     assert_close(pinned(*inputs), graph.evaluate(inputs)[0], 18)
 
 
+#: Which of the weights and the bias are inputs: one at least.
+ARRIVING = [("input", None), ("input", "input"), ("input", "k"), ("k", "input")]
+
+
+def check_depthwise_of_run_time_weights(op, routine, tier, weight, bias):
+    for channels, axes, kernel in ((2, ["h", "w"], [3, 3]), (17, ["h"], [5]), (40, ["h", "w"], [2, 7])):
+        random = np.random.default_rng(channels)
+        graph = _native.Graph()
+        values, inputs = [graph.add_input("x", "float32", ["n", channels, *axes])], []
+        for name, kind, dims in (("w", weight, [channels, 1, *kernel]), ("b", bias, [channels])):
+            data = floats(random, dims)
+            if kind == "k":
+                values.append(graph.add_constant(name, data))
+            elif kind:
+                values.append(graph.add_input(name, "float32", dims))
+                inputs.append(data)
+        attrs = {"group": channels, "pads": [1] * (2 * len(kernel)), "strides": [2] * len(kernel)}
+        graph.outputs = graph.add_node(op, values, ["y"], attrs, "conv").outputs
+        pinned = compile_pinned(graph, tier, {"conv": routine})
+        assert pinned.routines["conv"].split("{")[0] == routine
+        for sizes in ([1, 9, 7], [3, 20, 33]):
+            xs = [floats(random, [sizes[0], channels, *sizes[1 : 1 + len(kernel)]]), *inputs]
+            for threads in (1, 3):
+                assert_close(pinned(*xs, threads=threads), graph.evaluate(xs)[0], 2 * int(np.prod(kernel)))
+
+
+@by_tier
+@pytest.mark.parametrize(("weight", "bias"), ARRIVING)
+def test_depthwise_takes_weights_that_arrive_at_run_time(tier, weight, bias):
+    check_depthwise_of_run_time_weights("Conv", DEPTHWISE, tier, weight, bias)
+
+
 @by_tier
 @pytest.mark.parametrize(
     ("routine", "channels", "groups"),

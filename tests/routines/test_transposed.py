@@ -5,7 +5,19 @@ import pytest
 from neo import _native
 
 from tests.routines.pinning import assert_close, candidates, compile_pinned, floats, rejections
-from tests.routines.test_conv import CASES, PANEL, TIERS, Case, by_tier, lanes, pick, spatial, tail_of
+from tests.routines.test_conv import (
+    ARRIVING,
+    CASES,
+    PANEL,
+    TIERS,
+    Case,
+    by_tier,
+    check_depthwise_of_run_time_weights,
+    lanes,
+    pick,
+    spatial,
+    tail_of,
+)
 
 SUBPIXEL = "cpu:float32/subpixel_nchwc"
 ROWS = "cpu:float32/subpixel_rows"
@@ -280,3 +292,9 @@ def test_rejections_give_their_reason(x_dims, w_dims, attrs, expected):
     for routine, reason in expected.items():
         assert reason in reasons[routine]
     assert PANEL not in reasons
+
+
+@by_tier
+@pytest.mark.parametrize(("weight", "bias"), ARRIVING)
+def test_depthwise_takes_weights_that_arrive_at_run_time(tier, weight, bias):
+    check_depthwise_of_run_time_weights(OP, DEPTHWISE, tier, weight, bias)

@@ -107,6 +107,26 @@ Tensor padded_channels(const Value* constant, int64_t lanes, PackedStore& packed
   });
 }
 
+const float* RunTimeWeights::padded_bias(const float* from, int64_t channels, float* to) const {
+  std::copy_n(from, channels, to);
+  std::fill_n(to + channels, bias - channels, 0.0f);
+  return to;
+}
+
+bool has_run_time_weights(const ConvProblem& problem) {
+  return reject_run_time_weights(problem) != nullptr;
+}
+
+void read_run_time_weights(Candidate& candidate, const Workload& workload, const ConvProblem& problem) {
+  constexpr double kPackUs = 3e-4;  // for each weight
+  for (const Value* v : {problem.weight, problem.bias}) {
+    if (v) candidate.inputs[static_cast<size_t>(workload.input_index(v))] = plain_schema(v->type);
+  }
+  candidate.cost.workspace_bytes += candidate.cost.packed_bytes;
+  candidate.cost.time_us += kPackUs * static_cast<double>(candidate.cost.packed_bytes) / 4;
+  candidate.cost.packed_bytes = 0;
+}
+
 ConvStrides ConvStrides::of(const Arg& arg) {
   const Dims physical = arg.layout.physical_dims(arg.dims);
   const bool is_empty = std::find(physical.begin(), physical.end(), 0) != physical.end();

@@ -47,6 +47,29 @@ struct ConvArguments {
   ConvOperands at(ConvOperands bound, std::byte* const* args) const;
 };
 
+// Weights and a bias that are not constants: each run packs them into its scratch memory.
+struct RunTimeWeights {
+  int64_t weight = 0, bias = 0;  // floats of the packed ones; 0: none
+
+  int64_t bytes() const { return (weight + bias) * 4; }
+  // pack(weights, packed) packs the former; `channels` are those of the bias. The operands then are the packed ones.
+  template <class Pack>
+  void pack(ConvOperands& operands, int64_t channels, std::byte* scratch, Pack&& pack) const {
+    if (weight == 0) return;
+    auto* to = reinterpret_cast<float*>(scratch);
+    pack(operands.weight, to);
+    operands.weight = to;
+    if (bias > 0) operands.bias = padded_bias(operands.bias, channels, to + weight);
+  }
+
+ private:
+  const float* padded_bias(const float* from, int64_t channels, float* to) const;
+};
+
+// Whether each run packs the weights and the bias, which a candidate then reads as they are.
+bool has_run_time_weights(const ConvProblem& problem);
+void read_run_time_weights(Candidate& candidate, const Workload& workload, const ConvProblem& problem);
+
 // Strides of the batch and of the channels, or of their blocks.
 struct ConvStrides {
   int64_t batch = 0;

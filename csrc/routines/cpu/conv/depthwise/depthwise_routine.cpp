@@ -14,6 +14,7 @@ struct DepthwiseCall {
   DepthwisePlan plan;
   ConvOperands args;
   TaskSplit split;
+  RunTimeWeights packed;
 };
 
 // Its operations take longer than those of a product: the loads bound it.
@@ -28,6 +29,7 @@ class DepthwiseStep final : public KernelStep {
       : geometry_(problem.geometry), arguments_(arguments), lines_(lines), kernels_(kernels) {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const DepthwisePlan plan = plan_depthwise(geometry_.shape(ones, ones), kernels_.lanes);
+    if (arguments_.weight >= 0) return;
     weight_ = packed.floats(depthwise_weight_size(plan), {problem.weight},
                             [&](float* to) { pack_depthwise_weight(plan, problem.weight->constant->as<float>(), to); });
     bias_ = padded_channels(problem.bias, kernels_.lanes, packed);
@@ -40,14 +42,21 @@ class DepthwiseStep final : public KernelStep {
     call.plan = plan_depthwise(geometry_.shape(x.dims, y.dims), kernels_.lanes, lines_);
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    return Prepared::of(call);
+    if (weight_.defined()) {
+      call.args.weight = weight_.as<float>();
+    } else {
+      call.packed.weight = depthwise_weight_size(call.plan);
+      if (arguments_.bias >= 0) call.packed.bias = call.packed.weight / call.plan.shape.taps();
+    }
+    return Prepared::of(call, call.packed.bytes());
   }
 
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const DepthwiseCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
+    ConvOperands a = arguments_.at(call.args, args);
+    call.packed.pack(a, call.plan.shape.ic, scratch,
+                     [&](const float* weight, float* to) { pack_depthwise_weight(call.plan, weight, to); });
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_depthwise(call.plan, kernels_, a, begin, end); });
   }
@@ -114,6 +123,7 @@ class DepthwiseRoutine final : public RoutineOf<DepthwiseRoutine, ConvRoutine> {
                               problem.traffic_bytes(lanes, lanes), target) +
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = weights * 4 + (problem.bias ? weights / shape.taps() * 4 : 0);
+    if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }
 
@@ -130,7 +140,6 @@ class DepthwiseRoutine final : public RoutineOf<DepthwiseRoutine, ConvRoutine> {
     if (problem.geometry.axes > 2) return "more than two spatial axes";
     if (!problem.geometry.is_depthwise()) return "not one input and one output channel per group";
     if (problem.geometry.kernel[1] > kDepthwiseMaxRows) return "the kernel has too many rows";
-    if (const char* why = reject_run_time_weights(problem)) return why;
     return std::nullopt;
   }
 

@@ -23,6 +23,7 @@ struct TransposedDepthwiseCall {
   TransposedDepthwisePlan plan;
   ConvOperands args;
   TaskSplit split;
+  RunTimeWeights packed;
 };
 
 class TransposedDepthwiseStep final : public KernelStep {
@@ -30,6 +31,7 @@ class TransposedDepthwiseStep final : public KernelStep {
   TransposedDepthwiseStep(const ConvProblem& problem, const ConvArguments& arguments, int64_t bands,
                           const TransposedDepthwiseKernels& kernels, PackedStore& packed)
       : geometry_(problem.geometry), arguments_(arguments), bands_(bands), kernels_(kernels) {
+    if (arguments_.weight >= 0) return;
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     const TransposedDepthwisePlan plan =
         plan_transposed_depthwise(geometry_.panel_shape(ones, ones), kernels_.lanes, bands_);
@@ -46,14 +48,21 @@ class TransposedDepthwiseStep final : public KernelStep {
     call.plan = plan_transposed_depthwise(geometry_.panel_shape(x.dims, y.dims), kernels_.lanes, bands_);
     call.split = split_of(call.plan);
     call.args = arguments_.bind(args);
-    call.args.weight = weight_.as<float>();
     if (bias_.defined()) call.args.bias = bias_.as<float>();
-    return Prepared::of(call);
+    if (weight_.defined()) {
+      call.args.weight = weight_.as<float>();
+    } else {
+      call.packed.weight = transposed_depthwise_weight_size(call.plan);
+      if (arguments_.bias >= 0) call.packed.bias = call.plan.vectors * call.plan.lanes;
+    }
+    return Prepared::of(call, call.packed.bytes());
   }
 
-  void run(const std::byte* prepared, std::byte* const* args, std::byte*, Team& team) const override {
+  void run(const std::byte* prepared, std::byte* const* args, std::byte* scratch, Team& team) const override {
     const auto& call = *reinterpret_cast<const TransposedDepthwiseCall*>(prepared);
-    const ConvOperands a = arguments_.at(call.args, args);
+    ConvOperands a = arguments_.at(call.args, args);
+    call.packed.pack(a, call.plan.shape.oc, scratch,
+                     [&](const float* weight, float* to) { pack_transposed_depthwise_weight(call.plan, weight, to); });
     run_tasks(team, call.split,
               [&](int64_t begin, int64_t end, int) { run_transposed_depthwise(call.plan, kernels_, a, begin, end); });
   }
@@ -121,6 +130,7 @@ class TransposedDepthwiseRoutine final : public RoutineOf<TransposedDepthwiseRou
                               split.serial ? 1 : split.tasks, problem.traffic_bytes(lanes, lanes), target) +
                      activation_us(problem.epilogue, *problem.y, target);
     c.cost.packed_bytes = (transposed_depthwise_weight_size(plan) + (problem.bias ? plan.vectors * plan.lanes : 0)) * 4;
+    if (has_run_time_weights(problem)) read_run_time_weights(c, workload, problem);
     return c;
   }
 
@@ -138,7 +148,6 @@ class TransposedDepthwiseRoutine final : public RoutineOf<TransposedDepthwiseRou
   std::optional<std::string> rejects_problem(const ConvProblem& problem, const Target&) const override {
     const Dims ones(static_cast<size_t>(problem.rank()), 1);
     if (const char* why = reject_transposed_depthwise(problem.geometry.panel_shape(ones, ones))) return why;
-    if (const char* why = reject_run_time_weights(problem)) return why;
     return std::nullopt;
   }
 
