@@ -285,7 +285,7 @@ class CodesMatmulStep final : public KernelStep {
 };
 
 // Products of two values of codes, as attention has them: the second one is packed in every call.
-class CodesMatmulRoutine final : public Routine {
+class CodesMatmulRoutine final : public RoutineOf<CodesMatmulRoutine> {
  public:
   std::string_view name() const override { return "cpu:int8/matmul"; }
   std::vector<std::string_view> roots() const override { return {"MatMul", "MatMulInteger", "QuantizeLinear"}; }
@@ -321,11 +321,6 @@ class CodesMatmulRoutine final : public Routine {
     c.outputs.push_back(plain_schema(p.y->type));
     c.cost.time_us = estimate_us(p, target);
     return {std::move(c)};
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
