@@ -341,13 +341,13 @@ class CodesMatmulRoutine final : public RoutineOf<CodesMatmulRoutine> {
     const double dots = has_dot_bytes(target) ? kBytesCycles : kPairsCycles;
     const double cycles =
         static_cast<double>(s.rows) * vectors * (words * dots + 2 * kResultCycles) / 2 + vectors * words * kPackCycles;
-    ProductLoad load;
+    UnfittedLoad load;
     load.arithmetic_us = cycles_us(cycles * core_cycles(target), target);
     load.bytes = static_cast<double>(element_count(a) + element_count(b) +
                                      element_count(p.y->shape().hint_dims()) * item_bytes(p.y->dtype()));
     const TaskSplit split = TaskSplit::of(plan.tasks * s.matrices, s.one().flops() * s.matrices);
     load.tasks = split.serial ? 1 : static_cast<double>(split.tasks);
-    return product_us(load, target);
+    return unfitted_us(load, target);
   }
 };
 
