@@ -14,7 +14,7 @@ constexpr int64_t kAllChannels = 0;
 // "nchw", "nchw8c", "nhwc".
 std::string channels_tag(int64_t together);
 
-// Of a value of this rank whose channels are along `axis`.
+// The layout of a value of this rank whose channels are along `axis`.
 Layout channels_layout(int rank, int64_t together, int axis = 1);
 
 // NHWC is in memory what NCHW[x]c is with one block: programs know blocks alone.

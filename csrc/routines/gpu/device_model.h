@@ -17,7 +17,7 @@ inline double parts(double whole, int64_t part) {
   return std::ceil(whole / static_cast<double>(part));
 }
 
-// What is known of a device without having it: estimates for untuned compiles, and why a schedule cannot run.
+// Figures of a device without having it: for estimates of untuned compiles, and for why a schedule cannot run.
 struct DeviceModel {
   std::string name;         // "mali_t860"
   double gflops = 0;        // float32
@@ -59,7 +59,7 @@ struct DeviceModel {
 const std::vector<DeviceModel>& device_models();
 const DeviceModel* find_device_model(std::string_view name);
 
-// What the threads of a launch do; of one thread where nothing else is said.
+// The work of the threads of a launch; of one thread where nothing else is said.
 struct Profile {
   double groups = 1;
   int threads = 1;   // of a group
@@ -82,8 +82,8 @@ struct Profile {
   double unique_bytes = 0;  // of all buffers of the launch, each once
 };
 
-// Of one launch; the sizes by the kernel's parameters. Conditions are taken to hold, and loops that depend on data to
-// run once.
+// The profile of one launch; the sizes by the kernel's parameters. Conditions are taken to hold, and loops that depend
+// on data to run once.
 Profile profile_of(const kernel::Kernel& kernel, const std::map<std::string, int64_t, std::less<>>& sizes);
 
 struct Estimate {

@@ -10,13 +10,13 @@
 #include "ir/tensor.h"
 #include "kernel_ir/stmt.h"
 
-// What a routine of a GPU runs, as data: kernels, and for given shapes the launches of them.
+// The program of a routine of a GPU, as data: kernels, and for given shapes the launches of them.
 namespace neo::gpu {
 
 // The limit on the elements of a buffer that a kernel indexes with 32 bits, where its program sets no other.
 inline constexpr int64_t kMaxElements = int64_t{1} << 30;
 
-// Where an argument of a launch lies.
+// The place of an argument of a launch.
 struct Operand {
   int index = 0;  // run-time inputs of the step in order, then its outputs
 };

@@ -7,10 +7,10 @@
 #include "kernel_ir/stmt.h"
 #include "routines/routine.h"
 
-// What was found out before, of this process: layers of a network repeat. All is forgotten when there is too much.
+// Results that this process found before: layers of a network repeat. All is forgotten when there is too much.
 namespace neo::gpu {
 
-// What `search` gives, which is asked once for each key.
+// The result of `search`, which is asked once for each key.
 std::vector<Schedule> remember_schedules(const std::string& key, const std::function<std::vector<Schedule>()>& search);
 // A kernel by its name, which says all that `build` depends on: building one means proving its accesses.
 kernel::Kernel remember_kernel(const std::string& name, const std::function<kernel::Kernel()>& build);

@@ -45,7 +45,7 @@ std::vector<Schedule> search_by_estimate(const Space& space, const DeviceModel& 
   return least.point() ? std::vector<Schedule>{space.at(*least.point())} : std::vector<Schedule>();
 }
 
-// What an estimate reads of a model, as a part of a key.
+// The figures of a model that an estimate reads, as a part of a key.
 std::string key_of(const DeviceModel& model);
 
 }  // namespace neo::gpu

@@ -6,7 +6,7 @@
 namespace neo::gpu {
 namespace {
 
-// What the kernel's parameters and expressions ask of a device.
+// Adds the features that the kernel's parameters and expressions need of a device.
 void add_needs(const kernel::Kernel& k, kernel::LanguageKind language, ProgramSource& source) {
   const auto note = [&](DType dtype) {
     source.needs_float16 = source.needs_float16 || dtype == DType::Float16;

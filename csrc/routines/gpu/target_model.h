@@ -5,7 +5,7 @@
 
 namespace neo::gpu {
 
-// Of a target with a device: the model that its name stands for, with the figures of the target.
+// The model that the name of a target with a device stands for, with the figures of the target.
 DeviceModel model_of(const Target& target);
 
 }  // namespace neo::gpu

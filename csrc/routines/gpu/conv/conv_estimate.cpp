@@ -29,7 +29,7 @@ int stride_w(const ConvGeometry& g) {
   return static_cast<int>(g.window.strides.back());
 }
 
-// Of the loads of so many threads beside each other, which read so many bytes apart, the part that has a line of its
+// The part of the loads of neighbouring threads, which read so many bytes apart, that has a cache line of its
 // own: every row of threads has one at least.
 double own_lines(int threads_column, double bytes_apart) {
   constexpr double kLine = 64;
@@ -48,7 +48,7 @@ double transform_operations(const WinogradSizes& sizes, bool is_input) {
          along(sizes.w) * static_cast<double>(is_input ? h.points() : h.tile);
 }
 
-// Of a thread that transforms one vector of one tile.
+// The profile of a thread that transforms one vector of one tile.
 Profile transform_profile(const WinogradConv& conv, const WinogradSchedule& s, const WinogradSizes& sizes,
                           bool is_input) {
   const ConvShape& shape = sizes.shape;
@@ -81,7 +81,7 @@ Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const
   const auto in = static_cast<double>(conv.in_blocks()), out = static_cast<double>(conv.out_blocks());
   const double blocks = std::ceil(tiles / block_tiles), workers = std::min<double>(s.workers, blocks);
   const double panels = std::ceil(out * conv.block / panel), part_panels = parts(panels, s.parts);
-  // Of the thread with the most blocks; the last one of those may be smaller.
+  // The turns of the thread with the most blocks; its last block may be smaller.
   const double turns = std::ceil(blocks / workers);
   const double mine = std::min(turns * block_tiles, tiles - (turns - 1) * (workers - 1) * block_tiles);
   const double registers = parts(mine, product.columns);
@@ -93,7 +93,7 @@ Profile fused_profile(const WinogradConv& conv, const WinogradSchedule& s, const
   p.lanes = std::min(product.lanes, conv.block);
   const double waits = std::max(1.0, kSums / (product.columns * product.vectors));
   p.flops = 2 * waits * products * product.columns * panel + before.flops * vectors_in + after.flops * vectors_out;
-  // What the transforms keep beyond the registers is written and read again.
+  // Values of the transforms beyond the registers are written and read again.
   p.loads = products * (product.vectors + static_cast<double>(product.columns) / product.load) +
             (before.loads + points) * vectors_in + (after.loads + points) * vectors_out;
   p.lane_reads = product.load > 1 ? products * product.columns : 0;

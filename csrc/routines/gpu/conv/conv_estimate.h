@@ -8,7 +8,7 @@
 
 namespace neo::gpu {
 
-// What the threads of the convolutions' kernels do, without building them; for sizes that are known.
+// Profiles of the convolutions' kernels without building them; for sizes that are known.
 Profile direct_profile(const DirectConv& conv, const DirectConvSchedule& schedule, const Dims& x, const Dims& y);
 Profile tiled_profile(const TiledConv& conv, const TiledConvSchedule& schedule, const Dims& x, const Dims& y);
 Profile depthwise_profile(const DepthwiseConv& conv, const DepthwiseSchedule& schedule, const Dims& x, const Dims& y);

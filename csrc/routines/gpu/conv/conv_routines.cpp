@@ -29,7 +29,7 @@ int64_t most_floats(const Shape& shape, int block) {
   return count;
 }
 
-// What a profile reads of a problem.
+// The facts of a problem that a profile reads.
 std::string conv_key(const ConvProblem& problem) {
   const ConvGeometry& g = problem.geometry;
   std::string key =
@@ -44,7 +44,7 @@ std::string conv_key(const ConvProblem& problem) {
   return str(key, " ", most_floats(problem.x->shape(), 1));
 }
 
-// What the convolutions of a device share: groups that begin with one and end in a residual and an activation.
+// The base of a device's convolutions: groups that begin with one and end in a residual and an activation.
 class ConvRoutine : public ProgramRoutine {
  public:
   // Channels that lie together in the input, in the output and what is added.
@@ -92,7 +92,7 @@ class ConvRoutine : public ProgramRoutine {
       if (together != 1) schema.layout = channels_layout(problem.rank(), together);
       c.inputs[static_cast<size_t>(workload.input_index(v))] = schema;
     };
-    // What is not packed comes at run time.
+    // An operand that is not packed comes at run time.
     for (const Value* v : {problem.weight, problem.bias}) {
       if (v && !v->constant) hold(v, 1);
     }

@@ -133,7 +133,7 @@ class DepthwiseKernel {
     return w_->at((block_ * (kernel_h_ * kernel_w_) + ky * kernel_w_ + kx) * c_.block + within_, s_.lanes);
   }
 
-  // Of all planes, where channels are last; computed in 64 bits.
+  // Counts over all planes, where channels are last; computed in 64 bits.
   Expr pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x) {
     const Expr at[] = {image_, y, x}, sizes[] = {images_, height, width};
     return opaque("pixel", join_index_unproven(b_, at, sizes), kMaxBatchPixels);

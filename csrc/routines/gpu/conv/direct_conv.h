@@ -11,7 +11,7 @@
 
 namespace neo::gpu {
 
-// Where a step finds its operands among those of the program; -1: none.
+// The places of a step's operands among those of the program; -1: none.
 struct Places {
   int x = 0;
   int weight = -1;  // at run time
@@ -67,7 +67,7 @@ struct DirectConv {
 // Why not; null where it can.
 const char* reject_direct(const DirectConv& conv);
 const char* reject_direct_schedule(const DirectConv& conv, const DirectConvSchedule& schedule);
-// Of a schedule that is not rejected otherwise: why the device has no such images.
+// Why the device lacks the images of a schedule that nothing else rejects; null where it has them.
 const char* reject_direct_images(const DirectConv& conv, const DirectConvSchedule& schedule);
 
 // All schedules for sizes that are known; `out` are the dims of the output.
@@ -93,7 +93,7 @@ class DirectConvProgram final : public Program {
 };
 
 kernel::Kernel direct_conv_kernel(const DirectConv& conv, const DirectConvSchedule& schedule);
-// Of the kernel, for sizes that are not empty; `shapes` as of a program.
+// The launch of the kernel, for sizes that are not empty; `shapes` as of a program.
 KernelLaunch direct_launch(const DirectConv& conv, const DirectConvSchedule& schedule, std::span<const Dims> shapes);
 
 // For each of `load` channels, whose packed weights begin at the element `first`: adds its products with the pixels to

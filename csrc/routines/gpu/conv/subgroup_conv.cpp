@@ -26,7 +26,7 @@ DepthwiseConv depthwise_of(const DirectConv& conv) {
   return depthwise;
 }
 
-// Of one group; a depthwise convolution counts as one group.
+// Blocks of one group; a depthwise convolution counts as one group.
 int64_t channel_blocks(const DirectConv& conv, int64_t channels_of_group) {
   const bool depthwise = conv.geometry.is_depthwise();
   return ceil_div(depthwise ? conv.geometry.oc : channels_of_group, static_cast<int64_t>(conv.out_block));

@@ -104,7 +104,7 @@ class TiledKernel {
     return b_.let(name, held[0]);
   }
 
-  // Where the windows of the pixels that this thread loads begin; a pixel after the last has none.
+  // Sets the begins of the windows of the pixels that this thread loads; a pixel after the last has none.
   void places_of_pixels() {
     for (int axis = 0; axis < 3; ++axis) {
       if (used(axis)) begin_[axis] = b_.registers(str("begin_", kAxisNames[axis]), kInt, s_.pixels);

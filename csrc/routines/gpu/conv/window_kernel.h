@@ -8,12 +8,12 @@
 
 namespace neo::gpu {
 
-// Of a convolution's kernel, what its layouts and its window say, for names: "k3x3_s1x1_d1x1", "f..." where the plane
+// The layouts and the window of a convolution's kernel, for names: "k3x3_s1x1_d1x1", "f..." where the plane
 // is one row, "in_last_..." where the input's channels are.
 std::string window_tag(const DirectConv& conv);
 
-// What the kernels share that sum windows into rows x columns pixels of a panel of output channels: parameters, where a
-// thread's pixels are, and what is read at the edge of the input.
+// The base of kernels that sum windows into rows x columns pixels of a panel of output channels: parameters, the places
+// of a thread's pixels, and reads at the edge of the input.
 class WindowKernel {
  protected:
   using Array = kernel::Array;
@@ -48,19 +48,19 @@ class WindowKernel {
 
   // The body where the row of taps lies in the input; several rows are tested pixel by pixel.
   void when_row(const Expr& ky, const std::function<void()>& body);
-  // Of all planes of this size, where channels are last; computed in 64 bits.
+  // Counts over all planes of this size, where channels are last; computed in 64 bits.
   Expr pixel_at(const Expr& height, const Expr& width, const Expr& y, const Expr& x);
   // The body where the element of the first pixel's row of taps is known, in `first_`.
   void from_first(const Expr& block, const Expr& ky, const std::function<void()>& body);
   // Elements from one pixel of a row to the next.
   Expr next_input() const;
   Expr first_of_row(const Expr& r) const;
-  // What `read` gives of the element of one input pixel, j columns after the first; `zero` outside the input.
+  // The element of one input pixel by `read`, j columns after the first; `zero` outside the input.
   Expr read_edge(const Expr& block, const Expr& ky, const Expr& r, const Expr& j, const Expr& zero,
                  const std::function<Expr(const Expr&)>& read);
   // Comes before the others that say where results are.
   void find_result();
-  // So many rows and columns of pixels lie in the output.
+  // Whether so many rows and columns of pixels lie in the output.
   Expr has_results(const Expr& rows, const Expr& columns) const;
   Expr first_result(const Expr& block) const;
   // The element of a pixel of a block of output channels, the first one's given.

@@ -31,7 +31,7 @@ std::string kernel_name(const char* part, const WinogradConv& c, const WinogradS
   return name + str("_l", p.lanes, "v", p.vectors, "c", p.columns, "i", p.inner, "w", p.load, "_n", s.steps);
 }
 
-// What the kernels of one convolution share: parameters of the tensors, and the transforms of one tile.
+// The base of the kernels of one convolution: parameters of the tensors, and the transforms of one tile.
 class WinogradKernel {
  public:
   WinogradKernel(const char* part, const WinogradConv& conv, const WinogradSchedule& schedule)
@@ -169,7 +169,7 @@ class WinogradKernel {
     b_.when(at.row < tiles_h_ && at.column < tiles_w_ && at.image < images_ && at.block < blocks, [&] { body(at); });
   }
 
-  // Where tile `number` lies, if there is one.
+  // Calls `body` with the place of tile `number`, if there is one.
   void tile_of(const Expr& number, const std::function<void(TilePlace)>& body) {
     TilePlace at;
     at.image = opaque("image", number / plane_);

@@ -142,7 +142,7 @@ class EltwiseWriter {
   }
 
  private:
-  // Of what belongs to the merged axes, the part of the axes that an input has.
+  // The entries of `all`, one per merged axis, for the axes that an input has.
   std::vector<Expr> own_of(size_t input, const std::vector<Expr>& all) const {
     std::vector<Expr> own;
     for (size_t a = 0; a < all.size(); ++a) {

@@ -40,7 +40,7 @@ Profile block_profile(const BlockShape& s, double passes, int64_t local_size) {
   Profile p;
   p.threads = s.threads();
   (s.by_matrices ? p.matrix_flops : p.flops) = 2 * products * s.rows * s.columns;
-  // Of a matrix a thread holds the 32nd part.
+  // A thread holds the 32nd part of a matrix.
   const double loads = products * (s.columns + (s.by_matrices ? s.rows / 32.0 : s.rows));
   p.loads = loads;
   p.local_loaded_bytes = 4 * loads;

@@ -26,7 +26,7 @@ struct BlockShape {
 
 inline constexpr int kMatrixThreads = 32;  // of a subgroup
 
-// Where element k of a line lies in local memory. A line is a row of the left operand or a column of the right one.
+// The place of element k of a line in local memory. A line is a row of the left operand or a column of the right one.
 struct BlockTile {
   int line_step = 1, depth_step = 1;
   int64_t size = 0;
@@ -36,7 +36,7 @@ struct BlockTile {
 };
 
 const char* reject_block(const BlockShape& shape, int64_t local_size);
-// What a thread does in so many passes over the depth; how the tiles get their elements is not in it.
+// The work of a thread in so many passes over the depth, without filling the tiles.
 Profile block_profile(const BlockShape& shape, double passes, int64_t local_size);
 // Cost::error of that many products of operands rounded to tf32, beside one sum after the other in float32.
 double tf32_error(double products);

@@ -28,7 +28,7 @@ class GemmKernel : ProductKernel {
     const int blocks = s_.rows * s_.vectors;
     const Array sums = b_.registers("sum", {DType::Float32, s_.lanes}, blocks);
     b_.unroll("i", blocks, [&](Expr i) { sums[i] = 0.0f; });
-    // What the strides make of sizes is seen here once; that each access lies inside follows from it.
+    // The extents by strides are checked here once; that each access lies inside follows from it.
     const Expr inside = row_ < m_ && panel_ < panels_ &&
                         a_first_ + (m_ - 1) * a_row_ + (k_ - 1) * a_column_ < a_elements_ && b_first_ < matrices_;
     b_.when(inside, [&] { accumulate(sums); });

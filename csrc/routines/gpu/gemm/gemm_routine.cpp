@@ -13,7 +13,7 @@
 namespace neo::gpu {
 namespace {
 
-// What the threads of the product's kernel do; of its packing kernel only the traffic counts.
+// The profile of the product's kernel; only the traffic of its packing kernel counts.
 Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShape& shape) {
   const auto m = static_cast<double>(shape.m), n = static_cast<double>(shape.n), k = static_cast<double>(shape.k);
   const auto batches = static_cast<double>(shape.batches());
@@ -42,7 +42,7 @@ Profile gemm_profile(const GemmForm& form, const GemmSchedule& s, const GemmShap
   return p;
 }
 
-// What the products of a device share: groups that begin with one and end in a residual and an activation.
+// The base of a device's products: groups that begin with one and end in a residual and an activation.
 class GemmRoutine : public ProgramRoutine {
  public:
   std::vector<std::string_view> roots() const final { return gemm_roots(); }

@@ -25,21 +25,21 @@ struct GemmForm {
 int64_t padded_columns(int64_t n, int64_t panel);
 void pack_columns(int64_t n, int64_t panel, float scale, std::span<const float> from, float* to);
 
-// What the kernels of matrix products share: parameters, where the matrices of a group begin, what becomes of a sum.
+// The base of kernels of matrix products: parameters, the begins of a group's matrices, the result of a sum.
 class ProductKernel {
  protected:
   ProductKernel(const GemmForm& form, std::string name) : f_(form), b_(std::move(name)) {}
 
-  // Parameters: the sizes, then what the kernel asks of B, then the rest. So product_launches() gives them.
+  // Parameters: the sizes, then what the kernel asks of B, then the rest. product_launches() gives them in this order.
   void declare_sizes();
   // A group makes so many rows and columns.
   void declare_operands(const kernel::Expr& b_elements, const kernel::Expr& biases, int64_t rows, int64_t columns);
   // Places of a group; order 0: rows are the fastest.
   void declare_groups(int order);
-  // Where the matrices of the group begin, and their strides.
+  // Finds the begins of the group's matrices, and their strides.
   void find_matrices();
 
-  // Of elements, or of parts of so many.
+  // A parameter that counts elements, or parts of so many.
   kernel::Expr count(const char* name, int64_t part = 1) { return b_.size(name, 1, ceil_div(1 << 24, part)); }
   kernel::Expr stride(const std::string& name) { return b_.size(name, 0, kernel::kMaxBufferElements); }
   kernel::Expr elements(const char* name) { return b_.size(name, 1, kernel::kMaxBufferElements); }
@@ -49,7 +49,7 @@ class ProductKernel {
   // Data >= 0, of which nothing else is known but what guards tell.
   kernel::Expr known_at_run_time(const char* name, const kernel::Expr& value);
 
-  // What the strides make of sizes; that each store lies inside follows from it.
+  // The extent by strides; that each store lies inside follows from it.
   kernel::Expr results_inside() const { return c_first_ + (m_ - 1) * c_row_ + n_ <= c_elements_; }
   void store(const kernel::Expr& row, const kernel::Expr& column, kernel::Expr sum);
 
@@ -62,7 +62,7 @@ class ProductKernel {
   std::optional<ResultParameters> result_;
 
  private:
-  // Of one operand: where it begins in this launch, and the strides of the two batch axes.
+  // An operand's begin in this launch, and its strides of the two batch axes.
   struct Batch {
     kernel::Expr base, outer, inner;
   };

@@ -10,7 +10,7 @@
 
 namespace neo::gpu {
 
-// What a convolution or a matrix product does to its sums before it stores them: adds the bias (where the sums begin),
+// The work of a convolution or a matrix product on its sums before it stores them: adds the bias (where sums begin),
 // adds a tensor of the result's form, then clamps or applies an activation.
 struct ResultForm {
   bool has_bias = false;

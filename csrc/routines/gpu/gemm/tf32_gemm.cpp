@@ -96,7 +96,7 @@ class Tf32GemmKernel : ProductKernel {
   // A matrix has at most 2^24 lines.
   static Expr first_line(const Expr& group, int lines) { return (group & ((1 << 24) / lines - 1)) * lines; }
 
-  // What lies beyond the matrix is zero.
+  // Elements beyond the matrix are zero.
   void load(const BlockProduct& product, const Lines& operand, const Array& to, const BlockTile& tile, int lines,
             bool along_depth, const Expr& first) {
     const int count = lines * s_.depth;

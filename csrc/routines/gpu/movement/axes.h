@@ -8,7 +8,7 @@
 #include "kernel_ir/builder.h"
 #include "routines/gpu/program.h"
 
-// What the kernels over many axes share.
+// Parts of kernels over many axes.
 namespace neo::gpu {
 
 inline constexpr int64_t kMaxRows = 65535;  // groups along any axis but the first, on every device

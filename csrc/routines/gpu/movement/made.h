@@ -21,7 +21,7 @@ struct Made {
   double flops = 0;                                   // at the hint, for estimates
 };
 
-// What a device gains by.
+// The options from which a device gains.
 struct BasicOptions {
   int lanes = 4;         // of loads
   int threads = 64;      // of a group

@@ -222,7 +222,7 @@ std::optional<Made> read_pieces(const Workload& workload, const BasicOptions& op
   return made;
 }
 
-// What the CPU's copies do, on dense arrays.
+// Plans a copy as the CPU's routines do, on dense arrays.
 CopyPlanner plan_as_cpu(const Workload& workload, const std::vector<int>& inputs) {
   std::vector<DType> dtypes;
   for (const int i : inputs) dtypes.push_back(workload.inputs[static_cast<size_t>(i)]->dtype());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxRecurrentSize = 1 << 24;
 
-// What the threads over directions, rows of the batch and panels of units share.
+// The base of kernels with threads over directions, rows of the batch and panels of units.
 class CellKernel {
  public:
   CellKernel(const std::string& name, const RecurrentSchedule& schedule) : b_(name), s_(schedule) {}
@@ -31,7 +31,7 @@ class CellKernel {
 
   Expr state_size() const { return directions_ * batch_ * panels_ * s_.lanes; }
 
-  // Of all rows at once; those after the last are computed as the last one and not stored.
+  // Runs `body` on all rows at once; rows after the last are computed as the last one and not stored.
   void each_panel(const Expr& rows, const std::function<void()>& body) {
     first_ = b_.let("first", b_.group(1, "gy", ceildiv(rows, s_.rows)) * s_.rows);
     direction_ = b_.group(2, "gz", directions_);

@@ -7,7 +7,7 @@ namespace neo::gpu {
 // The products of the input with W, and the biases: [row][direction][panel][gate][lane] of rows of x.
 kernel::Kernel recurrent_input_kernel(const RecurrentLayer& layer, const RecurrentSchedule& schedule);
 
-// One step of all directions, from h and the products of the input to the new h; LSTM's cells are changed in place. Of
+// One step of all directions, from h and the products of the input to the new h; LSTM's cells are changed in place. For
 // GruGates one kernel makes z and r * h, a second one the new h.
 kernel::Kernel recurrent_step_kernel(const RecurrentLayer& layer, const RecurrentSchedule& schedule, CellKind kind);
 

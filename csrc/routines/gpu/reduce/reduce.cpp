@@ -60,7 +60,7 @@ Expr initial_of(const Rule& rule, DType dtype) {
   return kernel::integer(value, {dtype, 1});
 }
 
-// What a reduction gives, by a function that takes all elements together and one that makes a number beside them.
+// A reduction by a function that takes all elements together and one that makes a number beside them.
 struct Reducer {
   std::function<Expr(const Expr& initial, const std::function<Expr(Expr)>& map, const Walk::Combine&)> reduce;
   std::function<Expr(const Expr&)> beside;

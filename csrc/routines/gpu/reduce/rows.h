@@ -24,7 +24,7 @@ struct RowSchedule {
   int together = 1;  // threads that share a row; a power of two, 1 unless `is_last`
 };
 
-// Where a kernel stands: one row, or a few neighbouring rows in the lanes of its values.
+// The rows of a kernel's thread: one row, or a few neighbouring rows in the lanes of its values.
 class Walk {
  public:
   using Map = std::function<kernel::Expr(kernel::Expr x, kernel::Expr at)>;
@@ -42,7 +42,7 @@ class Walk {
   void each_in_order(const std::function<void(kernel::Expr x, kernel::Expr at)>& body);
   // A number in the lanes of the rows.
   kernel::Expr number(double value, DType dtype = DType::Float32) const;
-  // What only one thread of those that share the row does.
+  // Runs `body` on only one thread of those that share the row.
   void once(const std::function<void()>& body);
   int rows() const { return columns_; }
 

@@ -114,7 +114,7 @@ Kernel sort_merge(DType key, int each) {
             keys[of_right] < keys[of_left], [&] { high[0] = half; }, [&] { low[0] = half + 1; });
       });
     });
-    // Where the next element of either run lies, and its key.
+    // The place of the next element of either run, and its key.
     const Array i = b.registers("i", kInt, 1), j = b.registers("j", kInt, 1);
     const Array left_key = b.registers("left_key", {key, 1}, 1), right_key = b.registers("right_key", {key, 1}, 1);
     i[0] = begin + low[0];

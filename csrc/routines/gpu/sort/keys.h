@@ -20,7 +20,7 @@ DType key_dtype(DType dtype);
 // A key whose order is that of the elements as on the CPU: NaN above all numbers, both zeros alike. `falling` turns the
 // order around.
 kernel::Expr ordered_key(const kernel::Expr& x, bool falling);
-// What no key of a number that is wanted has; sorted behind all of them. Only for falling float32 keys.
+// A key that no wanted number has, sorted behind all of them. Only for falling float32 keys.
 inline constexpr int64_t kLastKey = 0x7fffffff;
 
 // A name for an int32 that is computed from sizes but too involved for the verifier's proofs. It counts as data: an

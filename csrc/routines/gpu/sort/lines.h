@@ -22,7 +22,7 @@ struct Lines {
   }
 };
 
-// Where element `i` of a line lies.
+// The place of element `i` of a line.
 inline kernel::Expr line_place(const kernel::Expr& line, const kernel::Expr& i, const kernel::Expr& size,
                                const kernel::Expr& inner) {
   return (line / inner * size + i) * inner + line % inner;

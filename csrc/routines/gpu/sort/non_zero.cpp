@@ -29,7 +29,7 @@ Kernel count_blocks(DType dtype) {
   return b.finish();
 }
 
-// What is wanted before element i: within its block, and in the blocks before.
+// The wanted elements before element i: within its block, and in the blocks before.
 Expr place_of(Builder& b, const Expr& i, const Expr& n, const Array& places, const Array& before) {
   const Expr blocks = ceildiv(n, kScanBlock), block = b.let("block", i / kScanBlock);
   const Array place = b.registers("place_held", kInt, 1);
@@ -87,7 +87,7 @@ class NonZero final : public DataDependentProgram {
   }
 
  private:
-  // What is wanted before each element of a block, and before each block.
+  // Counts of wanted elements before each element of a block, and before each block.
   static std::vector<int64_t> temporaries(int64_t n) { return {n * 4, blocks_of(n, kScanBlock) * 4}; }
 
   Kernel place_kernel(DType dtype) const {

@@ -14,7 +14,7 @@ namespace neo::gpu {
 // Elements of one block.
 inline constexpr int kScanThreads = 64, kScanEach = 16, kScanBlock = kScanThreads * kScanEach;
 
-// What a scan works on. Segments start at `starts`; undefined where the whole is one segment.
+// The operands of a scan. Segments start at `starts`; undefined where the whole is one segment.
 struct ScanKernel {
   DType dtype = DType::Int32;
   bool exclusive = false;
@@ -27,7 +27,7 @@ struct ScanKernel {
 // whether a segment starts in it where there are segments.
 void scan_blocks(kernel::Builder& b, const kernel::Expr& n, const ScanKernel& scan, const kernel::Array& totals,
                  const kernel::Array* flags);
-// The second stage: parameters blocks, totals, (flags,) sum. What comes before each block replaces its total; sum[0]
+// The second stage: parameters blocks, totals, (flags,) sum. The sum before each block replaces its total; sum[0]
 // is the sum of the last segment.
 kernel::Kernel scan_totals(DType dtype, bool segmented);
 

@@ -18,7 +18,7 @@ int axis_of(int64_t axis, const Value& value) {
   return axis_from_front(axis, value.shape().rank());
 }
 
-// What a candidate takes at the target's figures.
+// The figures of a candidate on a target.
 struct Figures {
   double efficiency = 0.1;
   int launches = 1;

@@ -53,7 +53,7 @@ Kernel corners_kernel(bool centered) {
   return b.finish();
 }
 
-// Row by row: image, class, box. What a segment starts with, and the number of all rows, are known.
+// Row by row: image, class, box. The begins of segments and the number of all rows are known.
 Kernel rows_kernel() {
   Builder b("nms_rows");
   const Expr segments = b.size("segments", 1, kMaxElements), per_image = b.size("per_image", 1, kMaxElements);

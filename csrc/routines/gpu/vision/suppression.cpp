@@ -16,7 +16,7 @@ Expr bit(const Expr& place) {
   return integer(1, kBits) << cast(place, DType::UInt32);
 }
 
-// What was kept, in planes of `limit` for each segment.
+// The kept boxes, in planes of `limit` for each segment.
 struct KeptArrays {
   std::vector<Array> planes;  // x0 y0 x1 y1, class
 
