@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import ml_dtypes
 import numpy as np
 
 from neo import _native
@@ -182,8 +181,11 @@ def _computed(node: _native.Node, inputs: list[Any], function: Callable[..., Any
 
 def _own(value: Any, dtype: str | None) -> Any:
     if isinstance(value, np.ndarray):
-        is_wider = dtype is not None and dtype != value.dtype.name and value.dtype == np.float64
-        return value.astype(getattr(ml_dtypes, dtype, dtype)) if is_wider and dtype is not None else value.copy()
+        if dtype is None or dtype == value.dtype.name or value.dtype != np.float64:
+            return value.copy()
+        import ml_dtypes
+
+        return value.astype(getattr(ml_dtypes, dtype, dtype))
     if isinstance(value, list):
         return [_own(x, None) for x in value]
     return value
