@@ -268,6 +268,20 @@ def test_reductions_over_axes_that_are_no_neighbours(op: str, last: str, rest: s
     assert [line.split(" = ")[1].split("(")[0] for line in lines] == [last, rest]
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [[-1, 0], [0, 2, 3], [3, 1]])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_means_of_integers_are_taken_at_once(dtype: str, axes: list[int], keepdims: int) -> None:
+    """Over axes that are no neighbours: means of means would be rounded twice."""
+    text = f"""graph "g" (x: {dtype}[2,3,4,5]) -> (y) {{
+      constant axes = int64[{len(axes)}] {{{", ".join(map(str, axes))}}}
+      y = ReduceMean(x, axes) {{keepdims={keepdims}}}
+    }}"""
+    lines = lines_of(after(text, "split_reductions"))
+    expected = ["Transpose", "ReduceMean", *(["Unsqueeze"] if keepdims else [])]
+    assert [line.split(" = ")[1].split("(")[0] for line in lines] == expected
+
+
 def test_reductions_over_neighbours_stay() -> None:
     for axes in ("{0, 1}", "{-1, 1}", "{1}"):
         count = axes.count(",") + 1

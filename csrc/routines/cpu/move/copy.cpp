@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/movement.h"
 #include "routines/cpu/move/copy_step.h"
 #include "routines/families.h"
 #include "routines/patterns/movement.h"
@@ -58,6 +59,13 @@ StepLoad copy_load(const Candidate& c, const Workload& workload, const Target& t
   return load;
 }
 
+// Positions of one channel, at the hints.
+int64_t pixels(const Shape& shape) {
+  const Dims dims = shape.hint_dims();
+  return count_between(dims, 2, static_cast<int>(dims.size()));
+}
+constexpr int64_t kBlockedPixels = 4;
+
 // Movement by strided copies, any dtype of a fixed size.
 class CopyRoutine final : public RoutineOf<CopyRoutine> {
  public:
@@ -96,9 +104,10 @@ class CopyRoutine final : public RoutineOf<CopyRoutine> {
     }
     for (const Value* v : workload.outputs) c.outputs.push_back(plain_schema(v->type));
     std::vector<Candidate> all{c};
-    // Channels that become the last axis are read from their blocks, a vector at a time.
+    // Channels that become the last axis are read from their blocks, a vector at a time, where an image has some
+    // pixels.
     if (node.op == "Transpose" && node.inputs[0]->dtype() == DType::Float32 && node.inputs[0]->shape().rank() >= 3 &&
-        transpose_axes(node).back() == 1) {
+        transpose_axes(node).back() == 1 && pixels(node.inputs[0]->shape()) >= kBlockedPixels) {
       c.inputs[0]->layout = Layout::channel_blocked(node.inputs[0]->shape().rank(), target.lanes());
       all.push_back(std::move(c));
     }
