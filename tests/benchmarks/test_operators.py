@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from benchmarks.models.operators import cases
-from benchmarks.operators import Found, differs, main, page
+from benchmarks.operators import REVIEWED, Found, differs, main, page, reviewed
 
 
 def test_every_case_is_a_sound_model_with_a_name_of_its_own() -> None:
@@ -53,6 +53,16 @@ def test_the_page_lists_what_is_slow_wrong_or_refused() -> None:
     assert "- Not bool small: 1 of 2 differ" in text
     assert "- Mod int8 same: UnsupportedError: no" in text
     assert "| Add float32 same |" not in text
+
+
+def test_reasons_are_given_for_a_few_cases() -> None:
+    names = [case.name for case in cases()]
+    assert all(any(reviewed(name) == why for name in names) for why in REVIEWED.values())
+    assert sum(bool(reviewed(name)) for name in names) <= 20
+    slow = Found(
+        "ReduceLogSumExp int64 all", "reduce", "int64", {"neo": 8.0, "ort": 4.0}, ratio=0.5, routine="cpu/reduce"
+    )
+    assert f"| cpu/reduce | {reviewed(slow.name)} |" in page([slow], 1, [])
 
 
 def test_two_cases_run_once(tmp_path: Path) -> None:
