@@ -83,6 +83,7 @@
   X(stem_depthwise)            \
   X(stem_depthwise_pointwise)  \
   X(pointwise_with_prologue)   \
+  X(sparse_pointwise)          \
   X(strassen)                  \
   X(im2col_conv)               \
   X(subpixel_nchwc)            \

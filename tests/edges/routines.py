@@ -87,6 +87,15 @@ def _conv(weight: str, bias: bool = True, **attrs: Any) -> Callable[[Net], Any]:
     return build
 
 
+def _sparse(net: Net) -> Any:
+    """A 1x1 convolution three quarters of whose weights are zeros."""
+    weight = np.array(net.dims("OC11"), int)
+    net.fixed.update("OC")
+    dense = np.random.default_rng(0).uniform(-1, 1, weight).astype(np.float32)
+    kept = np.arange(dense.size).reshape(dense.shape) % 4 == 0
+    return net.node("Conv", [net.input("NCHW"), net.array(np.where(kept, dense, np.float32(0)))])
+
+
 def _transposed(weight: str, **attrs: Any) -> Callable[[Net], Any]:
     def build(net: Net) -> Any:
         operands = [net.input("NCHW"), net.constant(weight, 0.2), net.constant("C" if weight[1] == "1" else weight[1])]
@@ -352,6 +361,7 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _pointwise_with_prologue),
         Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _pointwise_with_prologue),
     ],
+    "cpu:float32/sparse_pointwise": [Spec(_IMAGE, _sparse)],
     "cpu:float32/strassen": [Spec({"N": 1, "C": 128, "H": 16, "W": 16, "O": 128}, _conv("OC11"))],
     "cpu:float32/im2col": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),

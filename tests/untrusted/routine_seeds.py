@@ -46,6 +46,12 @@ _NETWORKS = {
         "y",
         {"m": (128, 1, 1), "w": (128, 128, 1, 1)},
     ),
+    "zeros": _Network(
+        "float[1, 16, 9, 7] x",
+        "i = EyeLike (w) k = Unsqueeze (i, last) y = Conv (x, k)",
+        "y",
+        {"w": (16, 16)},
+    ),
     "chain": _Network(
         "float[1, 3, 16, 16] x",
         f"f = Conv <{_SAME}, strides = [2, 2]> (x, w) g = Relu (f) d = Conv <{_SAME}, group = 32> (g, v) e = Relu (d) "
@@ -151,7 +157,7 @@ _NETWORKS = {
     ),
 }
 _CONSTANTS = (
-    "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, "
+    "int64[3] dims = {-1, 1, 260}, float[4] twice = {1, 1, 2, 2}, int64[6] pads = {0, 1, 0, 0, 0, 2}, int64[2] some = {1, 2}, int64[2] last = {2, 3}, "
     "int64 axis = {1}, int64 depth = {7}, float[2] off_on = {0, 1}, double[9] nine = {1, 2, 3, 4, 5, 6, 7, 8, 9}, "
     "int64[1] one = {1}, int64[1] from2 = {3}, float step = {0.05}, int8 zero = {0}, uint8 middle = {128}, "
     "float[1] ones = {0.01}, int8[1] zeros = {0}"
