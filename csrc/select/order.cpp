@@ -73,6 +73,33 @@ int far_end(const Neighbours& neighbours, int start) {
   return start;
 }
 
+// The same tables, few of which wait at a time: what a variable's table is joined from comes right before it. `scopes`:
+// the neighbours of each when it was eliminated.
+std::vector<int> depth_first(const std::vector<int>& eliminated, const std::vector<std::vector<int>>& scopes,
+                             int count) {
+  std::vector<int> position(at(count), -1);
+  for (size_t i = 0; i < eliminated.size(); ++i) position[at(eliminated[i])] = static_cast<int>(i);
+  std::vector<std::vector<int>> joined(eliminated.size());
+  std::vector<int> waiting;
+  for (size_t i = 0; i < eliminated.size(); ++i) {
+    int next = -1;
+    for (const int v : scopes[i]) {
+      const int p = position[at(v)];
+      if (p >= 0 && (next < 0 || p < next)) next = p;
+    }
+    (next < 0 ? waiting : joined[at(next)]).push_back(static_cast<int>(i));
+  }
+  std::vector<int> order;
+  while (!waiting.empty()) {
+    const int i = waiting.back();
+    waiting.pop_back();
+    order.push_back(eliminated[at(i)]);
+    waiting.insert(waiting.end(), joined[at(i)].begin(), joined[at(i)].end());
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
 }  // namespace
 
 std::vector<int> linear_order(const std::vector<int>& sizes, const std::vector<std::pair<int, int>>& pairs) {
@@ -138,6 +165,7 @@ Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<in
     if (waiting[at(v)]) heap.push(keys.back());
   }
   Order order;
+  std::vector<std::vector<int>> scopes;
   std::vector<char> gone(at(count), 0);
   while (!heap.empty()) {
     const Key key = heap.top();
@@ -169,7 +197,9 @@ Order greedy_order(const std::vector<int>& sizes, const std::vector<std::pair<in
       keys[at(a)] = now;
       heap.push(now);
     }
+    scopes.push_back(around);
   }
+  order.eliminated = depth_first(order.eliminated, scopes, count);
   for (int v = 0; v < count; ++v) {
     if (!gone[at(v)]) order.rest.push_back(v);
   }

@@ -115,11 +115,14 @@ void for_each_weight(const Int8Product& p, const Visit& visit) {
   int64_t inner = 1;
   for (size_t i = static_cast<size_t>(p.channel_axis()) + 1; i < dims.size(); ++i) inner *= dims[i];
   const int64_t channels = p.channels();
-  const std::vector<double> codes = load_doubles(*p.w->constant);
+  const Tensor& codes = *p.w->constant;
+  const bool has_sign = codes.dtype() == DType::Int8;
+  const auto* from = codes.as<uint8_t>();
   const std::vector<double> zeros = spread(p.w_zero, channels);
-  for (size_t i = 0; i < codes.size(); ++i) {
-    const auto c = static_cast<int64_t>(i) / inner % channels;
-    visit(c, static_cast<int64_t>(codes[i] - zeros[static_cast<size_t>(c)]));
+  int64_t c = 0;
+  for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == channels ? 0 : c + 1) {
+    const auto zero = static_cast<int64_t>(zeros[static_cast<size_t>(c)]);
+    for (int64_t k = i; k < i + inner; ++k) visit(c, (has_sign ? static_cast<int8_t>(from[k]) : from[k]) - zero);
   }
 }
 
