@@ -28,7 +28,7 @@ class Tensor {
   // kept and read often.
   static Tensor in_new_pages(DType dtype, Dims dims);
   static Tensor splat(DType dtype, Dims dims, const void* element);
-  // What `compute` gives, of this dtype and these dims, asked once at most.
+  // The tensor that `compute` gives, of this dtype and these dims, asked once at most.
   static Tensor computed(DType dtype, Dims dims, std::function<Tensor()> compute);
   // A constant of which only dtype and dims are at hand: reading it is a Model error.
   static Tensor absent(DType dtype, Dims dims);

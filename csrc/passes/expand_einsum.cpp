@@ -93,8 +93,8 @@ class EinsumExpansion {
     return std::all_of(term.begin(), term.end(), [&](EinsumLabel label) { return sizes_.at(label).is_constant(); });
   }
 
-  // Whether every reshape leads from axes that stay where they are to axes of known sizes, and only axes of both operands
-  // that are kept broadcast: MatMul and Mul do that, sums do not.
+  // Whether every reshape leads from axes that stay where they are to axes of known sizes, and only axes of both
+  // operands that are kept broadcast: MatMul and Mul do that, sums do not.
   bool is_expressible(const EinsumEquation& equation) const {
     EinsumTerm first = equation.operands.front();
     for (size_t i = 1; i < equation.operands.size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace neo {
 
-// What the gates of a written-out recurrent cell are sums of.
+// The sums that make the gates of a written-out recurrent cell.
 
 // leaf [rows, depth] times rows `first_row` on of a constant matrix [.., ..], or of its transpose.
 struct GateTerm {

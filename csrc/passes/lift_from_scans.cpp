@@ -64,7 +64,7 @@ class Lifter {
   }
 
  private:
-  // What a value of the body is for all iterations; null where it depends on those before.
+  // A value of the body for all iterations at once; null where it depends on those before.
   const Lifted* whole_of(Value* value) {
     if (const auto it = lifted_.find(value); it != lifted_.end()) return &it->second;
     const auto it = scanned_.find(value);
@@ -483,7 +483,7 @@ bool lift_in_body(Graph& graph, const PassContext& context) {
 
 }  // namespace
 
-// What an iteration of a Scan computes from its slices alone is computed for all iterations at once, before it:
+// Values that an iteration of a Scan computes from its slices alone are computed for all iterations at once, before it:
 // products of the input by weights above all. A recurrent layer's step becomes the layer, and what is left may be
 // nothing.
 bool lift_from_scans(Graph& graph, const PassContext& context) {

@@ -26,7 +26,7 @@ struct Cell {
   bool is_recognised = false;
 
   int64_t hidden() const { return gates.front().width; }
-  // What is multiplied by an h of zero may have been folded away, which leaves a term without a leaf.
+  // A product with an h of zero may have been folded away, which leaves a term without a leaf.
   bool is_state(const GateTerm& term) const { return !term.leaf || (h && is_same_state(term.leaf, h)); }
 };
 
@@ -384,7 +384,7 @@ class CellReader {
     return cell.is_linked || (cell.h && (is_carried(cell.new_h, cell.h) || predecessor(cell, cell.h)));
   }
 
-  // What stands for a value since the cell that makes it has been replaced.
+  // The value that stands for another since the cell that makes that one has been replaced.
   Value* current(Value* value) const {
     const auto it = replaced_.find(value);
     return it == replaced_.end() ? value : it->second;

@@ -19,8 +19,8 @@ void add_symbols(const Shape& shape, std::set<std::string>& names) {
   }
 }
 
-// The sizes that begin in this graph, of which its nodes, which all run when it does, say that they are a number. What
-// a body needs says nothing of the graph around it, which may never run it.
+// The sizes that begin in this graph, of which its nodes, which all run when it does, say that they are a number. The
+// needs of a body say nothing of the graph around it, which may never run it.
 Numbers find_numbers(const Graph& graph, bool is_outermost) {
   std::set<std::string> own;
   for (const auto& node : graph.nodes()) {

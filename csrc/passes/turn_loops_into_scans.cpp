@@ -53,7 +53,7 @@ class LoopReader {
       parts_.scanned.push_back({slice.whole, inner, slice.axis, false});
     }
     for (const auto& [concat, at] : stacks_) parts_.collected[at].result = concat->outputs.front();
-    // What counted iterations, and what no iteration reads any more, goes.
+    // Values that counted iterations, and those that no iteration reads any more, go.
     std::vector<ScanParts::Carried> kept;
     for (const auto& c : parts_.carried) {
       if (!is_counter(c.inner) && c.inner->type.is_tensor()) kept.push_back(c);

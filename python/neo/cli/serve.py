@@ -11,7 +11,7 @@ from neo.errors import ModelError, ResourceError
 from neo.saved import load
 
 HELP = "serve models over HTTP by the Open Inference Protocol (docs/serve.md)"
-# What requests under way have after SIGTERM.
+# Seconds that requests under way have after SIGTERM.
 _SECONDS_TO_FINISH = 30
 
 

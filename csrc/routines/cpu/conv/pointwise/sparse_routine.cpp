@@ -170,7 +170,7 @@ class SparseStep final : public KernelStep {
 };
 
 // A 1x1 convolution with many zeros among its weights.
-class SparseRoutine final : public ConvRoutine {
+class SparseRoutine final : public RoutineOf<SparseRoutine, ConvRoutine> {
  public:
   std::string_view name() const override { return "cpu:float32/sparse_pointwise"; }
 
@@ -208,23 +208,18 @@ class SparseRoutine final : public ConvRoutine {
     const double cycles = static_cast<double>(s.n * plan.runs) *
                           (static_cast<double>(nonzeros) * product + static_cast<double>(s.oc) * kChannel +
                            static_cast<double>(s.ic * plan.parts) * (width * kVector + kGather));
-    ProductLoad load;
+    UnfittedLoad load;
     load.arithmetic_us = cycles_us(cycles, target);
     load.bytes = problem.traffic_bytes(1, 1);
     load.constant_bytes = static_cast<double>(nonzeros) * 8;
     load.tasks = plan.split.serial ? 1 : static_cast<double>(plan.split.tasks);
     Candidate c = conv_candidate(workload, problem, 1, 1);
     c.schedule = {{"nonzeros", nonzeros}};
-    c.cost.time_us = product_us(load, target) + activation_us(problem.epilogue, *problem.y, target);
+    c.cost.time_us = unfitted_us(load, target) + activation_us(problem.epilogue, *problem.y, target);
     c.cost.error = kSparseError;
     c.cost.workspace_bytes = plan.split.scratch_bytes();
     c.cost.packed_bytes = (2 * nonzeros + s.oc + 1 + (problem.bias ? s.oc : 0)) * 4;
     return c;
-  }
-
-  std::unique_ptr<Step> make(const Candidate& candidate, const Target& target, const OpRegistry& ops,
-                             PackedStore& packed) const override {
-    return make_step(candidate, target, ops, packed);
   }
 
   static std::unique_ptr<Step> make_step(const Candidate& candidate, const Target& target, const OpRegistry&,
