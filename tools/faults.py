@@ -283,8 +283,8 @@ FAULTS = (
     Fault(
         "binding_key",
         "csrc/exec/binding.cpp",
-        "it->binding->symbols != symbols) continue;",
-        "it->binding->symbols.size() != symbols.size()) continue;",
+        "e.binding->symbols == symbols; };",
+        "e.binding->symbols.size() == symbols.size(); };",
         "A call takes the offsets and sizes of an earlier call with other sizes.",
         (
             "tests/api/test_memory.py",

@@ -98,7 +98,7 @@ def test_a_compile_imports_no_reports() -> None:
         "print(sorted(name for name in sys.modules if name.startswith('neo.report')))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['neo.report', 'neo.report.fallbacks', 'neo.report.step']"
+    assert done.stdout.strip() == "['neo.report', 'neo.report.fallbacks', 'neo.report.memory', 'neo.report.step']"
 
 
 def test_a_model_is_loaded_once_for_all_variants(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,6 @@ def test_compile_with_calibration_and_sizes():
 
 def test_compile_refuses_what_does_not_go_together():
     data = calls_for([1, 3, 12, 12], 1)
-    with pytest.raises(neo.ModelError, match=r"accuracy must be known. Got 0.9.*\nHint: a number is a limit beside"):
-        neo.compile(small_net(), accuracy=0.9)
     with pytest.raises(neo.ModelError, match=r"calibration must be of a model that is trusted"):
         neo.compile(small_net(), calibration=data, limits=neo.Limits())
     with pytest.raises(neo.ModelError, match=r"accuracy must be a number from 0 to 1. Got 'strict'"):

@@ -116,13 +116,13 @@ void for_each_weight(const Int8Product& p, const Visit& visit) {
   for (size_t i = static_cast<size_t>(p.channel_axis()) + 1; i < dims.size(); ++i) inner *= dims[i];
   const int64_t channels = p.channels();
   const Tensor& codes = *p.w->constant;
-  const bool has_sign = codes.dtype() == DType::Int8;
+  const DType dtype = codes.dtype();
   const auto* from = codes.as<uint8_t>();
   const std::vector<double> zeros = spread(p.w_zero, channels);
   int64_t c = 0;
   for (int64_t i = 0; i < codes.size(); i += inner, c = c + 1 == channels ? 0 : c + 1) {
     const auto zero = static_cast<int64_t>(zeros[static_cast<size_t>(c)]);
-    for (int64_t k = i; k < i + inner; ++k) visit(c, (has_sign ? static_cast<int8_t>(from[k]) : from[k]) - zero);
+    for (int64_t k = i; k < i + inner; ++k) visit(c, code_of(dtype, from[k]) - zero);
   }
 }
 

@@ -12,6 +12,13 @@
 
 namespace neo {
 
+// A code of 4 or 8 bits, which takes a byte of a tensor in either case.
+inline int32_t code_of(DType dtype, uint8_t byte) {
+  if (dtype == DType::Int8) return static_cast<int8_t>(byte);
+  if (dtype == DType::Int4) return static_cast<int8_t>(byte << 4) >> 4;
+  return dtype == DType::UInt4 ? byte & 0xF : byte;
+}
+
 // A Conv, MatMul or Gemm of 8-bit codes by constant codes of 8 or 4 bits, as a routine sees the group:
 //   DequantizeLinear of x, DequantizeLinear of the weights, product [, QuantizeLinear and DequantizeLinear between]
 //   [, Add of another DequantizeLinear or of a constant] [, Relu or Clip] [, QuantizeLinear]

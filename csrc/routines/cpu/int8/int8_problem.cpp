@@ -40,8 +40,7 @@ Int8Weights::Int8Weights(const Int8Product& product)
 
 int32_t Int8Weights::at(int64_t channel, int64_t k) const {
   const int64_t at = by_rows_ ? channel * depth_ + k : k * channels_ + channel;
-  const int32_t code = tensor_.dtype() == DType::Int8 ? static_cast<int8_t>(codes_[at]) : codes_[at];
-  return code - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]);
+  return code_of(tensor_.dtype(), codes_[at]) - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]);
 }
 
 std::optional<Int8Problem> Int8Problem::read(const Workload& workload, std::string* why) {

@@ -28,7 +28,7 @@ class Int8Weights {
   int32_t shift(int64_t channel) const { return middle_ - static_cast<int32_t>(zeros_[static_cast<size_t>(channel)]); }
 
  private:
-  Tensor tensor_;  // int8 or uint8
+  Tensor tensor_;  // codes of 4 or 8 bits
   const uint8_t* codes_ = nullptr;
   std::vector<double> zeros_;
   int64_t channels_ = 0, depth_ = 0;
