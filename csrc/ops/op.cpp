@@ -95,19 +95,20 @@ void InferContext::set_contents(int i, std::vector<Dim> contents) {
   value->contents = std::move(contents);
 }
 
-Dim InferContext::fresh(std::string_view stem, Range range) {
+Dim InferContext::fresh(std::string_view stem, Range range, int64_t hint) {
   if (range.lo == range.hi) return range.lo;
   const size_t i = fresh_count_++;
   if (i < node_.symbols.size() && is_named_after(node_.symbols[i], stem)) {
     // A pass has found that no other number will do.
     if (const Range settled = node_.symbols[i].range; settled.lo == settled.hi) return settled.lo;
-    node_.symbols[i].range = range;
-    return Dim::symbol(node_.symbols[i].name, range, node_.symbols[i].hint);
+  } else {
+    node_.symbols.resize(i);
+    node_.symbols.push_back(*symbols_.fresh(stem, range).as_symbol());
   }
-  Dim dim = symbols_.fresh(stem, range);
-  node_.symbols.resize(i);
-  node_.symbols.push_back(*dim.as_symbol());
-  return dim;
+  Symbol& symbol = node_.symbols[i];
+  symbol.range = range;
+  if (hint > 0) symbol.hint = std::clamp(hint, range.lo, range.hi);
+  return Dim::symbol(symbol);
 }
 
 void InferContext::drop_stale_symbols() {

@@ -56,8 +56,9 @@ class InferContext {
   // Records known elements of an integer output of rank 0 or 1.
   void set_contents(int i, std::vector<Dim> contents);
 
-  // A size that is not known, named after `stem`. The node keeps its symbols, so inferring again gives the same ones.
-  Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol});
+  // A size that is not known, named after `stem`; costs take it to be `hint`, unless that is 0. The node keeps its
+  // symbols, so inferring again gives the same ones.
+  Dim fresh(std::string_view stem, Range range = {0, kMaxSymbol}, int64_t hint = 0);
 
   // Each proves the condition, throws a Shape error when it cannot hold, or records a guard.
   void require_equal(const Dim& a, const Dim& b, std::string rule);

@@ -136,6 +136,12 @@ bool has_elements(InferContext& ctx, int input) {
   return !(shape.has_rank() && shape.is_static() && shape.element_count().is(0));
 }
 
+// The size of an axis that only running tells. Costs take it to be what it was: batch and channels are, and most
+// pictures are made about as large as they come.
+Dim resized(InferContext& ctx, const Dim& size) {
+  return ctx.fresh("resize", {0, kMaxSymbol}, size.hint());
+}
+
 void infer_resize(InferContext& ctx) {
   const ResizeAttrs attrs(ctx.node());
   if (attrs.interpolation != Interpolation::Nearest) check_dtype(ctx, 0, DTypeClass::Number);
@@ -149,7 +155,7 @@ void infer_resize(InferContext& ctx) {
               str("scales and sizes must have one number per axis. Got ", count, ", expected ", axes.size()));
   };
   const auto set_unknown = [&] {
-    for (const int axis : axes) dims[static_cast<size_t>(axis)] = ctx.fresh("resize");
+    for (const int axis : axes) dims[static_cast<size_t>(axis)] = resized(ctx, dims[static_cast<size_t>(axis)]);
     ctx.set_output(0, ctx.dtype(0), Shape(dims));
   };
   if (by_sizes) {
@@ -194,15 +200,14 @@ void infer_resize(InferContext& ctx) {
     ctx.check(scale > 0, str("scales must be positive. Got ", scale));
     const auto fraction = simplest_fraction(scale);
     if (!roi.empty()) {
-      dim =
-          dim.is_constant() ? Dim(cropped_size(dim.value(), scale, roi[i], roi[i + axes.size()])) : ctx.fresh("resize");
+      dim = dim.is_constant() ? Dim(cropped_size(dim.value(), scale, roi[i], roi[i + axes.size()])) : resized(ctx, dim);
     } else if (dim.is_constant()) {
       dim = scaled_size(dim.value(), scale);
     } else if (fraction) {
       dim = fraction->denominator == 1 ? dim * Dim(fraction->numerator)
                                        : floordiv(dim * Dim(fraction->numerator), fraction->denominator);
     } else {
-      dim = ctx.fresh("resize");
+      dim = resized(ctx, dim);
     }
   }
   ctx.set_output(0, ctx.dtype(0), Shape(std::move(dims)));

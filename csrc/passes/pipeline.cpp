@@ -17,10 +17,10 @@ std::span<const Pass> standard_pipeline() {
   static const Pass passes[] = {
       {"widen_halves", widen_halves},
       {"fold_constants", fold_constants},
+      {"settle_sizes", settle_sizes},
       {"fold_shapes", fold_shapes},
       {"inline_branches", inline_branches},
       {"refine_ranks", refine_ranks},
-      {"settle_sizes", settle_sizes},
       {"remove_identities", remove_identities},
       {"remove_dead_nodes", remove_dead_nodes},
       {"merge_common_nodes", merge_common_nodes},

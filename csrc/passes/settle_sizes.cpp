@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <set>
@@ -88,6 +89,25 @@ class Settler {
   std::function<std::optional<Dim>(const Symbol&)> number_of_;
 };
 
+// Whether a node names sizes, as those that fold_shapes makes do.
+bool has_formulas(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    const auto is_formula = [](const auto& attr) { return std::holds_alternative<std::vector<Dim>>(attr.second); };
+    return std::any_of(node->attrs.begin(), node->attrs.end(), is_formula) ||
+           std::any_of(node->bodies.begin(), node->bodies.end(),
+                       [](const auto& body) { return has_formulas(*body.second); });
+  });
+}
+
+// Inferring a loop again may give its sizes other names, by which formulas in its body would no longer find them.
+bool has_named_loop_sizes(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    return std::any_of(node->bodies.begin(), node->bodies.end(), [&](const auto& body) {
+      return node->op == "If" ? has_named_loop_sizes(*body.second) : has_formulas(*body.second);
+    });
+  });
+}
+
 bool settle_all(Graph& graph, bool is_outermost) {
   bool changed = false;
   for (const auto& node : graph.nodes()) {
@@ -105,6 +125,7 @@ bool settle_all(Graph& graph, bool is_outermost) {
 // node. Where the size begins, at an input or at a step that finds it out, the call still checks it.
 bool settle_sizes(Graph& graph, const PassContext& context) {
   bool changed = false;
+  if (has_named_loop_sizes(graph)) return false;
   while (settle_all(graph, true)) {
     infer_graph(graph, context.ops);
     changed = true;
