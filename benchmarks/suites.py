@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from benchmarks.models import branches, networks, small_networks, tables
+from benchmarks.models import branches, decoders, encoders, networks, quantized, small_networks, tables
 
 Feeds = dict[str, np.ndarray]
 
@@ -65,49 +66,78 @@ def _zoo() -> list[Entry]:
     return [entry(model) for model in models if model.path.exists()]
 
 
-def _written(model: onnx.ModelProto, path: Path) -> Path:
-    """The path, where the model is once this returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".partial").write_bytes(model.SerializeToString())
-    return path.with_suffix(".partial").replace(path)
+def made(name: str, make: Callable[[], onnx.ModelProto], feed: Callable[[onnx.ModelProto], Feeds]) -> Entry:
+    """An entry whose model is written once; ``feed`` takes its inputs from the model."""
+
+    def prepare(cache: Path) -> tuple[Path, Feeds]:
+        path = cache / f"{name}.onnx"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".partial").write_bytes(make().SerializeToString())
+            path.with_suffix(".partial").replace(path)
+        return path, feed(onnx.load(path))
+
+    return Entry(name, prepare)
+
+
+def random_feeds(model: onnx.ModelProto) -> Feeds:
+    """Normal numbers, token numbers under 1,000, masks of ones; axes that are symbols have 128 elements."""
+    rng = np.random.default_rng(0)
+    feeds: Feeds = {}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        shape = [dim.dim_value or 128 for dim in tensor.shape.dim]
+        if tensor.elem_type == onnx.TensorProto.FLOAT:
+            feeds[value.name] = rng.standard_normal(shape, dtype=np.float32)
+        else:
+            feeds[value.name] = np.ones(shape, np.int64) if "mask" in value.name else rng.integers(0, 1000, shape)
+    return feeds
+
+
+def _encoders() -> list[Entry]:
+    return [made(name, make, random_feeds) for name, make in encoders.ENCODERS.items()]
+
+
+def _decoders() -> list[Entry]:
+    return [made(name, make, random_feeds) for name, make in decoders.DECODERS.items()]
+
+
+def _quantized() -> list[Entry]:
+    large = {name: case for name, case in quantized.QUANTIZED.items() if name not in quantized.SMALL}
+    return [made(f"{name}-codes", case.model, random_feeds) for name, case in large.items()]
+
+
+def _quantized_networks() -> list[Entry]:
+    def entry(network: networks.Network) -> Entry:
+        def prepare(cache: Path) -> tuple[Path, Feeds]:
+            path = networks.export(network.name, cache)
+            source = quantized.Network(lambda: onnx.load(path), network.shape)
+            way = quantized.Static(per_channel=True)
+            return made(f"{network.name}-qdq", lambda: way(source), lambda _: source.feeds(7)).prepare(cache)
+
+        return Entry(network.name, prepare)
+
+    return [entry(network) for network in networks.NETWORKS.values() if not network.recurrent]
 
 
 def _small() -> list[Entry]:
     def entry(kind: str, seed: int) -> Entry:
-        def prepare(cache: Path) -> tuple[Path, Feeds]:
-            sample = small_networks.make(kind, seed)
-            return _written(sample.model, cache / f"{kind}-{seed}.onnx"), sample.feeds
-
-        return Entry(f"{kind}-{seed}", prepare)
+        sample = functools.cache(lambda: small_networks.make(kind, seed))
+        return made(f"{kind}-{seed}", lambda: sample().model, lambda _: sample().feeds)
 
     return [entry(kind, seed) for kind in small_networks.KINDS for seed in range(small_networks.MEMBERS)]
 
 
 def _forests() -> list[Entry]:
     def entry(table: tables.Table, rows: int) -> Entry:
-        def prepare(cache: Path) -> tuple[Path, Feeds]:
-            path = cache / f"{table.name}.onnx"
-            return path if path.exists() else _written(table.model(), path), table.feeds(rows)
-
+        prepare = made(table.name, table.model, lambda _: table.feeds(rows)).prepare
         return Entry(f"{table.name}-r{rows}", prepare)
 
     return [entry(table, rows) for table in tables.FORESTS if table.gives_numbers for rows in (1, 10, 1000)]
 
 
 def _branches() -> list[Entry]:
-    def entry(graph: branches.Branches) -> Entry:
-        def prepare(cache: Path) -> tuple[Path, Feeds]:
-            path = cache / f"{graph.name}.onnx"
-            if not path.exists():
-                cache.mkdir(parents=True, exist_ok=True)
-                path.with_suffix(".partial").write_bytes(graph.model().SerializeToString())
-                path.with_suffix(".partial").replace(path)
-            rng = np.random.default_rng(zlib.crc32(graph.name.encode()))
-            return path, {"x": rng.standard_normal(graph.shape, dtype=np.float32)}
-
-        return Entry(graph.name, prepare)
-
-    return [entry(graph) for graph in branches.BRANCHES]
+    return [made(graph.name, graph.model, random_feeds) for graph in branches.BRANCHES]
 
 
 SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
@@ -120,6 +150,13 @@ SUITES: dict[str, tuple[str, Callable[[], list[Entry]]]] = {
         lambda: [_network(network) for network in networks.NETWORKS.values() if network.recurrent],
     ),
     "zoo": ("Real float models of the shared models folder", _zoo),
+    "encoders": ("Transformers as exporters write them, a decoder's step, a Conformer, random weights", _encoders),
+    "decoders": ("Generators, decoders, vocoders: networks of transposed convolutions, random weights", _decoders),
+    "quantized": ("Quantized networks: convolutions, encoders, products, by codes of 4 and 8 bits", _quantized),
+    "quantized-networks": (
+        "Convolutional networks quantized by ONNX Runtime's tool: 8 bits, weights by channel, QDQ",
+        _quantized_networks,
+    ),
     "small": ("Small networks of ten kinds that image zoos lack, random weights", _small),
     "forests": ("Ensembles of trees, 1, 10 and 1,000 rows", _forests),
     "branches": ("Graphs whose steps may run beside each other, random weights", _branches),
