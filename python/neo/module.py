@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from neo import _native
+from neo.call_inputs import CallInputs
 from neo.errors import DTypeError, ModelError
 from neo.executors import checked_executors
 from neo.limits import checked_threads
@@ -25,7 +26,7 @@ from neo.report.memory import arena_bytes
 from neo.report.step import Step
 from neo.select import Flat, Problem, optimality
 from neo.signature import Signature, Tensor
-from neo.values import Input, OutputMemory, Value, check_tensor, numpy_dtype, output_memory, zeros_of
+from neo.values import Input, OutputMemory, Value, output_memory, zeros_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -64,15 +65,8 @@ class Module:
         self._signature = signature
         self._inputs = signature.inputs
         self._output_names = [t.name for t in signature.outputs]
-        self._by_name = {t.name: i for i, t in enumerate(self._inputs)}
-        self._kinds = [signature.kinds[t.name] for t in self._inputs]
-        self._dtypes = [
-            numpy_dtype(t) if kind == "tensor" else None for t, kind in zip(self._inputs, self._kinds, strict=True)
-        ]
-        self._exact = [
-            (i, t.name, dtype, *_last_sizes(t))
-            for i, (t, dtype) in enumerate(zip(self._inputs, self._dtypes, strict=True))
-        ]
+        self._given = CallInputs(signature)
+        self._arrange = self._given.arrange
         self._machine = machine
         self._selection = selection
         self._tuning = tuning
@@ -153,28 +147,13 @@ class Module:
                 [
                     x
                     if type(x) is np.ndarray and x.dtype is dtype and x.ndim == rank and x.shape[first:] == sizes
-                    else self._check(i, x)
-                    for x, (i, _, dtype, rank, first, sizes) in zip(args, self._exact, strict=True)
+                    else self._given.check(i, x)
+                    for x, (i, _, dtype, rank, first, sizes) in zip(args, self._given.exact, strict=True)
                 ]
             )
             return results[0] if len(results) == 1 else tuple(results)
-        results = self._compute(self._arrange(self._named(args, kwargs)), self._memory_of(out))
+        results = self._compute(self._arrange(self._given.named(args, kwargs)), self._memory_of(out))
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _named(self, args: Sequence[Input], kwargs: Mapping[str, Input]) -> Mapping[str, Input]:
-        """The inputs by name."""
-        if len(args) == 1 and not kwargs and isinstance(args[0], Mapping) and self._kinds[:1] != ["map"]:
-            return args[0]
-        if len(args) > len(self._inputs):
-            msg = f"[run] every array must have an input. Got {len(args)} arrays, expected at most {len(self._inputs)}"
-            raise ModelError(msg)
-        named = {self._inputs[i].name: x for i, x in enumerate(args)}
-        for name, x in kwargs.items():
-            if name in named:
-                msg = f"[run] an input must be given once. Got {name!r} by position and by name"
-                raise ModelError(msg)
-            named[name] = x
-        return named
 
     def _memory_of(self, out: Output) -> OutputMemory | None:
         if out is None:
@@ -271,40 +250,6 @@ class Module:
 
     def _name(self, results: Sequence[Value]) -> dict[str, Value]:
         return dict(zip(self._output_names, results, strict=True))
-
-    def _arrange(self, inputs: Mapping[str, Input]) -> list[Value]:
-        if type(inputs) is not dict and not isinstance(inputs, Mapping):
-            msg = f"[run] inputs must be a mapping of names to arrays. Got {type(inputs).__name__}, expected a dict"
-            raise DTypeError(msg)
-        if inputs.keys() != self._by_name.keys():
-            self._complain_about_names(inputs)
-        return [
-            x
-            if type(x := inputs.get(name)) is np.ndarray
-            and x.dtype is dtype
-            and x.ndim == rank
-            and x.shape[first:] == sizes
-            else self._check(i, x)
-            for i, name, dtype, rank, first, sizes in self._exact
-        ]
-
-    def _complain_about_names(self, inputs: Mapping[str, Input]) -> None:
-        expected = ", ".join(repr(t.name) for t in self._inputs)
-        unknown = [name for name in inputs if name not in self._by_name]
-        if unknown:
-            msg = f"[run] input names must be the model's. Got {', '.join(map(repr, unknown))}, expected {expected}"
-            raise ModelError(msg)
-        missing = [
-            t.name for t in self._inputs if t.name not in inputs and self._kinds[self._by_name[t.name]] != "optional"
-        ]
-        if missing:
-            msg = f"[run] every input must be given. Got none for {', '.join(map(repr, missing))}, expected {expected}"
-            raise ModelError(msg)
-
-    def _check(self, index: int, x: Input) -> Value:
-        if self._kinds[index] != "tensor":
-            return x
-        return check_tensor(x, self._inputs[index], self._dtypes[index])
 
     def with_threads(self, threads: int) -> Module:
         """The same selection, and the same bits, on another number of threads.
@@ -609,19 +554,6 @@ def _limits(target: str, threads: int) -> Machine:
     from neo.report.subject import Machine
 
     return Machine(threads, *_native.measure_limits(target, threads))
-
-
-def _last_sizes(spec: Tensor) -> tuple[int | None, int, tuple[int | str, ...]]:
-    """The rank, and the sizes behind the first ones that may be any.
-
-    An array of just these needs no look at its parts. None has the rank None, which stands for an input that has a size
-    of a name behind one of a number.
-    """
-    if spec.shape is None:
-        return None, 0, ()
-    first = next((i for i, d in enumerate(spec.shape) if isinstance(d, int)), len(spec.shape))
-    sizes = spec.shape[first:]
-    return (len(spec.shape) if all(isinstance(d, int) for d in sizes) else None), first, sizes
 
 
 def _open_sizes(spec: Tensor, sizes: Sequence[int]) -> dict[str, int]:

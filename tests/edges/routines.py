@@ -2,79 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from neo import _native
 
-__all__ = ["ROUTINES", "Net", "Spec"]
+from tests.edges.int8_routines import INT8_ROUTINES
+from tests.edges.nets import Net, Spec
 
-
-class Net:
-    """A graph in the making. Axes are letters, one per axis: ``NCHW``; digits are sizes."""
-
-    def __init__(self, sizes: Mapping[str, int], symbols: str = "") -> None:
-        self.graph = _native.Graph()
-        self.sizes = sizes
-        self.symbols = symbols
-        self.inputs: list[np.ndarray] = []
-        self.fixed: set[str] = set()  # axes of constants, which no symbol can stand for
-        self.pinned: list[str] = []
-        self._random = np.random.default_rng(0)
-
-    def dims(self, axes: str) -> list[int]:
-        """Sizes of axes."""
-        return [int(a) if a.isdigit() else self.sizes[a] for a in axes]
-
-    def input(self, axes: str, dtype: str = "float32", below: int | None = None) -> Any:
-        """An input: floats of about 1, or integers of 0 to `below` - 1."""
-        name = f"x{len(self.inputs)}"
-        value = self._array(axes, below).astype(dtype)
-        self.inputs.append(value)
-        dims = [a if a in self.symbols else size for a, size in zip(axes, value.shape, strict=True)]
-        return self.graph.add_input(name, dtype, dims)
-
-    def constant(self, axes: str, scale: float = 1.0, dtype: str = "float32") -> Any:
-        """A constant of numbers up to `scale`."""
-        self.fixed.update(a for a in axes if not a.isdigit())
-        return self.array((self._array(axes, None) * np.float32(scale)).astype(dtype))
-
-    def array(self, value: np.ndarray) -> Any:
-        """A constant."""
-        return self.graph.add_constant("k", np.asarray(value))
-
-    def node(self, op: str, operands: Sequence[Any], outputs: int = 1, pin: bool = True, **attrs: Any) -> Any:
-        """A node and its outputs; `pin`: the routine under test takes it."""
-        name = f"n{len(self.graph.nodes)}"
-        if pin:
-            self.pinned.append(name)
-        made = self.graph.add_node(op, list(operands), [f"{name}.{i}" for i in range(outputs)], attrs, name).outputs
-        return made[0] if outputs == 1 else made
-
-    def _array(self, axes: str, below: int | None) -> np.ndarray:
-        dims = self.dims(axes)
-        if below is not None:
-            return self._random.integers(0, max(below, 1), dims)
-        return self._random.uniform(-1, 1, dims).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class Spec:
-    """How a routine is reached: sizes of the axes, and what makes the graph and returns its outputs."""
-
-    sizes: Mapping[str, int]
-    build: Callable[[Net], Any]
-    fixed: str = ""  # axes whose sizes the routine must know
-
-    def net(self, sizes: Mapping[str, int] | None = None, symbols: str = "") -> Net:
-        """The graph with some sizes changed and some axes as symbols of their own names."""
-        net = Net({**self.sizes, **(sizes or {})}, symbols)
-        net.fixed.update(self.fixed)
-        outputs = self.build(net)
-        net.graph.outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-        return net
+__all__ = ["ROUTINES"]
 
 
 def _conv(weight: str, bias: bool = True, **attrs: Any) -> Callable[[Net], Any]:
@@ -169,16 +105,6 @@ def _ragged(op: str, dtype: str = "float32", **attrs: Any) -> Callable[[Net], An
     return build
 
 
-def _coded_lstm(net: Net) -> Any:
-    hidden, depths = net.sizes["H"], [net.sizes[a] for a in "IH"]
-    net.fixed.update("IH")
-    random = np.random.default_rng(3)
-    codes = [net.array(random.integers(-128, 128, (1, depth, 4 * hidden)).astype(np.int8)) for depth in depths]
-    grid = [net.array(np.array([0.004], np.float32)), net.array(np.array([3], np.int8))]
-    operands = [net.input("TBI"), *codes, None, None, None, None, None, *grid, *grid]
-    return net.node("com.microsoft.DynamicQuantizeLSTM", operands, 3, hidden_size=hidden)
-
-
 def _uniform(dims: tuple[int, ...], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-1, 1, dims).astype(np.float32)
 
@@ -258,81 +184,6 @@ def _channels(net: Net) -> Any:
     return net.node("Conv", [net.node("Concat", [a, b], axis=1), weight], pin=False)
 
 
-# Powers of two: sums and quotients are exact in float32 too.
-_X_STEP, _W_STEP, _Y_STEP = np.float32(0.125), np.float32(0.0625), np.float32(0.5)
-_X_ZERO = np.uint8(100)
-
-
-def _linear(net: Net, codes: Any, step: np.float32 = _X_STEP, zero: Any = _X_ZERO) -> Any:
-    return net.node("DequantizeLinear", [codes, net.array(step), net.array(zero)], pin=False)
-
-
-def _number(net: Net, codes: Any) -> Any:
-    return net.node("DequantizeLinear", [codes, net.array(_X_STEP), net.array(_X_ZERO)])
-
-
-def _codes_matmul(net: Net) -> Any:
-    operands = [_linear(net, net.input(axes, "uint8", 256)) for axes in ("BMK", "BKN")]
-    return _rounded(net, net.node("MatMul", operands, pin=False))
-
-
-def _by_columns(net: Net) -> Any:
-    return net.node("DequantizeLinear", [net.input("AB", "int16", 1000), net.input("B")], axis=1)
-
-
-def _rounded(net: Net, value: Any, step: np.float32 = _Y_STEP) -> Any:
-    return net.node("QuantizeLinear", [value, net.array(step), net.array(np.uint8(90))])
-
-
-def _code_weights(net: Net, axes: str) -> Any:
-    net.fixed.update(a for a in axes if not a.isdigit())
-    codes = np.random.default_rng(1).integers(-128, 128, net.dims(axes)).astype(np.int8)
-    return _linear(net, net.array(codes), _W_STEP, np.int8(0))
-
-
-def _code_conv(weight: str, residual: bool = False, **attrs: Any) -> Callable[[Net], Any]:
-    def build(net: Net) -> Any:
-        x = _linear(net, net.input("NCHW", "uint8", 256))
-        more = {"group": net.sizes["C"]} if weight[1] == "1" else {}
-        y = net.node("Conv", [x, _code_weights(net, weight), net.constant(weight[0])], pin=False, **attrs, **more)
-        if residual:
-            y = net.node("Add", [y, _linear(net, net.input("NOHW", "uint8", 256))], pin=False)
-        return _rounded(net, y)
-
-    return build
-
-
-def _code_gemm(net: Net) -> Any:
-    x = _linear(net, net.input("BMK", "uint8", 256))
-    return _rounded(net, net.node("MatMul", [x, _code_weights(net, "KN")], pin=False))
-
-
-def _block_gemm(net: Net) -> Any:
-    net.fixed.update("KN")
-    random = np.random.default_rng(2)
-    depth, columns = net.dims("KN")
-    blocks = -(-depth // 4)
-    parts = [random.integers(0, 16, (rows, columns)).astype(np.uint8) for rows in (depth, blocks)]
-    scale = np.full((blocks, columns), 0.25, np.float32)
-    operands = [net.array(parts[0]), net.array(scale), net.array(parts[1])]
-    weights = net.node("DequantizeLinear", operands, pin=False, axis=0, block_size=4)
-    return net.node("MatMul", [net.input("BMK"), weights])
-
-
-def _code_function(op: str, inputs: int = 1, axes: str = "NCHW", **attrs: Any) -> Callable[[Net], Any]:
-    def build(net: Net) -> Any:
-        operands = [_linear(net, net.input(axes, "uint8", 256)) for _ in range(inputs)]
-        y = net.node(op, operands, pin=False, **attrs)
-        # A maximum keeps its scale.
-        return _rounded(net, y) if op != "MaxPool" else net.node("QuantizeLinear", [y, *_grid_of(net)])
-
-    return build
-
-
-def _grid_of(net: Net) -> list[Any]:
-    return [net.array(_X_STEP), net.array(_X_ZERO)]
-
-
 _IMAGE = {"N": 2, "C": 16, "H": 9, "W": 10, "O": 32}
 _THREE = {**_IMAGE, "C": 3}
 _CHAIN = {"N": 1, "C": 16, "M": 32, "H": 8, "W": 9, "O": 16}
@@ -340,6 +191,7 @@ _BLOCK = {"A": 3, "B": 5, "C": 17}
 _SAME = [1] * 4
 
 ROUTINES: dict[str, list[Spec]] = {
+    **INT8_ROUTINES,
     "cpu:float32/direct_nchwc": [
         Spec(_IMAGE, _conv("OC33", pads=_SAME)),
         Spec(_IMAGE, _conv("OC33", strides=[2, 2], dilations=[2, 2], pads=[2] * 4)),
@@ -385,39 +237,6 @@ ROUTINES: dict[str, list[Spec]] = {
         Spec(_IMAGE, _conv("OC17")),
         Spec(_IMAGE, _conv("OC33", pads=_SAME, strides=[2, 2])),
         Spec({**_THREE, "H": 20, "W": 22}, _conv("OC77", pads=[3] * 4, strides=[2, 2])),
-    ],
-    "cpu:int8/direct_nchwc": [
-        Spec(_IMAGE, _code_conv("OC33", pads=_SAME)),
-        Spec(_IMAGE, _code_conv("OC11")),
-        Spec(_IMAGE, _code_conv("OC33", residual=True, pads=_SAME)),
-    ],
-    "cpu:int8/direct_nchw": [Spec(_THREE, _code_conv("OC33", pads=_SAME, strides=[2, 2]))],
-    "cpu:int8/depthwise_nchwc": [
-        Spec(_IMAGE, _code_conv("C133", pads=_SAME)),
-        Spec(_IMAGE, _code_conv("C155", pads=[2] * 4, strides=[2, 2])),
-    ],
-    "cpu:int8/gemm": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _code_gemm)],
-    "cpu:int8/pool_nchwc": [
-        Spec(_IMAGE, _code_function("MaxPool", kernel_shape=[3, 3], pads=_SAME, strides=[2, 2]), fixed="C"),
-        Spec(_IMAGE, _code_function("AveragePool", kernel_shape=[2, 2], strides=[2, 2]), fixed="C"),
-        Spec({**_IMAGE, "H": 8, "W": 8}, _code_function("GlobalAveragePool"), fixed="C"),
-    ],
-    "cpu:int8/eltwise": [
-        Spec(_BLOCK, _code_function("Add", 2, "ABC")),
-        Spec(_IMAGE, _code_function("HardSwish")),
-    ],
-    "cpu:int8/block_weights": [Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _block_gemm)],
-    "cpu:int8/matmul": [
-        Spec({"B": 2, "M": 7, "K": 9, "N": 20}, _codes_matmul, fixed="K"),
-        Spec(
-            {"B": 2, "M": 7, "K": 9, "N": 20},
-            lambda net: net.node("MatMulInteger", [net.input("BMK", "uint8", 256), net.input("BKN", "int8", 100)]),
-        ),
-    ],
-    "cpu:int8/linear": [
-        Spec(_BLOCK, lambda net: _rounded(net, net.input("ABC"))),
-        Spec(_IMAGE, lambda net: _number(net, net.input("NCHW", "uint8", 256))),
-        Spec({"A": 3, "B": 37}, _by_columns),
     ],
     "cpu:float32/gemv_exponent_packed": [
         Spec(
@@ -558,10 +377,6 @@ ROUTINES: dict[str, list[Spec]] = {
     "cpu:float64/recurrent": [
         Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 28}, _ragged("LSTM", "float64", clip=0.5), fixed="G"),
         Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 21}, _ragged("GRU", "float64"), fixed="G"),
-    ],
-    "cpu:int8/recurrent": [
-        Spec({"T": 3, "B": 2, "I": 5, "H": 7}, _coded_lstm),
-        Spec({"T": 2, "B": 1, "I": 16, "H": 64}, _coded_lstm),
     ],
     "cpu:float32/recurrent": [
         Spec({"T": 3, "B": 4, "I": 5, "H": 7, "G": 28}, _ragged("LSTM", clip=0.5, input_forget=1), fixed="G"),
